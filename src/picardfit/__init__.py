@@ -1,0 +1,54 @@
+"""picardfit: parameters of nonlinear ODE models from poor data, by Gauss-Newton on the Picard operator."""
+
+from picardfit import problems
+from picardfit.certificate import Certificate
+from picardfit.data import Experiment, read_table
+from picardfit.errors import InputError, Status
+from picardfit.estimate import fit
+from picardfit.inputs import Signal, Table
+from picardfit.mesh import Nodes
+from picardfit.model import Model
+from picardfit.parameters import Parameter
+from picardfit.problem import Problem
+from picardfit.result import Fit
+from picardfit.sets import Ball, Box, HalfSpace, Product, Simplex
+from picardfit.simulation import Simulation, simulate
+from picardfit.solvers.contractive import (
+    ExtendedGradientContractMultiplier,
+    GradientContractive,
+    GradientContractMultiplier,
+    GradientDescent,
+)
+from picardfit.solvers.gauss_newton import LiftedGaussNewton
+from picardfit.solvers.iterate import Progress
+
+__version__ = "0.1.0"
+__all__ = [
+    "Ball",
+    "Box",
+    "Certificate",
+    "Experiment",
+    "ExtendedGradientContractMultiplier",
+    "Fit",
+    "GradientContractMultiplier",
+    "GradientContractive",
+    "GradientDescent",
+    "HalfSpace",
+    "InputError",
+    "LiftedGaussNewton",
+    "Model",
+    "Nodes",
+    "Parameter",
+    "Problem",
+    "Product",
+    "Progress",
+    "Signal",
+    "Simplex",
+    "Simulation",
+    "Status",
+    "Table",
+    "fit",
+    "problems",
+    "read_table",
+    "simulate",
+]

@@ -1,0 +1,95 @@
+"""Evidence with every answer: residuals, jumps, an independent integration, optimality and active bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from picardfit.integration import predict
+from picardfit.meshing import state_scale
+from picardfit.picard import residual
+from picardfit.solvers.iterate import Solution
+from picardfit.uncertainty.fisher import Information, information
+
+AGREES = 1e-5  # relative difference of the losses up to which path and independent integration agree
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What proves the answer. All numbers are relative and should be small.
+
+    `picard_residual`: largest |u - P u|; `largest_jump`: at the knots; both relative to the states' scale.
+    `loss`: L_ls along the path; `reintegrated_loss`: from SciPy's integrators, which know nothing of the path;
+    `mismatch`: their relative difference. `gradient`: decrease of the loss that the gradient and the curvature still
+    promise, relative to the loss (0 at an optimum). `at_bound`: unknowns that sit on a bound.
+    """
+
+    picard_residual: float
+    largest_jump: float
+    loss: float
+    reintegrated_loss: float
+    mismatch: float
+    gradient: float
+    at_bound: tuple[str, ...]
+    segments: int
+    nodes: int
+
+    @property
+    def agrees(self) -> bool:
+        return self.mismatch <= AGREES
+
+    def __str__(self) -> str:
+        bound = ", ".join(self.at_bound) or "none"
+        return "\n".join(
+            [
+                f"largest |u - Pu|           {self.picard_residual:.1e} of the states' scale",
+                f"largest jump at a knot     {self.largest_jump:.1e} of the states' scale",
+                f"loss along the path        {self.loss:.9g}",
+                f"loss, integrated by SciPy  {self.reintegrated_loss:.9g} (differs by {self.mismatch:.1e})",
+                f"decrease still promised    {self.gradient:.1e} of the loss",
+                f"at a bound                 {bound}",
+                f"mesh                       {self.segments} segments with {self.nodes} nodes",
+            ]
+        )
+
+
+def certify(solution: Solution) -> Certificate:
+    """Check a solution from scratch."""
+    system = solution.system
+    problem, mesh = system.problem, system.mesh
+    scale = state_scale(problem, [solution.path])
+    params = system.parameters(solution.border)
+    gap = residual(system.field, solution.states, solution.path, system.spread(params))
+    value = path_value(solution)
+    initial, _ = problem.unknowns.initial(solution.border)
+    outputs = predict(problem, params, initial)
+    again = np.inf if outputs is None else problem.objective.value(outputs)
+    found = information(solution, value)
+    size = max(value, 1e-12 * problem.objective.value(np.zeros_like(problem.samples.data)), 1e-300)
+    return Certificate(
+        picard_residual=float(np.abs(gap / scale).max()),
+        largest_jump=float(np.abs(solution.jumps / scale).max(initial=0.0)),
+        loss=problem.mean_loss(value),
+        reintegrated_loss=problem.mean_loss(again),
+        mismatch=float(abs(again - value) / size),
+        gradient=_promised_decrease(found) / size,
+        at_bound=found.at_bound,
+        segments=len(mesh),
+        nodes=len(mesh.rule.nodes),
+    )
+
+
+def path_value(solution: Solution) -> float:
+    """The objective along the path of a solution."""
+    system = solution.system
+    params = system.parameters(solution.border)
+    with np.errstate(all="ignore"):
+        slopes = system.field.slopes(solution.path, system.spread(params))
+        return system.problem.objective.value(system.outputs(system.at_samples(solution.states, slopes), params))
+
+
+def _promised_decrease(found: Information) -> float:
+    """1/2 g' H^-1 g over the unknowns inside their bounds: what one more Gauss-Newton step would gain."""
+    covariance = np.nan_to_num(found.covariance(), posinf=0.0)
+    return float(max(0.5 * found.slope @ covariance @ found.slope, 0.0))

@@ -1,0 +1,97 @@
+"""A problem bound to a mesh: outputs at the sampling times and their derivatives.
+
+Values at a sample use the same integrals as the Picard operator, taken to that time, so samples need not be nodes:
+(P u)(t_i) = x + h sum_k w_ik f(t_k, u_k, p).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from picardfit.mesh import Mesh
+from picardfit.picard import Field
+from picardfit.problem import Problem
+
+
+@dataclass(frozen=True)
+class Discretisation:
+    """Everything about (problem, mesh) that does not change with the unknowns."""
+
+    problem: Problem
+    mesh: Mesh
+
+    @cached_property
+    def field(self) -> Field:
+        return Field(self.problem.model.rhs, self.mesh, self._inputs(self.mesh.experiment, self.mesh.node_times))
+
+    @cached_property
+    def sample_inputs(self) -> np.ndarray:
+        samples = self.problem.samples
+        return self._inputs(samples.experiment, samples.times)
+
+    @cached_property
+    def located(self) -> tuple[np.ndarray, np.ndarray]:
+        samples = self.problem.samples
+        return self.mesh.locate(samples.times, samples.experiment)
+
+    @property
+    def segment(self) -> np.ndarray:
+        """(samples,): segment of each sample."""
+        return self.located[0]
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """(samples, 1, nodes): integration weights from the segment's start to the sample, times h."""
+        segment, fraction = self.located
+        return (self.mesh.length[segment][:, None] * self.mesh.rule.integrals(fraction))[:, None, :]
+
+    @cached_property
+    def occupied(self) -> tuple[np.ndarray, np.ndarray]:
+        """Segments that hold samples, and where each one's samples start (samples are in segment order)."""
+        return np.unique(self.segment, return_index=True)
+
+    def _inputs(self, experiment: np.ndarray, times: np.ndarray) -> np.ndarray:
+        names = self.problem.model.inputs
+        values = np.zeros((*times.shape, len(names)))
+        if names:
+            for e, one in enumerate(self.problem.experiments):
+                mine = experiment == e
+                for k, name in enumerate(names):
+                    values[mine, ..., k] = one.inputs[name].at(times[mine])
+        return values
+
+    def parameters(self, border: np.ndarray) -> np.ndarray:
+        """(experiments, model parameters) in natural units."""
+        unknowns = self.problem.unknowns
+        return unknowns.parameters(border)[:, : unknowns.model_parameters]
+
+    def spread(self, per_experiment: np.ndarray) -> np.ndarray:
+        """(experiments, k) -> (segments, 1, k), to broadcast over nodes."""
+        return per_experiment[self.mesh.experiment][:, None, :]
+
+    def at_samples(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        """States at the samples: (samples, states)."""
+        return x[self.segment] + (self.weights @ slopes[self.segment])[:, 0]
+
+    def outputs(self, states: np.ndarray, params: np.ndarray) -> np.ndarray:
+        """Observables at the samples, from states (samples, states) and parameters (experiments, parameters)."""
+        samples = self.problem.samples
+        return self.problem.model.output.value(
+            samples.times, states, params[samples.experiment], self.sample_inputs
+        )
+
+    def linearised_outputs(self, states: np.ndarray, params: np.ndarray):
+        samples = self.problem.samples
+        return self.problem.model.output.linearise(
+            samples.times, states, params[samples.experiment], self.sample_inputs
+        )
+
+    def sum_by_segment(self, per_sample: np.ndarray) -> np.ndarray:
+        """Sum an array (samples, ...) over the samples of each segment: (segments, ...)."""
+        held, starts = self.occupied
+        total = np.zeros((len(self.mesh), *per_sample.shape[1:]))
+        total[held] = np.add.reduceat(per_sample, starts)
+        return total

@@ -1,0 +1,55 @@
+"""What can go wrong: bad input raises InputError, a numerical failure is a Status with a sentence."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from enum import Enum
+
+
+class InputError(ValueError):
+    """Bad input. The message names the offending thing and the remedy, in one sentence."""
+
+
+class Status(Enum):
+    """How a fit ended; the value is the sentence shown to the user."""
+
+    CONVERGED = "Converged: the optimum passed every check."
+    CONVERGED_AT_BOUND = "Converged with parameters at their bounds: widen those bounds if they are not meant to act."
+    APPROXIMATE = (
+        "The method reached its fixed point, which is not the least-squares optimum: an independent integration gives "
+        "another loss (see the certificate); use the default method for the optimum."
+    )
+    INACCURATE = (
+        "The search converged, but an independent integration does not reproduce the loss: "
+        "the model is very sensitive here (chaotic or stiff); shorten the horizon or add data before trusting it."
+    )
+    STALLED = (
+        "No further step lowers the loss although the optimality conditions are not met: "
+        "try more starts, or narrower bounds."
+    )
+    ITERATION_LIMIT = "The iteration limit was reached before convergence: raise max_iterations or try more starts."
+    NOT_FINITE = (
+        "The model is not finite at the starting values (overflow, division by zero or a NaN): "
+        "give a start or bounds where the equations can be evaluated."
+    )
+    INTERRUPTED = "Interrupted: the best values found so far are returned."
+
+    @property
+    def success(self) -> bool:
+        return self in (Status.CONVERGED, Status.CONVERGED_AT_BOUND, Status.APPROXIMATE)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """' Did you mean `prey`?' when a known name is close, else an empty string."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if not close:
+        lowered = {k.lower(): k for k in known}
+        close = [lowered[name.lower()]] if name.lower() in lowered else []
+    return f" Did you mean `{close[0]}`?" if close else ""
+
+
+def listing(names: Iterable[str]) -> str:
+    """The names in backticks, separated by commas, for error messages."""
+    return ", ".join(f"`{n}`" for n in names) or "none"

@@ -1,0 +1,166 @@
+"""fit(): starts, executor, best of many, certificate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from picardfit.certificate import Certificate, certify, path_value
+from picardfit.errors import InputError, Status
+from picardfit.problem import Problem
+from picardfit.result import Fit, StartResult, parameters_of
+from picardfit.solvers.gauss_newton import LiftedGaussNewton
+from picardfit.solvers.iterate import Method, Outcome, Progress, run
+from picardfit.starts import make_start
+from picardfit.values import border_from
+
+RESCUES = 4  # further starts that are tried when the only one asked for fails
+REFINEMENTS = 3  # times the mesh is refined when the independent integration disagrees
+
+
+def fit(
+    problem: Problem,
+    method: Method | None = None,
+    *,
+    start: Mapping[str, object] | None = None,
+    start_initial: Mapping[str, object] | None = None,
+    starts: int = 1,
+    seed: int = 0,
+    executor: Executor | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Fit:
+    """Estimate the unknowns of a problem.
+
+    `start`: parameter values to begin with (`start_initial`: initial states); what is left out comes from the bounds.
+    The first start is the middle of the bounds, the others are drawn with `seed`; the same seed gives the same result
+    with every executor. A single start that fails is followed by a few more. `progress` is called with a `Progress`.
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"fit needs a pf.Problem, not a {type(problem).__name__}: build one from model and data.")
+    if not isinstance(starts, int) or isinstance(starts, bool) or starts < 1:
+        raise InputError(f"starts = {starts!r} is not a positive whole number.")
+    method = LiftedGaussNewton() if method is None else method
+    if isinstance(method, type) or not callable(getattr(method, "step", None)):
+        raise InputError(f"{method!r} is not a method: pass for example method=pf.LiftedGaussNewton().")
+    if problem.unknowns.count() == 0:
+        raise InputError("Every parameter and initial state is fixed: leave at least one of them free to estimate.")
+    began = time.perf_counter()
+    given = border_from(problem, start, start_initial, missing="nan")
+    _check_inside(problem, given)
+    task = partial(_one_start, problem, method, given, seed, starts)
+    if executor is None:
+        outcomes = _serial(partial(task, progress=progress), starts)
+    else:
+        outcomes = list(executor.map(task, range(starts)))
+    if starts == 1 and not outcomes[0].status.success and outcomes[0].status is not Status.INTERRUPTED:
+        outcomes += _serial(partial(task, progress=progress), RESCUES, first=1)
+    best = min(range(len(outcomes)), key=lambda k: (not outcomes[k].status.success, _value(outcomes[k]), k))
+    outcome = outcomes[best]
+    outcome, certificate = _certified(problem, method, outcome)
+    results = tuple(
+        StartResult(k, problem.mean_loss(_value(o)), o.status, o.iterations, o.seconds, _parameters(problem, o))
+        for k, o in enumerate(outcomes)
+    )
+    return Fit(
+        problem=problem,
+        method=method,
+        solution=outcome.solution,
+        status=_final_status(method, outcome, certificate),
+        certificate=certificate,
+        iterations=outcome.iterations,
+        seconds=time.perf_counter() - began,
+        seed=seed,
+        starts=results,
+        trace=outcome.trace,
+        warnings=_warnings(problem),
+    )
+
+
+def _one_start(problem, method, given, seed, starts, index: int, progress=None) -> Outcome:
+    """One search. Start 0 takes the middle of the bounds, the others draw from (seed, index)."""
+    rng = None if index == 0 else np.random.default_rng([seed, index])
+    begin = make_start(problem, given if index == 0 or starts > 1 else None, rng)
+
+    def news(iteration: int, loss: float, jump: float) -> None:
+        if progress is not None:
+            progress(Progress(index, starts, iteration, loss, jump))
+
+    return run(method, method.init(problem, begin), news)
+
+
+def _serial(task, count: int, first: int = 0) -> list[Outcome]:
+    """The starts one after another; an interrupt keeps what is done."""
+    outcomes: list[Outcome] = []
+    for index in range(first, first + count):
+        outcomes.append(task(index))
+        if outcomes[-1].status is Status.INTERRUPTED or (first and outcomes[-1].status.success):
+            break
+    return outcomes
+
+
+def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outcome, Certificate | None]:
+    """Certify; where path and independent integration disagree, refine the mesh and go on from there."""
+    if outcome.solution is None:
+        return outcome, None
+    certificate = certify(outcome.solution)
+    for round_ in range(1, REFINEMENTS + 1):
+        exact = isinstance(method, LiftedGaussNewton) and outcome.status.success
+        if not exact or certificate.mismatch <= 1e-6:
+            break
+        finer = replace(method, resolution=method.resolution * 1e-2**round_)
+        again = run(finer, finer.resume(problem, outcome.solution))
+        if not again.status.success:
+            break
+        renewed = certify(again.solution)
+        if not renewed.mismatch < certificate.mismatch:
+            break
+        trace = np.concatenate([outcome.trace, again.trace])
+        outcome = replace(again, trace=trace, iterations=len(trace), seconds=outcome.seconds + again.seconds)
+        certificate = renewed
+    return outcome, certificate
+
+
+def _final_status(method: Method, outcome: Outcome, certificate: Certificate | None) -> Status:
+    if not outcome.status.success or certificate is None:
+        return outcome.status
+    if not certificate.agrees:
+        return Status.INACCURATE if isinstance(method, LiftedGaussNewton) else Status.APPROXIMATE
+    return Status.CONVERGED_AT_BOUND if certificate.at_bound else Status.CONVERGED
+
+
+def _warnings(problem: Problem) -> tuple[str, ...]:
+    count, measured = problem.unknowns.count(), problem.measurements
+    if measured < count:
+        return (
+            f"There are fewer measurements ({measured}) than unknowns ({count}): "
+            f"the answer is one of many, fix some parameters or initial states.",
+        )
+    return ()
+
+
+def _check_inside(problem: Problem, given: np.ndarray) -> None:
+    unknowns = problem.unknowns
+    outside = unknowns.exists & ((given < unknowns.lower) | (given > unknowns.upper))
+    if outside.any():
+        e, column = np.argwhere(outside)[0]
+        low, high = unknowns.natural(unknowns.lower)[e, column], unknowns.natural(unknowns.upper)[e, column]
+        raise InputError(
+            f"The start of `{unknowns.label(e, column)}`, {unknowns.natural(given)[e, column]:g}, lies outside its "
+            f"bounds [{low:g}, {high:g}]: move it inside or widen the bounds."
+        )
+
+
+def _value(outcome: Outcome) -> float:
+    if outcome.solution is None:
+        return np.inf
+    value = path_value(outcome.solution)
+    return value if np.isfinite(value) else np.inf
+
+
+def _parameters(problem: Problem, outcome: Outcome) -> dict[str, float]:
+    return parameters_of(problem, None if outcome.solution is None else outcome.solution.border)

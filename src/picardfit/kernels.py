@@ -1,0 +1,366 @@
+"""Expressions -> NumPy functions of arrays, with exact Jacobians.
+
+The code of a kernel is generated line by line from shared sub-expressions: it holds register names and
+numbers, never text of the user.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import final
+
+import numpy as np
+import sympy
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import And, BooleanAtom, Not, Or
+
+from picardfit.algebra import (
+    TIME,
+    Absolute,
+    Maximum,
+    Minimum,
+    Sign,
+    Slopes,
+    Where,
+    names,
+    nested_where,
+    symbol,
+)
+from picardfit.errors import InputError, listing
+
+_NUMPY_NAMES: dict[type, str] = {
+    sympy.exp: "exp",
+    sympy.log: "log",
+    sympy.sin: "sin",
+    sympy.cos: "cos",
+    sympy.tan: "tan",
+    sympy.asin: "arcsin",
+    sympy.acos: "arccos",
+    sympy.atan: "arctan",
+    sympy.sinh: "sinh",
+    sympy.cosh: "cosh",
+    sympy.tanh: "tanh",
+    sympy.asinh: "arcsinh",
+    sympy.acosh: "arccosh",
+    sympy.atanh: "arctanh",
+    Absolute: "absolute",
+    sympy.Abs: "absolute",
+    Sign: "sign",
+    sympy.sign: "sign",
+}
+_CHAINS: dict[type, str] = {
+    Minimum: "minimum({}, {})",
+    sympy.Min: "minimum({}, {})",
+    Maximum: "maximum({}, {})",
+    sympy.Max: "maximum({}, {})",
+    And: "logical_and({}, {})",
+    Or: "logical_or({}, {})",
+}
+_COMPARISONS = {
+    "<": "{} < {}",
+    "<=": "{} <= {}",
+    ">": "{} > {}",
+    ">=": "{} >= {}",
+    "==": "{} == {}",
+    "!=": "{} != {}",
+}
+_NAMESPACE = {
+    name: getattr(np, name)
+    for group in (_NUMPY_NAMES.values(), ("sqrt", "minimum", "maximum", "where", "inf", "nan"))
+    for name in (*group, "logical_and", "logical_or", "logical_not")
+}
+_LARGEST_UNROLLED_POWER = 16
+
+
+@final
+class BatchedMap:
+    """Rows of expressions in (t, states, parameters, inputs) as functions of arrays.
+
+    Shapes: t (*batch), x (*batch, states), p (*batch, parameters), u (*batch, inputs), where the four batches
+    broadcast against each other; overflow and division by zero give inf or NaN, silently. Compiled at first
+    use, once for equal contents; pickles carry the expressions only.
+    """
+
+    __slots__ = ("_jacobian", "_linearise", "_value", "expressions", "inputs", "parameters", "states")
+
+    def __init__(
+        self,
+        expressions: Sequence[sympy.Expr],
+        states: Sequence[str] = (),
+        parameters: Sequence[str] = (),
+        inputs: Sequence[str] = (),
+    ) -> None:
+        self.expressions = tuple(sympy.S(e) if isinstance(e, int | float) else e for e in expressions)
+        self.states, self.parameters, self.inputs = tuple(states), tuple(parameters), tuple(inputs)
+        self._jacobian = self._value = self._linearise = None
+        known = ("t", *self.states, *self.parameters, *self.inputs)
+        if len(set(known)) < len(known):
+            twice = sorted({n for n in known if known.count(n) > 1})
+            raise InputError(
+                f"{listing(twice)} is declared more than once (`t` is time): give every name one role."
+            )
+        unknown = sorted(set().union(*(names(e) for e in self.expressions)) - set(known))
+        if unknown:
+            raise InputError(
+                f"{listing(unknown)} is not among the names {listing(known)}: declare it or correct it."
+            )
+
+    def value(self, t, x, p, u) -> np.ndarray:
+        """The rows, (*batch, rows)."""
+        if self._value is None:
+            self._value = kernel((self._rows(),), self.states, self.parameters, self.inputs)
+        batch, arguments = _components(t, x, p, u)
+        value = np.empty((*batch, len(self.expressions)))
+        with np.errstate(all="ignore"):
+            self._value(*arguments, value)
+        return value
+
+    def linearise(self, t, x, p, u) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Value and derivatives: (*batch, rows), (*batch, rows, states), (*batch, rows, parameters)."""
+        if self._linearise is None:
+            tables = (self._rows(), *(tuple(entries.items()) for entries in self.jacobian))
+            self._linearise = kernel(tables, self.states, self.parameters, self.inputs)
+        rows = len(self.expressions)
+        batch, arguments = _components(t, x, p, u)
+        value, wrt_x, wrt_p = _zeros(
+            (*batch, rows), (*batch, rows, len(self.states)), (*batch, rows, len(self.parameters))
+        )
+        with np.errstate(all="ignore"):
+            self._linearise(*arguments, value, wrt_x, wrt_p)
+        return value, wrt_x, wrt_p
+
+    @property
+    def jacobian(self) -> tuple[dict[tuple[int, int], sympy.Expr], dict[tuple[int, int], sympy.Expr]]:
+        """The non-zero derivatives {(row, column): expression} with respect to states and to parameters."""
+        if self._jacobian is None:
+            slopes = Slopes()
+            self._jacobian = tuple(
+                {
+                    (i, k): slope
+                    for i, expr in enumerate(self.expressions)
+                    for k, name in enumerate(group)
+                    if (slope := slopes.slope(expr, symbol(name))) != 0
+                }
+                for group in (self.states, self.parameters)
+            )
+        return self._jacobian
+
+    @property
+    def jacobian_pattern(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which derivatives can be non-zero: bool (rows, states), bool (rows, parameters)."""
+        patterns = []
+        for entries, group in zip(self.jacobian, (self.states, self.parameters), strict=True):
+            pattern = np.zeros((len(self.expressions), len(group)), dtype=bool)
+            pattern[tuple(zip(*entries, strict=True)) or ([], [])] = True
+            patterns.append(pattern)
+        return tuple(patterns)
+
+    def _rows(self) -> tuple:
+        return tuple(((i,), expr) for i, expr in enumerate(self.expressions))
+
+    def _content(self) -> tuple:
+        return self.expressions, self.states, self.parameters, self.inputs
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BatchedMap) and self._content() == other._content()
+
+    def __hash__(self) -> int:
+        return hash(self._content())
+
+    def __reduce__(self):
+        return BatchedMap, self._content()
+
+    def __repr__(self) -> str:
+        everything = (*self.states, *self.parameters, *self.inputs)
+        return f"BatchedMap({len(self.expressions)} rows of {listing(everything)})"
+
+
+def _components(t, x, p, u) -> tuple[tuple[int, ...], tuple]:
+    """The common batch shape, and the arguments with components first."""
+    t = np.asarray(t, dtype=float)
+    x, p, u = (np.asarray(a, dtype=float) for a in (x, p, u))
+    if t.ndim == 0 and x.ndim == p.ndim == u.ndim == 1:
+        return (), (t[()], x, p, u)
+    batch = np.broadcast_shapes(t.shape, x.shape[:-1], p.shape[:-1], u.shape[:-1])
+    return batch, (t[()], *(a if a.ndim == 1 else np.moveaxis(a, -1, 0) for a in (x, p, u)))
+
+
+def _zeros(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    """Arrays cut from one block: several large ones would go back to the system and be faulted in anew."""
+    ends = list(accumulate(math.prod(shape) for shape in shapes))
+    block = np.zeros(ends[-1])
+    return [block[a:b].reshape(shape) for a, b, shape in zip([0, *ends], ends, shapes, strict=False)]
+
+
+# ---- generated code ----------------------------------------------------------------------------------------
+
+Table = tuple[
+    tuple[tuple[int, ...], sympy.Expr], ...
+]  # (position on the last axes of an array, expression to write)
+
+
+@lru_cache(maxsize=256)
+def kernel(
+    tables: tuple[Table, ...], states: tuple[str, ...], parameters: tuple[str, ...], inputs: tuple[str, ...]
+) -> Callable:
+    """A function kernel(t, x, p, u, *arrays) that writes one table of expressions into each array.
+
+    x, p and u are sequences of components, which broadcast against each other and against t.
+    """
+    groups = {"x": states, "p": parameters, "u": inputs}
+    registers = {TIME: "t"}
+    for letter, group in groups.items():
+        registers |= {symbol(name): f"{letter}{i}" for i, name in enumerate(group)}
+    arrays = [f"array{k}" for k in range(len(tables))]
+    writer = _Writer(registers)
+    for array, table in zip(arrays, tables, strict=True):
+        for position, expr in table:
+            writer.store(array, position, expr)
+    lines = [f"def kernel({', '.join(['t', 'x', 'p', 'u', *arrays])}):"]
+    for letter, group in groups.items():
+        if group:
+            lines.append(f" {', '.join(f'{letter}{i}' for i in range(len(group)))}, = {letter}")
+    source = "\n".join([*lines, *writer.lines(), " return"])
+    namespace = dict(_NAMESPACE)
+    exec(compile(source, "<picardfit kernel>", "exec"), namespace)
+    return namespace["kernel"]
+
+
+class _Writer:
+    """Straight-line code in which equal sub-expressions are computed once."""
+
+    def __init__(self, registers: dict[sympy.Symbol, str]) -> None:
+        self._known: dict = dict(registers)  # expression -> operand
+        self._computed: dict[tuple, str] = {}  # (template, operands) -> operand
+        self._rank = {name: 1 if name[0] == "p" else 2 for name in registers.values()}
+        self._code: list[tuple[str, str, tuple[str, ...]]] = []  # (target or "", template, operands)
+
+    def store(self, array: str, position: tuple[int, ...], expr: sympy.Expr) -> None:
+        index = ", ".join(map(str, position))
+        self._code.append(("", f"{array}[..., {index}] = {{}}", (self.operand(expr),)))
+
+    def lines(self) -> list[str]:
+        """The code with registers reused as soon as their value is dead, so that arrays are freed early."""
+        last_use = {name: i for i, (_, _, operands) in enumerate(self._code) for name in operands}
+        places: dict[str, str] = {}
+        free: list[str] = []
+        lines = []
+        for i, (target, template, operands) in enumerate(self._code):
+            text = template.format(*(places.get(name, name) for name in operands))
+            free.extend(
+                places[name] for name in dict.fromkeys(operands) if name in places and last_use[name] == i
+            )
+            if target:
+                places[target] = free.pop() if free else f"r{len(places)}"
+                text = f"{places[target]} = {text}"
+            lines.append(" " + text)
+        return lines
+
+    def operand(self, expr: sympy.Basic) -> str:
+        """The register or the literal that holds an expression."""
+        if expr not in self._known:
+            self._known[expr] = self._write(expr)
+        return self._known[expr]
+
+    def _emit(self, template: str, *operands: str) -> str:
+        key = (template, operands)
+        if key not in self._computed:
+            name = f"v{len(self._computed)}"
+            self._computed[key] = name
+            self._rank[name] = max(self._rank.get(o, 0) for o in operands)
+            self._code.append((name, template, operands))
+        return self._computed[key]
+
+    def _chain(self, template: str, operands: Iterable[str]) -> str:
+        """A left fold, numbers and parameters first: they are scalars where states are arrays."""
+        first, *rest = sorted(operands, key=lambda o: self._rank.get(o, 0))
+        for other in rest:
+            first = self._emit(template, first, other)
+        return first
+
+    def _write(self, expr: sympy.Basic) -> str:
+        kind, args = expr.func, expr.args
+        if isinstance(expr, BooleanAtom):
+            return str(bool(expr))
+        if expr.is_Symbol:
+            raise InputError(f"`{expr}` is not a name of the model: declare it as state, parameter or input.")
+        if isinstance(expr, sympy.Expr) and expr.is_number:
+            return _literal(expr)
+        if expr.is_Add:
+            return self._sum(args)
+        if expr.is_Mul:
+            return self._product(args)
+        if expr.is_Pow:
+            return self._power(*args)
+        if kind is Where:
+            return self._emit("where({}, {}, {})", *(self.operand(a) for a in args))
+        if kind is sympy.Piecewise:
+            return self.operand(nested_where(expr))
+        if kind in _NUMPY_NAMES:
+            return self._emit(_NUMPY_NAMES[kind] + "({})", self.operand(args[0]))
+        if isinstance(expr, Relational):
+            return self._emit(_COMPARISONS[expr.rel_op], *(self.operand(a) for a in args))
+        if kind is Not:
+            return self._emit("logical_not({})", self.operand(args[0]))
+        if kind in _CHAINS:
+            return self._chain(_CHAINS[kind], [self.operand(a) for a in args])
+        raise InputError(
+            f"`{expr}` cannot be evaluated: write it with the functions of the formula language."
+        )
+
+    def _sum(self, args: Sequence[sympy.Expr]) -> str:
+        plus, minus = [], []
+        for term in args:
+            negative = term.as_coeff_Mul()[0].is_negative
+            (minus if negative else plus).append(self.operand(-term if negative else term))
+        if not minus:
+            return self._chain("{} + {}", plus)
+        if not plus:
+            return self._emit("-{}", self._chain("{} + {}", minus))
+        return self._emit("{} - {}", self._chain("{} + {}", plus), self._chain("{} + {}", minus))
+
+    def _product(self, args: Sequence[sympy.Expr]) -> str:
+        above, below = [], []
+        negative = False
+        for factor in args:
+            if factor.is_Number and factor.is_negative:
+                negative, factor = True, -factor
+            if factor.is_Rational:
+                above += [_literal(sympy.Integer(factor.p))] if factor.p != 1 else []
+                below += [_literal(sympy.Integer(factor.q))] if factor.q != 1 else []
+            elif factor.is_Pow and factor.exp.is_Number and factor.exp.is_negative:
+                below.append(self.operand(factor.base**-factor.exp))
+            else:
+                above.append(self.operand(factor))
+        result = self._chain("{} * {}", above) if above else "1.0"
+        if below:
+            result = self._emit("{} / {}", result, self._chain("{} * {}", below))
+        return self._emit("-{}", result) if negative else result
+
+    def _power(self, base: sympy.Expr, exponent: sympy.Expr) -> str:
+        if exponent.is_Number and exponent.is_negative:
+            return self._emit("{} / {}", "1.0", self.operand(base**-exponent))
+        doubled = 2 * float(exponent) if exponent.is_Number else np.nan
+        if not (doubled.is_integer() and doubled <= 2 * _LARGEST_UNROLLED_POWER):
+            return self._emit("{} ** {}", self.operand(base), self.operand(exponent))
+        whole, half = divmod(int(doubled), 2)
+        factors = [self._whole_power(self.operand(base), whole)] if whole else []
+        factors += [self._emit("sqrt({})", self.operand(base))] if half else []
+        return self._chain("{} * {}", factors)
+
+    def _whole_power(self, base: str, exponent: int) -> str:
+        if exponent == 1:
+            return base
+        half = self._whole_power(base, exponent // 2)
+        square = self._emit("{} * {}", half, half)
+        return self._emit("{} * {}", base, square) if exponent % 2 else square
+
+
+def _literal(expr: sympy.Expr) -> str:
+    """A number as a Python float literal; values that are not real become nan."""
+    value = complex(expr)
+    text = repr(value.real if value.imag == 0 else float("nan"))
+    return f"({text})" if text.startswith("-") else text

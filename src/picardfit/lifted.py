@@ -1,0 +1,143 @@
+"""The lifted problem at a point: path, jumps and data, and their derivatives by segment states and parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from picardfit.condense import Quadratic
+from picardfit.discretise import Discretisation
+from picardfit.picard import apply, contract, end_states, exact_multipliers, newton_matrix
+
+CONTRACTED = 1e-11  # |u - P u| relative to the states' scale that counts as a fixed point
+CONTRACTIONS = 8  # with one Newton matrix, before a trial point is given up
+
+
+@dataclass(frozen=True)
+class Point:
+    """Unknowns of the lifted problem with everything evaluated there."""
+
+    border: np.ndarray  # (experiments, width)
+    states: np.ndarray  # (segments, states): start state of each segment
+    path: np.ndarray  # (segments, nodes, states), contracted: u = P u
+    jumps: np.ndarray  # (linked, states): end of a segment minus start of the next
+    data: float  # value of the objective
+    residual: float  # largest |u - P u| relative to the states' scale
+
+
+@dataclass(frozen=True)
+class Linearisation:
+    """The quadratic model at a point, and what is needed to move the path."""
+
+    quadratic: Quadratic
+    multipliers: np.ndarray  # S: (segments, nodes, states, columns)
+    inverse: np.ndarray  # of the Newton matrices: (segments, nodes * states, nodes * states)
+
+
+def linearise(system: Discretisation, point: Point) -> Linearisation:
+    """Derivatives of data and jumps with respect to segment states and free parameters."""
+    unknowns, mesh = system.problem.unknowns, system.mesh
+    params, free = system.parameters(point.border), unknowns.free_parameters
+    param_slopes = unknowns.parameter_slopes(point.border)
+    slopes, wrt_x, wrt_p = system.field.linearise(point.path, system.spread(params))
+    wrt_p = wrt_p[..., free] * system.spread(param_slopes)[:, :, None, :]
+    inverse = np.linalg.inv(newton_matrix(mesh, wrt_x))
+    multipliers = exact_multipliers(mesh, inverse, wrt_p)
+    states = point.states.shape[1]
+    diagonal = np.arange(states)
+    moved = wrt_x @ multipliers  # derivative of f along the path
+    moved[..., states:] += wrt_p
+    flat = moved.reshape(*moved.shape[:2], -1)
+    ends = (mesh.rule.end @ flat[mesh.linked]).reshape(-1, *moved.shape[2:])
+    ends *= mesh.length[mesh.linked, None, None]
+    ends[:, diagonal, diagonal] += 1
+
+    at_samples = (system.weights @ flat[system.segment]).reshape(-1, *moved.shape[2:])
+    at_samples[:, diagonal, diagonal] += 1
+    sampled = system.at_samples(point.states, slopes)
+    outputs, out_x, out_p = system.linearised_outputs(sampled, params)
+    jacobian = out_x @ at_samples
+    jacobian[..., states:] += out_p[..., free] * param_slopes[system.problem.samples.experiment][:, None, :]
+    terms = system.problem.objective.terms(outputs)
+    white = terms.factor[..., None] * jacobian
+    hessian = system.sum_by_segment(white.transpose(0, 2, 1) @ white)
+    slope = system.sum_by_segment((terms.slope[:, None, :] @ jacobian)[:, 0])
+    _, initial = unknowns.initial(point.border)
+    return Linearisation(Quadratic(hessian, slope, ends, point.jumps, initial), multipliers, inverse)
+
+
+def evaluate(system: Discretisation, border, states, path, scale, inverse=None) -> Point | None:
+    """Contract the path and evaluate jumps and data; None when it does not contract or is not finite.
+
+    Without `inverse` the Newton matrices are made at the given path.
+    """
+    mesh = system.mesh
+    params = system.parameters(border)
+    spread = system.spread(params)
+    with np.errstate(all="ignore"):
+        if inverse is None:
+            _, wrt_x, _ = system.field.linearise(path, spread)
+            inverse = _inverse(newton_matrix(mesh, wrt_x))
+        for _ in range(CONTRACTIONS):
+            slopes = system.field.slopes(path, spread)
+            gap = apply(mesh, states, slopes) - path
+            error = float(np.abs(gap / scale).max())
+            if error < CONTRACTED or not np.isfinite(error):
+                break
+            path = path + (inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
+        if not error < 1e-6:
+            return None
+        jumps = end_states(mesh, states, slopes)[mesh.linked] - states[mesh.linked + 1]
+        outputs = system.outputs(system.at_samples(states, slopes), params)
+        data = system.problem.objective.value(outputs)
+    if not (np.isfinite(data) and np.all(np.isfinite(jumps))):
+        return None
+    return Point(border, states, path, jumps, data, error)
+
+
+def advance(system: Discretisation, point: Point, linear: Linearisation, border_step, states_step, scale):
+    """Move along the multipliers S, then contract."""
+    mesh, unknowns = system.mesh, system.problem.unknowns
+    border = np.clip(point.border + border_step, unknowns.lower, unknowns.upper)
+    states = point.states + states_step
+    states[mesh.first], _ = unknowns.initial(border)
+    moved = (border - point.border)[mesh.experiment][:, unknowns.border.parameters]
+    columns = np.concatenate([states - point.states, moved], axis=1)
+    path = point.path + (linear.multipliers @ columns[:, None, :, None])[..., 0]
+    return evaluate(system, border, states, path, scale, linear.inverse)
+
+
+def contract_from(system: Discretisation, border, states, scale) -> tuple[Point | None, np.ndarray]:
+    """Contract straight lines between guessed knot states with fresh Newton matrices.
+
+    Returns the point (or None) and which segments did not contract.
+    """
+    mesh, unknowns = system.mesh, system.problem.unknowns
+    states = states.copy()
+    states[mesh.first], _ = unknowns.initial(border)
+    spread = system.spread(system.parameters(border))
+    following = states.copy()
+    following[mesh.linked] = states[mesh.linked + 1]
+    path = states[:, None, :] + mesh.rule.nodes[:, None] * (following - states)[:, None, :]
+    with np.errstate(all="ignore"):
+        for _ in range(6):
+            _, wrt_x, _ = system.field.linearise(path, spread)
+            inverse = _inverse(newton_matrix(mesh, wrt_x))
+            path = contract(system.field, states, path, spread, inverse)
+        gap = apply(mesh, states, system.field.slopes(path, spread)) - path
+        failed = ~(np.abs(gap / scale).max(axis=(1, 2)) < 1e-6)
+        point = None if failed.any() else evaluate(system, border, states, path, scale, inverse)
+    return point, failed if failed.any() else np.ones(len(mesh), bool)
+
+
+def _inverse(matrix: np.ndarray) -> np.ndarray:
+    """Batched inverse; not-a-number where a matrix is singular or not finite."""
+    finite = np.isfinite(matrix).all(axis=(1, 2))
+    result = np.full_like(matrix, np.nan)
+    try:
+        result[finite] = np.linalg.inv(matrix[finite])
+    except np.linalg.LinAlgError:
+        regular = finite & (np.linalg.cond(np.where(finite[:, None, None], matrix, 0.0)) < 1e15)
+        result[regular] = np.linalg.inv(matrix[regular])
+    return result

@@ -1,0 +1,161 @@
+"""Segments, nodes and integration weights: the grid on which the Picard operator acts.
+
+Each experiment's time span is cut into segments; on a segment the path is held at the nodes c_i of a `Rule`.
+Axis order: (segments, nodes, states).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.polynomial import legendre
+from scipy.special import roots_jacobi
+
+from picardfit.errors import InputError
+
+
+class Nodes(Enum):
+    """Families of nodes on a segment."""
+
+    RADAU = "radau"  # last node is the end point: stiffly accurate
+    LOBATTO = "lobatto"  # both end points
+    CHEBYSHEV = "chebyshev"  # interior points
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Nodes c on [0, 1] with the integrals of their Lagrange polynomials."""
+
+    nodes: np.ndarray  # (nodes,)
+
+    @cached_property
+    def modes(self) -> np.ndarray:
+        """(nodes, nodes): values at the nodes -> Legendre coefficients."""
+        return np.linalg.inv(legendre.legvander(2 * self.nodes - 1, len(self.nodes) - 1))
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """(nodes, nodes): A[i, k], the integral of the k-th Lagrange polynomial from 0 to c_i."""
+        return self.integrals(self.nodes)
+
+    @cached_property
+    def end(self) -> np.ndarray:
+        """(nodes,): the same integral from 0 to 1."""
+        return self.integrals(np.ones(1))[0]
+
+    def integrals(self, fractions: np.ndarray) -> np.ndarray:
+        """(points, nodes): integrals of the Lagrange polynomials from 0 to each fraction."""
+        s = 2 * np.asarray(fractions, float) - 1
+        count = len(self.nodes)
+        per_mode = [legendre.legval(s, legendre.legint(np.eye(count)[k], lbnd=-1)) / 2 for k in range(count)]
+        return np.stack(per_mode, axis=-1) @ self.modes
+
+    def interpolation(self, fractions: np.ndarray) -> np.ndarray:
+        """(points, nodes): the Lagrange polynomials themselves at each fraction."""
+        s = 2 * np.asarray(fractions, float) - 1
+        return legendre.legvander(s, len(self.nodes) - 1) @ self.modes
+
+
+@lru_cache
+def rule(count: int, family: Nodes = Nodes.RADAU) -> Rule:
+    """The rule with `count` nodes of a family."""
+    fewest = 2 if family is Nodes.LOBATTO else 1
+    if count < fewest:
+        raise InputError(f"nodes={count} are too few for {family.value} nodes: take at least {fewest}.")
+    if family is Nodes.RADAU:
+        inner = (roots_jacobi(count - 1, 1, 0)[0] + 1) / 2 if count > 1 else []
+        nodes = np.append(inner, 1.0)
+    elif family is Nodes.LOBATTO:
+        inner = (roots_jacobi(count - 2, 1, 1)[0] + 1) / 2 if count > 2 else []
+        nodes = np.concatenate([[0.0], inner, [1.0]])
+    else:
+        nodes = (1 - np.cos((np.arange(count) + 0.5) * np.pi / count)) / 2
+    nodes = np.sort(nodes)
+    nodes.setflags(write=False)
+    return Rule(nodes)
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """All segments of all experiments, experiment after experiment, in order of time."""
+
+    rule: Rule
+    knots: tuple[np.ndarray, ...]  # per experiment: segments + 1 increasing times
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """(experiments,): segments of each experiment."""
+        return np.array([len(k) - 1 for k in self.knots])
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        """(experiments,): index of each experiment's first segment."""
+        return np.concatenate([[0], np.cumsum(self.counts)[:-1]])
+
+    @cached_property
+    def experiment(self) -> np.ndarray:
+        """(segments,): the experiment a segment belongs to."""
+        return np.repeat(np.arange(len(self.knots)), self.counts)
+
+    @cached_property
+    def start(self) -> np.ndarray:
+        return np.concatenate([k[:-1] for k in self.knots])
+
+    @cached_property
+    def length(self) -> np.ndarray:
+        return np.concatenate([np.diff(k) for k in self.knots])
+
+    @cached_property
+    def linked(self) -> np.ndarray:
+        """Indices of segments that have a successor in the same experiment."""
+        last = self.first + self.counts - 1
+        return np.setdiff1d(np.arange(len(self.start)), last, assume_unique=True)
+
+    @cached_property
+    def node_times(self) -> np.ndarray:
+        """(segments, nodes): times of the nodes, moved inside the segment by one ulp at its ends.
+
+        Knots stand where inputs jump, so a node on a knot must see the value on its own side.
+        """
+        start = self.start[:, None]
+        stop = np.concatenate([k[1:] for k in self.knots])[:, None]
+        times = start + self.length[:, None] * self.rule.nodes
+        return np.clip(times, np.nextafter(start, stop), np.nextafter(stop, start))
+
+    def __len__(self) -> int:
+        return len(self.experiment)
+
+    def locate(self, times: np.ndarray, experiment: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Segment index and fraction in [0, 1] of each time; a time on a knot belongs to the later segment.
+
+        The paper's floor(t/T) + 1 overruns at the last knot: that time belongs to the last segment.
+        """
+        segment = np.empty(len(times), int)
+        for e, knots in enumerate(self.knots):
+            mine = experiment == e
+            inside = np.searchsorted(knots, times[mine], side="right") - 1
+            segment[mine] = self.first[e] + np.clip(inside, 0, len(knots) - 2)
+        fraction = (times - self.start[segment]) / self.length[segment]
+        return segment, np.clip(fraction, 0.0, 1.0)
+
+
+def uniform_knots(span: tuple[float, float], length: float, breaks: Sequence[float] = ()) -> np.ndarray:
+    """Knots over a span with segments of at most `length`, and one knot at every break inside."""
+    return subdivide(_pieces(span, breaks), lambda a, b: int(np.ceil((b - a) / length - 1e-9)))
+
+
+def subdivide(knots: np.ndarray, parts) -> np.ndarray:
+    """Cut each piece between neighbouring knots into parts(a, b) equal segments (at least one)."""
+    cut = [
+        np.linspace(a, b, max(1, parts(a, b)) + 1)[:-1] for a, b in zip(knots[:-1], knots[1:], strict=True)
+    ]
+    return np.append(np.concatenate(cut), knots[-1])
+
+
+def _pieces(span: tuple[float, float], breaks: Sequence[float]) -> np.ndarray:
+    inside = [b for b in breaks if span[0] < b < span[1]]
+    return np.unique(np.array([span[0], *inside, span[1]], float))

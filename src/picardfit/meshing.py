@@ -1,0 +1,99 @@
+"""Where the knots go: a first mesh from data and dynamics, and refinement from the resolution of the path."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from picardfit.mesh import Mesh, Rule
+from picardfit.picard import tails
+from picardfit.problem import Problem
+from picardfit.starts import Start
+
+FEWEST, MOST = 6, 60  # segments of an experiment's first mesh, when the samples do not ask for more
+
+
+def state_scale(problem: Problem, tables: list[np.ndarray]) -> np.ndarray:
+    """(states,): the size of variation of each state along guessed or computed paths, never zero."""
+    every = np.concatenate([t.reshape(-1, len(problem.model.states)) for t in tables])
+    spread, size = every.std(axis=0), np.abs(every).max(axis=0)
+    largest = max(float(size.max(initial=0.0)), 1e-300)
+    scale = np.maximum(spread, 1e-2 * size)
+    return np.where(scale > 1e-9 * largest, scale, np.where(size > 0, np.maximum(size, 1e-9 * largest), largest))
+
+
+def first_mesh(problem: Problem, start: Start, rule: Rule, scale: np.ndarray) -> Mesh:
+    """Segments with about equal shares of the Jacobian's norm, of the samples and of time; breaks are knots."""
+    unknowns = problem.unknowns
+    params = unknowns.parameters(start.border)[:, : unknowns.model_parameters]
+    knots = []
+    for e in range(len(problem.experiments)):
+        grid, path = start.tables[e]
+        knots.append(_place(problem, e, grid, _stiffness(problem, e, grid, path, params[e], scale)))
+    return Mesh(rule, tuple(knots))
+
+
+def _stiffness(problem: Problem, experiment: int, grid, path, params, scale) -> np.ndarray:
+    """(grid,): norm of the scaled Jacobian f_x along the guessed path, the local estimate of K_x."""
+    one, model = problem.experiments[experiment], problem.model
+    inputs = np.stack([one.inputs[n].at(grid) for n in model.inputs], -1) if model.inputs else np.zeros((len(grid), 0))
+    _, wrt_x, _ = model.rhs.linearise(grid, path, params, inputs)
+    norm = np.sqrt(np.sum((wrt_x * scale / scale[:, None]) ** 2, axis=(1, 2)))
+    return np.where(np.isfinite(norm), norm, 0.0)
+
+
+def _place(problem: Problem, experiment: int, grid: np.ndarray, stiffness: np.ndarray) -> np.ndarray:
+    start, stop = problem.span(experiment)
+    if stop <= start:
+        return np.array([start, start + 1e-6 * max(1.0, abs(start))])
+    samples = len(np.unique(problem.experiments[experiment].times))
+    gaps = np.diff(grid)
+    typical = np.median(stiffness)
+    local = np.minimum(0.5 * (stiffness[1:] + stiffness[:-1]), 5 * typical + 1e-300)
+    wanted = float(np.sum(local * gaps))
+    count = int(np.clip(np.ceil(wanted), FEWEST, max(MOST, 2 * samples)))
+    mass = 0.5 * local * gaps / max(wanted, 1e-300) + 0.5 / len(gaps)
+    cumulative = np.concatenate([[0.0], np.cumsum(mass)])
+    inside = np.interp(np.linspace(0, cumulative[-1], count + 1)[1:-1], cumulative, grid)
+    return _merge_breaks(np.concatenate([[start], inside, [stop]]), problem.breaks(experiment))
+
+
+def _merge_breaks(knots: np.ndarray, breaks: tuple[float, ...]) -> np.ndarray:
+    """Add the breaks as knots and drop knots that would leave a sliver beside a break or each other."""
+    span = knots[-1] - knots[0]
+    fixed = np.unique(np.array([knots[0], *breaks, knots[-1]]))
+    nearest = np.abs(knots[:, None] - fixed).min(axis=1)
+    room = 0.3 * np.median(np.diff(knots)) if len(breaks) else 0.0
+    kept = knots[nearest > max(min(room, span), 1e-12 * span)]
+    merged = np.unique(np.concatenate([fixed, kept]))
+    return merged[np.concatenate([[True], np.diff(merged) > 1e-13 * span])] if len(merged) > 2 else merged
+
+
+def unresolved(mesh: Mesh, slopes: np.ndarray, scale: np.ndarray, tolerance: float) -> np.ndarray:
+    """(segments,): whether the last Legendre modes of f are too large on a segment."""
+    return (tails(mesh, slopes) / scale).max(axis=1) > tolerance
+
+
+def split(mesh: Mesh, chosen: np.ndarray, rule: Rule | None = None) -> tuple[Mesh, np.ndarray, np.ndarray]:
+    """Halve the chosen segments, with the nodes of `rule` if one is given.
+
+    Returns the mesh, and for each new segment its parent and which part of it: 0 first half, 1 second half, 2 whole.
+    """
+    parts = np.where(chosen, 2, 1)
+    parent = np.repeat(np.arange(len(mesh)), parts)
+    second = np.concatenate([[False], parent[1:] == parent[:-1]])
+    half = np.where(chosen[parent], np.where(second, 1, 0), 2)
+    knots = []
+    for e, old in enumerate(mesh.knots):
+        mine = chosen[mesh.first[e] : mesh.first[e] + mesh.counts[e]]
+        knots.append(np.sort(np.concatenate([old, 0.5 * (old[:-1] + old[1:])[mine]])))
+    return Mesh(rule or mesh.rule, tuple(knots)), parent, half
+
+
+def carry(old: Mesh, new: Mesh, states, slopes, parent, half) -> tuple[np.ndarray, np.ndarray]:
+    """Start states and path on a finer mesh (split, or with more nodes), from the integrals on the old one."""
+    begin, width = np.array([0.0, 0.5, 0.0]), np.array([0.5, 0.5, 1.0])
+    at_nodes = np.stack([old.rule.integrals(b + w * new.rule.nodes) for b, w in zip(begin, width, strict=True)])
+    at_begin = old.rule.integrals(begin)
+    length, slopes, states = old.length[parent], slopes[parent], states[parent]
+    new_states = states + length[:, None] * (at_begin[half][:, None, :] @ slopes)[:, 0]
+    return new_states, states[:, None, :] + length[:, None, None] * (at_nodes[half] @ slopes)

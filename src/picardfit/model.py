@@ -1,0 +1,363 @@
+"""Model: states, parameters, inputs, observables, the right-hand side x' = f(t, x, p, u) and the output g."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+import sympy
+
+from picardfit.algebra import symbol
+from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.expressions import RESERVED, BatchedMap, breakpoints, names_in_order, parse, to_text
+from picardfit.tracing import NumericMap, map_of_function
+
+_NAME = r"[^\W\d]\w*"
+_PRIMED = re.compile(rf"({_NAME})\s*['’′]")
+_QUOTIENT = re.compile(rf"\bd\(?({_NAME})\)?\s*/\s*dt\b")
+_EQUALS = re.compile(r"(?<![<>=!])=(?!=)")
+
+
+@final
+@dataclass(frozen=True, init=False, repr=False)
+class Model:
+    """An ODE model, from equations as text; `Model.from_function` takes Python functions.
+
+    `name' = formula` (or `dname/dt = formula`) is the equation of a state, `name = formula` defines a helper
+    for the lines below it, `#` starts a comment. Names that are left over are parameters; `t` is time.
+    Observables are formulas by name, names of states, or None: then every state is observed. Models are equal
+    when their contents are.
+    """
+
+    states: tuple[str, ...]
+    parameters: tuple[str, ...]
+    inputs: tuple[str, ...]
+    observables: tuple[str, ...]
+    rhs: BatchedMap | NumericMap
+    output: BatchedMap | NumericMap
+    breakpoints: tuple[float, ...]
+    text: str = field(compare=False)  # as it was given; empty for a function
+
+    def __init__(
+        self,
+        text: str,
+        observables: Mapping[str, str] | Sequence[str] | None = None,
+        inputs: Sequence[str] = (),
+    ) -> None:
+        inputs = _checked_names(inputs, "inputs")
+        equations, helpers, order = _read_equations(text, inputs)
+        states = tuple(equations)
+        outputs, new = _read_observables(observables, states, helpers, (*order, *states, *inputs))
+        known = {"t", *states, *inputs}
+        parameters = tuple(dict.fromkeys(n for n in (*order, *new) if n not in known))
+        unused = [n for n in inputs if n not in (*order, *new)]
+        if unused:
+            raise InputError(f"input `{unused[0]}` is declared but no equation uses it: use it or drop it.")
+        groups = (states, parameters, inputs)
+        rhs = BatchedMap(tuple(equations.values()), *groups)
+        _fill(self, groups, tuple(outputs), rhs, BatchedMap(tuple(outputs.values()), *groups), text)
+
+    @classmethod
+    def from_function(
+        cls,
+        f: Callable,
+        states: Sequence[str],
+        parameters: Sequence[str],
+        inputs: Sequence[str] = (),
+        observables: Callable | Mapping[str, str] | Sequence[str] | None = None,
+    ) -> Model:
+        """The model x' = f(t, x, p, u), f written in plain Python and NumPy.
+
+        f returns the derivatives as a sequence in the order of the states or as a mapping by state; x, p, u
+        can be indexed, unpacked, or read by name (p.a, p["a"]); u may be left out. A function given as
+        `observables` returns a mapping by name, or a sequence that is then called y1, y2, ... Functions that
+        only calculate get exact Jacobians; those that decide on values (`if x[0] > 1`) get numeric ones.
+        """
+        groups = tuple(
+            _checked_names(names, kind)
+            for names, kind in ((states, "states"), (parameters, "parameters"), (inputs, "inputs"))
+        )
+        everything = [n for group in groups for n in group]
+        twice = [n for n in everything if everything.count(n) > 1]
+        if twice:
+            raise InputError(
+                f"`{twice[0]}` is declared twice: give every state, parameter and input a name of its own."
+            )
+        if not groups[0]:
+            raise InputError('a model needs at least one state: pass states=["x", ...].')
+        rhs, _ = map_of_function(f, *groups, rows=groups[0])
+        if callable(observables):
+            output, rows = map_of_function(observables, *groups, rows=None)
+        else:
+            outputs, _ = _read_observables(observables, groups[0], {}, everything, complete=True)
+            output, rows = BatchedMap(tuple(outputs.values()), *groups), tuple(outputs)
+        model = object.__new__(cls)
+        _fill(model, groups, rows, rhs, output, "")
+        return model
+
+    @property
+    def equations(self) -> dict[str, str]:
+        """The right-hand side of each state as text, helpers written out."""
+        return _texts(self.states, self.rhs)
+
+    @property
+    def observable_formulas(self) -> dict[str, str]:
+        """The formula of each observable as text."""
+        return _texts(self.observables, self.output)
+
+    def __str__(self) -> str:
+        left = [f"{name}'" for name in self.states]
+        lines = _aligned(left, self.equations.values())
+        if self.observable_formulas != {name: name for name in self.states}:
+            lines += ["observables", *_aligned(self.observables, self.observable_formulas.values())]
+        groups = {"states": self.states, "parameters": self.parameters, "inputs": self.inputs}
+        return "\n".join(
+            ["equations", *lines, *(f"{kind:<12}{', '.join(g)}" for kind, g in groups.items() if g)]
+        )
+
+    def __repr__(self) -> str:
+        parts = [f"states={list(self.states)}", f"parameters={list(self.parameters)}"]
+        parts += [f"inputs={list(self.inputs)}"] if self.inputs else []
+        return f"Model({', '.join(parts)}, observables={list(self.observables)})"
+
+
+def _fill(model: Model, groups: tuple, observables: tuple[str, ...], rhs, output, text: str) -> None:
+    times = breakpoints(rhs.expressions) if isinstance(rhs, BatchedMap) else ()
+    values = (*groups, observables, rhs, output, times, text)
+    for name, value in zip(Model.__dataclass_fields__, values, strict=True):
+        object.__setattr__(model, name, value)
+
+
+def _texts(rows: Sequence[str], mapping: BatchedMap | NumericMap) -> dict[str, str]:
+    if isinstance(mapping, NumericMap):
+        name = getattr(mapping.function, "__name__", "a function")
+        return dict.fromkeys(rows, f"computed by the function {name}")
+    return {row: to_text(e) for row, e in zip(rows, mapping.expressions, strict=True)}
+
+
+def _aligned(left: Sequence[str], right: Sequence[str]) -> list[str]:
+    width = max(map(len, left))
+    return [f"  {a:<{width}} = {b}" for a, b in zip(left, right, strict=True)]
+
+
+def _checked_names(names: Sequence[str], kind: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise InputError(f"{kind}={names!r} is one text: write a list, {kind}=[{names!r}].")
+    names = tuple(names)
+    for name in names:
+        if not isinstance(name, str) or re.fullmatch(_NAME, name) is None:
+            raise InputError(f"{name!r} in {kind} is not a name: use letters, digits and underscores.")
+        _check_target(name, kind)
+    twice = [n for n in names if names.count(n) > 1]
+    if twice:
+        raise InputError(f"`{twice[0]}` stands twice in {kind}: list it once.")
+    return names
+
+
+def _check_target(name: str, where: str) -> None:
+    if name == "t":
+        raise InputError(f"{where}: `t` is time and cannot be redefined: choose another name.")
+    if name in RESERVED:
+        raise InputError(f"{where}: `{name}` has a meaning in formulas: choose another name.")
+
+
+# ---- equations as text -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Statement:
+    where: str  # "line 3"
+    name: str
+    is_state: bool
+    formula: str
+
+
+def _read_equations(text: str, inputs: tuple[str, ...]) -> tuple[dict[str, sympy.Expr], dict, list[str]]:
+    """Equations by state, helpers by name as (expression, names in it), all names in order of appearance."""
+    if not isinstance(text, str):
+        raise InputError(
+            f"the equations must be text, not {type(text).__name__}: for functions use Model.from_function."
+        )
+    statements = [_statement(line, piece) for line, piece in _split(text)]
+    if not statements:
+        raise InputError("the model text is empty: write equations such as x' = -a*x.")
+    _check_statements(statements, inputs)
+    later = {s.name: s for s in statements if not s.is_state}
+    states = [s.name for s in statements if s.is_state]
+    equations: dict[str, sympy.Expr] = {}
+    helpers: dict[str, tuple[sympy.Expr, list[str]]] = {}
+    order: list[str] = []
+    for statement in statements:
+        _check_primes(statement, states)
+        used = names_in_order(statement.formula, statement.where)
+        for name in used:
+            if name == statement.name and not statement.is_state:
+                raise InputError(
+                    f"{statement.where}: `{name}` is defined by itself: use another name on one of the sides."
+                )
+            if name in later and name not in helpers:
+                raise InputError(
+                    f"{statement.where}: `{name}` is used here but defined in {later[name].where}: "
+                    "move the definition up (definitions cannot refer to each other in a circle)."
+                )
+        expr = parse(statement.formula, statement.where, {n: e for n, (e, _) in helpers.items()})
+        spelled = _spell_out(used, helpers)
+        if statement.is_state:
+            equations[statement.name] = expr
+            order += spelled
+        else:
+            helpers[statement.name] = (expr, spelled)
+    return equations, helpers, order
+
+
+def _spell_out(used: Sequence[str], helpers: Mapping[str, tuple[sympy.Expr, list[str]]]) -> list[str]:
+    """The names a formula uses, helpers replaced by the names they use."""
+    return list(dict.fromkeys(n for name in used for n in (helpers[name][1] if name in helpers else [name])))
+
+
+def _split(text: str) -> list[tuple[int, str]]:
+    """Statements with the line each starts on; parentheses and a trailing backslash continue a line."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = re.sub(r"#[^\n]*", "", text)
+    pieces, piece = [], ""
+    line = start = opened = 1
+    depth = 0
+    for character in re.sub(r"\\[ \t]*\n", "\v", text):
+        if character == ";" or (character == "\n" and depth <= 0):
+            pieces.append((start, piece))
+            piece, depth = "", 0
+        elif character in "\n\v":
+            piece += " "
+        else:
+            if character == "(" and depth == 0:
+                opened = line
+            depth += (character == "(") - (character == ")")
+            if not piece.strip():
+                start = line
+            piece += character
+        line += character in "\n\v"
+    if depth > 0:
+        raise InputError(f"line {opened}: a parenthesis is opened and never closed: close it.")
+    return [(n, p.strip()) for n, p in [*pieces, (start, piece)] if p.strip()]
+
+
+def _statement(line: int, piece: str) -> _Statement:
+    where = f"line {line}"
+    sides = _EQUALS.split(piece)
+    if len(sides) != 2:
+        count = "no `=`" if len(sides) == 1 else "more than one `=`"
+        raise InputError(
+            f"{where}: `{piece[:80]}` has {count}: "
+            "write x' = formula for a state, name = formula for a helper."
+        )
+    left, formula = (side.strip() for side in sides)
+    if re.fullmatch(rf"{_NAME}\s*(['’′]\s*['’′]+|[″\"])", left):
+        raise InputError(f"{where}: `{left}` is a second derivative: write x' = v and v' = ... instead.")
+    for form in (_PRIMED, _QUOTIENT):
+        if match := form.fullmatch(left):
+            _check_target(match[1], where)
+            return _Statement(where, match[1], True, formula)
+    if re.fullmatch(_NAME, left) is None:
+        raise InputError(
+            f"{where}: the left side `{left[:80]}` is not a name: write x' = formula or name = formula."
+        )
+    _check_target(left, where)
+    return _Statement(where, left, False, formula)
+
+
+def _check_statements(statements: Sequence[_Statement], inputs: tuple[str, ...]) -> None:
+    if not any(s.is_state for s in statements):
+        raise InputError(
+            "the model has no state equation: write at least one with a prime, such as x' = -a*x."
+        )
+    seen: dict[str, _Statement] = {}
+    for statement in statements:
+        first = seen.setdefault(statement.name, statement)
+        if first is statement:
+            continue
+        if first.is_state != statement.is_state:
+            raise InputError(
+                f"{statement.where}: `{statement.name}` is both a state and a helper (see {first.where}): "
+                "rename one."
+            )
+        kind = "equation" if first.is_state else "definition"
+        raise InputError(
+            f"{statement.where}: a second {kind} of `{statement.name}` (see {first.where}): remove one."
+        )
+    for name in inputs:
+        if name in seen:
+            kind = "a state" if seen[name].is_state else "defined"
+            raise InputError(f"input `{name}` is also {kind} in {seen[name].where}: rename one of them.")
+
+
+def _check_primes(statement: _Statement, states: Sequence[str]) -> None:
+    primed, quotient = (form.search(statement.formula) for form in (_PRIMED, _QUOTIENT))
+    match = primed or (quotient if quotient and quotient[1] in states else None)
+    if match:
+        if match[1] in states:
+            remedy = "repeat its formula, or define the formula as a helper and use that in both places"
+        else:
+            remedy = f"state `{match[1]}` has no equation: write one on a line of its own"
+        raise InputError(f"{statement.where}: `{match[0]}` cannot be used on the right side: {remedy}.")
+
+
+# ---- observables -------------------------------------------------------------------------------------------
+
+
+def _read_observables(
+    observables: Mapping[str, str] | Sequence[str] | None,
+    states: tuple[str, ...],
+    helpers: Mapping[str, tuple[sympy.Expr, list[str]]],
+    known: Sequence[str],
+    complete: bool = False,
+) -> tuple[dict[str, sympy.Expr], list[str]]:
+    """Formulas by name, and the names they use in order; `complete` forbids parameters not known yet."""
+    if observables is None:
+        return {name: symbol(name) for name in states}, []
+    if isinstance(observables, str):
+        raise InputError(f"observables={observables!r} is one text: write observables=[{observables!r}].")
+    if not isinstance(observables, Mapping):
+        for name in observables:
+            if name not in (*states, *helpers):
+                hint = did_you_mean(str(name), [*states, *helpers])
+                raise InputError(
+                    f"observable `{name}` is not a state ({listing(states)}): "
+                    f'name a state, or give a formula as in observables={{"y": "2*x"}}.{hint}'
+                )
+        observables = {name: name for name in observables}
+    if not observables:
+        raise InputError("observables is empty: name at least one, or leave it out to observe every state.")
+    definitions = {name: expr for name, (expr, _) in helpers.items()}
+    outputs, order = {}, []
+    for name, formula in observables.items():
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"{name!r} in observables is not a name: use a text.")
+        outputs[name] = parse(formula, f"observable `{name}`", definitions)
+        used = names_in_order(formula)
+        _check_observable(name, used, (*states, *helpers), {*known, *helpers, "t"}, complete)
+        order += _spell_out(used, helpers)
+    return outputs, order
+
+
+def _check_observable(
+    name: str, used: Sequence[str], variables: Sequence[str], known: set[str], complete: bool
+) -> None:
+    """A name not in the equations may be a new parameter (a scale factor) or a slip of the pen.
+
+    It is taken as a slip if the formula holds no state or helper at all, or if it is nearly the name of one
+    that the formula does not use.
+    """
+    absent = [v for v in variables if v not in used and len(v) >= 3]
+    anchored = any(v in used for v in variables)
+    for unknown in (n for n in used if n not in known):
+        near = [v for v in absent if abs(len(v) - len(unknown)) <= 1]
+        close = difflib.get_close_matches(unknown, near, n=1, cutoff=0.8)
+        if close or complete or not anchored:
+            remedy = "declare it in `parameters`" if complete else "rename it if it is meant as a parameter"
+            raise InputError(
+                f"observable `{name}`: `{unknown}` is not a name of the model: correct it, or {remedy}."
+                + did_you_mean(unknown, close or [*variables, *sorted(known)])
+            )

@@ -1,0 +1,146 @@
+"""Parameters: bounds, scale, start and fixed value of each, and the maps to search coordinates.
+
+The solvers search in internal coordinates: log(value) for a parameter with `log=True`, else the value itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isfinite, isnan
+from numbers import Real
+
+import numpy as np
+
+from picardfit.errors import InputError
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What is known about one parameter before the fit.
+
+    `lower`, `upper`: bounds in natural units (None or an infinity: no bound).
+    `log`: search in log(value); the value is then positive, and a missing lower bound means the open bound 0.
+    `start`: the value to start from; `fixed`: the value, not estimated (it wins over `start`).
+    `local`: each experiment has a value of its own.  `unit`: printed, never computed with.
+    """
+
+    lower: float = -inf
+    upper: float = inf
+    log: bool = False
+    start: float | None = None
+    fixed: float | None = None
+    local: bool = False
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        for field in ("log", "local"):
+            if not isinstance(getattr(self, field), (bool, np.bool_)):
+                raise InputError(
+                    f"{field}={getattr(self, field)!r} is not True or False: write {field}=True."
+                )
+        for field, value in _checked(self.lower, self.upper, self.log, self.start, self.fixed, "").items():
+            object.__setattr__(self, field, value)
+        if not isinstance(self.unit, str):
+            raise InputError(f"The unit {self.unit!r} is not text: write for example unit='1/h'.")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """(lower, upper) in natural units, with the open lower bound 0 of a log parameter written out."""
+        return (0.0 if self.log and self.lower == -inf else self.lower, self.upper)
+
+
+def as_parameter(name: str, spec: object) -> Parameter:
+    """The Parameter meant by `spec`: a Parameter, a pair (lower, upper), a number (fixed) or None (free)."""
+    if isinstance(spec, Parameter):
+        return spec
+    if spec is None:
+        return Parameter()
+    if is_number(spec):
+        return Parameter(fixed=as_number(spec, f"fixed value of `{name}`"))
+    if isinstance(spec, np.ndarray):
+        spec = spec.tolist()
+    if not isinstance(spec, Sequence) or isinstance(spec, (str, bytes)) or len(spec) != 2:
+        raise InputError(
+            f"Parameter `{name}` is given as {spec!r}: write a pair (lower, upper), a number to fix it, "
+            f"or pf.Parameter(lower, upper, ...)."
+        )
+    checked = _checked(spec[0], spec[1], False, None, None, f" of `{name}`")
+    return Parameter(checked["lower"], checked["upper"])
+
+
+def to_internal(values: np.ndarray, log_mask: np.ndarray) -> np.ndarray:
+    """log(value) where `log_mask`, else the value; the bounds 0 and -inf of a log parameter become -inf."""
+    values = np.asarray(values, dtype=float)
+    positive = np.where(log_mask, values, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(log_mask, np.log(np.where(positive == -inf, 0.0, positive)), values)
+
+
+def to_natural(internal: np.ndarray, log_mask: np.ndarray) -> np.ndarray:
+    """exp(internal) where `log_mask`, else the coordinate itself: the inverse of `to_internal`."""
+    internal = np.asarray(internal, dtype=float)
+    with np.errstate(over="ignore"):
+        return np.where(log_mask, np.exp(np.where(log_mask, internal, 0.0)), internal)
+
+
+def natural_slope(values: np.ndarray, log_mask: np.ndarray) -> np.ndarray:
+    """d natural / d internal at the natural `values`: the value itself where `log_mask`, else 1."""
+    return np.where(log_mask, np.asarray(values, dtype=float), 1.0)
+
+
+def _checked(
+    lower: object, upper: object, log: bool, start: object, fixed: object, of: str
+) -> dict[str, object]:
+    """The numbers as floats, or an InputError; `of` is ' of `name`' when the name is known."""
+    lower = -inf if lower is None else as_number(lower, f"lower bound{of}", infinite=True)
+    upper = inf if upper is None else as_number(upper, f"upper bound{of}", infinite=True)
+    if not lower < upper:
+        raise InputError(
+            f"The lower bound {lower:g}{of} is not below the upper bound {upper:g}: "
+            f"{'swap them; to' if lower > upper else 'to'} fix a value write fixed=..."
+        )
+    if log and -inf < lower <= 0:
+        raise InputError(
+            f"The lower bound {lower:g}{of} is not positive, but log=True needs a positive one: "
+            f"raise it or leave log=True out."
+        )
+    if log and upper <= 0:
+        raise InputError(
+            f"The upper bound {upper:g}{of} is not positive, but log=True needs a positive one: "
+            f"raise it or leave log=True out."
+        )
+    numbers: dict[str, object] = {"lower": lower, "upper": upper}
+    for field, value, words in (("start", start, f"start{of}"), ("fixed", fixed, f"fixed value{of}")):
+        if value is None:
+            continue
+        number = as_number(value, words)
+        if not lower <= number <= upper:
+            raise InputError(
+                f"The {words} is {number:g}, outside the bounds [{lower:g}, {upper:g}]: "
+                f"move it inside or widen the bounds."
+            )
+        if log and number <= 0:
+            raise InputError(
+                f"The {words} is {number:g}, but log=True needs a positive value: leave log=True out."
+            )
+        numbers[field] = number
+    return numbers
+
+
+def is_number(value: object) -> bool:
+    """True for a real number of Python or NumPy; a truth value is none."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
+def as_number(value: object, words: str, infinite: bool = False) -> float:
+    """`value` as a float; text, NaN and (unless allowed) infinities are InputErrors."""
+    if not is_number(value):
+        raise InputError(f"The {words} is {value!r}, which is not a number: write a plain number.")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = inf
+    if isnan(number) or not (infinite or isfinite(number)):
+        raise InputError(f"The {words} is {number:g}: give a finite number.")
+    return number

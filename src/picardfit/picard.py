@@ -1,0 +1,119 @@
+"""The Picard operator on a mesh, its iterates and their derivatives, and exact multipliers.
+
+On each segment, with h its length and A the integration weights of the rule (section 4 of the design):
+
+    (P u)_i = x + h * sum_k A[i, k] f(t_k, u_k, p)
+
+Axis order: path u (segments, nodes, states), start states x (segments, states), parameters p (segments, 1, parameters);
+derivatives carry one more axis with the columns [states x | free parameters].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from picardfit.mesh import Mesh
+
+
+@dataclass(frozen=True)
+class Field:
+    """The right-hand side bound to the nodes of a mesh and to the inputs there."""
+
+    rhs: object  # BatchedMap
+    mesh: Mesh
+    inputs: np.ndarray  # (segments, nodes, inputs)
+
+    def slopes(self, path: np.ndarray, params: np.ndarray) -> np.ndarray:
+        """f at the nodes: (segments, nodes, states)."""
+        return self.rhs.value(self.mesh.node_times, path, params, self.inputs)
+
+    def linearise(self, path: np.ndarray, params: np.ndarray):
+        """f, its derivatives with respect to states and to parameters, at the nodes."""
+        return self.rhs.linearise(self.mesh.node_times, path, params, self.inputs)
+
+
+def apply(mesh: Mesh, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """P u at the nodes, given f along u."""
+    return x[:, None, :] + mesh.length[:, None, None] * (mesh.rule.weights @ slopes)
+
+
+def end_states(mesh: Mesh, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """P u at the end of every segment: (segments, states)."""
+    return x + mesh.length[:, None] * (mesh.rule.end @ slopes)
+
+
+def iterate(field: Field, x: np.ndarray, path: np.ndarray, params: np.ndarray, order: int) -> np.ndarray:
+    """The n-th Picard iterate P^n u at the nodes."""
+    for _ in range(order):
+        path = apply(field.mesh, x, field.slopes(path, params))
+    return path
+
+
+def iterate_with_derivatives(field: Field, x, path, params, order: int):
+    """P^n u and its derivative S_n by the recursion S <- [I 0] + h A (f_x S + f_p), S_0 = 0.
+
+    Returns (path, derivatives (segments, nodes, states, states + parameters)); u itself does not depend on x and p.
+    """
+    mesh, states = field.mesh, x.shape[-1]
+    derivative = np.zeros((*path.shape, states + params.shape[-1]))
+    for _ in range(order):
+        slopes, wrt_x, wrt_p = field.linearise(path, params)
+        moved = wrt_x @ derivative
+        moved[..., states:] += wrt_p
+        path = apply(mesh, x, slopes)
+        derivative = integrate(mesh, moved)
+        derivative[..., :states] += np.eye(states)
+    return path, derivative
+
+
+def integrate(mesh: Mesh, moved: np.ndarray) -> np.ndarray:
+    """h A applied along the nodes of an array (segments, nodes, states, columns)."""
+    flat = moved.reshape(*moved.shape[:2], -1)
+    return (mesh.length[:, None, None] * (mesh.rule.weights @ flat)).reshape(moved.shape)
+
+
+def newton_matrix(mesh: Mesh, wrt_x: np.ndarray) -> np.ndarray:
+    """I - h A (x) f_x, one matrix a segment: (segments, nodes * states, nodes * states).
+
+    Both Newton's contraction towards u = P u and the exact multipliers (n = infinity) are solves with it.
+    """
+    segments, nodes, states, _ = wrt_x.shape
+    scaled = -mesh.length[:, None, None, None] * wrt_x
+    matrix = mesh.rule.weights[None, :, None, :, None] * scaled.transpose(0, 2, 1, 3)[:, None]
+    matrix = matrix.reshape(segments, nodes * states, nodes * states)
+    diagonal = np.arange(nodes * states)
+    matrix[:, diagonal, diagonal] += 1
+    return matrix
+
+
+def exact_multipliers(mesh: Mesh, inverse: np.ndarray, wrt_p: np.ndarray) -> np.ndarray:
+    """S = (I - h A (x) f_x)^-1 [I, h A f_p]: derivative of the fixed point u = P u by (x, p).
+
+    `inverse` is the inverse of `newton_matrix`. Returns (segments, nodes, states, states + parameters).
+    """
+    segments, nodes, states, columns = wrt_p.shape
+    right = np.empty((segments, nodes, states, states + columns))
+    right[..., :states] = np.eye(states)
+    right[..., states:] = integrate(mesh, wrt_p)
+    solved = inverse @ right.reshape(segments, nodes * states, states + columns)
+    return solved.reshape(right.shape)
+
+
+def contract(field: Field, x, path, params, inverse: np.ndarray) -> np.ndarray:
+    """One Newton contraction towards u = P u with a given (possibly older) inverse."""
+    residual = apply(field.mesh, x, field.slopes(path, params)) - path
+    step = inverse @ residual.reshape(len(path), -1, 1)
+    return path + step.reshape(path.shape)
+
+
+def residual(field: Field, x, path, params) -> np.ndarray:
+    """u - P u at the nodes."""
+    return path - apply(field.mesh, x, field.slopes(path, params))
+
+
+def tails(mesh: Mesh, slopes: np.ndarray) -> np.ndarray:
+    """(segments, states): size of the last two Legendre modes of f times h, what the mesh does not resolve."""
+    modes = mesh.rule.modes[-2:] @ slopes
+    return mesh.length[:, None] * np.abs(modes).max(axis=1)

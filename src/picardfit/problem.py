@@ -1,0 +1,295 @@
+"""Problem: a model, experiments, what is known of parameters and initial states, checked and immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf
+
+import numpy as np
+
+from picardfit.data import Experiment
+from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.expressions import BatchedMap, names, parse
+from picardfit.integration import predict
+from picardfit.model import Model
+from picardfit.noise import LeastSquares
+from picardfit.parameters import Parameter, as_parameter, to_internal
+from picardfit.unknowns import Unknowns
+from picardfit.values import border_from
+
+
+@dataclass(frozen=True)
+class Samples:
+    """All sampling instants of all experiments, in order of experiment and time."""
+
+    times: np.ndarray  # (samples,)
+    experiment: np.ndarray  # (samples,)
+    data: np.ndarray  # (samples, observables), NaN where not measured
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be estimated from what.
+
+    `parameters`: name -> (lower, upper), pf.Parameter, or a number that fixes it; names left out are free.
+    `initial`: state -> the same, or a formula text of parameters; an experiment's own `initial` wins. A state
+    without entry is unknown and estimated for each experiment.
+    `truth`: the values that made the data, where they are known (simulated data).
+    """
+
+    model: Model
+    experiments: Sequence[Experiment] | Experiment
+    parameters: Mapping[str, object] | None = None
+    initial: Mapping[str, object] | None = None
+    truth: Mapping[str, object] | None = None
+    initial_by_experiment: tuple[dict, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, Model):
+            raise InputError(
+                f"The first argument of Problem is a {type(self.model).__name__}: pass a pf.Model(...) there."
+            )
+        experiments = _named(self.experiments)
+        _check_experiments(self.model, experiments)
+        initial = tuple(_initial_of(self.model, e, dict(self.initial or {})) for e in experiments)
+        used = _formula_names(initial)
+        parameters = _all_parameters(self.model, dict(self.parameters or {}), used)
+        for name, value in (
+            ("experiments", experiments),
+            ("parameters", parameters),
+            ("initial", dict(self.initial or {})),
+            ("initial_by_experiment", initial),
+        ):
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def samples(self) -> Samples:
+        outputs = self.model.observables
+        columns, rows, owner = [], [], []
+        for e, one in enumerate(self.experiments):
+            block = np.full((len(one.times), len(outputs)), np.nan)
+            for k, name in enumerate(one.observables):
+                block[:, outputs.index(name)] = one.values[:, k]
+            columns.append(block)
+            rows.append(one.times)
+            owner.append(np.full(len(one.times), e))
+        return Samples(np.concatenate(rows), np.concatenate(owner), np.concatenate(columns))
+
+    @cached_property
+    def objective(self) -> LeastSquares:
+        return LeastSquares(self.samples.data)
+
+    @cached_property
+    def output_scale(self) -> np.ndarray:
+        """(observables,): the size of variation of each observable in the data, 0 where never measured."""
+        data = self.samples.data
+        filled = np.where(np.isfinite(data), data, 0.0)
+        count = np.maximum(np.isfinite(data).sum(axis=0), 1)
+        mean = filled.sum(axis=0) / count
+        spread = np.sqrt(np.where(np.isfinite(data), (filled - mean) ** 2, 0.0).sum(axis=0) / count)
+        return np.maximum(spread, 1e-2 * np.abs(filled).max(axis=0))
+
+    @cached_property
+    def unknowns(self) -> Unknowns:
+        return _unknowns(self)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the experiments."""
+        return tuple(e.name for e in self.experiments)
+
+    @property
+    def measurements(self) -> int:
+        """How many numbers were measured."""
+        return int(np.isfinite(self.samples.data).sum())
+
+    def span(self, experiment: int) -> tuple[float, float]:
+        """First and last time of an experiment."""
+        one = self.experiments[experiment]
+        return one.t0, float(one.times[-1])
+
+    def breaks(self, experiment: int) -> tuple[float, ...]:
+        """Times inside an experiment where the right-hand side may jump or kink."""
+        one = self.experiments[experiment]
+        start, stop = self.span(experiment)
+        every = {*self.model.breakpoints, *(b for name in self.model.inputs for b in one.inputs[name].breakpoints)}
+        return tuple(sorted(b for b in every if start < b < stop))
+
+    def mean_loss(self, value: float) -> float:
+        """The paper's L_ls from the sum of squares: divided by the number of sampling instants N_s."""
+        return value / len(self.samples.times)
+
+    def loss(self, parameters: Mapping[str, object], initial: Mapping[str, object] | None = None) -> float:
+        """The paper's L_ls at given values, by independent integration; inf if there is no solution.
+
+        `parameters`: {"a": 1.0}, a local one also {"a": {"pond 1": 1.0}}; `initial`: {"prey": 1.0} for all
+        experiments or {"pond 1": {"prey": 1.0}}. What the problem fixes may be left out.
+        """
+        unknowns = self.unknowns
+        border = border_from(self, parameters, initial)
+        model_parameters = unknowns.parameters(border)[:, : unknowns.model_parameters]
+        outputs = predict(self, model_parameters, unknowns.initial(border)[0])
+        return inf if outputs is None else self.mean_loss(self.objective.value(outputs))
+
+    def with_experiments(self, experiments: Sequence[Experiment]) -> Problem:
+        """The same problem with other data."""
+        return replace(self, experiments=experiments)
+
+    def __str__(self) -> str:
+        lines = [str(self.model), f"{len(self.experiments)} experiment(s), {self.measurements} numbers measured:"]
+        lines += [f"  {one}" for one in self.experiments[:20]]
+        if len(self.experiments) > 20:
+            lines.append(f"  and {len(self.experiments) - 20} more")
+        return "\n".join([*lines, f"{self.unknowns.count()} unknowns"])
+
+
+def _named(experiments: object) -> tuple[Experiment, ...]:
+    """The experiments with a name each: unnamed ones are called `experiment 1` and so on."""
+    many = (experiments,) if isinstance(experiments, Experiment) else tuple(experiments)
+    if not many:
+        raise InputError("There is no experiment: pass at least one pf.Experiment with data.")
+    for one in many:
+        if not isinstance(one, Experiment):
+            raise InputError(
+                f"{one!r} is not an experiment: pass pf.Experiment(...) objects or the list from pf.read_table."
+            )
+    named = tuple(one if one.name else replace(one, name=f"experiment {k}") for k, one in enumerate(many, 1))
+    seen: set[str] = set()
+    for one in named:
+        if one.name in seen:
+            raise InputError(f"Two experiments are called `{one.name}`: give each its own name.")
+        seen.add(one.name)
+    return named
+
+
+def _check_experiments(model: Model, experiments: Sequence[Experiment]) -> None:
+    for one in experiments:
+        for name in one.observables:
+            if name not in model.observables:
+                raise InputError(
+                    f"`{name}` is measured in `{one.name}` but is not an observable of the model "
+                    f"({listing(model.observables)}): rename it or add it to the model's observables."
+                    + did_you_mean(name, model.observables)
+                )
+        for name in one.inputs:
+            if name not in model.inputs:
+                raise InputError(
+                    f"`{one.name}` gives an input `{name}` which the model does not have: "
+                    f"add it to inputs=[...] of the model or remove it." + did_you_mean(name, model.inputs)
+                )
+        for name in model.inputs:
+            if name not in one.inputs:
+                raise InputError(
+                    f"`{one.name}` does not say what the input `{name}` was: "
+                    f'add inputs={{"{name}": ...}} (a number, a formula in t or a table).'
+                )
+        for name in one.initial:
+            _check_state(model, name, f"initial of `{one.name}`")
+    measured = {name for one in experiments for name in one.observables}
+    if not measured:
+        raise InputError("No observable of the model was measured in any experiment.")
+
+
+def _check_state(model: Model, name: str, where: str) -> None:
+    if name not in model.states:
+        raise InputError(
+            f"`{name}` in {where} is not a state of the model ({listing(model.states)})."
+            + did_you_mean(name, model.states)
+        )
+
+
+def _initial_of(model: Model, one: Experiment, common: dict) -> dict[str, object]:
+    """state -> float (known) | sympy expression | Parameter (free), for one experiment."""
+    for name in common:
+        _check_state(model, name, "initial")
+    resolved: dict[str, object] = {}
+    for state in model.states:
+        spec = one.initial.get(state, common.get(state))
+        if isinstance(spec, str):
+            resolved[state] = parse(spec, f"initial state of `{state}`")
+            continue
+        spec = as_parameter(f"{state}(0)", spec)
+        resolved[state] = spec if spec.fixed is None else float(spec.fixed)
+    return resolved
+
+
+def _formula_names(initial: Sequence[dict]) -> list[str]:
+    """Names used by initial formulas, in order of appearance."""
+    found: dict[str, None] = {}
+    for one in initial:
+        for spec in one.values():
+            if not isinstance(spec, float | Parameter):
+                found.update(dict.fromkeys(sorted(names(spec))))
+    return list(found)
+
+
+def _all_parameters(model: Model, given: dict, used: list[str]) -> dict[str, Parameter]:
+    known = [*model.parameters, *(n for n in used if n not in model.parameters)]
+    for name in given:
+        if name not in known:
+            kind = "a state: give its bounds in initial=" if name in model.states else "not a parameter of the model"
+            raise InputError(
+                f"`{name}` in parameters is {kind} ({listing(known)} are its parameters)."
+                + did_you_mean(name, known)
+            )
+    for name in used:
+        if name in model.states or name in model.inputs or name == "t":
+            raise InputError(f"An initial formula uses `{name}`: only parameters may stand there.")
+        if name not in model.parameters and name not in given:
+            raise InputError(
+                f"An initial formula uses `{name}`, which is not a parameter: "
+                f"add it to parameters={{...}} with its bounds." + did_you_mean(name, known)
+            )
+    return {name: as_parameter(name, given.get(name)) for name in known}
+
+
+def _unknowns(problem: Problem) -> Unknowns:
+    model, parameters, initial = problem.model, problem.parameters, problem.initial_by_experiment
+    order = list(parameters)
+    rows = len(initial)
+    free = [s for s in model.states if any(isinstance(one[s], Parameter) for one in initial)]
+    local = [n for n in order if parameters[n].fixed is None and parameters[n].local]
+    shared = [n for n in order if parameters[n].fixed is None and not parameters[n].local]
+    columns: list[list[Parameter | None]] = [
+        [*(one[s] if isinstance(one[s], Parameter) else None for s in free)]
+        + [parameters[n] for n in (*local, *shared)]
+        for one in initial
+    ]
+    log = np.array([[bool(c and c.log) for c in row] for row in columns], bool).reshape(rows, -1)
+    bounds = np.array([[c.bounds if c else (0.0, 0.0) for c in row] for row in columns], float).reshape(rows, -1, 2)
+    start = [[np.nan if c is None or c.start is None else c.start for c in row] for row in columns]
+    formulas, formula_of = _formulas(model, order, initial)
+    known = [[one[s] if isinstance(one[s], float) else 0.0 for s in model.states] for one in initial]
+    index = {name: k for k, name in enumerate(order)}
+    return Unknowns(
+        experiments=problem.names,
+        states=model.states,
+        names=tuple(order),
+        model_parameters=len(model.parameters),
+        base=np.tile([0.0 if p.fixed is None else p.fixed for p in parameters.values()], (rows, 1)),
+        known=np.array(known, float),
+        initial_states=np.array([model.states.index(s) for s in free], int),
+        local_parameters=np.array([index[n] for n in local], int),
+        global_parameters=np.array([index[n] for n in shared], int),
+        lower=to_internal(bounds[..., 0], log),
+        upper=to_internal(bounds[..., 1], log),
+        log=log,
+        start=to_internal(np.array(start, float).reshape(rows, -1), log),
+        formulas=formulas,
+        formula_of=formula_of,
+    )
+
+
+def _formulas(model: Model, order: list[str], initial: Sequence[dict]) -> tuple[BatchedMap | None, np.ndarray]:
+    """Distinct initial formulas as one batched map, and which one each (experiment, state) uses."""
+    distinct: dict[object, int] = {}
+    formula_of = np.full((len(initial), len(model.states)), -1)
+    for e, one in enumerate(initial):
+        for s, state in enumerate(model.states):
+            if not isinstance(one[state], float | Parameter):
+                formula_of[e, s] = distinct.setdefault(one[state], len(distinct))
+    if not distinct:
+        return None, formula_of
+    return BatchedMap(list(distinct), states=(), parameters=tuple(order), inputs=()), formula_of

@@ -1,0 +1,230 @@
+"""Fit: the answer with its evidence, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import norm, t
+
+from picardfit.certificate import Certificate, path_value
+from picardfit.errors import InputError, Status, did_you_mean, listing
+from picardfit.integration import Run, trajectories
+from picardfit.problem import Problem
+from picardfit.solvers.iterate import Method, Solution
+from picardfit.uncertainty.fisher import Information, information
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class StartResult:
+    """How one of several starts ended."""
+
+    start: int
+    loss: float
+    status: Status
+    iterations: int
+    seconds: float
+    parameters: dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The result of `pf.fit`. Values are in natural units; local parameters are called `a[experiment]`."""
+
+    problem: Problem
+    method: Method
+    solution: Solution | None
+    status: Status
+    certificate: Certificate | None
+    iterations: int
+    seconds: float
+    seed: int
+    starts: tuple[StartResult, ...]
+    trace: np.ndarray  # (iterations, 2): loss and largest relative jump
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def success(self) -> bool:
+        return self.status.success
+
+    @property
+    def message(self) -> str:
+        """How it ended and what to mind, in words."""
+        return " ".join([self.status.value, *self.warnings])
+
+    @cached_property
+    def loss(self) -> float:
+        """The paper's L_ls: half the mean over sampling instants of the squared residual norm."""
+        return float("inf") if self.solution is None else self.problem.mean_loss(path_value(self.solution))
+
+    @cached_property
+    def parameters(self) -> dict[str, float]:
+        """Estimated and fixed parameters by name."""
+        return parameters_of(self.problem, None if self.solution is None else self.solution.border)
+
+    @cached_property
+    def initial_states(self) -> dict[str, dict[str, float]]:
+        """experiment -> state -> value at the experiment's t0."""
+        if self.solution is None:
+            return {}
+        values, _ = self.problem.unknowns.initial(self.solution.border)
+        states = self.problem.model.states
+        return {
+            name: dict(zip(states, row.tolist(), strict=True))
+            for name, row in zip(self.problem.names, values, strict=True)
+        }
+
+    @cached_property
+    def residual_variance(self) -> float:
+        """Variance of one measurement: sum of squares over measurements minus unknowns (NaN when none are left)."""
+        freedom = self.problem.measurements - self.problem.unknowns.count()
+        if self.solution is None or freedom <= 0:
+            return float("nan")
+        return 2 * path_value(self.solution) / freedom
+
+    @cached_property
+    def _information(self) -> Information:
+        return information(self.solution, path_value(self.solution))
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """Covariance of the unknowns `covariance_labels`, in natural units; infinite where not determined."""
+        if self.solution is None:
+            return np.zeros((0, 0))
+        unknowns, found = self.problem.unknowns, self._information
+        slopes = unknowns.slopes(self.solution.border)[found.index[:, 0], found.index[:, 1]]
+        return found.covariance(self.residual_variance) * slopes[:, None] * slopes
+
+    @property
+    def covariance_labels(self) -> tuple[str, ...]:
+        return () if self.solution is None else self._information.labels
+
+    @cached_property
+    def standard_errors(self) -> dict[str, float]:
+        """Standard error of every unknown inside its bounds, from the Fisher information."""
+        variance = np.diag(self.covariance)
+        return dict(zip(self.covariance_labels, np.sqrt(variance).tolist(), strict=True))
+
+    def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
+        """Confidence intervals of the estimated parameters; log parameters get one that is symmetric in the log."""
+        if not 0 < level < 1:
+            raise InputError(f"level = {level} is not between 0 and 1: write for example 0.95.")
+        if self.solution is None:
+            return {}
+        freedom = self.problem.measurements - self.problem.unknowns.count()
+        factor = t.ppf(0.5 + level / 2, freedom) if freedom > 0 else norm.ppf(0.5 + level / 2)
+        unknowns, found = self.problem.unknowns, self._information
+        spread = factor * np.sqrt(np.diag(found.covariance(self.residual_variance)))
+        centre = self.solution.border[found.index[:, 0], found.index[:, 1]]
+        log = unknowns.log[found.index[:, 0], found.index[:, 1]]
+        low, high = centre - spread, centre + spread
+        with np.errstate(over="ignore"):
+            low, high = np.where(log, np.exp(low), low), np.where(log, np.exp(high), high)
+        low = np.maximum(low, unknowns.natural(unknowns.lower)[found.index[:, 0], found.index[:, 1]])
+        high = np.minimum(high, unknowns.natural(unknowns.upper)[found.index[:, 0], found.index[:, 1]])
+        return {n: (float(a), float(b)) for n, a, b in zip(found.labels, low, high, strict=True)}
+
+    def states(self, experiment: str, times) -> dict[str, np.ndarray]:
+        """All states of an experiment at any times from its t0 on: measured and hidden, fitted or extrapolated."""
+        values = self._trajectory(experiment, times)
+        return dict(zip(self.problem.model.states, values.T, strict=True))
+
+    def predict(self, experiment: str, times) -> dict[str, np.ndarray]:
+        """The observables of an experiment at any times from its t0 on."""
+        times = _times(times)
+        values = self._trajectory(experiment, times)
+        e = self._index(experiment)
+        model, one = self.problem.model, self.problem.experiments[e]
+        inputs = np.zeros((len(times), len(model.inputs)))
+        for k, name in enumerate(model.inputs):
+            inputs[:, k] = one.inputs[name].at(times)
+        params = self.solution.system.parameters(self.solution.border)[e]
+        outputs = model.output.value(times, values, params, inputs)
+        return dict(zip(model.observables, outputs.T, strict=True))
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Data and fit, a panel for each observable and hidden state of each experiment; written to `path` if given."""
+        from picardfit.plots import plot_fit
+
+        return plot_fit(self, path)
+
+    def report(self, path: str | Path) -> Path:
+        """Write a self-contained HTML report."""
+        from picardfit.report import write_report
+
+        return write_report(self, path)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the fit with its problem as JSON; `pf.load` reads it back."""
+        from picardfit.storage import save
+
+        return save(self, path)
+
+    def __str__(self) -> str:
+        from picardfit.tables import fit_text
+
+        return fit_text(self)
+
+    def _index(self, experiment: str) -> int:
+        if experiment not in self.problem.names:
+            raise InputError(
+                f"There is no experiment `{experiment}` ({listing(self.problem.names)} are there)."
+                + did_you_mean(str(experiment), self.problem.names)
+            )
+        return self.problem.names.index(experiment)
+
+    def _trajectory(self, experiment: str, times) -> np.ndarray:
+        """(times, states): along the path inside the data's span, by integration from its end beyond."""
+        times, e = _times(times), self._index(experiment)
+        if self.solution is None:
+            raise InputError(f"There is no solution to evaluate: {self.status.value}")
+        system = self.solution.system
+        mesh, params = system.mesh, system.parameters(self.solution.border)
+        one, last = self.problem.experiments[e], mesh.knots[e][-1]
+        if len(times) and times.min() < one.t0:
+            raise InputError(
+                f"Time {times.min():g} lies before t0 = {one.t0:g} of `{experiment}`: ask for times from t0 on."
+            )
+        slopes = system.field.slopes(self.solution.path, system.spread(params))
+        inside = np.minimum(times, last)
+        segment, fraction = mesh.locate(inside, np.full(len(times), e))
+        weights = (mesh.length[segment][:, None] * mesh.rule.integrals(fraction))[:, None, :]
+        values = self.solution.states[segment] + (weights @ slopes[segment])[:, 0]
+        beyond = times > last
+        if beyond.any():
+            end, _ = mesh.locate(np.array([last]), np.array([e]))
+            begin = self.solution.states[end[0]] + mesh.length[end[0]] * (mesh.rule.end @ slopes[end[0]])
+            wanted, back = np.unique(times[beyond], return_inverse=True)
+            breaks = {*self.problem.model.breakpoints, *(b for i in one.inputs.values() for b in i.breakpoints)}
+            run = Run(last, begin, params[e], one.inputs, wanted, tuple(sorted(breaks)))
+            ahead = trajectories(self.problem.model, [run])[0]
+            values[beyond] = np.nan if ahead is None else ahead[back]
+        return values
+
+
+def parameters_of(problem: Problem, border: np.ndarray | None) -> dict[str, float]:
+    """Parameters by name from unknowns; local ones as `a[experiment]`."""
+    if border is None:
+        return {}
+    unknowns = problem.unknowns
+    values = unknowns.parameters(border)
+    named: dict[str, float] = {}
+    for k, name in enumerate(unknowns.names):
+        if k in unknowns.local_parameters:
+            named |= {f"{name}[{one}]": float(values[e, k]) for e, one in enumerate(unknowns.experiments)}
+        else:
+            named[name] = float(values[0, k])
+    return named
+
+
+def _times(times) -> np.ndarray:
+    array = np.atleast_1d(np.asarray(times, float))
+    if array.ndim != 1 or not np.all(np.isfinite(array)):
+        raise InputError("The times are not a plain list of finite numbers: pass for example np.linspace(0, 10, 101).")
+    return array

@@ -1,0 +1,225 @@
+"""Projections onto closed convex sets: Pi_X(z) = argmin over x in X of |z - x|_2 (the paper's X and Theta).
+
+Points are arrays (..., n): the last axis holds the components, all leading axes are batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from picardfit.errors import InputError
+from picardfit.parameters import as_number, is_number
+
+Vector = float | tuple[float, ...]  # one number stands for the same number in every component
+
+
+class ConvexSet(Protocol):
+    """Anything with a projection can restrict parameters or states."""
+
+    def project(self, point: np.ndarray) -> np.ndarray: ...
+
+    def contains(self, point: np.ndarray, tolerance: float = 0.0) -> bool | np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class Box:
+    """lower <= x <= upper in every component; a number as bound holds for all components, inf is no bound."""
+
+    lower: Vector
+    upper: Vector
+
+    def __post_init__(self) -> None:
+        lower, upper = _vector(self.lower, "lower", True), _vector(self.upper, "upper", True)
+        if isinstance(lower, tuple) and isinstance(upper, tuple) and len(lower) != len(upper):
+            raise InputError(
+                f"Box has {len(lower)} lower but {len(upper)} upper bounds: give as many of each."
+            )
+        if not np.all(np.asarray(lower) <= np.asarray(upper)):
+            raise InputError(f"Box has a lower bound above its upper bound ({lower} and {upper}): swap them.")
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+
+    @cached_property
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.array(self.lower), np.array(self.upper)
+
+    def project(self, point: np.ndarray) -> np.ndarray:
+        """argmin |z - x| over lower <= x <= upper: z clipped."""
+        point = _checked(point, *self._bounds)
+        return np.clip(point, *self._bounds)
+
+    def contains(self, point: np.ndarray, tolerance: float = 0.0) -> bool | np.ndarray:
+        """Whether no component leaves the bounds by more than the tolerance."""
+        lower, upper = self._bounds
+        point = _checked(point, lower, upper)
+        return np.all((point >= lower - tolerance) & (point <= upper + tolerance), axis=-1)
+
+
+@dataclass(frozen=True)
+class Ball:
+    """|x - centre|_2 <= radius."""
+
+    centre: Vector
+    radius: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "centre", _vector(self.centre, "centre"))
+        radius = as_number(self.radius, "radius of a Ball")
+        if radius < 0:
+            raise InputError(f"The radius of a Ball is {radius:g}: give a number that is not negative.")
+        object.__setattr__(self, "radius", radius)
+
+    @cached_property
+    def _middle(self) -> np.ndarray:
+        return np.array(self.centre)
+
+    def project(self, point: np.ndarray) -> np.ndarray:
+        """argmin |z - x| over |x - centre| <= radius: z moved straight towards the centre."""
+        point = _checked(point, self._middle)
+        away = point - self._middle
+        distance = np.linalg.norm(away, axis=-1, keepdims=True)
+        outside = distance > self.radius
+        shrink = self.radius / np.where(outside, distance, 1.0)
+        return np.where(outside, self._middle + shrink * away, point)
+
+    def contains(self, point: np.ndarray, tolerance: float = 0.0) -> bool | np.ndarray:
+        """Whether the distance from the centre exceeds the radius by no more than the tolerance."""
+        point = _checked(point, self._middle)
+        return np.linalg.norm(point - self._middle, axis=-1) <= self.radius + tolerance
+
+
+@dataclass(frozen=True)
+class HalfSpace:
+    """normal . x <= offset."""
+
+    normal: tuple[float, ...]
+    offset: float
+
+    def __post_init__(self) -> None:
+        normal = _vector(self.normal, "normal")
+        if not isinstance(normal, tuple) or not any(normal):
+            raise InputError(f"The normal of a HalfSpace is {self.normal!r}: give a vector that is not zero.")
+        object.__setattr__(self, "normal", normal)
+        object.__setattr__(self, "offset", as_number(self.offset, "offset of a HalfSpace"))
+
+    @cached_property
+    def _unit(self) -> tuple[np.ndarray, float]:
+        """The same set with a normal of length 1."""
+        length = float(np.linalg.norm(self.normal))
+        return np.array(self.normal) / length, self.offset / length
+
+    def project(self, point: np.ndarray) -> np.ndarray:
+        """argmin |z - x| over normal . x <= offset: z moved against the normal."""
+        unit, offset = self._unit
+        point = _checked(point, unit)
+        return point - np.maximum(point @ unit - offset, 0.0)[..., None] * unit
+
+    def contains(self, point: np.ndarray, tolerance: float = 0.0) -> bool | np.ndarray:
+        """Whether the distance from the set is at most the tolerance."""
+        unit, offset = self._unit
+        return _checked(point, unit) @ unit <= offset + tolerance
+
+
+@dataclass(frozen=True)
+class Simplex:
+    """x >= 0 with sum x = total: fractions of a whole."""
+
+    total: float = 1.0
+
+    def __post_init__(self) -> None:
+        total = as_number(self.total, "total of a Simplex")
+        if total <= 0:
+            raise InputError(f"The total of a Simplex is {total:g}: give a positive number.")
+        object.__setattr__(self, "total", total)
+
+    def project(self, point: np.ndarray) -> np.ndarray:
+        """argmin |z - x| over x >= 0, sum x = total: max(z - shift, 0), the shift found by sorting."""
+        point = _checked(point)
+        point = point - point.max(axis=-1, keepdims=True)  # the same answer, exact for huge components too
+        falling = -np.sort(-point, axis=-1)
+        shifts = (np.cumsum(falling, axis=-1) - self.total) / np.arange(1, point.shape[-1] + 1)
+        positive = np.count_nonzero(falling > shifts, axis=-1, keepdims=True)  # they come first
+        shift = np.take_along_axis(shifts, np.maximum(positive, 1) - 1, axis=-1)
+        return np.maximum(point - shift, 0.0)
+
+    def contains(self, point: np.ndarray, tolerance: float = 0.0) -> bool | np.ndarray:
+        """Whether no component is below -tolerance and the sum is the total up to the tolerance."""
+        point = _checked(point)
+        return np.all(point >= -tolerance, axis=-1) & (np.abs(point.sum(axis=-1) - self.total) <= tolerance)
+
+
+@dataclass(frozen=True)
+class Product:
+    """The first sizes[0] components in sets[0], the next sizes[1] in sets[1], and so on."""
+
+    sets: tuple[ConvexSet, ...]
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sets", tuple(self.sets))
+        object.__setattr__(self, "sizes", tuple(self.sizes))
+        if not self.sets or len(self.sets) != len(self.sizes):
+            raise InputError(
+                f"Product has {len(self.sets)} sets but {len(self.sizes)} sizes: give one a set."
+            )
+        for size in self.sizes:
+            if not is_number(size) or size != int(size) or size < 1:
+                raise InputError(f"A size of Product is {size!r}: give the number of components (1, 2, ...).")
+        for one in self.sets:
+            check_set(one, "A factor of Product")
+
+    def _blocks(self, point: np.ndarray) -> list[np.ndarray]:
+        point = np.asarray(point, float)
+        _check_size(point, sum(self.sizes))
+        return np.split(point, np.cumsum(self.sizes)[:-1], axis=-1)
+
+    def project(self, point: np.ndarray) -> np.ndarray:
+        """argmin |z - x| over the product: each block projected on its own."""
+        blocks = zip(self.sets, self._blocks(point), strict=True)
+        return np.concatenate([one.project(block) for one, block in blocks], axis=-1)
+
+    def contains(self, point: np.ndarray, tolerance: float = 0.0) -> bool | np.ndarray:
+        """Whether every block is in its set up to the tolerance."""
+        blocks = zip(self.sets, self._blocks(point), strict=True)
+        return np.all([one.contains(block, tolerance) for one, block in blocks], axis=0)
+
+
+def check_set(candidate: object, words: str) -> None:
+    """InputError unless the candidate can project points."""
+    if not callable(getattr(candidate, "project", None)):
+        raise InputError(f"{words} is {candidate!r}: give a convex set such as Box(lower, upper).")
+
+
+def _vector(values: Vector | Sequence[float], words: str, infinite: bool = False) -> Vector:
+    """A number as float, a sequence as tuple of floats."""
+    if is_number(values):
+        return as_number(values, f"`{words}` of a set", infinite)
+    try:
+        numbers = tuple(np.asarray(values).tolist())
+    except (TypeError, ValueError):
+        numbers = ()
+    if not numbers:
+        raise InputError(f"`{words}` of a set is {values!r}: give a number or a sequence of numbers.")
+    return tuple(as_number(v, f"entry {k} of `{words}` of a set", infinite) for k, v in enumerate(numbers, 1))
+
+
+def _checked(point: np.ndarray, *vectors: np.ndarray) -> np.ndarray:
+    """The point as floats, of the size that the vectors of the set have."""
+    point = np.asarray(point, float)
+    for vector in vectors:
+        if vector.ndim:
+            _check_size(point, len(vector))
+    if not point.ndim:
+        raise InputError(f"The point {point} is a number: give an array (..., components).")
+    return point
+
+
+def _check_size(point: np.ndarray, size: int) -> None:
+    if not point.ndim or point.shape[-1] != size:
+        have = point.shape[-1] if point.ndim else "no"
+        raise InputError(f"The point has {have} components but the set has {size}: make them equal.")

@@ -1,0 +1,151 @@
+"""simulate(): the solution of a model at given values; and the noise of the paper, to make data from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from picardfit.data import Experiment
+from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.inputs import as_input, number_array
+from picardfit.integration import Run, last_time, observed, trajectories
+from picardfit.model import Model
+from picardfit.parameters import as_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """States and observables by name, each (times,), in the order in which the times were given."""
+
+    times: np.ndarray
+    states: dict[str, np.ndarray]
+    observables: dict[str, np.ndarray]
+
+    def to_frame(self) -> pd.DataFrame:
+        """A table with the columns time, states, and the observables that are no states."""
+        import pandas as pd
+
+        return pd.DataFrame({"time": self.times} | self.observables | self.states)[
+            ["time", *self.states, *(name for name in self.observables if name not in self.states)]
+        ]
+
+
+def simulate(
+    model: Model,
+    parameters: Mapping[str, float],
+    initial: Mapping[str, float],
+    times: Iterable[float],
+    inputs: Mapping[str, object] | None = None,
+    t0: float | None = None,
+) -> Simulation:
+    """Solve the model from the initial state at t0 (0, or the first time if that is earlier) up to the times.
+
+    Accuracy is about 1e-9 relative. A solution that does not exist up to the last time is an InputError.
+    """
+    if not isinstance(model, Model):
+        raise InputError(
+            f"The first argument of simulate is a {type(model).__name__}: pass a pf.Model(...) there."
+        )
+    run, order = _checked_run(model, parameters, initial, times, inputs, t0)
+    states = trajectories(model, [run])[0]
+    if states is None:
+        raise InputError(
+            f"the solution leaves every bound near t = {last_time(model, run):.3g}: "
+            f"end the simulation earlier, or change the parameters or the initial state."
+        )
+    outputs = observed(model, run, states)
+    back = np.argsort(order, kind="stable")
+    return Simulation(
+        times=run.times[back],
+        states={name: states[back, k] for k, name in enumerate(model.states)},
+        observables={name: outputs[back, k] for k, name in enumerate(model.observables)},
+    )
+
+
+def noisy(
+    rng: np.random.Generator, outputs: np.ndarray, additive_sd: float, proportional_sd: float
+) -> np.ndarray:
+    """y_i = (1 + n_i) g_i + m_i for outputs g (k, outputs), as in section 7 of the paper.
+
+    One n_i per sampling instant is shared by all outputs, m_i is drawn for each; both are normal with mean 0.
+    """
+    outputs = np.asarray(outputs, float)
+    common = proportional_sd * rng.standard_normal((len(outputs), 1))
+    return (1.0 + common) * outputs + additive_sd * rng.standard_normal(outputs.shape)
+
+
+def simulated_experiment(
+    model: Model,
+    parameters: Mapping[str, float],
+    initial: Mapping[str, float],
+    times: Iterable[float],
+    *,
+    rng: np.random.Generator,
+    additive_sd: float = 0.0,
+    proportional_sd: float = 0.0,
+    inputs: Mapping[str, object] | None = None,
+    t0: float | None = None,
+    name: str = "",
+    keep_initial: bool = False,
+) -> Experiment:
+    """An experiment with simulated, noisy data on all observables; its initial state counts as unknown.
+
+    `keep_initial` makes the initial state known.
+    """
+    solution = simulate(model, parameters, initial, times, inputs, t0)
+    exact = np.stack(list(solution.observables.values()), axis=-1)
+    data = noisy(rng, exact, additive_sd, proportional_sd)
+    return Experiment(
+        solution.times,
+        dict(zip(solution.observables, data.T, strict=True)),
+        name=name,
+        inputs=dict(inputs or {}),
+        initial=dict(initial) if keep_initial else None,
+        t0=t0,
+    )
+
+
+def _checked_run(model: Model, parameters, initial, times, inputs, t0) -> tuple[Run, np.ndarray]:
+    """The run with its times sorted, and the order that sorted them."""
+    wanted = number_array(times, "the times")
+    if len(wanted) == 0:
+        raise InputError("There are no times: give at least one time to simulate to.")
+    first = float(wanted.min())
+    start = min(0.0, first) if t0 is None else as_number(t0, "initial time t0")
+    if start > first:
+        raise InputError(f"t0 = {start:g} is later than the time {first:g}: lower t0 or remove that time.")
+    params = _complete("parameter", model.parameters, parameters, "parameters")
+    states = _complete("state", model.states, initial, "initial")
+    sources = {name: as_input(name, spec) for name, spec in dict(inputs or {}).items()}
+    _complete_names("input", model.inputs, sources, "inputs")
+    breaks = {*model.breakpoints, *(b for source in sources.values() for b in source.breakpoints)}
+    order = np.argsort(wanted, kind="stable")
+    return Run(start, states, params, sources, wanted[order], tuple(sorted(breaks))), order
+
+
+def _complete(kind: str, names: tuple[str, ...], given: Mapping[str, float], argument: str) -> np.ndarray:
+    """The values of all names in order."""
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"`{argument}` is a {type(given).__name__}: write names and values as {{'name': 1.0}}."
+        )
+    _complete_names(kind, names, given, argument)
+    return np.array([as_number(given[name], f"value of `{name}`") for name in names], float)
+
+
+def _complete_names(kind: str, names: tuple[str, ...], given: Mapping[str, object], argument: str) -> None:
+    for name in given:
+        if name not in names:
+            raise InputError(
+                f"`{name}` in {argument} is not one of the model's {kind}s ({listing(names)}): "
+                f"remove or rename it." + did_you_mean(str(name), names)
+            )
+    for name in names:
+        if name not in given:
+            raise InputError(f'The {kind} `{name}` has no value: add "{name}": ... to {argument}.')

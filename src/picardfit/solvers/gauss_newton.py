@@ -1,0 +1,225 @@
+"""LiftedGaussNewton: Gauss-Newton on the Picard operator with exact multipliers (the default method).
+
+The paper's Remark 1 taken seriously: its gradient map is replaced by a Gauss-Newton step. One step linearises f at all
+nodes, solves for the exact multipliers S (n = infinity), eliminates the segment states (condense.py), moves the path
+along S and contracts it. Continuity at the knots is an augmented Lagrangian: the penalty grows stage by stage, then
+multipliers make the jumps vanish, so the answer is the optimum of the original problem and not of a penalty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from picardfit.condense import eliminate, solve_box
+from picardfit.discretise import Discretisation
+from picardfit.errors import Status
+from picardfit.lifted import Linearisation, Point, advance, contract_from, evaluate, linearise
+from picardfit.mesh import Nodes, rule
+from picardfit.meshing import carry, first_mesh, split, state_scale, unresolved
+from picardfit.problem import Problem
+from picardfit.starts import Start
+from picardfit.solvers.iterate import Solution
+
+
+@dataclass(frozen=True)
+class State:
+    """Where the iteration stands."""
+
+    system: Discretisation
+    scale: np.ndarray  # (states,): size of variation of each state
+    point: Point | None
+    multipliers: np.ndarray  # (linked, states), divided by the penalty
+    weight: float  # curvature of the data term per segment in scaled states: the unit of the penalties
+    floor: float  # values below this are rounding errors
+    stage: int = 0
+    damping: float = 1e-2
+    status: Status | None = None
+
+    @property
+    def loss(self) -> float:
+        return self.system.problem.mean_loss(self.point.data)
+
+    @property
+    def jump(self) -> float:
+        return float(np.abs(self.point.jumps / self.scale).max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class LiftedGaussNewton:
+    """Settings of the default method; the defaults suit nearly every problem.
+
+    `nodes`, `family`: the path on a segment. `penalties`: weights of continuity, stage by stage, in units of the data
+    term's curvature. `tolerance`: predicted relative decrease of the loss at which to stop; `jump_tolerance`: largest
+    jump relative to the state's scale; `resolution`: largest unresolved part of the path relative to the scale.
+    """
+
+    nodes: int = 5
+    family: Nodes = Nodes.RADAU
+    penalties: tuple[float, ...] = (3.0, 30.0, 300.0, 3000.0)
+    tolerance: float = 1e-10
+    jump_tolerance: float = 1e-9
+    resolution: float = 1e-8
+    coarse_resolution: float = 1e-2
+    polish_nodes: int = 9
+    max_segments: int = 200_000
+    max_iterations: int = 400
+
+    def init(self, problem: Problem, start: Start) -> State:
+        scale = state_scale(problem, [states for _, states in start.tables])
+        mesh = first_mesh(problem, start, rule(self.nodes, self.family), scale)
+        border = np.clip(start.border, problem.unknowns.lower, problem.unknowns.upper)
+        for _ in range(8):
+            system = Discretisation(problem, mesh)
+            states = np.concatenate([start.states(k[:-1], e) for e, k in enumerate(mesh.knots)])
+            point, failed = contract_from(system, border, states, scale)
+            if point is not None or len(mesh) > self.max_segments:
+                break
+            mesh, _, _ = split(mesh, failed)
+        status = Status.NOT_FINITE if point is None else None
+        jumps = np.zeros((len(system.mesh.linked), len(scale)))
+        weight = problem.objective.curvature(problem.output_scale) / len(mesh)
+        return State(system, scale, point, jumps, weight, _floor(problem), status=status)
+
+    def resume(self, problem: Problem, solution: Solution) -> State:
+        """A state at an earlier solution, to go on with other settings or slightly other data (a warm start)."""
+        system = Discretisation(problem, solution.system.mesh)
+        scale = state_scale(problem, [solution.path])
+        point = evaluate(system, solution.border, solution.states, solution.path, scale)
+        weight = problem.objective.curvature(problem.output_scale) / len(system.mesh)
+        multipliers = np.zeros_like(solution.jumps)
+        status = Status.NOT_FINITE if point is None else None
+        last = len(self.penalties) - 1
+        return State(system, scale, point, multipliers, weight, _floor(problem), last, 1e-4, status)
+
+    def step(self, state: State) -> State:
+        penalty = self.penalties[state.stage] * state.weight / state.scale**2
+        linear = linearise(state.system, state.point)
+        move = self._move(state, linear, penalty)
+        if move is None:
+            return self._reject(state)
+        border_step, states_step, predicted = move
+        old = _merit(state.point, state.multipliers, penalty)
+        trial = advance(state.system, state.point, linear, border_step, states_step, state.scale)
+        new = np.inf if trial is None else _merit(trial, state.multipliers, penalty)
+        if not new <= old + 1e-13 * abs(old):
+            if predicted <= 1e-12 * old + state.floor:  # nothing left to gain but rounding errors
+                return self._finish_stage(state, 0.0, old)
+            return self._reject(state)
+        ratio = (old - new) / max(predicted, 1e-300)
+        factor = 0.1 if ratio > 0.75 else 0.3 if ratio > 0.25 else 2.0
+        state = replace(state, point=trial, damping=max(state.damping * factor, 1e-14))
+        return self._finish_stage(state, predicted, new)
+
+    def solution(self, state: State) -> Solution | None:
+        point = state.point
+        if point is None:
+            return None
+        return Solution(state.system, point.border, point.states, point.path, point.jumps)
+
+    def _polish_nodes(self, state: State) -> int:
+        """Nodes of the final mesh: more for small models, where they are cheap."""
+        return max(self.nodes, min(self.polish_nodes, 120 // len(state.scale)))
+
+    def _move(self, state: State, linear: Linearisation, penalty: np.ndarray):
+        """The damped, bounded Gauss-Newton step: (border step, states step, predicted decrease), or None."""
+        unknowns, weight = state.system.problem.unknowns, state.weight
+        model = replace(linear.quadratic, jump=state.point.jumps + state.multipliers)
+        damping = state.damping * weight / state.scale**2
+        try:
+            reduced = eliminate(state.system.mesh, unknowns.border, model, penalty, damping)
+            hessian = _damped(reduced.hessian, unknowns.local, state.damping)
+            lower, upper = unknowns.lower - state.point.border, unknowns.upper - state.point.border
+            border_step = solve_box(hessian, reduced.slope, unknowns.local, lower, upper)
+        except np.linalg.LinAlgError:
+            return None
+        states_step = reduced.states(border_step)
+        predicted = -0.5 * reduced.directional_slope(states_step, border_step)
+        return (border_step, states_step, predicted) if np.isfinite(predicted) else None
+
+    def _reject(self, state: State) -> State:
+        damping = max(state.damping * 8, 1e-6)
+        if damping < 1e8:
+            return replace(state, damping=damping)
+        if state.stage < len(self.penalties) - 1:
+            return replace(state, stage=state.stage + 1, damping=1e-2)
+        return replace(state, status=Status.STALLED)
+
+    def _finish_stage(self, state: State, predicted: float, merit: float) -> State:
+        """Go to the next stage, update multipliers, refine the mesh or end, as the point allows."""
+        if state.stage < len(self.penalties) - 1:
+            if predicted > 1e-4 * merit + state.floor:
+                return state
+            state = replace(state, stage=state.stage + 1, damping=min(state.damping, 1e-4))
+            return self._refine(state, self.coarse_resolution, self.nodes)
+        if predicted > 1e-2 * merit + state.floor:
+            return state
+        if predicted > self.tolerance * merit + state.floor or state.jump > self.jump_tolerance:
+            return replace(state, multipliers=state.multipliers + state.point.jumps)
+        refined = self._refine(state, self.resolution, self._polish_nodes(state))
+        return replace(refined, status=Status.CONVERGED) if refined.system is state.system else refined
+
+    def _refine(self, state: State, tolerance: float, nodes: int) -> State:
+        """Halve the segments whose path is not resolved, or raise the nodes; the same state when there is no need."""
+        system, point = state.system, state.point
+        slopes = system.field.slopes(point.path, system.spread(system.parameters(point.border)))
+        finer = rule(nodes, self.family)
+        chosen = unresolved(system.mesh, slopes, state.scale, tolerance)
+        if len(system.mesh) + chosen.sum() > self.max_segments or not chosen.any():
+            return state
+        if finer is not system.mesh.rule:  # try more nodes before more segments
+            chosen = np.zeros_like(chosen)
+        mesh, parent, half = split(system.mesh, chosen, finer)
+        states, path = carry(system.mesh, mesh, point.states, slopes, parent, half)
+        fine = Discretisation(system.problem, mesh)
+        moved = evaluate(fine, point.border, states, path, state.scale)
+        if moved is None:
+            return state
+        penalty = self.penalties[state.stage] * state.weight / state.scale**2
+        multipliers = _new_multipliers(fine, moved, parent, half, state, penalty)
+        return replace(state, system=fine, point=moved, multipliers=multipliers)
+
+
+def _floor(problem: Problem) -> float:
+    """Values of the objective below this are rounding errors."""
+    return 1e-26 * float(np.nansum(problem.samples.data**2)) + 1e-300
+
+
+def _merit(point: Point, multipliers: np.ndarray, penalty: np.ndarray) -> float:
+    """The augmented Lagrangian (up to a constant)."""
+    return point.data + 0.5 * float(np.sum(penalty * (point.jumps + multipliers) ** 2))
+
+
+def _damped(hessian: np.ndarray, local: int, damping: float) -> np.ndarray:
+    """Marquardt's damping of the border: the diagonal grows by a factor, never less than a hair of the largest."""
+    damped, diagonal = hessian.copy(), np.einsum("eii->ei", hessian).copy()
+    diagonal[:, local:] = diagonal[:, local:].sum(axis=0) / len(diagonal)
+    index = np.arange(hessian.shape[1])
+    damped[:, index, index] += damping * np.maximum(diagonal, 1e-10 * diagonal.max(initial=1e-300))
+    return damped
+
+
+def _new_multipliers(fine: Discretisation, point: Point, parent, half, state: State, penalty) -> np.ndarray:
+    """Multipliers on a split mesh: old knots keep theirs, a new knot gets what stationarity of its state asks for.
+
+    With y the multiplier of a knot and B the derivative of the end of the segment after it by its start:
+    y = grad(data in that segment) + B' y(next knot).
+    """
+    mesh, old = fine.mesh, state.system.mesh
+    multipliers = np.zeros((len(mesh.linked), point.states.shape[1]))
+    inherited = half[mesh.linked] != 0  # the knot after this segment was a knot before
+    multipliers[inherited] = state.multipliers[np.searchsorted(old.linked, parent[mesh.linked[inherited]])]
+    fresh = np.flatnonzero(~inherited)
+    if len(fresh) and state.multipliers.any():
+        states = point.states.shape[1]
+        quadratic = linearise(fine, point).quadratic
+        after = mesh.linked[fresh] + 1
+        demand = quadratic.slope[after, :states]
+        place = np.searchsorted(mesh.linked, after)
+        linked = (place < len(mesh.linked)) & (mesh.linked[np.minimum(place, len(mesh.linked) - 1)] == after)
+        following = place[linked]
+        forward = quadratic.end[following, :, :states].transpose(0, 2, 1)
+        demand[linked] += (forward @ (penalty * multipliers[following])[..., None])[..., 0]
+        multipliers[fresh] = demand / penalty
+    return multipliers

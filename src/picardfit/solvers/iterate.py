@@ -1,0 +1,83 @@
+"""The one loop around every method: limits, finiteness, interruption and progress.
+
+A method is a frozen dataclass of settings with `init`, `step` and `solution`; a step is pure and never loops, prints
+or times itself. Its state carries `status` (None while running), `loss` and `jump`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from picardfit.discretise import Discretisation
+from picardfit.errors import Status
+from picardfit.problem import Problem
+from picardfit.starts import Start
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a method hands over: unknowns and path on a mesh."""
+
+    system: Discretisation
+    border: np.ndarray  # (experiments, width), internal coordinates
+    states: np.ndarray  # (segments, states): start state of each segment
+    path: np.ndarray  # (segments, nodes, states)
+    jumps: np.ndarray  # (linked, states)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One line of news from a running fit."""
+
+    start: int  # which start, from 0
+    starts: int  # how many in all
+    iteration: int
+    loss: float
+    jump: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one run ended. `trace` holds (loss, jump) of every iteration."""
+
+    solution: Solution | None
+    status: Status
+    iterations: int
+    seconds: float
+    trace: np.ndarray  # (iterations, 2)
+
+
+class Method(Protocol):
+    """What the loop needs of a method."""
+
+    max_iterations: int
+
+    def init(self, problem: Problem, start: Start): ...
+
+    def step(self, state): ...
+
+    def solution(self, state) -> Solution | None: ...
+
+
+def run(method: Method, state, news: Callable[[int, float, float], None] = lambda *_: None) -> Outcome:
+    """Iterate from a state until the method says how it ended, the limit is reached, or the user interrupts."""
+    began = time.perf_counter()
+    trace: list[tuple[float, float]] = []
+    status = state.status
+    try:
+        while status is None and len(trace) < method.max_iterations:
+            state = method.step(state)
+            trace.append((state.loss, state.jump))
+            status = state.status
+            news(len(trace), state.loss, state.jump)
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    if status is None:
+        status = Status.ITERATION_LIMIT
+    seconds = time.perf_counter() - began
+    return Outcome(method.solution(state), status, len(trace), seconds, np.array(trace).reshape(-1, 2))

@@ -1,0 +1,203 @@
+"""Starting values: parameters from bounds, states from the data, hidden states along the measured ones.
+
+Measured states are interpolated between their samples; hidden ones follow from their own equations driven by the
+interpolated measured ones, by a linearly implicit Euler march of all experiments at once (it cannot be unstable).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from picardfit.problem import Problem
+
+MARCH = 120  # steps of the march over an experiment
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a search begins: unknowns in internal coordinates and a table of guessed states per experiment."""
+
+    border: np.ndarray  # (experiments, width)
+    tables: tuple[tuple[np.ndarray, np.ndarray], ...]  # (times (k,), states (k, states)) per experiment
+
+    def states(self, times: np.ndarray, experiment: int) -> np.ndarray:
+        """Guessed states at given times: (times, states)."""
+        grid, values = self.tables[experiment]
+        return np.stack([np.interp(times, grid, column) for column in values.T], axis=1)
+
+
+def make_start(problem: Problem, given: np.ndarray | None = None, rng: np.random.Generator | None = None) -> Start:
+    """A start: `given` (internal, NaN where open) wins, then the parameters' own starts, then the bounds.
+
+    Without `rng` open values come from the middle of their bounds, with it they are drawn from the bounds.
+    """
+    unknowns = problem.unknowns
+    border = open_values(problem, rng)
+    border = np.where(np.isfinite(unknowns.start), unknowns.start, border)
+    if given is not None:
+        border = np.where(np.isfinite(given), given, border)
+    border[:, unknowns.local :] = border[:1, unknowns.local :]
+    pinned = np.isfinite(unknowns.start) if given is None else np.isfinite(unknowns.start) | np.isfinite(given)
+    return _with_states(problem, border, pinned)
+
+
+def open_values(problem: Problem, rng: np.random.Generator | None) -> np.ndarray:
+    """Middle of the bounds, or a random point in them; where a bound is missing a span of two decades around 1."""
+    unknowns = problem.unknowns
+    low, high = _search_box(unknowns.lower, unknowns.upper, unknowns.log)
+    if rng is None:
+        part = np.full(low.shape, 0.5)
+    else:
+        part = rng.uniform(size=low.shape)
+        part[:, unknowns.local :] = part[:1, unknowns.local :]
+    return low + part * (high - low)
+
+
+def _search_box(lower: np.ndarray, upper: np.ndarray, log: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Finite intervals in which to start, where bounds are infinite."""
+    reach = np.where(log, np.log(10.0), 1.0)
+    no_low, no_high = ~np.isfinite(lower), ~np.isfinite(upper)
+    base_low = np.where(no_low, np.where(no_high, np.where(log, 0.0, 1.0), upper), lower)
+    base_high = np.where(no_high, np.where(no_low, np.where(log, 0.0, 1.0), lower), upper)
+    size = np.where(log, reach, np.maximum(np.abs(np.where(no_low, base_high, base_low)), 1.0) * 0.9)
+    low = np.where(no_low, base_high - size, lower)
+    high = np.where(no_high, np.where(no_low, base_low + size, base_low + 2 * size), upper)
+    return low, high
+
+
+def _with_states(problem: Problem, border: np.ndarray, pinned: np.ndarray) -> Start:
+    """Add tables of states, and initial states read off them where nothing pinned them."""
+    unknowns, states = problem.unknowns, len(problem.model.states)
+    params = unknowns.parameters(border)[:, : unknowns.model_parameters]
+    measured = [_measured_states(problem, e, params[e]) for e in range(len(problem.experiments))]
+    typical = _typical_size(measured)
+    for column, state in enumerate(unknowns.initial_states):
+        for e, tables in enumerate(measured):
+            if pinned[e, column] or not unknowns.exists[e, column]:
+                continue
+            if state in tables:
+                guess = np.interp(problem.experiments[e].t0, *tables[state])
+            elif np.isfinite(unknowns.lower[e, column]) and np.isfinite(unknowns.upper[e, column]):
+                continue
+            else:
+                guess = typical
+            guess = np.log(max(guess, 1e-6 * typical)) if unknowns.log[e, column] else guess
+            border[e, column] = np.clip(guess, unknowns.lower[e, column], unknowns.upper[e, column])
+    initial, _ = unknowns.initial(border)
+    grids = np.stack([_grid(problem, e) for e in range(len(problem.experiments))])  # (experiments, MARCH + 1)
+    path = np.repeat(initial[:, None, :], grids.shape[1], axis=1)
+    known = np.zeros((len(grids), states), bool)
+    for e, tables in enumerate(measured):
+        for state, (times, values) in tables.items():
+            path[e, :, state] = np.interp(grids[e], times, values)
+            known[e, state] = True
+    if not known.all():
+        path = _march(problem, grids, path, known, params, 1e3 * typical)
+    positive = _stays_positive(problem, params, typical) & (initial.min(axis=0) >= 0)
+    least = np.minimum(1e-2 * np.abs(path).mean(axis=(0, 1)), initial[:, None, :])
+    path = np.where(positive, np.maximum(path, least), path)
+    return Start(border, tuple(zip(grids, path, strict=True)))
+
+
+def _stays_positive(problem: Problem, params: np.ndarray, typical: float) -> np.ndarray:
+    """(states,): whether f_a >= 0 wherever x_a = 0 and the other states are not negative.
+
+    Tested at points spread over two decades around the typical size; concentrations and populations pass. Noise
+    makes their data negative, where rate laws have poles, so the search does not start there.
+    """
+    model = problem.model
+    count, states = 64, len(model.states)
+    points = typical * 10 ** np.random.default_rng(0).uniform(-1.5, 1.5, (states, count, states))
+    points[np.arange(states), :, np.arange(states)] = 0.0
+    one = problem.experiments[0]
+    times = np.linspace(*problem.span(0), count)
+    inputs = np.zeros((count, len(model.inputs)))
+    for k, name in enumerate(model.inputs):
+        inputs[:, k] = one.inputs[name].at(times)
+    slopes = model.rhs.value(times, points, params[0], inputs)  # (states, count, states)
+    own = slopes[np.arange(states), :, np.arange(states)]
+    return np.all(np.isfinite(own) & (own >= 0), axis=1)
+
+
+def _grid(problem: Problem, experiment: int) -> np.ndarray:
+    """Times of the march: half of them even in time, half following the sampling times, so that log-spaced data are
+    met by a log-spaced grid."""
+    start, stop = problem.span(experiment)
+    if stop <= start:
+        return start + np.arange(MARCH + 1) * 1e-12
+    times = np.unique(np.concatenate([[start], problem.experiments[experiment].times, [stop]]))
+    even = np.linspace(start, stop, MARCH // 2 + 1)
+    sampled = np.interp(np.linspace(0, len(times) - 1, MARCH // 2 + 2)[1:-1], np.arange(len(times)), times)
+    return np.sort(np.concatenate([even, sampled]))
+
+
+def _measured_states(problem: Problem, experiment: int, params: np.ndarray) -> dict[int, tuple]:
+    """state index -> (times, values) for states that one observable shows alone."""
+    model, one = problem.model, problem.experiments[experiment]
+    wrt_x, _ = model.output.jacobian_pattern
+    tables: dict[int, tuple] = {}
+    for k, name in enumerate(one.observables):
+        row = model.observables.index(name)
+        shown = np.flatnonzero(wrt_x[row])
+        if len(shown) != 1 or shown[0] in tables:
+            continue
+        measured = np.isfinite(one.values[:, k])
+        if not measured.any():
+            continue
+        times, values = one.times[measured], one.values[measured, k]
+        distinct, place = np.unique(times, return_inverse=True)
+        means = np.bincount(place, values) / np.bincount(place)
+        inverted = _invert(problem, experiment, row, int(shown[0]), distinct, means, params)
+        if inverted is not None:
+            tables[int(shown[0])] = (distinct, inverted)
+    return tables
+
+
+def _invert(problem: Problem, experiment: int, row: int, state: int, times, values, params) -> np.ndarray | None:
+    """Solve g_row(x_state) = value by Newton's method at all times; None where that fails."""
+    model, one = problem.model, problem.experiments[experiment]
+    inputs = np.stack([one.inputs[n].at(times) for n in model.inputs], -1) if model.inputs else np.zeros((len(times), 0))
+    x = np.zeros((len(times), len(model.states)))
+    x[:, state] = np.where(values == 0, 1.0, values)
+    for _ in range(50):
+        got, wrt_x, _ = model.output.linearise(times, x, params, inputs)
+        gap, slope = got[:, row] - values, wrt_x[:, row, state]
+        if not np.all(np.isfinite(gap)) or np.any(slope == 0):
+            return None
+        if np.abs(gap).max() <= 1e-9 * (np.abs(values).max() + 1e-300):
+            return x[:, state]
+        x[:, state] -= gap / slope
+    return None
+
+
+def _typical_size(measured: list[dict[int, tuple]]) -> float:
+    """A size for hidden states nobody bounded: the median magnitude of the measured ones."""
+    sizes = [np.abs(values).mean() for tables in measured for _, values in tables.values()]
+    size = float(np.median(sizes)) if sizes else 1.0
+    return size if size > 0 else 1.0
+
+
+def _march(problem: Problem, grids, path, known, params, limit: float) -> np.ndarray:
+    """Linearly implicit Euler for the hidden states along the measured ones: x+ = x + (I - h J)^-1 h f."""
+    model = problem.model
+    inputs = np.zeros((*grids.shape, len(model.inputs)))
+    for e, one in enumerate(problem.experiments):
+        for k, name in enumerate(model.inputs):
+            inputs[e, :, k] = one.inputs[name].at(grids[e])
+    hidden, eye = ~known, np.eye(len(model.states))
+    mask = hidden[:, :, None] & hidden[:, None, :]
+    with np.errstate(all="ignore"):
+        for k in range(grids.shape[1] - 1):
+            here, step = path[:, k], (grids[:, k + 1] - grids[:, k])[:, None]
+            slope, wrt_x, _ = model.rhs.linearise(grids[:, k], here, params, inputs[:, k])
+            slope = np.where(hidden & np.isfinite(slope), slope, 0.0)
+            jacobian = np.where(mask & np.isfinite(wrt_x), wrt_x, 0.0)
+            try:
+                move = np.linalg.solve(eye - step[:, :, None] * jacobian, (step * slope)[..., None])[..., 0]
+            except np.linalg.LinAlgError:
+                move = step * slope
+            ahead = np.clip(here + np.where(np.isfinite(move), move, 0.0), -limit, limit)
+            path[:, k + 1] = np.where(hidden, ahead, path[:, k + 1])
+    return path

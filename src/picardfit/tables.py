@@ -1,0 +1,74 @@
+"""Plain text tables of results."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from picardfit.result import Fit
+
+
+def number(value: float, digits: int = 5) -> str:
+    """A number with a few significant digits."""
+    if value is None or math.isnan(value):
+        return "-"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return f"{value:.{digits}g}"
+
+
+def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, str, str, str]]:
+    """(name, estimate, standard error, low, high, remark) for every parameter and estimated initial state."""
+    errors, intervals = fit.standard_errors, fit.intervals(level)
+    bound = set(fit.certificate.at_bound) if fit.certificate else set()
+    rows = [_row(name, value, errors, intervals, bound, fit) for name, value in fit.parameters.items()]
+    unknowns, problem = fit.problem.unknowns, fit.problem
+    for e, experiment in enumerate(problem.names):
+        for column, state in enumerate(unknowns.initial_states):
+            if unknowns.exists[e, column]:
+                value = fit.initial_states[experiment][problem.model.states[state]]
+                rows.append(_row(unknowns.label(e, column), value, errors, intervals, bound, fit))
+    return rows
+
+
+def _row(name, value, errors, intervals, bound, fit):
+    base = name.split("[")[0]
+    if name in bound:
+        return name, number(value), "", "", "", "at its bound"
+    if name not in errors:
+        remark = "fixed" if base in fit.problem.parameters else ""
+        return name, number(value), "", "", "", remark
+    error, (low, high) = errors[name], intervals[name]
+    lost = math.isinf(error)
+    remark = "not determined by these data" if lost else ""
+    return name, number(value), number(error, 2), number(low), number(high), remark
+
+
+def fit_text(fit: Fit, most: int = 40) -> str:
+    """What print(fit) shows."""
+    state = "success" if fit.success else "no success"
+    problem = fit.problem
+    lines = [
+        f"picardfit: {state}. {fit.message}",
+        f"{len(problem.experiments)} experiment(s), {problem.measurements} measurements, "
+        f"{problem.unknowns.count()} unknowns; {fit.iterations} iterations in {fit.seconds:.2f} s",
+    ]
+    if fit.solution is None:
+        return "\n".join(lines)
+    header = ("", "estimate", "std. error", "95 % from", "to", "")
+    rows = parameter_rows(fit)
+    shown = [header, *rows[:most]]
+    widths = [max(len(row[k]) for row in shown) for k in range(6)]
+    lines += ["", *("  ".join(_aligned(row, widths)).rstrip() for row in shown)]
+    if len(rows) > most:
+        lines.append(f"... and {len(rows) - most} more (fit.parameters, fit.initial_states)")
+    lines += ["", f"loss L_ls = {number(fit.loss, 6)}"]
+    if len(fit.starts) > 1:
+        hits = sum(abs(s.loss - fit.loss) <= 1e-3 * fit.loss for s in fit.starts)
+        lines.append(f"{hits} of {len(fit.starts)} starts reached this loss")
+    return "\n".join([*lines, "", str(fit.certificate)])
+
+
+def _aligned(row, widths):
+    return [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:5], widths[1:5], strict=True)), row[5]]

@@ -1,0 +1,125 @@
+"""The unknowns of a problem as one array, and how it becomes parameters and initial states.
+
+Per experiment there is a row b (the border of condense.py): [free initial states | local parameters | global parameters];
+global columns are the same in all rows. A log parameter lives in b as its logarithm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from picardfit.condense import Border
+from picardfit.expressions import BatchedMap
+from picardfit.parameters import natural_slope, to_internal, to_natural
+
+
+@dataclass(frozen=True)
+class Unknowns:
+    """Arrays that map border rows (experiments, width) to parameters and initial states."""
+
+    experiments: tuple[str, ...]
+    states: tuple[str, ...]
+    names: tuple[str, ...]  # all parameters: the model's, then extras used only in initial formulas
+    model_parameters: int  # how many of them are the model's
+    base: np.ndarray  # (experiments, parameters): fixed values, 0 elsewhere
+    known: np.ndarray  # (experiments, states): known initial values, 0 elsewhere
+    initial_states: np.ndarray  # (free initial columns,): state of each
+    local_parameters: np.ndarray  # (local parameter columns,): parameter of each
+    global_parameters: np.ndarray  # (global columns,): parameter of each
+    lower: np.ndarray  # (experiments, width), internal; equal to upper where a column does not exist
+    upper: np.ndarray
+    log: np.ndarray  # (experiments, width) bool
+    start: np.ndarray  # (experiments, width) internal, NaN where the user gave none
+    formulas: BatchedMap | None  # distinct initial formulas of the parameters
+    formula_of: np.ndarray  # (experiments, states): row of `formulas`, or -1
+
+    @property
+    def width(self) -> int:
+        return self.lower.shape[1]
+
+    @property
+    def local(self) -> int:
+        return len(self.initial_states) + len(self.local_parameters)
+
+    @cached_property
+    def exists(self) -> np.ndarray:
+        """(experiments, width): columns that are unknowns of that experiment."""
+        return self.lower < self.upper
+
+    @cached_property
+    def free_parameters(self) -> np.ndarray:
+        """Model parameters that are not fixed, in column order of the derivatives."""
+        every = np.concatenate([self.local_parameters, self.global_parameters])
+        return every[every < self.model_parameters]
+
+    @cached_property
+    def border(self) -> Border:
+        """Border column of every free model parameter."""
+        every = np.concatenate([self.local_parameters, self.global_parameters])
+        columns = len(self.initial_states) + np.flatnonzero(every < self.model_parameters)
+        return Border(self.local, self.width, columns)
+
+    def count(self) -> int:
+        """How many numbers are estimated."""
+        return int(self.exists[:, : self.local].sum() + self.exists[:1, self.local :].sum())
+
+    def natural(self, border: np.ndarray) -> np.ndarray:
+        return to_natural(border, self.log)
+
+    def slopes(self, border: np.ndarray) -> np.ndarray:
+        """d natural / d internal."""
+        return natural_slope(self.natural(border), self.log)
+
+    def internal(self, natural: np.ndarray) -> np.ndarray:
+        return to_internal(natural, self.log)
+
+    def parameters(self, border: np.ndarray) -> np.ndarray:
+        """(experiments, parameters): all parameters in natural units."""
+        natural, values = self.natural(border), self.base.copy()
+        skip = len(self.initial_states)
+        values[:, self.local_parameters] = natural[:, skip : self.local]
+        values[:, self.global_parameters] = natural[:, self.local :]
+        return values
+
+    def parameter_slopes(self, border: np.ndarray) -> np.ndarray:
+        """(experiments, free parameters): d natural / d internal of the free model parameters."""
+        return self.slopes(border)[:, self.border.parameters]
+
+    def initial(self, border: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Initial states (experiments, states) and their derivative (experiments, states, width) by the border."""
+        natural, slopes = self.natural(border), self.slopes(border)
+        rows = np.arange(len(border))
+        values = self.known.copy()
+        derivative = np.zeros((*values.shape, self.width))
+        for column, state in enumerate(self.initial_states):
+            free = self.exists[:, column]
+            values[free, state] = natural[free, column]
+            derivative[free, state, column] = slopes[free, column]
+        if self.formulas is not None:
+            self._add_formulas(border, rows, values, derivative)
+        return values, derivative
+
+    def _add_formulas(self, border, rows, values, derivative) -> None:
+        count = len(rows)
+        empty = np.zeros((count, 0))
+        value, _, wrt_p = self.formulas.linearise(np.zeros(count), empty, self.parameters(border), empty)
+        slopes = self.slopes(border)
+        every = np.concatenate([self.local_parameters, self.global_parameters])
+        columns = np.arange(len(self.initial_states), self.width)
+        for e, state in zip(*np.nonzero(self.formula_of >= 0), strict=True):
+            row = self.formula_of[e, state]
+            values[e, state] = value[e, row]
+            derivative[e, state, columns] = wrt_p[e, row, every] * slopes[e, columns]
+
+    def label(self, experiment: int, column: int) -> str:
+        """Name of one unknown: `a`, `a[pond 1]` for a local parameter, `prey(0)[pond 1]` for an initial state."""
+        where = f"[{self.experiments[experiment]}]" if len(self.experiments) > 1 else ""
+        if column < len(self.initial_states):
+            return f"{self.states[self.initial_states[column]]}(0){where}"
+        if column < self.local:
+            index = self.local_parameters[column - len(self.initial_states)]
+            return f"{self.names[index]}[{self.experiments[experiment]}]"
+        return self.names[self.global_parameters[column - self.local]]

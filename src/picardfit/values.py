@@ -1,0 +1,167 @@
+"""Values by name -> the unknowns of a problem: what `problem.loss` and `fit(start=...)` are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.parameters import as_number
+
+if TYPE_CHECKING:
+    from picardfit.problem import Problem
+
+_SAME = 1e-6  # relative difference up to which a value that needs not be given may be repeated
+
+
+def border_from(
+    problem: Problem,
+    parameters: Mapping[str, object] | None,
+    initial: Mapping[str, object] | None = None,
+    missing: str = "error",
+) -> np.ndarray:
+    """The border (experiments, width), internal coordinates, of values in natural units.
+
+    `parameters`: {"a": 1.0} for all experiments; local ones also {"a": {"pond 1": 1.0}} or {"a[pond 1]":
+    1.0}. `initial`: {"prey": 1.0} for all experiments or {"pond 1": {"prey": 1.0}}. An unknown without a
+    value is an InputError, or NaN when `missing` is "nan". Fixed parameters, known initial states and
+    those given by a formula may be left out; what is said about them must agree with the problem.
+    """
+    unknowns = problem.unknowns
+    # (experiments, parameters) and (experiments, states), NaN where nothing was said
+    values, states = _parameter_values(problem, parameters or {}), _state_values(problem, initial or {})
+    natural = np.concatenate(
+        [
+            states[:, unknowns.initial_states],
+            values[:, unknowns.local_parameters],
+            values[:, unknowns.global_parameters],
+        ],
+        axis=1,
+    )
+    _check_positive(problem, natural)
+    border = np.where(unknowns.exists, unknowns.internal(natural), unknowns.lower)
+    lost = unknowns.exists & np.isnan(border)
+    if missing == "error" and lost.any():
+        e, column = np.argwhere(lost)[0]
+        label = unknowns.label(e, column)
+        if column < len(unknowns.initial_states):
+            state = unknowns.states[unknowns.initial_states[column]]
+            raise InputError(f'`{label}` is unknown and has no value: add initial={{"{state}": ...}}.')
+        raise InputError(f'`{label}` has no value: add "{label}": ... to the parameters.')
+    _check_agreement(problem, values, unknowns.base, _fixed(problem), unknowns.names, "is fixed at")
+    known = unknowns.initial(border)[0]
+    settled = np.ones(known.shape, bool)
+    settled[:, unknowns.initial_states] = ~unknowns.exists[:, : len(unknowns.initial_states)]
+    _check_agreement(
+        problem, states, known, settled, [f"{s}(0)" for s in unknowns.states], "is settled by the problem as"
+    )
+    return border
+
+
+def _fixed(problem: Problem) -> np.ndarray:
+    """(experiments, parameters) bool."""
+    fixed = np.array([p.fixed is not None for p in problem.parameters.values()], bool)
+    return np.tile(fixed, (len(problem.experiments), 1))
+
+
+def _parameter_values(problem: Problem, given: Mapping[str, object]) -> np.ndarray:
+    known, experiments = list(problem.parameters), problem.names
+    _check_mapping(given, "parameters")
+    values = np.full((len(experiments), len(known)), np.nan)
+    for key, value in given.items():
+        name, where = _split(key, known)
+        if name not in known:
+            hint = (
+                "a state: give it in initial="
+                if name in problem.model.states
+                else "not a parameter of the problem"
+            )
+            raise InputError(
+                f"`{key}` is {hint} ({listing(known)} are its parameters)." + did_you_mean(str(name), known)
+            )
+        if where is not None:
+            value = {where: value}
+        column = known.index(name)
+        if not isinstance(value, Mapping):
+            values[:, column] = as_number(value, f"value of `{name}`")
+            continue
+        parameter = problem.parameters[name]
+        if not parameter.local and parameter.fixed is None:
+            raise InputError(
+                f"`{name}` is one parameter for all experiments: give one number, "
+                f"or declare it with pf.Parameter(..., local=True)."
+            )
+        for one, number in value.items():
+            values[_experiment(problem, one), column] = as_number(number, f"value of `{name}[{one}]`")
+    return values
+
+
+def _state_values(problem: Problem, given: Mapping[str, object]) -> np.ndarray:
+    states = list(problem.model.states)
+    _check_mapping(given, "initial")
+    values = np.full((len(problem.experiments), len(states)), np.nan)
+    common = {key: value for key, value in given.items() if not isinstance(value, Mapping)}
+    for state, value in common.items():
+        values[:, _state(problem, state)] = as_number(value, f"initial value of `{state}`")
+    for one, own in given.items():
+        if one in common:
+            continue
+        row = _experiment(problem, one)
+        for state, value in own.items():
+            values[row, _state(problem, state)] = as_number(value, f"initial value of `{state}` in `{one}`")
+    return values
+
+
+def _split(key: object, known: list[str]) -> tuple[object, str | None]:
+    """`a[pond 1]` as (a, pond 1); a plain name as (name, None)."""
+    if isinstance(key, str) and key not in known and key.endswith("]") and "[" in key:
+        name, where = key[:-1].split("[", 1)
+        return name, where
+    return key, None
+
+
+def _experiment(problem: Problem, name: object) -> int:
+    if name not in problem.names:
+        raise InputError(
+            f"There is no experiment `{name}` (there are {listing(problem.names)})."
+            + did_you_mean(str(name), problem.names)
+        )
+    return problem.names.index(name)
+
+
+def _state(problem: Problem, name: object) -> int:
+    states = problem.model.states
+    if name not in states:
+        raise InputError(
+            f"`{name}` in initial is not a state of the model ({listing(states)})."
+            + did_you_mean(str(name), states)
+        )
+    return states.index(name)
+
+
+def _check_mapping(given: object, what: str) -> None:
+    if not isinstance(given, Mapping):
+        raise InputError(f"`{what}` is a {type(given).__name__}: write names and values as {{'name': 1.0}}.")
+
+
+def _check_positive(problem: Problem, natural: np.ndarray) -> None:
+    wrong = problem.unknowns.exists & problem.unknowns.log & (natural <= 0)
+    if wrong.any():
+        e, column = np.argwhere(wrong)[0]
+        label = problem.unknowns.label(e, column)
+        raise InputError(
+            f"`{label}` is {natural[e, column]:g} but was declared with log=True: give a positive value."
+        )
+
+
+def _check_agreement(problem: Problem, given, expected, where, labels, verb: str) -> None:
+    """What was said about settled values must repeat them; NaN (nothing said, or not yet known) passes."""
+    wrong = where & (np.abs(given - expected) > _SAME * np.maximum(np.abs(expected), 1e-6))
+    if wrong.any():
+        e, column = np.argwhere(wrong)[0]
+        raise InputError(
+            f"`{labels[column]}` {verb} {expected[e, column]:g} in `{problem.names[e]}`, "
+            f"but {given[e, column]:g} is given: leave it out, or change the problem."
+        )

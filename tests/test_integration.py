@@ -1,0 +1,210 @@
+"""Independent integration against closed forms."""
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from picardfit.inputs import as_input
+from picardfit.integration import Run, last_time, observed, trajectories
+from picardfit.model import Model
+
+DECAY = Model("x' = -a*x + u", inputs=["u"])
+LOGISTIC = Model("x' = r*x*(1 - x/K)")
+RICCATI = Model("x' = a*x^2")
+LORENZ = Model("x1' = 10*s*(x2 - x1)\nx2' = 10*x1*(rho - x3) - x2\nx3' = 10*x1*x2 - beta*x3")
+VAN_DER_POL = Model("x' = y\ny' = mu*(1 - x^2)*y - x")
+
+
+def run(initial, params, times, inputs=None, t0=0.0):
+    sources = {name: as_input(name, spec) for name, spec in (inputs or {}).items()}
+    breaks = tuple(b for source in sources.values() for b in source.breakpoints)
+    return Run(
+        t0, np.array(initial, float), np.array(params, float), sources, np.asarray(times, float), breaks
+    )
+
+
+def lorenz_runs(count, horizon=2.0):
+    rng = np.random.default_rng(3)
+    return [run(rng.normal(size=3), [1, 2.8, 8 / 3], np.linspace(0, horizon, 21)) for _ in range(count)]
+
+
+def logistic(t, x0, r, K):
+    return K / (1 + (K / x0 - 1) * np.exp(-r * t))
+
+
+def test_logistic_growth_has_its_closed_form():
+    t = np.linspace(0, 10, 37)
+    states = trajectories(LOGISTIC, [run([0.01], [1.3, 2.0], t)])[0]
+    np.testing.assert_allclose(states[:, 0], logistic(t, 0.01, 1.3, 2.0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_accuracy_does_not_depend_on_units(scale):
+    t = np.linspace(0, 10, 11)
+    states = trajectories(LOGISTIC, [run([0.01 * scale], [1.3, 2.0 * scale], t)])[0]
+    np.testing.assert_allclose(states[:, 0] / scale, logistic(t, 0.01, 1.3, 2.0), rtol=1e-9)
+
+
+def steps_response(t):
+    """x' = -x + u from 0, u = 1 up to time 1, 0 up to 2, then 3."""
+    first, second = 1 - np.exp(-1.0), (1 - np.exp(-1.0)) * np.exp(-1.0)
+    return np.select(
+        [t <= 1, t <= 2], [1 - np.exp(-t), first * np.exp(1 - t)], 3 + (second - 3) * np.exp(2 - t)
+    )
+
+
+@pytest.mark.parametrize(
+    "u",
+    [
+        ([0, 1, 2], [1.0, 0.0, 3.0]),
+        "where(t < 1, 1, where(t < 2, 0, 3))",
+        "where(3*t < 3, 1, 3*heaviside(7*t - 14))",
+    ],
+)
+def test_jumps_of_an_input_are_integrated_exactly(u):
+    t = np.linspace(0, 3, 31)
+    states = trajectories(DECAY, [run([0.0], [1.0], t, {"u": u})])[0]
+    np.testing.assert_allclose(states[:, 0], steps_response(t), atol=1e-10)
+
+
+def test_smooth_input_of_time():
+    t = np.linspace(0, 5, 11)
+    states = trajectories(DECAY, [run([1.0], [1.0], t, {"u": "cos(t)"})])[0]
+    np.testing.assert_allclose(states[:, 0], 0.5 * (np.cos(t) + np.sin(t)) + 0.5 * np.exp(-t), atol=1e-10)
+
+
+def test_stiff_decay_follows_its_slow_solution():
+    k, t = 1e6, np.linspace(0.1, 2, 20)
+    states = trajectories(Model("x' = -k*(x - cos(t))"), [run([2.0], [k], t)])[0]
+    np.testing.assert_allclose(states[:, 0], (k * k * np.cos(t) + k * np.sin(t)) / (1 + k * k), atol=1e-10)
+
+
+def test_stiff_runs_can_be_stacked():
+    k, t = 1e6, np.linspace(0.1, 2, 20)
+    model = Model("x' = -k*(x - cos(t))\ny' = x")
+    runs = [run([x0, 0.0], [k], t) for x0 in (2.0, 1.0, 0.0, -1.0, 3.0)]
+    for states in trajectories(model, runs):
+        np.testing.assert_allclose(states[:, 0], (k * k * np.cos(t) + k * np.sin(t)) / (1 + k * k), atol=1e-9)
+
+
+def test_stiff_chemistry_conserves_mass_over_nine_decades():
+    model = Model("x' = -a*x + b*y*z\ny' = a*x - b*y*z - c*y^2\nz' = c*y^2")
+    states = trajectories(model, [run([1, 0, 0], [0.04, 1e4, 3e7], [0.4, 4e1, 4e3, 4e5])])[0]
+    np.testing.assert_allclose(states.sum(axis=1), 1.0, atol=1e-9)
+
+
+def test_stiff_chemistry_has_its_published_value():
+    model = Model("x' = -a*x + b*y*z\ny' = a*x - b*y*z - c*y^2\nz' = c*y^2")
+    states = trajectories(model, [run([1, 0, 0], [0.04, 1e4, 3e7], [40.0])])[0]
+    np.testing.assert_allclose(states[0], [0.7158270688, 9.185534764e-6, 0.2841637457], rtol=1e-8)
+
+
+def test_explosion_gives_none():
+    assert trajectories(RICCATI, [run([1.0], [1.0], [0.5, 2.0])]) == [None]
+
+
+def test_explosion_is_found_quickly():
+    began = time.process_time()
+    trajectories(RICCATI, [run([1.0], [1.0], [0.5, 2.0])])
+    assert time.process_time() - began < 0.5
+
+
+def test_last_time_is_where_the_solution_explodes():
+    assert last_time(RICCATI, run([2.0], [1.0], [0.1, 2.0])) == pytest.approx(0.5, rel=1e-3)
+
+
+def test_one_exploding_run_leaves_the_others_alone():
+    t = np.linspace(0, 2, 5)
+    starts = [0.1, 0.2, 1.0, 0.3, -1.0]
+    solved = trajectories(RICCATI, [run([x0], [1.0], t) for x0 in starts])
+    assert solved[2] is None
+    for x0, states in zip(starts, solved, strict=True):
+        if x0 != 1.0:
+            np.testing.assert_allclose(states[:, 0], x0 / (1 - x0 * t), rtol=1e-9)
+
+
+def test_undefined_right_hand_side_gives_none():
+    assert trajectories(Model("x' = -1 - a*sqrt(x)"), [run([1.0], [1.0], [5.0])]) == [None]
+
+
+@pytest.mark.parametrize("initial, params", [([np.nan], [1.0]), ([1.0], [np.inf])])
+def test_values_that_are_not_finite_give_none(initial, params):
+    assert trajectories(RICCATI, [run(initial, params, [0.1])]) == [None]
+
+
+def test_failures_are_silent(capfd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trajectories(RICCATI, [run([1.0], [1.0], [2.0])])
+        trajectories(Model("x' = -1 - a*sqrt(x)"), [run([1.0], [1.0], [5.0])])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_stack_agrees_with_single_runs():
+    runs = lorenz_runs(12)
+    single = [trajectories(LORENZ, [one])[0] for one in runs]
+    np.testing.assert_allclose(trajectories(LORENZ, runs), single, atol=2e-9)
+
+
+def test_runs_with_different_horizons_breaks_and_times_keep_their_order():
+    rng = np.random.default_rng(1)
+    runs, answers = [], []
+    for k in range(11):
+        t = np.sort(rng.uniform(0, 1 + k, 4 + k))
+        inputs = ([0.0, 0.5], [0.0, 2.0]) if k % 2 else 0.0
+        runs.append(run([1.0 + k], [1.0], t, {"u": inputs}))
+        late = 2.0 * (1 - np.exp(-np.maximum(t - 0.5, 0))) if k % 2 else 0.0
+        answers.append((1.0 + k) * np.exp(-t) + late)
+    for states, answer in zip(trajectories(DECAY, runs), answers, strict=True):
+        np.testing.assert_allclose(states[:, 0], answer, atol=1e-9)
+
+
+def test_repeated_times_and_the_initial_time_are_samples_too():
+    states = trajectories(RICCATI, [run([0.5], [1.0], [0, 0, 1, 1])])[0]
+    np.testing.assert_allclose(states[:, 0], [0.5, 0.5, 1.0, 1.0], rtol=1e-9)
+
+
+def test_time_need_not_start_at_zero():
+    states = trajectories(RICCATI, [run([0.5], [1.0], [-3.0, -2.0], t0=-3.0)])[0]
+    np.testing.assert_allclose(states[:, 0], [0.5, 1.0], rtol=1e-9)
+
+
+def test_run_of_no_length_is_its_initial_state():
+    np.testing.assert_array_equal(trajectories(RICCATI, [run([0.5], [1.0], [0.0, 0.0])])[0], [[0.5], [0.5]])
+
+
+def test_component_that_starts_at_zero_is_accurate():
+    model = Model("x' = -a*x\ny' = a*x - b*y")
+    t = np.array([1e-6, 1e-3, 1.0])
+    states = trajectories(model, [run([1.0, 0.0], [2.0, 1.0], t)])[0]
+    np.testing.assert_allclose(states[:, 1], 2 * (np.exp(-t) - np.exp(-2 * t)), rtol=1e-8)
+
+
+def test_relaxation_oscillation_is_integrated():
+    states = trajectories(VAN_DER_POL, [run([2.0, 0.0], [1000.0], [2000.0])])[0]
+    assert states[0, 0] == pytest.approx(1.706167732, abs=1e-7)  # test set for IVP solvers, vdpol
+
+
+def test_python_functions_are_integrated():
+    def f(t, x, p):
+        return [-p[0] * x[0] if x[0] > 0 else 0.0]
+
+    model = Model.from_function(f, states=["x"], parameters=["a"])
+    states = trajectories(model, [run([1.0], [2.0], [0.5, 1.0])])[0]
+    np.testing.assert_allclose(states[:, 0], np.exp([-1.0, -2.0]), rtol=1e-9)
+
+
+def test_observables_see_the_new_value_of_an_input_at_its_jump():
+    model = Model("x' = -a*x", observables={"y": "x + u"}, inputs=["u"])
+    one = run([0.0], [1.0], [0.5, 1.0], {"u": ([0, 1], [0.0, 5.0])})
+    np.testing.assert_allclose(observed(model, one, np.zeros((2, 1)))[:, 0], [0.0, 5.0])
+
+
+def test_many_runs_are_fast():
+    runs = lorenz_runs(100)
+    trajectories(LORENZ, runs[:5])
+    began = time.process_time()
+    trajectories(LORENZ, runs)
+    assert time.process_time() - began < 2.0

@@ -1,0 +1,149 @@
+"""Parameters: what is accepted, what is refused in words, and the maps to search coordinates."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import FrozenInstanceError, replace
+from math import inf, nan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from picardfit.errors import InputError
+from picardfit.parameters import Parameter, as_parameter, natural_slope, to_internal, to_natural
+
+
+@pytest.mark.parametrize(
+    "spec, expected",
+    [
+        (None, Parameter()),
+        ((0.1, 10), Parameter(0.1, 10)),
+        ([0.1, 10], Parameter(0.1, 10)),
+        (np.array([0.1, 10]), Parameter(0.1, 10)),
+        ((None, 5), Parameter(-inf, 5)),
+        ((-inf, inf), Parameter()),
+        (3, Parameter(fixed=3.0)),
+        (np.float64(3), Parameter(fixed=3.0)),
+        (Parameter(1, 2, log=True), Parameter(1, 2, log=True)),
+    ],
+)
+def test_every_way_to_write_a_parameter(spec, expected):
+    assert as_parameter("a", spec) == expected
+
+
+@pytest.mark.parametrize(
+    "spec, words",
+    [
+        (
+            (10, 1),
+            "lower bound 10 of `a` is not below the upper bound 1: swap them; to fix a value write fixed=",
+        ),
+        ((1, 1), "lower bound 1 of `a` is not below the upper bound 1: to fix a value write fixed="),
+        ((inf, inf), "lower bound inf of `a` is not below"),
+        ((nan, 1), "lower bound of `a` is nan"),
+        ((0, nan), "upper bound of `a` is nan"),
+        ((0, "1"), "upper bound of `a` is '1', which is not a number"),
+        ((1, 2, 3), "Parameter `a` is given as"),
+        ("1, 2", "Parameter `a` is given as '1, 2'"),
+        ({"lower": 1}, "Parameter `a` is given as"),
+        (True, "Parameter `a` is given as True"),
+        (nan, "fixed value of `a` is nan: give a finite number"),
+        (10**400, "fixed value of `a` is inf"),
+    ],
+)
+def test_bad_specification_names_the_parameter_and_the_fault(spec, words):
+    with pytest.raises(InputError) as caught:
+        as_parameter("a", spec)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "fields, words",
+    [
+        ({"lower": 10, "upper": 1}, "swap them"),
+        ({"lower": 1, "upper": 2, "start": 3}, "start is 3, outside the bounds [1, 2]"),
+        ({"lower": 1, "upper": 2, "fixed": 0}, "fixed value is 0, outside the bounds [1, 2]"),
+        ({"start": inf}, "start is inf: give a finite number"),
+        ({"fixed": nan}, "fixed value is nan: give a finite number"),
+        ({"start": "1"}, "start is '1', which is not a number"),
+        ({"lower": 0, "upper": 1, "log": True}, "lower bound 0 is not positive"),
+        ({"lower": -1, "upper": 1, "log": True}, "lower bound -1 is not positive"),
+        ({"upper": -1, "log": True}, "upper bound -1 is not positive"),
+        ({"start": 0, "log": True}, "start is 0, but log=True needs a positive value"),
+        ({"fixed": -2, "log": True}, "fixed value is -2, but log=True needs a positive value"),
+        ({"lower": 1, "upper": 3, "log": 2.0}, "log=2.0 is not True or False"),
+        ({"local": "yes"}, "local='yes' is not True or False"),
+        ({"unit": 1}, "unit 1 is not text"),
+    ],
+)
+def test_bad_fields_are_refused_at_construction(fields, words):
+    with pytest.raises(InputError) as caught:
+        Parameter(**fields)
+    assert words in str(caught.value)
+
+
+def test_fixed_value_inside_the_bounds_is_allowed():
+    assert Parameter(0, 2, fixed=1).fixed == 1.0
+
+
+def test_start_on_a_bound_is_allowed():
+    assert Parameter(0, 2, start=2).start == 2.0
+
+
+def test_numbers_are_stored_as_floats():
+    assert {type(v) for v in (Parameter(1, 3, start=2).lower, Parameter(1, 3, start=2).start)} == {float}
+
+
+def test_log_without_lower_bound_has_the_open_bound_zero():
+    assert Parameter(upper=5, log=True).bounds == (0.0, 5.0)
+
+
+def test_log_without_lower_bound_can_be_changed_by_replace():
+    assert replace(Parameter(log=True), start=2.0).start == 2.0
+
+
+def test_parameter_cannot_be_changed():
+    with pytest.raises(FrozenInstanceError):
+        Parameter().lower = 1.0
+
+
+def test_parameter_survives_a_pickle():
+    parameter = Parameter(0.1, 10, log=True, start=1, local=True, unit="1/h")
+    assert pickle.loads(pickle.dumps(parameter)) == parameter
+
+
+positive = st.floats(1e-100, 1e100)
+
+
+@given(st.lists(st.tuples(positive, st.booleans()), min_size=1, max_size=5))
+def test_internal_and_back_is_the_identity(pairs):
+    values, mask = np.array([v for v, _ in pairs]), np.array([m for _, m in pairs])
+    np.testing.assert_allclose(to_natural(to_internal(values, mask), mask), values, rtol=1e-13)
+
+
+@given(st.floats(-50, 50), st.booleans())
+def test_slope_is_the_derivative_of_the_natural_value(internal, log):
+    mask, step = np.array([log]), 1e-5
+    ends = [to_natural(np.array([internal + s]), mask)[0] for s in (-step, step)]
+    slope = natural_slope(to_natural(np.array([internal]), mask), mask)[0]
+    np.testing.assert_allclose((ends[1] - ends[0]) / (2 * step), slope, rtol=1e-8)
+
+
+def test_internal_coordinate_of_a_log_parameter_is_its_logarithm():
+    np.testing.assert_array_equal(to_internal([np.e, -3.0], [True, False]), [1.0, -3.0])
+
+
+@pytest.mark.parametrize("bound", [0.0, -inf])
+def test_open_bound_of_a_log_parameter_is_minus_infinity_inside(bound):
+    assert to_internal(np.array([bound]), np.array([True]))[0] == -inf
+
+
+def test_unknown_start_stays_unknown_inside():
+    assert np.isnan(to_internal(np.array([nan]), np.array([True]))).all()
+
+
+def test_maps_keep_leading_axes():
+    mask = np.array([True, False])
+    assert to_natural(np.zeros((3, 4, 2)), mask).shape == (3, 4, 2)
