@@ -18,6 +18,7 @@ from picardfit.parameters import Parameter
 from picardfit.picard import residual
 from picardfit.problem import Problem
 from picardfit.sets import Ball, Box, HalfSpace
+from picardfit.solvers import iterate
 from picardfit.solvers.contractive import (
     ExtendedGradientContractMultiplier,
     GradientContractive,
@@ -328,6 +329,32 @@ def test_penalty_leaves_jumps_in_inverse_proportion_to_its_weight():
     np.testing.assert_allclose(single, 2 * double, rtol=0.05)
 
 
+@pytest.mark.parametrize("order, attracts", [(1, False), (2, True)])
+def test_first_order_repels_from_the_truth_when_the_penalty_is_large(order, attracts):
+    """Van der Pol as in the paper: T = 0.25 on [0, 10], lambda = 5.
+
+    With u = P u the gradient is a vector field of (x, theta) which is no gradient for small n: descent moves
+    away from a zero where its Jacobian has an eigenvalue with negative real part.
+    """
+    problem = van_der_pol_problem(0.0, 10.0, 101)
+    method = ExtendedGradientContractMultiplier(order=order, segment_length=0.25, nodes=4)
+    setting = method.init(problem, make_start(problem)).setting
+    times = setting.system.mesh.knots[0][:-1]
+    truth = solve_ivp(van_der_pol, (0, 10), [1.0, 0.5], t_eval=times, rtol=1e-10, atol=1e-12).y.T
+
+    def slope(z):
+        place = setting.place(np.append(z[:2], z[-2:])[None], z[2:-2].reshape(-1, 2))
+        path = np.repeat(place.x[:, None, :], 4, axis=1)
+        for _ in range(15):
+            path = applied(setting, place, path)
+        found = gradient(setting, place, path)
+        return np.concatenate([found.border[0, :2], found.knots.ravel(), found.border[0, 2:]])
+
+    z = np.append(truth.ravel(), [1.0, 1.0])
+    jacobian = np.array([(slope(z + e) - slope(z - e)) / 2e-5 for e in 1e-5 * np.eye(len(z))])
+    assert bool(np.linalg.eigvals(jacobian).real.min() > 0) is attracts
+
+
 def test_fixed_point_of_algorithm_2_is_feasible():
     state = run(GradientContractive(segments=4), van_der_pol_problem())
     assert np.abs(applied(state.setting, state.place, state.path) - state.path).max() < 1e-6
@@ -470,6 +497,13 @@ def test_chained_segments_see_the_jump_of_an_input():
 
 
 @every_method
+def test_the_one_loop_runs_every_method(method):
+    method = replace(method, max_iterations=7)
+    outcome = iterate.run(method, method.init(ponds_problem(), make_start(ponds_problem())))
+    assert (outcome.status, outcome.trace.shape) == (Status.ITERATION_LIMIT, (7, 2))
+
+
+@every_method
 def test_shapes_of_the_solution(method):
     solution = method.solution(method.init(ponds_problem(), make_start(ponds_problem())))
     mesh = solution.system.mesh
@@ -536,6 +570,7 @@ def van_der_pol_problem_without_bounds() -> Problem:
     [
         (lambda: GradientDescent(order=0), "order=0 of GradientDescent"),
         (lambda: GradientContractMultiplier(order=1.5), "order=1.5"),
+        (lambda: GradientContractMultiplier(order=2.0), "order=2.0"),
         (lambda: GradientContractive(sigma=0), "sigma=0"),
         (lambda: GradientContractive(sigma=1.1), "sigma=1.1"),
         (lambda: GradientDescent(rate=-1), "rate=-1"),

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -115,6 +116,18 @@ def test_last_time_is_where_the_solution_explodes():
     assert last_time(RICCATI, run([2.0], [1.0], [0.1, 2.0])) == pytest.approx(0.5, rel=1e-3)
 
 
+def test_last_time_is_where_the_right_hand_side_ends():
+    end = 2 - 4 * np.log(1.5)  # integral of 1/(2 + sqrt(x)) from 0 to 1
+    model = Model("x' = -2 - a*sqrt(x)")
+    assert last_time(model, run([1.0], [1.0], [5.0])) == pytest.approx(end, rel=0.05)
+
+
+def test_hundreds_of_jumps_are_within_the_budget():
+    jumps = (np.arange(500) / 100, np.arange(500) % 2)
+    states = trajectories(DECAY, [run([0.0], [0.0], [5.0], {"u": jumps})])[0]
+    assert states[0, 0] == pytest.approx(2.5, abs=1e-9)
+
+
 def test_one_exploding_run_leaves_the_others_alone():
     t = np.linspace(0, 2, 5)
     starts = [0.1, 0.2, 1.0, 0.3, -1.0]
@@ -200,6 +213,14 @@ def test_observables_see_the_new_value_of_an_input_at_its_jump():
     model = Model("x' = -a*x", observables={"y": "x + u"}, inputs=["u"])
     one = run([0.0], [1.0], [0.5, 1.0], {"u": ([0, 1], [0.0, 5.0])})
     np.testing.assert_allclose(observed(model, one, np.zeros((2, 1)))[:, 0], [0.0, 5.0])
+
+
+def test_threads_do_not_disturb_each_other():
+    runs = lorenz_runs(8)
+    single = [trajectories(LORENZ, [one])[0] for one in runs]
+    with ThreadPoolExecutor(4) as pool:
+        threaded = list(pool.map(lambda one: trajectories(LORENZ, [one])[0], runs))
+    np.testing.assert_array_equal(threaded, single)
 
 
 def test_many_runs_are_fast():

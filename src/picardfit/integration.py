@@ -14,10 +14,10 @@ import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.integrate import Radau, odeint
 
 from picardfit.inputs import Constant, Input, Table
 from picardfit.model import Model
@@ -30,9 +30,9 @@ _BUDGET, _BUDGET_OF_PIECE = 60_000, 500  # evaluations of the right-hand side be
 _CALLS_BETWEEN_CHECKS = 200
 _MARGIN = 100  # errors of single steps add up; chaotic runs multiply them
 _FINEST = 5e-14  # below this relative tolerance rounding errors stop the methods
-_EXPLOSION = (
-    1e6  # a run that has grown by this and would double within 1e-9 of its horizon has no solution beyond
-)
+# a run that has grown by the first factor, at the second rate per piece, has no solution beyond
+_EXPLOSION, _FASTEST = 1e6, 1e11
+_ONE_AT_A_TIME = Lock()  # older LSODA keeps its state in one place for all threads
 _FLOOR = 1e-4  # a component is followed with relative accuracy down to this part of its first size
 
 
@@ -209,7 +209,15 @@ def _piece(model: Model, runs: Sequence[Run], start: np.ndarray, stop: np.ndarra
 class _Attempt:
     """Runs with equally many pieces, integrated piece by piece with one method and one budget."""
 
-    def __init__(self, model: Model, runs: list[Run], rtol: float, atol: np.ndarray | None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        runs: list[Run],
+        rtol: float,
+        atol: np.ndarray | None,
+        every: int = _CALLS_BETWEEN_CHECKS,
+    ) -> None:
+        self.every = every  # how many evaluations between two looks at what is going on
         self.runs, self.rtol, self.atol = runs, max(rtol, _FINEST), atol
         edges = np.array([run.edges for run in runs])  # (runs, pieces + 1)
         self.edges = edges
@@ -222,6 +230,8 @@ class _Attempt:
 
     def lsoda(self) -> bool:
         """True if all runs were integrated to their ends."""
+        from scipy.integrate import odeint  # here, as it would double the time of `import picardfit`
+
         width = self.x.shape[1]
         for k, piece in enumerate(self.pieces):
             grid, places = self._samples(k)
@@ -230,18 +240,19 @@ class _Attempt:
             else:  # runs do not act on each other: differences along a narrow band give the whole Jacobian
                 structure = {"ml": width - 1, "mu": width - 1}
             try:
-                path, report = odeint(
-                    self._watched(piece),
-                    self.x.ravel(),
-                    grid,
-                    tfirst=True,
-                    tcrit=[1.0],
-                    rtol=self.rtol,
-                    atol=self._tolerance(piece),
-                    mxstep=_BUDGET,
-                    full_output=True,
-                    **structure,
-                )
+                with _ONE_AT_A_TIME:
+                    path, report = odeint(
+                        self._watched(piece),
+                        self.x.ravel(),
+                        grid,
+                        tfirst=True,
+                        tcrit=[1.0],
+                        rtol=self.rtol,
+                        atol=self._tolerance(piece),
+                        mxstep=_BUDGET,
+                        full_output=True,
+                        **structure,
+                    )
             except _Failure:
                 return False
             if report["message"] != "Integration successful." or not np.isfinite(path).all():
@@ -251,6 +262,8 @@ class _Attempt:
 
     def radau(self) -> bool:
         """The same for a single very stiff run, by an implicit Runge-Kutta method."""
+        from scipy.integrate import Radau
+
         for k, piece in enumerate(self.pieces):
             grid, places = self._samples(k)
             path, done = [self.x.ravel()], 1
@@ -311,12 +324,12 @@ class _Attempt:
         def slopes(tau, flat):
             self.calls += 1
             slope = piece.slopes(tau, flat)
-            if self.calls % _CALLS_BETWEEN_CHECKS == 0:
-                self.reached = piece.start[0] + tau * piece.length[0, 0]
-                fast = (np.abs(flat) > limit) & ~(np.abs(slope) < 1e9 * np.abs(flat))
-                if fast.any():
-                    self.exploded = True
-                if fast.any() or self.calls > self.budget:
+            if self.calls % self.every == 0:
+                if np.isfinite(slope).all():
+                    self.reached = piece.start[0] + tau * piece.length[0, 0]
+                fast = (np.abs(flat) > limit) & ~(np.abs(slope) < _FASTEST * np.abs(flat))
+                self.exploded = bool(fast.any())
+                if self.exploded or self.calls > self.budget:
                     raise _Failure
             return slope
 

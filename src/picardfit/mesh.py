@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -150,9 +151,7 @@ def uniform_knots(span: tuple[float, float], length: float, breaks: Sequence[flo
 
 def subdivide(knots: np.ndarray, parts) -> np.ndarray:
     """Cut each piece between neighbouring knots into parts(a, b) equal segments (at least one)."""
-    cut = [
-        np.linspace(a, b, max(1, parts(a, b)) + 1)[:-1] for a, b in zip(knots[:-1], knots[1:], strict=True)
-    ]
+    cut = [np.linspace(a, b, max(1, parts(a, b)) + 1)[:-1] for a, b in pairwise(knots)]
     return np.append(np.concatenate(cut), knots[-1])
 
 

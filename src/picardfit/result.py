@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
 from picardfit.certificate import Certificate, path_value
 from picardfit.errors import InputError, Status, did_you_mean, listing
@@ -118,7 +118,7 @@ class Fit:
         if self.solution is None:
             return {}
         freedom = self.problem.measurements - self.problem.unknowns.count()
-        factor = t.ppf(0.5 + level / 2, freedom) if freedom > 0 else norm.ppf(0.5 + level / 2)
+        factor = stdtrit(freedom, 0.5 + level / 2) if freedom > 0 else ndtri(0.5 + level / 2)
         unknowns, found = self.problem.unknowns, self._information
         spread = factor * np.sqrt(np.diag(found.covariance(self.residual_variance)))
         centre = self.solution.border[found.index[:, 0], found.index[:, 1]]

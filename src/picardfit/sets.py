@@ -168,7 +168,7 @@ class Product:
                 f"Product has {len(self.sets)} sets but {len(self.sizes)} sizes: give one a set."
             )
         for size in self.sizes:
-            if not is_number(size) or size != int(size) or size < 1:
+            if not isinstance(size, int) or size < 1:
                 raise InputError(f"A size of Product is {size!r}: give the number of components (1, 2, ...).")
         for one in self.sets:
             check_set(one, "A factor of Product")

@@ -57,7 +57,7 @@ def simulate(
     if states is None:
         raise InputError(
             f"the solution leaves every bound near t = {last_time(model, run):.3g}: "
-            f"end the simulation earlier, or change the parameters or the initial state."
+            f"end earlier, change the values, or look for a division by zero or a root of a negative number."
         )
     outputs = observed(model, run, states)
     back = np.argsort(order, kind="stable")

@@ -1,0 +1,510 @@
+"""A fit as a JSON file: `save` writes it with its problem, `load` rebuilds it without fitting anything again.
+
+Numbers are written with all their digits, so that what is read back is equal bit for bit. JSON has no word for them,
+therefore NaN ("not measured") is null and an infinity is the text "inf" or "-inf". Everything read is checked: formulas
+go through the same parser as the user's, arrays must have the shapes that the problem asks for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import asdict, fields
+from enum import Enum
+from math import inf, isinf, isnan, nan
+from numbers import Integral, Real
+from pathlib import Path
+
+import numpy as np
+
+from picardfit.certificate import Certificate
+from picardfit.data import Experiment
+from picardfit.discretise import Discretisation
+from picardfit.errors import InputError, Status, listing
+from picardfit.expressions import BatchedMap, names, parse
+from picardfit.inputs import Signal, input_from_spec
+from picardfit.mesh import Mesh, Nodes, Rule, rule
+from picardfit.model import Model
+from picardfit.parameters import Parameter, as_parameter
+from picardfit.problem import Problem
+from picardfit.result import Fit, StartResult
+from picardfit.sets import Ball, Box, HalfSpace, Product, Simplex
+from picardfit.solvers.contractive import (
+    ExtendedGradientContractMultiplier,
+    GradientContractive,
+    GradientContractMultiplier,
+    GradientDescent,
+)
+from picardfit.solvers.gauss_newton import LiftedGaussNewton
+from picardfit.solvers.iterate import Method, Solution
+
+FORMAT = "picardfit fit"
+VERSION = 1
+MOST_NODES = 200  # of a segment; more would only be found in a damaged file
+METHODS = {
+    kind.__name__: kind
+    for kind in (
+        LiftedGaussNewton,
+        GradientDescent,
+        GradientContractive,
+        GradientContractMultiplier,
+        ExtendedGradientContractMultiplier,
+    )
+}
+SETS = {kind.__name__: kind for kind in (Box, Ball, HalfSpace, Simplex, Product)}
+
+
+def save(fit: Fit, path: str | Path) -> Path:
+    """Write the fit with its problem; the file replaces an older one only when it is complete."""
+    from picardfit import __version__
+
+    record = {
+        "format": FORMAT,
+        "version": VERSION,
+        "picardfit": __version__,
+        "status": fit.status.name,
+        "message": fit.message,
+        "loss": fit.loss,
+        "estimates": _estimates(fit),
+        "iterations": fit.iterations,
+        "seconds": fit.seconds,
+        "seed": fit.seed,
+        "warnings": fit.warnings,
+        "method": _method_record(fit.method),
+        "problem": _problem_record(fit.problem),
+        "certificate": None if fit.certificate is None else asdict(fit.certificate),
+        "starts": [{**asdict(one), "status": one.status.name} for one in fit.starts],
+        "solution": None if fit.solution is None else _solution_record(fit.solution),
+        "trace": fit.trace,
+    }
+    return write_text(path, _layout(_plain(record, "the fit")) + "\n")
+
+
+def load(path: str | Path) -> Fit:
+    """The fit that `fit.save(path)` wrote."""
+    record = _read(Path(path))
+    try:
+        return _fit(record)
+    except InputError as error:
+        raise InputError(f"`{path}` is damaged or was changed by hand: {error}") from None
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a whole file or nothing: into a temporary file beside it, which then takes its place."""
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"`{path}` is a folder: give the name of a file in it.")
+    if not path.parent.is_dir():
+        raise InputError(f"The folder `{path.parent}` does not exist: create it first.")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"`{path}` cannot be written ({error.strerror}): choose another place.") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+# ---- fit -> record -----------------------------------------------------------------------------------------
+
+
+def _estimates(fit: Fit) -> dict[str, dict[str, object]]:
+    """For people who open the file: every estimate by name. `load` does not read it."""
+    errors, intervals = fit.standard_errors, fit.intervals()
+    values = dict(fit.parameters)
+    values |= {f"{s}(0)[{e}]": x for e, states in fit.initial_states.items() for s, x in states.items()}
+    if len(fit.problem.experiments) == 1:
+        values = {name.replace(f"(0)[{fit.problem.names[0]}]", "(0)"): x for name, x in values.items()}
+    return {
+        name: {"value": value}
+        | ({"standard_error": errors[name], "interval_95": intervals[name]} if name in errors else {})
+        for name, value in values.items()
+    }
+
+
+def _method_record(method: Method) -> dict[str, object]:
+    kind = type(method)
+    if METHODS.get(kind.__name__) is not kind:
+        raise InputError(
+            f"The method {kind.__name__} is not one of picardfit's ({listing(METHODS)}), so that a file cannot hold it: "
+            f"keep fit.parameters and fit.initial_states instead."
+        )
+    settings = {one.name: _setting_record(getattr(method, one.name)) for one in fields(kind)}
+    return {"name": kind.__name__, "settings": settings}
+
+
+def _setting_record(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    if type(value) in SETS.values():
+        inner = {one.name: _setting_record(getattr(value, one.name)) for one in fields(value)}
+        return {"set": type(value).__name__, **inner}
+    return [_setting_record(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _problem_record(problem: Problem) -> dict[str, object]:
+    return {
+        "model": _model_record(problem.model),
+        "parameters": {name: _belief_record(name, one) for name, one in problem.parameters.items()},
+        "initial": {name: _belief_record(name, one) for name, one in problem.initial.items()},
+        "truth": problem.truth,
+        "experiments": [_experiment_record(one) for one in problem.experiments],
+    }
+
+
+def _model_record(model: Model) -> dict[str, object]:
+    for part, mapping in (("equations", model.rhs), ("observables", model.output)):
+        if not isinstance(mapping, BatchedMap):
+            raise InputError(
+                f"The {part} of the model exist only as a Python function that decides on values, which a file cannot "
+                f"hold: write them as text, pf.Model(...), to save fits."
+            )
+    record = {
+        "text": model.text,
+        "states": model.states,
+        "parameters": model.parameters,
+        "inputs": model.inputs,
+        "equations": model.equations,
+        "observables": model.observable_formulas,
+    }
+    _model(json.loads(json.dumps(record)))  # what cannot be read back is refused now, not at load
+    return record
+
+
+def _experiment_record(one: Experiment) -> dict[str, object]:
+    for name, signal in one.inputs.items():
+        if isinstance(signal, Signal):
+            raise InputError(
+                f"The input `{name}` of `{one.name}` is a Python {signal.describe()}, which a file cannot hold: "
+                f"give it as a formula in t or as a table (times, values)."
+            )
+    return {
+        "name": one.name,
+        "t0": one.t0,
+        "times": one.times,
+        "values": one.observations,
+        "inputs": {name: signal.spec() for name, signal in one.inputs.items()},
+        "initial": {name: _belief_record(name, spec) for name, spec in one.initial.items()},
+    }
+
+
+def _belief_record(name: str, spec: object) -> object:
+    """A formula as text, a parameter by its fields; those at their defaults are left out."""
+    if isinstance(spec, str):
+        return spec
+    parameter, default = as_parameter(name, spec), Parameter()
+    return {k: v for k, v in asdict(parameter).items() if v != getattr(default, k)}
+
+
+def _solution_record(solution: Solution) -> dict[str, object]:
+    mesh = solution.system.mesh
+    return {
+        "nodes": mesh.rule.nodes,
+        "knots": mesh.knots,
+        "border": solution.border,
+        "states": solution.states,
+        "path": solution.path,
+        "jumps": solution.jumps,
+    }
+
+
+def _plain(value: object, where: str) -> object:
+    """The same value in the words of JSON."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v, f"{where}, {k}") for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one, where) for one in value]
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        number = float(value)
+        return None if isnan(number) else ("inf" if number > 0 else "-inf") if isinf(number) else number
+    raise InputError(f"{value!r} ({where}) cannot be written to a file: use numbers, texts, lists and dictionaries.")
+
+
+def _layout(value: object, indent: str = "") -> str:
+    """JSON with one line for each entry of a dictionary and lists of numbers on one line."""
+    deeper = indent + "  "
+    if isinstance(value, dict) and value:
+        lines = [f"{deeper}{json.dumps(k)}: {_layout(v, deeper)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        return "[\n" + ",\n".join(deeper + _layout(one, deeper) for one in value) + f"\n{indent}]"
+    return json.dumps(value, allow_nan=False)
+
+
+# ---- record -> fit -----------------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except FileNotFoundError:
+        raise InputError(f"There is no file `{path}`: check the name and the folder.") from None
+    except OSError as error:
+        raise InputError(f"`{path}` cannot be read ({error.strerror}): give a file that fit.save wrote.") from None
+    except (ValueError, RecursionError):
+        raise InputError(f"`{path}` is not valid JSON: give a file that fit.save wrote.") from None
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise InputError(f"`{path}` is JSON but no fit of picardfit: give a file that fit.save wrote.")
+    version = record.get("version")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise InputError(f"`{path}` has the unknown version {version!r}: save the fit again.")
+    if version > VERSION:
+        raise InputError(
+            f"`{path}` was written by a newer picardfit ({record.get('picardfit')}): upgrade picardfit to read it."
+        )
+    return record
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(word)
+
+
+def _fit(record: dict) -> Fit:
+    problem = _problem(_get(record, "problem", dict))
+    certificate, solution = (_get(record, key, dict | None) for key in ("certificate", "solution"))
+    if (certificate is None) != (solution is None):
+        raise InputError("`solution` and `certificate` must both be there or both be null.")
+    return Fit(
+        problem=problem,
+        method=_method(_get(record, "method", dict)),
+        solution=None if solution is None else _solution(problem, solution),
+        status=_status(_get(record, "status", str)),
+        certificate=None if certificate is None else _certificate(certificate),
+        iterations=_get(record, "iterations", int),
+        seconds=_number(_get(record, "seconds"), "seconds"),
+        seed=_get(record, "seed", int),
+        starts=tuple(_start(one) for one in _entries(record, "starts", dict)),
+        trace=_array(_get(record, "trace"), (None, 2), "trace"),
+        warnings=tuple(_entries(record, "warnings", str)),
+    )
+
+
+def _problem(record: dict) -> Problem:
+    return Problem(
+        _model(_get(record, "model", dict)),
+        [_experiment(one) for one in _entries(record, "experiments", dict)],
+        parameters=_beliefs(_get(record, "parameters", dict)),
+        initial=_beliefs(_get(record, "initial", dict)),
+        truth=_get(record, "truth", dict | None),
+    )
+
+
+def _model(record: dict) -> Model:
+    """The model with its names in the saved order, which text alone does not give for traced functions."""
+    groups = tuple(tuple(_entries(record, key, str)) for key in ("states", "parameters", "inputs"))
+    equations, observables = _get(record, "equations", dict), _get(record, "observables", dict)
+    text = _get(record, "text", str) or "\n".join(f"{state}' = {right}" for state, right in equations.items())
+    formulas = [_text(one, "equations") for one in (*equations.values(), *observables.values())]
+    used = set().union(*(names(parse(formula, "a saved formula")) for formula in formulas))
+    model = Model(text, observables, [name for name in groups[2] if name in used])
+    found = (model.states, model.parameters, model.inputs)
+    if found == groups:
+        return model
+    lost = {name for group in found for name in group} - {name for group in groups for name in group}
+    if model.states != groups[0] or lost or len({"t", *sum(groups, ())}) != 1 + sum(map(len, groups)):
+        raise InputError("`model` lists other states, parameters or inputs than its equations have.")
+    ordered = copy(model)
+    for name, value in (
+        ("parameters", groups[1]),
+        ("inputs", groups[2]),
+        ("rhs", BatchedMap(model.rhs.expressions, *groups)),
+        ("output", BatchedMap(model.output.expressions, *groups)),
+    ):
+        object.__setattr__(ordered, name, value)
+    return ordered
+
+
+def _experiment(record: dict) -> Experiment:
+    values = _get(record, "values", dict)
+    specs = _get(record, "inputs", dict)
+    if not all(isinstance(spec, dict) for spec in specs.values()):
+        raise InputError("`inputs` of an experiment must describe each input by a dictionary.")
+    return Experiment(
+        _array(_get(record, "times"), (None,), "times"),
+        {name: _array(column, (None,), f"values of `{name}`") for name, column in values.items()},
+        name=_get(record, "name", str),
+        inputs={name: input_from_spec(spec) for name, spec in specs.items()},
+        initial=_beliefs(_get(record, "initial", dict)),
+        t0=_number(_get(record, "t0"), "t0"),
+    )
+
+
+def _beliefs(record: dict) -> dict[str, object]:
+    return {name: spec if isinstance(spec, str) else _parameter(name, spec) for name, spec in record.items()}
+
+
+def _parameter(name: str, record: object) -> Parameter:
+    known = {one.name for one in fields(Parameter)}
+    if not isinstance(record, dict) or not known.issuperset(record):
+        raise InputError(f"`{name}` is described by {record!r}: the known entries are {listing(sorted(known))}.")
+    bounds = {key: _number(record[key], f"{key} of `{name}`") for key in ("lower", "upper") if key in record}
+    return Parameter(**{**record, **bounds})
+
+
+def _method(record: dict) -> Method:
+    name, settings = _get(record, "name", str), _get(record, "settings", dict)
+    if name not in METHODS:
+        raise InputError(f"The method `{name}` is not known ({listing(METHODS)}).")
+    known = {one.name: one.default for one in fields(METHODS[name])}
+    if not known.keys() >= settings.keys():
+        raise InputError(f"The method `{name}` has no setting {listing(settings.keys() - known.keys())}.")
+    return METHODS[name](**{key: _setting(key, value, known[key]) for key, value in settings.items()})
+
+
+def _setting(key: str, value: object, default: object) -> object:
+    """A setting of the same type as its default; a default of None also stands for numbers and sets."""
+    if isinstance(default, Nodes):
+        if value not in {one.value for one in Nodes}:
+            raise InputError(f"The setting `{key}` is {value!r}: the families are {listing(n.value for n in Nodes)}.")
+        return Nodes(value)
+    if default is None and (value is None or isinstance(value, dict)):
+        return None if value is None else _convex_set(value)
+    if isinstance(default, tuple):
+        return tuple(_array(value, (None,), key).tolist())
+    if isinstance(default, int) or (default is None and isinstance(value, int)):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InputError(f"The setting `{key}` is {value!r}: it must be a whole number.")
+        return value
+    return _number(value, key)
+
+
+def _convex_set(record: object) -> object:
+    kind = SETS.get(_get(record, "set", str)) if isinstance(record, dict) else None
+    if kind is None:
+        raise InputError(f"{record!r} does not describe a set ({listing(SETS)}).")
+    wanted = [one.name for one in fields(kind)]
+    if set(wanted) != record.keys() - {"set"}:
+        raise InputError(f"A {kind.__name__} needs the entries {listing(wanted)}.")
+    if kind is Product:
+        return Product(tuple(map(_convex_set, _entries(record, "sets", dict))), tuple(_entries(record, "sizes", int)))
+    return kind(**{key: _vector(record[key], key) for key in wanted})
+
+
+def _vector(value: object, where: str) -> float | tuple[float, ...]:
+    return tuple(_array(value, (None,), where).tolist()) if isinstance(value, list) else _number(value, where)
+
+
+def _solution(problem: Problem, record: dict) -> Solution:
+    mesh = Mesh(_rule(_array(_get(record, "nodes"), (None,), "nodes")), _knots(problem, record))
+    states, segments = len(problem.model.states), len(mesh)
+    shapes = {
+        "border": (len(problem.experiments), problem.unknowns.width),
+        "states": (segments, states),
+        "path": (segments, len(mesh.rule.nodes), states),
+        "jumps": (len(mesh.linked), states),
+    }
+    arrays = {key: _array(_get(record, key), shape, key) for key, shape in shapes.items()}
+    return Solution(Discretisation(problem, mesh), **arrays)
+
+
+def _rule(nodes: np.ndarray) -> Rule:
+    """The rule with these nodes; one of the known families is recognised, as the solvers compare by identity."""
+    inside = (nodes[:1] >= 0).all() and (nodes[-1:] <= 1).all() and (np.diff(nodes) > 0).all()
+    if not 1 <= len(nodes) <= MOST_NODES or not inside:
+        raise InputError(f"`nodes` must be 1 to {MOST_NODES} increasing numbers from 0 to 1.")
+    families = [rule(len(nodes), family) for family in Nodes if len(nodes) > 1 or family is not Nodes.LOBATTO]
+    return next((one for one in families if np.array_equal(one.nodes, nodes)), Rule(nodes))
+
+
+def _knots(problem: Problem, record: dict) -> tuple[np.ndarray, ...]:
+    every = [_array(one, (None,), "knots") for one in _entries(record, "knots", list)]
+    if len(every) != len(problem.experiments):
+        raise InputError("`knots` must hold one list for each experiment.")
+    for e, knots in enumerate(every):
+        begin, end = problem.span(e)
+        slack = 1e-9 * max(abs(begin), abs(end), 1.0)
+        increasing = len(knots) > 1 and np.isfinite(knots).all() and (np.diff(knots) > 0).all()
+        if not increasing or abs(knots[0] - begin) > slack or knots[-1] < end - slack:
+            raise InputError(f"`knots` of `{problem.names[e]}` must increase from {begin:g} to {end:g}.")
+    return tuple(every)
+
+
+def _certificate(record: dict) -> Certificate:
+    counts = {key: _get(record, key, int) for key in ("segments", "nodes")}
+    words = {"at_bound": tuple(_entries(record, "at_bound", str))}
+    others = [one.name for one in fields(Certificate) if one.name not in (*counts, *words)]
+    return Certificate(**{key: _number(_get(record, key), key) for key in others}, **counts, **words)
+
+
+def _start(record: dict) -> StartResult:
+    parameters = _get(record, "parameters", dict)
+    return StartResult(
+        start=_get(record, "start", int),
+        loss=_number(_get(record, "loss"), "loss"),
+        status=_status(_get(record, "status", str)),
+        iterations=_get(record, "iterations", int),
+        seconds=_number(_get(record, "seconds"), "seconds"),
+        parameters={name: _number(value, name) for name, value in parameters.items()},
+    )
+
+
+def _status(name: str) -> Status:
+    if name not in Status.__members__:
+        raise InputError(f"The status `{name}` is not known ({listing(Status.__members__)}).")
+    return Status[name]
+
+
+# ---- checked access ----------------------------------------------------------------------------------------
+
+
+def _get(record: dict, key: str, kind=object) -> object:
+    if key not in record:
+        raise InputError(f"the entry `{key}` is missing.")
+    value = record[key]
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise InputError(f"the entry `{key}` is a {type(value).__name__}, which does not belong there.")
+    return value
+
+
+def _entries(record: dict, key: str, kind: type) -> list:
+    """A list whose entries are all of one kind."""
+    return [_get({key: one}, key, kind) for one in _get(record, key, list)]
+
+
+def _text(value: object, where: str) -> str:
+    return _get({where: value}, where, str)
+
+
+def _number(value: object, where: str) -> float:
+    if value is None or value in ("inf", "-inf"):
+        return nan if value is None else inf if value == "inf" else -inf
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"`{where}` holds {value!r}, which is not a number.")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"`{where}` holds a whole number that is too large.") from None
+
+
+def _array(value: object, shape: tuple[int | None, ...], where: str) -> np.ndarray:
+    """A float array of this shape; None in the shape is any length."""
+    flat, sizes = _flatten(value, len(shape), where)
+    if any(want not in (None, have) for want, have in zip(shape, sizes, strict=True)) and not (
+        len(flat) == 0 and 0 in shape
+    ):
+        wanted = " x ".join("any" if n is None else str(n) for n in shape)
+        raise InputError(f"`{where}` has the shape {' x '.join(map(str, sizes))} instead of {wanted}.")
+    return np.array(flat, float).reshape([have if want is None else want for want, have in zip(shape, sizes)])
+
+
+def _flatten(value: object, depth: int, where: str) -> tuple[list[float], tuple[int, ...]]:
+    """The numbers of nested lists in order, and the lengths of the lists level by level."""
+    if not isinstance(value, list):
+        raise InputError(f"`{where}` must be a list of numbers.")
+    if depth == 1:
+        return [_number(one, where) for one in value], (len(value),)
+    rows = [_flatten(one, depth - 1, where) for one in value]
+    inner = {sizes for _, sizes in rows}
+    if len(inner) > 1:
+        raise InputError(f"`{where}` has rows of different lengths.")
+    return [x for row, _ in rows for x in row], (len(rows), *(inner.pop() if inner else (0,) * (depth - 1)))
