@@ -1,6 +1,7 @@
 """picardfit: parameters of nonlinear ODE models from poor data, by Gauss-Newton on the Picard operator."""
 
 from picardfit import problems
+from picardfit.analysis import Analysis, analyse
 from picardfit.certificate import Certificate
 from picardfit.data import Experiment, read_table
 from picardfit.errors import InputError, Status
@@ -21,9 +22,11 @@ from picardfit.solvers.contractive import (
 )
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Progress
+from picardfit.storage import load
 
 __version__ = "0.1.0"
 __all__ = [
+    "Analysis",
     "Ball",
     "Box",
     "Certificate",
@@ -47,7 +50,9 @@ __all__ = [
     "Simulation",
     "Status",
     "Table",
+    "analyse",
     "fit",
+    "load",
     "problems",
     "read_table",
     "simulate",

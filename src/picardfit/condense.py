@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solveh_banded
 
 from picardfit.mesh import Mesh
 
@@ -40,51 +39,79 @@ class Quadratic:
 
 
 @dataclass(frozen=True)
-class Reduced:
-    """What is left after the inner states are eliminated."""
+class Factor:
+    """The factorised inner block with what couples it to the border; serves any number of right-hand sides."""
 
-    hessian: np.ndarray  # (experiments, border, border)
-    slope: np.ndarray  # (experiments, border)
-    full_slope: np.ndarray  # (experiments, border): before elimination
-    inner_slope: np.ndarray  # (inner, states)
-    solved: np.ndarray  # (inner, states, 1 + border)
-    initial: np.ndarray
     mesh: Mesh
+    border: Border
+    weighted: np.ndarray  # W B: (linked, states, columns)
+    penalty: np.ndarray  # (states,)
+    initial: np.ndarray
+    cholesky: np.ndarray  # lower band
+    cross: np.ndarray  # (inner, states, border)
+    solved: np.ndarray  # inner block^-1 cross
+    hessian: np.ndarray  # reduced: (experiments, border, border)
+
+    def reduce(self, slope: np.ndarray, jump: np.ndarray) -> Reduced:
+        """Eliminate the inner states from the slope of data (segments, columns) and jumps (linked, states)."""
+        mesh, columns = self.mesh, self.border.parameters
+        states, first, inner = self.cross.shape[1], mesh.first, _inner(mesh)
+        slope = slope.copy()
+        slope[mesh.linked] += (jump[:, None, :] @ self.weighted)[:, 0]
+        inner_slope = slope[inner, :states] - self.penalty * jump
+        full = np.zeros((len(first), self.border.width))
+        full[:, columns] = np.add.reduceat(slope[:, states:], first)
+        full += (self.initial.transpose(0, 2, 1) @ slope[first, :states, None])[..., 0]
+        solved = _solve_band(self.cholesky, inner_slope)
+        reduced = full.copy()
+        for e, (a, b) in enumerate(_inner_ranges(mesh)):
+            if b > a:
+                reduced[e] -= solved[a:b].ravel() @ self.cross[a:b].reshape(-1, self.border.width)
+        return Reduced(self, reduced, full, inner_slope, solved)
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A slope after the inner states are eliminated."""
+
+    factor: Factor
+    slope: np.ndarray  # (experiments, border)
+    full_slope: np.ndarray  # before elimination
+    inner_slope: np.ndarray  # (inner, states)
+    solved: np.ndarray  # inner block^-1 inner_slope
 
     def states(self, border_step: np.ndarray) -> np.ndarray:
         """Back-substitution: the step of all segment start states (segments, states)."""
-        step = np.empty((len(self.mesh), self.initial.shape[1]))
-        first = self.mesh.first
-        step[first] = (self.initial @ border_step[:, :, None])[..., 0]
-        inner = _inner(self.mesh)
-        mine = border_step[self.mesh.experiment[inner]]
-        step[inner] = -(self.solved[..., 0] + (self.solved[..., 1:] @ mine[:, :, None])[..., 0])
+        factor, mesh = self.factor, self.factor.mesh
+        step = np.empty((len(mesh), factor.initial.shape[1]))
+        step[mesh.first] = (factor.initial @ border_step[:, :, None])[..., 0]
+        inner = _inner(mesh)
+        mine = border_step[mesh.experiment[inner]]
+        step[inner] = -(self.solved + (factor.solved @ mine[:, :, None])[..., 0])
         return step
 
     def directional_slope(self, states_step: np.ndarray, border_step: np.ndarray) -> float:
         """g' d of the whole step."""
-        inner = _inner(self.mesh)
+        inner = _inner(self.factor.mesh)
         return float(np.sum(self.inner_slope * states_step[inner]) + np.sum(self.full_slope * border_step))
 
 
-def eliminate(
-    mesh: Mesh, border: Border, model: Quadratic, penalty: np.ndarray, damping: np.ndarray
-) -> Reduced:
-    """Eliminate the inner states. `penalty` and `damping` are per state: (states,).
+def factorise(mesh: Mesh, border: Border, model: Quadratic, penalty: np.ndarray, damping: np.ndarray) -> Factor:
+    """Factorise the inner block. `penalty` and `damping` are per state: (states,).
 
     Raises numpy.linalg.LinAlgError when the banded matrix is not positive definite.
     """
+    from scipy.linalg import cholesky_banded
+
     states = model.end.shape[1]
     linked, first, inner = mesh.linked, mesh.first, _inner(mesh)
-    weighted = penalty[:, None] * model.end  # W B
-    total, slope = model.hessian.copy(), model.slope.copy()
+    weighted = penalty[:, None] * model.end
+    total = model.hessian.copy()
     total[linked] += model.end.transpose(0, 2, 1) @ weighted
-    slope[linked] += (model.jump[:, None, :] @ weighted)[:, 0]
 
     columns = border.parameters
     diagonal = total[inner, :states, :states]
     diagonal[:, np.arange(states), np.arange(states)] += penalty + damping
-    inner_slope = slope[inner, :states] - penalty * model.jump
     cross = np.zeros((len(inner), states, border.width))
     cross[..., columns] = total[inner, :states, states:] - weighted[..., states:]
     from_first = np.isin(linked, first)
@@ -92,26 +119,18 @@ def eliminate(
     cross[from_first] -= weighted[from_first, :, :states] @ model.initial[owner]
 
     hessian = np.zeros((len(first), border.width, border.width))
-    full_slope = np.zeros((len(first), border.width))
     hessian[:, columns[:, None], columns] = np.add.reduceat(total[:, states:, states:], first)
-    full_slope[:, columns] = np.add.reduceat(slope[:, states:], first)
-    _add_first(hessian, full_slope, total[first], slope[first], model.initial, columns)
+    _add_first(hessian, total[first], model.initial, columns)
 
-    below = ~np.isin(linked, first)  # links between two inner states
-    band = _band(diagonal, -weighted[below, :, :states], np.flatnonzero(below) - 1)
-    right = np.concatenate([inner_slope[..., None], cross], axis=2)
-    solved = np.empty_like(right)
-    if len(inner):
-        flat = solveh_banded(band, right.reshape(len(inner) * states, -1), lower=True, check_finite=False)
-        solved = flat.reshape(right.shape)
-    reduced, reduced_slope = hessian.copy(), full_slope.copy()
-    stops = np.cumsum(mesh.counts - 1)
-    for e, (a, b) in enumerate(zip(stops - (mesh.counts - 1), stops, strict=True)):
+    between = np.flatnonzero(~from_first)  # links between two inner states
+    band = _band(diagonal, -weighted[between, :, :states], between - 1)
+    cholesky = cholesky_banded(band, lower=True, check_finite=False) if len(inner) else band
+    solved = _solve_band(cholesky, cross)
+    for e, (a, b) in enumerate(_inner_ranges(mesh)):
         if b > a:
-            product = cross[a:b].reshape(-1, border.width).T @ solved[a:b].reshape(-1, 1 + border.width)
-            reduced[e] -= product[:, 1:]
-            reduced_slope[e] -= product[:, 0]
-    return Reduced(reduced, reduced_slope, full_slope, inner_slope, solved, model.initial, mesh)
+            flat = cross[a:b].reshape(-1, border.width)
+            hessian[e] -= flat.T @ solved[a:b].reshape(-1, border.width)
+    return Factor(mesh, border, weighted, penalty, model.initial, cholesky, cross, solved, hessian)
 
 
 def solve_box(
@@ -126,23 +145,62 @@ def solve_box(
     fixed = lower >= upper
     at_low, at_high = np.zeros_like(fixed), np.zeros_like(fixed)
     seen: set[bytes] = set()
-    release = True
-    for _ in range(60):
+    while True:
         held = at_low | at_high | fixed
-        value = np.where(at_low | fixed, lower, np.where(at_high, upper, 0.0))
-        step = _solve_held(hessian, slope, local, held, np.where(held, value, 0.0))
+        value = np.where(held, np.where(at_high, upper, lower), 0.0)
+        step = _solve_held(hessian, slope, local, held, value)
         gradient = slope + (hessian @ step[:, :, None])[..., 0]
         gradient[:, local:] = gradient[:, local:].sum(axis=0)
-        low = (~held & (step < lower)) | (at_low & ((gradient >= 0) | (not release)))
-        high = (~held & (step > upper)) | (at_high & ((gradient <= 0) | (not release)))
+        low = (~held & (step < lower)) | (at_low & (gradient >= 0))
+        high = (~held & (step > upper)) | (at_high & (gradient <= 0))
         if np.array_equal(low, at_low) and np.array_equal(high, at_high):
-            break
+            return np.clip(step, lower, upper)
         key = low.tobytes() + high.tobytes()
-        if key in seen:  # cycling: from now on only add, which ends after at most as many rounds as columns
-            release = False
+        if key in seen or len(seen) > 50:  # nearly singular matrices make it cycle
+            return _solve_box_dense(hessian, slope, local, lower, upper)
         seen.add(key)
         at_low, at_high = low, high
+
+
+def _solve_box_dense(hessian, slope, local, lower, upper) -> np.ndarray:
+    """The same by SciPy's bounded least squares on the whole matrix, which cannot cycle."""
+    from scipy.optimize import lsq_linear
+
+    index = unknowns_index(lower < upper, local)
+    matrix, right = dense(hessian, slope, local, index)
+    experiment, column = index[:, 0], index[:, 1]
+    scale = 1 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    root = np.linalg.cholesky(matrix * scale[:, None] * scale + 1e-13 * np.eye(len(index)))
+    low, high = lower[experiment, column] / scale, upper[experiment, column] / scale
+    gap = 1e-12 * (1 + np.abs(low) + np.abs(high))
+    gap = np.where(np.isfinite(gap), gap, 0.0)
+    found = lsq_linear(root.T, -np.linalg.solve(root, right * scale), (low - gap, high + gap), method="bvls").x * scale
+    step = np.where(lower >= upper, lower, 0.0)
+    step[experiment, column] = found
+    step[:, local:] = step[:1, local:]
     return np.clip(step, lower, upper)
+
+
+def unknowns_index(chosen: np.ndarray, local: int) -> np.ndarray:
+    """(unknowns, 2): experiment and border column of the chosen unknowns; global columns stand once, as experiment 0."""
+    own = np.argwhere(chosen[:, :local])
+    shared = local + np.flatnonzero(chosen[0, local:])
+    return np.concatenate([own, np.stack([np.zeros_like(shared), shared], axis=1)]).astype(int)
+
+
+def dense(hessian: np.ndarray, slope: np.ndarray, local: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The arrow (experiments, border, border) and its slope as one matrix and vector over the indexed unknowns."""
+    experiment, column = index[:, 0], index[:, 1]
+    own, shared = np.flatnonzero(column < local), np.flatnonzero(column >= local)
+    rows, columns = experiment[own], column[own]
+    matrix = np.zeros((len(index), len(index)))
+    block = hessian[rows[:, None], columns[:, None], columns]
+    matrix[np.ix_(own, own)] = np.where(rows[:, None] == rows, block, 0.0)
+    cross = hessian[rows[:, None], columns[:, None], column[shared]]
+    matrix[np.ix_(own, shared)] = cross
+    matrix[np.ix_(shared, own)] = cross.T
+    matrix[np.ix_(shared, shared)] = hessian.sum(axis=0)[column[shared][:, None], column[shared]]
+    return matrix, np.where(column < local, slope[experiment, column], slope.sum(axis=0)[column])
 
 
 def _solve_held(hessian, slope, local, held, value) -> np.ndarray:
@@ -179,23 +237,7 @@ def _spd_solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     return scale[..., None] * np.linalg.solve(scaled, scale[..., None] * right)
 
 
-def global_information(hessian: np.ndarray, local: int, active: np.ndarray) -> np.ndarray:
-    """Schur complement of the global columns: the Fisher information with the local unknowns eliminated.
-
-    `active` (experiments, border) marks unknowns that exist and are not at a bound.
-    """
-    own, shared = slice(0, local), slice(local, None)
-    masked = hessian * (active[:, :, None] & active[:, None, :])
-    diagonal = np.arange(hessian.shape[1])
-    masked[:, diagonal, diagonal] += ~active
-    information = masked[:, shared, shared].sum(axis=0)
-    if local:
-        solved = _spd_solve(masked[:, own, own], masked[:, own, shared])
-        information = information - (masked[:, shared, own] @ solved).sum(axis=0)
-    return information
-
-
-def _add_first(hessian, slope, total, gradient, initial, columns) -> None:
+def _add_first(hessian, total, initial, columns) -> None:
     """Terms of the first segments, whose start state is a function of the border: in place."""
     states = initial.shape[1]
     back = initial.transpose(0, 2, 1)
@@ -203,7 +245,22 @@ def _add_first(hessian, slope, total, gradient, initial, columns) -> None:
     cross = back @ total[:, :states, states:]
     hessian[:, :, columns] += cross
     hessian[:, columns, :] += cross.transpose(0, 2, 1)
-    slope += (back @ gradient[:, :states, None])[..., 0]
+
+
+def _solve_band(cholesky: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve with the factorised inner block for an array (inner, states, ...)."""
+    from scipy.linalg import cho_solve_banded
+
+    if not right.size:
+        return np.zeros_like(right)
+    count = right.shape[0] * right.shape[1]
+    return cho_solve_banded((cholesky, True), right.reshape(count, -1), check_finite=False).reshape(right.shape)
+
+
+def _inner_ranges(mesh: Mesh) -> list[tuple[int, int]]:
+    """Per experiment: where its inner states begin and end among all inner states."""
+    stops = np.cumsum(mesh.counts - 1)
+    return list(zip(stops - (mesh.counts - 1), stops, strict=True))
 
 
 def _band(diagonal: np.ndarray, lower: np.ndarray, upper_index: np.ndarray) -> np.ndarray:

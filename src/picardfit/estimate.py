@@ -15,11 +15,13 @@ from picardfit.errors import InputError, Status
 from picardfit.problem import Problem
 from picardfit.result import Fit, StartResult, parameters_of
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
-from picardfit.solvers.iterate import Method, Outcome, Progress, run
+from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.starts import make_start
 from picardfit.values import border_from
 
 RESCUES = 4  # further starts that are tried when the only one asked for fails
+LONG_BEFORE = 5  # spans of the data between t0 and the first sample that call for a warning
+OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss
 REFINEMENTS = 3  # times the mesh is refined when the independent integration disagrees
 
 
@@ -37,18 +39,21 @@ def fit(
     """Estimate the unknowns of a problem.
 
     `start`: parameter values to begin with (`start_initial`: initial states); what is left out comes from the bounds.
-    The first start is the middle of the bounds, the others are drawn with `seed`; the same seed gives the same result
-    with every executor. A single start that fails is followed by a few more. `progress` is called with a `Progress`.
+    All that holds for the first of several starts; the others are drawn from the bounds (around `start` where there
+    are none) with `seed`, and the same seed gives the same result with every executor. A single start that fails is
+    followed by a few more. `progress` is called with a `Progress`, unless an executor works.
     """
     if not isinstance(problem, Problem):
-        raise InputError(f"fit needs a pf.Problem, not a {type(problem).__name__}: build one from model and data.")
-    if not isinstance(starts, int) or isinstance(starts, bool) or starts < 1:
-        raise InputError(f"starts = {starts!r} is not a positive whole number.")
+        raise InputError(
+            f"fit needs a pf.Problem, not a {type(problem).__name__}: build one from model and data."
+        )
     method = LiftedGaussNewton() if method is None else method
-    if isinstance(method, type) or not callable(getattr(method, "step", None)):
-        raise InputError(f"{method!r} is not a method: pass for example method=pf.LiftedGaussNewton().")
+    starts, seed = _whole(starts, "starts", least=1), _whole(seed, "seed", least=0)
+    _check_tools(method, executor, progress)
     if problem.unknowns.count() == 0:
-        raise InputError("Every parameter and initial state is fixed: leave at least one of them free to estimate.")
+        raise InputError(
+            "Every parameter and initial state is fixed: leave at least one of them free to estimate."
+        )
     began = time.perf_counter()
     given = border_from(problem, start, start_initial, missing="nan")
     _check_inside(problem, given)
@@ -63,7 +68,9 @@ def fit(
     outcome = outcomes[best]
     outcome, certificate = _certified(problem, method, outcome)
     results = tuple(
-        StartResult(k, problem.mean_loss(_value(o)), o.status, o.iterations, o.seconds, _parameters(problem, o))
+        StartResult(
+            k, problem.mean_loss(_value(o)), o.status, o.iterations, o.seconds, _parameters(problem, o)
+        )
         for k, o in enumerate(outcomes)
     )
     return Fit(
@@ -82,9 +89,9 @@ def fit(
 
 
 def _one_start(problem, method, given, seed, starts, index: int, progress=None) -> Outcome:
-    """One search. Start 0 takes the middle of the bounds, the others draw from (seed, index)."""
+    """One search. Start 0 takes what is given and the middle of the bounds, the others draw from (seed, index)."""
     rng = None if index == 0 else np.random.default_rng([seed, index])
-    begin = make_start(problem, given if index == 0 or starts > 1 else None, rng)
+    begin = make_start(problem, given, rng)
 
     def news(iteration: int, loss: float, jump: float) -> None:
         if progress is not None:
@@ -105,8 +112,8 @@ def _serial(task, count: int, first: int = 0) -> list[Outcome]:
 
 def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outcome, Certificate | None]:
     """Certify; where path and independent integration disagree, refine the mesh and go on from there."""
-    if outcome.solution is None:
-        return outcome, None
+    if outcome.solution is None or not _is_finite(outcome.solution):
+        return replace(outcome, solution=None), None
     certificate = certify(outcome.solution)
     for round_ in range(1, REFINEMENTS + 1):
         exact = isinstance(method, LiftedGaussNewton) and outcome.status.success
@@ -128,19 +135,51 @@ def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outc
 def _final_status(method: Method, outcome: Outcome, certificate: Certificate | None) -> Status:
     if not outcome.status.success or certificate is None:
         return outcome.status
+    exact = isinstance(method, LiftedGaussNewton)
     if not certificate.agrees:
-        return Status.INACCURATE if isinstance(method, LiftedGaussNewton) else Status.APPROXIMATE
+        return Status.INACCURATE if exact else Status.APPROXIMATE
+    if not certificate.gradient <= OPTIMAL:
+        return Status.STALLED if exact else Status.APPROXIMATE
     return Status.CONVERGED_AT_BOUND if certificate.at_bound else Status.CONVERGED
 
 
 def _warnings(problem: Problem) -> tuple[str, ...]:
     count, measured = problem.unknowns.count(), problem.measurements
+    said = []
     if measured < count:
-        return (
+        said.append(
             f"There are fewer measurements ({measured}) than unknowns ({count}): "
-            f"the answer is one of many, fix some parameters or initial states.",
+            f"the answer is one of many, fix some parameters or initial states."
         )
-    return ()
+    free = problem.unknowns.exists[:, : len(problem.unknowns.initial_states)].any(axis=1)
+    for one in (e for e, open_ in zip(problem.experiments, free, strict=True) if open_):
+        first, last = float(one.times[0]), float(one.times[-1])
+        if first - one.t0 > LONG_BEFORE * max(last - first, 1e-300) and last > first:
+            said.append(
+                f"The initial state of `{one.name}` is sought at t0 = {one.t0:g}, long before its first sample at "
+                f"{first:g}: pass t0={first:g} to the experiment unless that is meant."
+            )
+            break
+    return tuple(said)
+
+
+def _whole(value: object, name: str, least: int) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise InputError(
+            f"{name} = {value!r} is not a whole number from {least} on: write for example {name}={least}."
+        )
+    return int(value)
+
+
+def _check_tools(method: object, executor: object, progress: object) -> None:
+    if isinstance(method, type) or not callable(getattr(method, "step", None)):
+        raise InputError(f"{method!r} is not a method: pass for example method=pf.LiftedGaussNewton().")
+    if executor is not None and not callable(getattr(executor, "map", None)):
+        raise InputError(
+            f"{executor!r} is not an executor: pass for example ProcessPoolExecutor(4), or leave it out."
+        )
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress = {progress!r} is not a function: pass one that takes a pf.Progress.")
 
 
 def _check_inside(problem: Problem, given: np.ndarray) -> None:
@@ -153,6 +192,13 @@ def _check_inside(problem: Problem, given: np.ndarray) -> None:
             f"The start of `{unknowns.label(e, column)}`, {unknowns.natural(given)[e, column]:g}, lies outside its "
             f"bounds [{low:g}, {high:g}]: move it inside or widen the bounds."
         )
+
+
+def _is_finite(solution: Solution) -> bool:
+    """Whether the equations can be evaluated along the path."""
+    system = solution.system
+    slopes = system.field.slopes(solution.path, system.spread(system.parameters(solution.border)))
+    return bool(np.isfinite(slopes).all() and np.isfinite(path_value(solution)))
 
 
 def _value(outcome: Outcome) -> float:

@@ -230,7 +230,7 @@ class _Attempt:
 
     def lsoda(self) -> bool:
         """True if all runs were integrated to their ends."""
-        from scipy.integrate import odeint  # here, as it would double the time of `import picardfit`
+        from scipy.integrate import odeint
 
         width = self.x.shape[1]
         for k, piece in enumerate(self.pieces):

@@ -185,7 +185,7 @@ def _components(t, x, p, u) -> tuple[tuple[int, ...], tuple]:
     if t.ndim == 0 and x.ndim == p.ndim == u.ndim == 1:
         return (), (t[()], x, p, u)
     batch = np.broadcast_shapes(t.shape, x.shape[:-1], p.shape[:-1], u.shape[:-1])
-    return batch, (t[()], *(a if a.ndim == 1 else np.moveaxis(a, -1, 0) for a in (x, p, u)))
+    return batch, (t[()], *(a if a.ndim == 1 else a.transpose(-1, *range(a.ndim - 1)) for a in (x, p, u)))
 
 
 def _zeros(*shapes: tuple[int, ...]) -> list[np.ndarray]:

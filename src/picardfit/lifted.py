@@ -22,6 +22,7 @@ class Point:
     states: np.ndarray  # (segments, states): start state of each segment
     path: np.ndarray  # (segments, nodes, states), contracted: u = P u
     jumps: np.ndarray  # (linked, states): end of a segment minus start of the next
+    outputs: np.ndarray  # (samples, outputs)
     data: float  # value of the objective
     residual: float  # largest |u - P u| relative to the states' scale
 
@@ -31,6 +32,9 @@ class Linearisation:
     """The quadratic model at a point, and what is needed to move the path."""
 
     quadratic: Quadratic
+    outputs: np.ndarray  # (samples, outputs)
+    jacobian: np.ndarray  # of the outputs by [states | free parameters]: (samples, outputs, columns)
+    factor: np.ndarray  # square root of the objective's curvature: (samples, outputs)
     multipliers: np.ndarray  # S: (segments, nodes, states, columns)
     inverse: np.ndarray  # of the Newton matrices: (segments, nodes * states, nodes * states)
 
@@ -64,7 +68,8 @@ def linearise(system: Discretisation, point: Point) -> Linearisation:
     hessian = system.sum_by_segment(white.transpose(0, 2, 1) @ white)
     slope = system.sum_by_segment((terms.slope[:, None, :] @ jacobian)[:, 0])
     _, initial = unknowns.initial(point.border)
-    return Linearisation(Quadratic(hessian, slope, ends, point.jumps, initial), multipliers, inverse)
+    quadratic = Quadratic(hessian, slope, ends, point.jumps, initial)
+    return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse)
 
 
 def evaluate(system: Discretisation, border, states, path, scale, inverse=None) -> Point | None:
@@ -93,7 +98,7 @@ def evaluate(system: Discretisation, border, states, path, scale, inverse=None) 
         data = system.problem.objective.value(outputs)
     if not (np.isfinite(data) and np.all(np.isfinite(jumps))):
         return None
-    return Point(border, states, path, jumps, data, error)
+    return Point(border, states, path, jumps, outputs, data, error)
 
 
 def advance(system: Discretisation, point: Point, linear: Linearisation, border_step, states_step, scale):
@@ -106,6 +111,23 @@ def advance(system: Discretisation, point: Point, linear: Linearisation, border_
     columns = np.concatenate([states - point.states, moved], axis=1)
     path = point.path + (linear.multipliers @ columns[:, None, :, None])[..., 0]
     return evaluate(system, border, states, path, scale, linear.inverse)
+
+
+def curvature_of_step(system: Discretisation, point: Point, linear: Linearisation, trial: Point):
+    """What the linear model missed on the way from a point to a trial: slope (segments, columns) and jumps.
+
+    A second solve with the same factors takes it back (a second-order correction; for small steps this is geodesic
+    acceleration): e = r(trial) - r - J d for the data, likewise for the jumps.
+    """
+    mesh, unknowns = system.mesh, system.problem.unknowns
+    moved = (trial.border - point.border)[mesh.experiment][:, unknowns.border.parameters]
+    step = np.concatenate([trial.states - point.states, moved], axis=1)
+    jumps = point.jumps + (linear.quadratic.end @ step[mesh.linked][..., None])[..., 0]
+    jumps -= (trial.states - point.states)[mesh.linked + 1]
+    outputs = linear.outputs + (linear.jacobian @ step[system.segment][..., None])[..., 0]
+    missed = linear.factor**2 * (trial.outputs - outputs)
+    slope = system.sum_by_segment((missed[:, None, :] @ linear.jacobian)[:, 0])
+    return slope, trial.jumps - jumps
 
 
 def contract_from(system: Discretisation, border, states, scale) -> tuple[Point | None, np.ndarray]:

@@ -14,7 +14,6 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.polynomial import legendre
-from scipy.special import roots_jacobi
 
 from picardfit.errors import InputError
 
@@ -64,6 +63,8 @@ class Rule:
 @lru_cache
 def rule(count: int, family: Nodes = Nodes.RADAU) -> Rule:
     """The rule with `count` nodes of a family."""
+    from scipy.special import roots_jacobi
+
     fewest = 2 if family is Nodes.LOBATTO else 1
     if count < fewest:
         raise InputError(f"nodes={count} are too few for {family.value} nodes: take at least {fewest}.")

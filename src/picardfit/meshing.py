@@ -13,12 +13,12 @@ FEWEST, MOST = 6, 60  # segments of an experiment's first mesh, when the samples
 
 
 def state_scale(problem: Problem, tables: list[np.ndarray]) -> np.ndarray:
-    """(states,): the size of variation of each state along guessed or computed paths, never zero."""
+    """(states,): the size of variation of each state along guessed or computed paths, never below 1e-6 of the largest."""
     every = np.concatenate([t.reshape(-1, len(problem.model.states)) for t in tables])
-    spread, size = every.std(axis=0), np.abs(every).max(axis=0)
-    largest = max(float(size.max(initial=0.0)), 1e-300)
-    scale = np.maximum(spread, 1e-2 * size)
-    return np.where(scale > 1e-9 * largest, scale, np.where(size > 0, np.maximum(size, 1e-9 * largest), largest))
+    size = np.abs(every).max(axis=0)
+    scale = np.maximum(every.std(axis=0), 1e-2 * size)
+    largest = float(scale.max(initial=0.0))
+    return np.maximum(scale, 1e-6 * largest) if largest > 0 else np.ones_like(scale)
 
 
 def first_mesh(problem: Problem, start: Start, rule: Rule, scale: np.ndarray) -> Mesh:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -18,6 +18,8 @@ from picardfit.noise import LeastSquares
 from picardfit.parameters import Parameter, as_parameter, to_internal
 from picardfit.unknowns import Unknowns
 from picardfit.values import border_from
+
+LARGEST = 1e100  # size of a measurement, and the inverse of the smallest
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,14 @@ class Problem:
             )
         experiments = _named(self.experiments)
         _check_experiments(self.model, experiments)
-        initial = tuple(_initial_of(self.model, e, dict(self.initial or {})) for e in experiments)
+        common = _mapping(self.initial, "initial")
+        initial = tuple(_initial_of(self.model, e, common) for e in experiments)
         used = _formula_names(initial)
-        parameters = _all_parameters(self.model, dict(self.parameters or {}), used)
+        parameters = _all_parameters(self.model, _mapping(self.parameters, "parameters"), used)
         for name, value in (
             ("experiments", experiments),
             ("parameters", parameters),
-            ("initial", dict(self.initial or {})),
+            ("initial", common),
             ("initial_by_experiment", initial),
         ):
             object.__setattr__(self, name, value)
@@ -114,7 +117,10 @@ class Problem:
         """Times inside an experiment where the right-hand side may jump or kink."""
         one = self.experiments[experiment]
         start, stop = self.span(experiment)
-        every = {*self.model.breakpoints, *(b for name in self.model.inputs for b in one.inputs[name].breakpoints)}
+        every = {
+            *self.model.breakpoints,
+            *(b for name in self.model.inputs for b in one.inputs[name].breakpoints),
+        }
         return tuple(sorted(b for b in every if start < b < stop))
 
     def mean_loss(self, value: float) -> float:
@@ -138,7 +144,10 @@ class Problem:
         return replace(self, experiments=experiments)
 
     def __str__(self) -> str:
-        lines = [str(self.model), f"{len(self.experiments)} experiment(s), {self.measurements} numbers measured:"]
+        lines = [
+            str(self.model),
+            f"{len(self.experiments)} experiment(s), {self.measurements} numbers measured:",
+        ]
         lines += [f"  {one}" for one in self.experiments[:20]]
         if len(self.experiments) > 20:
             lines.append(f"  and {len(self.experiments) - 20} more")
@@ -147,7 +156,13 @@ class Problem:
 
 def _named(experiments: object) -> tuple[Experiment, ...]:
     """The experiments with a name each: unnamed ones are called `experiment 1` and so on."""
-    many = (experiments,) if isinstance(experiments, Experiment) else tuple(experiments)
+    many = (experiments,) if isinstance(experiments, Experiment) else experiments
+    if isinstance(many, str | Mapping) or not isinstance(many, Iterable):
+        raise InputError(
+            f"The experiments are a {type(experiments).__name__}: pass pf.Experiment(...) objects, or the list from "
+            f"pf.read_table for a file."
+        )
+    many = tuple(many)
     if not many:
         raise InputError("There is no experiment: pass at least one pf.Experiment with data.")
     for one in many:
@@ -162,6 +177,15 @@ def _named(experiments: object) -> tuple[Experiment, ...]:
             raise InputError(f"Two experiments are called `{one.name}`: give each its own name.")
         seen.add(one.name)
     return named
+
+
+def _mapping(given: object, what: str) -> dict[str, object]:
+    """`given` as a dictionary; None is empty."""
+    if not isinstance(given, Mapping | None):
+        raise InputError(
+            f"`{what}` is a {type(given).__name__}: write names and bounds as {{'name': (0, 1)}}."
+        )
+    return dict(given or {})
 
 
 def _check_experiments(model: Model, experiments: Sequence[Experiment]) -> None:
@@ -187,9 +211,23 @@ def _check_experiments(model: Model, experiments: Sequence[Experiment]) -> None:
                 )
         for name in one.initial:
             _check_state(model, name, f"initial of `{one.name}`")
-    measured = {name for one in experiments for name in one.observables}
-    if not measured:
-        raise InputError("No observable of the model was measured in any experiment.")
+    for name in model.observables:
+        _check_size(name, experiments)
+
+
+def _check_size(name: str, experiments: Sequence[Experiment]) -> None:
+    """Numbers whose squares leave the range of floating point cannot be fitted."""
+    sizes = [
+        np.nanmax(np.abs(one.observations[name]), initial=0.0)
+        for one in experiments
+        if name in one.observables
+    ]
+    largest = max(sizes, default=0.0)
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
+        raise InputError(
+            f"The values of `{name}` reach {largest:.3g}, too {'large' if largest > 1 else 'small'} to be squared: "
+            f"measure it in another unit."
+        )
 
 
 def _check_state(model: Model, name: str, where: str) -> None:
@@ -229,7 +267,11 @@ def _all_parameters(model: Model, given: dict, used: list[str]) -> dict[str, Par
     known = [*model.parameters, *(n for n in used if n not in model.parameters)]
     for name in given:
         if name not in known:
-            kind = "a state: give its bounds in initial=" if name in model.states else "not a parameter of the model"
+            kind = (
+                "a state: give its bounds in initial="
+                if name in model.states
+                else "not a parameter of the model"
+            )
             raise InputError(
                 f"`{name}` in parameters is {kind} ({listing(known)} are its parameters)."
                 + did_you_mean(name, known)
@@ -240,7 +282,8 @@ def _all_parameters(model: Model, given: dict, used: list[str]) -> dict[str, Par
         if name not in model.parameters and name not in given:
             raise InputError(
                 f"An initial formula uses `{name}`, which is not a parameter: "
-                f"add it to parameters={{...}} with its bounds." + did_you_mean(name, known)
+                f"add it to parameters={{...}} with its bounds."
+                + did_you_mean(name, {*model.parameters, *given})
             )
     return {name: as_parameter(name, given.get(name)) for name in known}
 
@@ -258,7 +301,9 @@ def _unknowns(problem: Problem) -> Unknowns:
         for one in initial
     ]
     log = np.array([[bool(c and c.log) for c in row] for row in columns], bool).reshape(rows, -1)
-    bounds = np.array([[c.bounds if c else (0.0, 0.0) for c in row] for row in columns], float).reshape(rows, -1, 2)
+    bounds = np.array([[c.bounds if c else (0.0, 0.0) for c in row] for row in columns], float).reshape(
+        rows, -1, 2
+    )
     start = [[np.nan if c is None or c.start is None else c.start for c in row] for row in columns]
     formulas, formula_of = _formulas(model, order, initial)
     known = [[one[s] if isinstance(one[s], float) else 0.0 for s in model.states] for one in initial]
@@ -282,7 +327,9 @@ def _unknowns(problem: Problem) -> Unknowns:
     )
 
 
-def _formulas(model: Model, order: list[str], initial: Sequence[dict]) -> tuple[BatchedMap | None, np.ndarray]:
+def _formulas(
+    model: Model, order: list[str], initial: Sequence[dict]
+) -> tuple[BatchedMap | None, np.ndarray]:
     """Distinct initial formulas as one batched map, and which one each (experiment, state) uses."""
     distinct: dict[object, int] = {}
     formula_of = np.full((len(initial), len(model.states)), -1)

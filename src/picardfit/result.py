@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
 from picardfit.certificate import Certificate, path_value
 from picardfit.errors import InputError, Status, did_you_mean, listing
 from picardfit.integration import Run, trajectories
+from picardfit.parameters import is_number
 from picardfit.problem import Problem
 from picardfit.solvers.iterate import Method, Solution
 from picardfit.uncertainty.fisher import Information, information
@@ -113,10 +113,12 @@ class Fit:
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Confidence intervals of the estimated parameters; log parameters get one that is symmetric in the log."""
-        if not 0 < level < 1:
-            raise InputError(f"level = {level} is not between 0 and 1: write for example 0.95.")
+        if not is_number(level) or not 0 < level < 1:
+            raise InputError(f"level = {level!r} is not between 0 and 1: write for example 0.95.")
         if self.solution is None:
             return {}
+        from scipy.special import ndtri, stdtrit
+
         freedom = self.problem.measurements - self.problem.unknowns.count()
         factor = stdtrit(freedom, 0.5 + level / 2) if freedom > 0 else ndtri(0.5 + level / 2)
         unknowns, found = self.problem.unknowns, self._information
@@ -224,7 +226,11 @@ def parameters_of(problem: Problem, border: np.ndarray | None) -> dict[str, floa
 
 
 def _times(times) -> np.ndarray:
-    array = np.atleast_1d(np.asarray(times, float))
+    """The times as (times,)."""
+    try:
+        array = np.atleast_1d(np.asarray(times, float))
+    except (TypeError, ValueError):
+        array = np.full(1, np.nan)
     if array.ndim != 1 or not np.all(np.isfinite(array)):
         raise InputError("The times are not a plain list of finite numbers: pass for example np.linspace(0, 10, 101).")
     return array

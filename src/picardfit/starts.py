@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from picardfit.problem import Problem
+from picardfit.unknowns import Unknowns
 
 MARCH = 120  # steps of the march over an experiment
 
@@ -28,25 +29,27 @@ class Start:
         return np.stack([np.interp(times, grid, column) for column in values.T], axis=1)
 
 
-def make_start(problem: Problem, given: np.ndarray | None = None, rng: np.random.Generator | None = None) -> Start:
-    """A start: `given` (internal, NaN where open) wins, then the parameters' own starts, then the bounds.
+def make_start(
+    problem: Problem, given: np.ndarray | None = None, rng: np.random.Generator | None = None
+) -> Start:
+    """A start: `given` (internal, NaN where open) wins, then the parameters' own starts, then the middle of the bounds.
 
-    Without `rng` open values come from the middle of their bounds, with it they are drawn from the bounds.
+    With `rng` all values are drawn from the bounds; where bounds are missing, from around these starts.
     """
-    unknowns = problem.unknowns
-    border = open_values(problem, rng)
-    border = np.where(np.isfinite(unknowns.start), unknowns.start, border)
+    wanted = problem.unknowns.start
     if given is not None:
-        border = np.where(np.isfinite(given), given, border)
-    border[:, unknowns.local :] = border[:1, unknowns.local :]
-    pinned = np.isfinite(unknowns.start) if given is None else np.isfinite(unknowns.start) | np.isfinite(given)
+        wanted = np.where(np.isfinite(given), given, wanted)
+    border = open_values(problem, wanted, rng)
+    pinned = np.isfinite(wanted) & (rng is None)
+    border = np.where(pinned, wanted, border)
+    border[:, problem.unknowns.local :] = border[:1, problem.unknowns.local :]
     return _with_states(problem, border, pinned)
 
 
-def open_values(problem: Problem, rng: np.random.Generator | None) -> np.ndarray:
-    """Middle of the bounds, or a random point in them; where a bound is missing a span of two decades around 1."""
+def open_values(problem: Problem, around: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
+    """Middle of the bounds, or a random point in them; `around` (internal, or NaN) helps where a bound is missing."""
     unknowns = problem.unknowns
-    low, high = _search_box(unknowns.lower, unknowns.upper, unknowns.log)
+    low, high = search_box(unknowns, around)
     if rng is None:
         part = np.full(low.shape, 0.5)
     else:
@@ -55,15 +58,22 @@ def open_values(problem: Problem, rng: np.random.Generator | None) -> np.ndarray
     return low + part * (high - low)
 
 
-def _search_box(lower: np.ndarray, upper: np.ndarray, log: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Finite intervals in which to start, where bounds are infinite."""
-    reach = np.where(log, np.log(10.0), 1.0)
+def search_box(unknowns: Unknowns, around: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(experiments, width) each: the bounds, made finite where they are not.
+
+    A missing bound is replaced by one about as far from `around` (internal; 1 in natural units where NaN) as 0 is, or
+    a decade away for a log parameter.
+    """
+    lower, upper, log = unknowns.lower, unknowns.upper, unknowns.log
     no_low, no_high = ~np.isfinite(lower), ~np.isfinite(upper)
-    base_low = np.where(no_low, np.where(no_high, np.where(log, 0.0, 1.0), upper), lower)
-    base_high = np.where(no_high, np.where(no_low, np.where(log, 0.0, 1.0), lower), upper)
-    size = np.where(log, reach, np.maximum(np.abs(np.where(no_low, base_high, base_low)), 1.0) * 0.9)
-    low = np.where(no_low, base_high - size, lower)
-    high = np.where(no_high, np.where(no_low, base_low + size, base_low + 2 * size), upper)
+    centre = np.where(np.isfinite(around), around, np.where(log, 0.0, 1.0))
+    base = np.where(no_low & no_high, centre, np.where(no_low, upper, lower))
+    least = np.where(no_low & no_high & (base != 0), 0.0, 1.0)
+    size = np.where(log, np.log(10.0), 0.9 * np.maximum(np.abs(base), least))
+    low = np.where(no_low, base - size, lower)
+    high = np.where(no_high, base + np.where(no_low, size, 2 * size), upper)
+    low = np.where(no_low & ~no_high, np.fmin(low, 2 * around - upper), low)
+    high = np.where(no_high & ~no_low, np.fmax(high, 2 * around - lower), high)
     return low, high
 
 
@@ -155,10 +165,14 @@ def _measured_states(problem: Problem, experiment: int, params: np.ndarray) -> d
     return tables
 
 
-def _invert(problem: Problem, experiment: int, row: int, state: int, times, values, params) -> np.ndarray | None:
+def _invert(
+    problem: Problem, experiment: int, row: int, state: int, times, values, params
+) -> np.ndarray | None:
     """Solve g_row(x_state) = value by Newton's method at all times; None where that fails."""
     model, one = problem.model, problem.experiments[experiment]
-    inputs = np.stack([one.inputs[n].at(times) for n in model.inputs], -1) if model.inputs else np.zeros((len(times), 0))
+    inputs = np.zeros((len(times), len(model.inputs)))
+    for k, name in enumerate(model.inputs):
+        inputs[:, k] = one.inputs[name].at(times)
     x = np.zeros((len(times), len(model.states)))
     x[:, state] = np.where(values == 0, 1.0, values)
     for _ in range(50):

@@ -1,20 +1,15 @@
 """A fit as a JSON file: `save` writes it with its problem, `load` rebuilds it without fitting anything again.
 
-Numbers are written with all their digits, so that what is read back is equal bit for bit. JSON has no word for them,
-therefore NaN ("not measured") is null and an infinity is the text "inf" or "-inf". Everything read is checked: formulas
-go through the same parser as the user's, arrays must have the shapes that the problem asks for.
+Numbers are written with all their digits, so that what is read back is equal bit for bit. Everything read is
+checked: formulas go through the same parser as the user's, arrays must have the shapes the problem asks for.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping
 from copy import copy
 from dataclasses import asdict, fields
 from enum import Enum
-from math import inf, isinf, isnan, nan
-from numbers import Integral, Real
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +19,14 @@ from picardfit.data import Experiment
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError, Status, listing
 from picardfit.expressions import BatchedMap, names, parse
-from picardfit.inputs import Signal, input_from_spec
+from picardfit.inputs import Input, Signal, input_from_spec
 from picardfit.mesh import Mesh, Nodes, Rule, rule
+from picardfit.meshing import state_scale
 from picardfit.model import Model
 from picardfit.parameters import Parameter, as_parameter
+from picardfit.picard import residual
 from picardfit.problem import Problem
+from picardfit.records import array, entries, get, layout, number, plain, read_json, write_text
 from picardfit.result import Fit, StartResult
 from picardfit.sets import Ball, Box, HalfSpace, Product, Simplex
 from picardfit.solvers.contractive import (
@@ -42,6 +40,7 @@ from picardfit.solvers.iterate import Method, Solution
 
 FORMAT = "picardfit fit"
 VERSION = 1
+SAME = 1e-6  # relative difference that rounding on another machine may make
 MOST_NODES = 200  # of a segment; more would only be found in a damaged file
 METHODS = {
     kind.__name__: kind
@@ -79,7 +78,7 @@ def save(fit: Fit, path: str | Path) -> Path:
         "solution": None if fit.solution is None else _solution_record(fit.solution),
         "trace": fit.trace,
     }
-    return write_text(path, _layout(_plain(record, "the fit")) + "\n")
+    return write_text(path, layout(plain(record, "the fit")) + "\n")
 
 
 def load(path: str | Path) -> Fit:
@@ -89,24 +88,6 @@ def load(path: str | Path) -> Fit:
         return _fit(record)
     except InputError as error:
         raise InputError(f"`{path}` is damaged or was changed by hand: {error}") from None
-
-
-def write_text(path: str | Path, text: str) -> Path:
-    """Write a whole file or nothing: into a temporary file beside it, which then takes its place."""
-    path = Path(path)
-    if path.is_dir():
-        raise InputError(f"`{path}` is a folder: give the name of a file in it.")
-    if not path.parent.is_dir():
-        raise InputError(f"The folder `{path.parent}` does not exist: create it first.")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"`{path}` cannot be written ({error.strerror}): choose another place.") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
 
 
 # ---- fit -> record -----------------------------------------------------------------------------------------
@@ -130,7 +111,7 @@ def _method_record(method: Method) -> dict[str, object]:
     kind = type(method)
     if METHODS.get(kind.__name__) is not kind:
         raise InputError(
-            f"The method {kind.__name__} is not one of picardfit's ({listing(METHODS)}), so that a file cannot hold it: "
+            f"The method {kind.__name__} is not one of picardfit's ({listing(METHODS)}), so a file cannot hold it: "
             f"keep fit.parameters and fit.initial_states instead."
         )
     settings = {one.name: _setting_record(getattr(method, one.name)) for one in fields(kind)}
@@ -160,8 +141,8 @@ def _model_record(model: Model) -> dict[str, object]:
     for part, mapping in (("equations", model.rhs), ("observables", model.output)):
         if not isinstance(mapping, BatchedMap):
             raise InputError(
-                f"The {part} of the model exist only as a Python function that decides on values, which a file cannot "
-                f"hold: write them as text, pf.Model(...), to save fits."
+                f"The {part} of the model exist only as a Python function that could not be turned into formulas, "
+                f"so a file cannot hold them: write them as text, pf.Model(...), to save fits."
             )
     record = {
         "text": model.text,
@@ -179,8 +160,8 @@ def _experiment_record(one: Experiment) -> dict[str, object]:
     for name, signal in one.inputs.items():
         if isinstance(signal, Signal):
             raise InputError(
-                f"The input `{name}` of `{one.name}` is a Python {signal.describe()}, which a file cannot hold: "
-                f"give it as a formula in t or as a table (times, values)."
+                f"The input `{name}` of `{one.name}` is a Python {signal.describe()}, which a file cannot "
+                f"hold: give it as a formula in t or as a table (times, values)."
             )
     return {
         "name": one.name,
@@ -202,57 +183,19 @@ def _belief_record(name: str, spec: object) -> object:
 
 def _solution_record(solution: Solution) -> dict[str, object]:
     mesh = solution.system.mesh
-    return {
-        "nodes": mesh.rule.nodes,
-        "knots": mesh.knots,
-        "border": solution.border,
-        "states": solution.states,
-        "path": solution.path,
-        "jumps": solution.jumps,
-    }
-
-
-def _plain(value: object, where: str) -> object:
-    """The same value in the words of JSON."""
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v, f"{where}, {k}") for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one, where) for one in value]
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        number = float(value)
-        return None if isnan(number) else ("inf" if number > 0 else "-inf") if isinf(number) else number
-    raise InputError(f"{value!r} ({where}) cannot be written to a file: use numbers, texts, lists and dictionaries.")
-
-
-def _layout(value: object, indent: str = "") -> str:
-    """JSON with one line for each entry of a dictionary and lists of numbers on one line."""
-    deeper = indent + "  "
-    if isinstance(value, dict) and value:
-        lines = [f"{deeper}{json.dumps(k)}: {_layout(v, deeper)}" for k, v in value.items()]
-        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
-    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
-        return "[\n" + ",\n".join(deeper + _layout(one, deeper) for one in value) + f"\n{indent}]"
-    return json.dumps(value, allow_nan=False)
+    arrays = {key: getattr(solution, key) for key in ("border", "states", "path", "jumps")}
+    if not all(np.isfinite(values).all() for values in arrays.values()):
+        raise InputError(
+            "The path of this fit is not finite, nothing can be saved: fit again from other starts."
+        )
+    return {"nodes": mesh.rule.nodes, "knots": mesh.knots, **arrays}
 
 
 # ---- record -> fit -----------------------------------------------------------------------------------------
 
 
 def _read(path: Path) -> dict[str, object]:
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
-    except FileNotFoundError:
-        raise InputError(f"There is no file `{path}`: check the name and the folder.") from None
-    except OSError as error:
-        raise InputError(f"`{path}` cannot be read ({error.strerror}): give a file that fit.save wrote.") from None
-    except (ValueError, RecursionError):
-        raise InputError(f"`{path}` is not valid JSON: give a file that fit.save wrote.") from None
+    record = read_json(path)
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise InputError(f"`{path}` is JSON but no fit of picardfit: give a file that fit.save wrote.")
     version = record.get("version")
@@ -260,51 +203,65 @@ def _read(path: Path) -> dict[str, object]:
         raise InputError(f"`{path}` has the unknown version {version!r}: save the fit again.")
     if version > VERSION:
         raise InputError(
-            f"`{path}` was written by a newer picardfit ({record.get('picardfit')}): upgrade picardfit to read it."
+            f"`{path}` was written by a newer picardfit ({record.get('picardfit')}): upgrade yours to read it."
         )
     return record
 
 
-def _refuse_constant(word: str) -> None:
-    raise ValueError(word)
-
-
 def _fit(record: dict) -> Fit:
-    problem = _problem(_get(record, "problem", dict))
-    certificate, solution = (_get(record, key, dict | None) for key in ("certificate", "solution"))
+    problem = _problem(get(record, "problem", dict))
+    certificate, solution = (get(record, key, dict | None) for key in ("certificate", "solution"))
     if (certificate is None) != (solution is None):
         raise InputError("`solution` and `certificate` must both be there or both be null.")
-    return Fit(
+    fit = Fit(
         problem=problem,
-        method=_method(_get(record, "method", dict)),
+        method=_method(get(record, "method", dict)),
         solution=None if solution is None else _solution(problem, solution),
-        status=_status(_get(record, "status", str)),
+        status=_status(get(record, "status", str)),
         certificate=None if certificate is None else _certificate(certificate),
-        iterations=_get(record, "iterations", int),
-        seconds=_number(_get(record, "seconds"), "seconds"),
-        seed=_get(record, "seed", int),
-        starts=tuple(_start(one) for one in _entries(record, "starts", dict)),
-        trace=_array(_get(record, "trace"), (None, 2), "trace"),
-        warnings=tuple(_entries(record, "warnings", str)),
+        iterations=get(record, "iterations", int),
+        seconds=number(get(record, "seconds"), "seconds"),
+        seed=get(record, "seed", int),
+        starts=tuple(_start(one) for one in entries(record, "starts", dict)),
+        trace=array(get(record, "trace"), (None, 2), "trace"),
+        warnings=tuple(entries(record, "warnings", str)),
     )
+    if solution is not None:
+        _check_solution(fit, number(get(record, "loss"), "loss"))
+    return fit
+
+
+def _check_solution(fit: Fit, loss: float) -> None:
+    """The saved path must give the saved loss and Picard residual: changed numbers do not pass as a fit."""
+    problem, solution = fit.problem, fit.solution
+    system = solution.system
+    with np.errstate(all="ignore"):
+        params = system.spread(system.parameters(solution.border))
+        gap = residual(system.field, solution.states, solution.path, params)
+        largest = np.abs(gap / state_scale(problem, [solution.path])).max()
+        nothing = problem.mean_loss(problem.objective.value(np.zeros_like(problem.samples.data)))
+        same_loss = abs(fit.loss - loss) <= SAME * max(abs(loss), SAME * abs(nothing))
+        same_gap = abs(largest - fit.certificate.picard_residual) <= SAME * (1 + largest)
+    if not (same_loss and same_gap):
+        raise InputError("`solution` does not give the saved `loss` and `certificate`.")
 
 
 def _problem(record: dict) -> Problem:
     return Problem(
-        _model(_get(record, "model", dict)),
-        [_experiment(one) for one in _entries(record, "experiments", dict)],
-        parameters=_beliefs(_get(record, "parameters", dict)),
-        initial=_beliefs(_get(record, "initial", dict)),
-        truth=_get(record, "truth", dict | None),
+        _model(get(record, "model", dict)),
+        [_experiment(one) for one in entries(record, "experiments", dict)],
+        parameters=_beliefs(get(record, "parameters", dict)),
+        initial=_beliefs(get(record, "initial", dict)),
+        truth=get(record, "truth", dict | None),
     )
 
 
 def _model(record: dict) -> Model:
     """The model with its names in the saved order, which text alone does not give for traced functions."""
-    groups = tuple(tuple(_entries(record, key, str)) for key in ("states", "parameters", "inputs"))
-    equations, observables = _get(record, "equations", dict), _get(record, "observables", dict)
-    text = _get(record, "text", str) or "\n".join(f"{state}' = {right}" for state, right in equations.items())
-    formulas = [_text(one, "equations") for one in (*equations.values(), *observables.values())]
+    groups = tuple(tuple(entries(record, key, str)) for key in ("states", "parameters", "inputs"))
+    equations, observables = get(record, "equations", dict), get(record, "observables", dict)
+    text = get(record, "text", str) or "\n".join(f"{state}' = {right}" for state, right in equations.items())
+    formulas = (*equations.values(), *observables.values())
     used = set().union(*(names(parse(formula, "a saved formula")) for formula in formulas))
     model = Model(text, observables, [name for name in groups[2] if name in used])
     found = (model.states, model.parameters, model.inputs)
@@ -325,18 +282,21 @@ def _model(record: dict) -> Model:
 
 
 def _experiment(record: dict) -> Experiment:
-    values = _get(record, "values", dict)
-    specs = _get(record, "inputs", dict)
-    if not all(isinstance(spec, dict) for spec in specs.values()):
-        raise InputError("`inputs` of an experiment must describe each input by a dictionary.")
+    values = get(record, "values", dict)
     return Experiment(
-        _array(_get(record, "times"), (None,), "times"),
-        {name: _array(column, (None,), f"values of `{name}`") for name, column in values.items()},
-        name=_get(record, "name", str),
-        inputs={name: input_from_spec(spec) for name, spec in specs.items()},
-        initial=_beliefs(_get(record, "initial", dict)),
-        t0=_number(_get(record, "t0"), "t0"),
+        array(get(record, "times"), (None,), "times"),
+        {name: array(column, (None,), f"values of `{name}`") for name, column in values.items()},
+        name=get(record, "name", str),
+        inputs={name: _input(name, spec) for name, spec in get(record, "inputs", dict).items()},
+        initial=_beliefs(get(record, "initial", dict)),
+        t0=number(get(record, "t0"), "t0"),
     )
+
+
+def _input(name: str, spec: object) -> Input:
+    if not isinstance(spec, dict) or not isinstance(spec.get("text", ""), str):
+        raise InputError(f"the input `{name}` is described by {spec!r}, which is not understood.")
+    return input_from_spec(spec)
 
 
 def _beliefs(record: dict) -> dict[str, object]:
@@ -346,13 +306,13 @@ def _beliefs(record: dict) -> dict[str, object]:
 def _parameter(name: str, record: object) -> Parameter:
     known = {one.name for one in fields(Parameter)}
     if not isinstance(record, dict) or not known.issuperset(record):
-        raise InputError(f"`{name}` is described by {record!r}: the known entries are {listing(sorted(known))}.")
-    bounds = {key: _number(record[key], f"{key} of `{name}`") for key in ("lower", "upper") if key in record}
+        raise InputError(f"`{name}` is described by {record!r}: it may have {listing(sorted(known))}.")
+    bounds = {key: number(record[key], f"{key} of `{name}`") for key in ("lower", "upper") if key in record}
     return Parameter(**{**record, **bounds})
 
 
 def _method(record: dict) -> Method:
-    name, settings = _get(record, "name", str), _get(record, "settings", dict)
+    name, settings = get(record, "name", str), get(record, "settings", dict)
     if name not in METHODS:
         raise InputError(f"The method `{name}` is not known ({listing(METHODS)}).")
     known = {one.name: one.default for one in fields(METHODS[name])}
@@ -364,38 +324,40 @@ def _method(record: dict) -> Method:
 def _setting(key: str, value: object, default: object) -> object:
     """A setting of the same type as its default; a default of None also stands for numbers and sets."""
     if isinstance(default, Nodes):
-        if value not in {one.value for one in Nodes}:
-            raise InputError(f"The setting `{key}` is {value!r}: the families are {listing(n.value for n in Nodes)}.")
+        families = [one.value for one in Nodes]
+        if value not in families:
+            raise InputError(f"The setting `{key}` is {value!r}: it must be one of {listing(families)}.")
         return Nodes(value)
     if default is None and (value is None or isinstance(value, dict)):
         return None if value is None else _convex_set(value)
     if isinstance(default, tuple):
-        return tuple(_array(value, (None,), key).tolist())
+        return tuple(array(value, (None,), key).tolist())
     if isinstance(default, int) or (default is None and isinstance(value, int)):
         if isinstance(value, bool) or not isinstance(value, int):
             raise InputError(f"The setting `{key}` is {value!r}: it must be a whole number.")
         return value
-    return _number(value, key)
+    return number(value, key)
 
 
 def _convex_set(record: object) -> object:
-    kind = SETS.get(_get(record, "set", str)) if isinstance(record, dict) else None
+    kind = SETS.get(get(record, "set", str)) if isinstance(record, dict) else None
     if kind is None:
         raise InputError(f"{record!r} does not describe a set ({listing(SETS)}).")
     wanted = [one.name for one in fields(kind)]
     if set(wanted) != record.keys() - {"set"}:
         raise InputError(f"A {kind.__name__} needs the entries {listing(wanted)}.")
     if kind is Product:
-        return Product(tuple(map(_convex_set, _entries(record, "sets", dict))), tuple(_entries(record, "sizes", int)))
+        factors = [_convex_set(one) for one in entries(record, "sets", dict)]
+        return Product(tuple(factors), tuple(entries(record, "sizes", int)))
     return kind(**{key: _vector(record[key], key) for key in wanted})
 
 
 def _vector(value: object, where: str) -> float | tuple[float, ...]:
-    return tuple(_array(value, (None,), where).tolist()) if isinstance(value, list) else _number(value, where)
+    return tuple(array(value, (None,), where).tolist()) if isinstance(value, list) else number(value, where)
 
 
 def _solution(problem: Problem, record: dict) -> Solution:
-    mesh = Mesh(_rule(_array(_get(record, "nodes"), (None,), "nodes")), _knots(problem, record))
+    mesh = Mesh(_rule(array(get(record, "nodes"), (None,), "nodes")), _knots(problem, record))
     states, segments = len(problem.model.states), len(mesh)
     shapes = {
         "border": (len(problem.experiments), problem.unknowns.width),
@@ -403,12 +365,14 @@ def _solution(problem: Problem, record: dict) -> Solution:
         "path": (segments, len(mesh.rule.nodes), states),
         "jumps": (len(mesh.linked), states),
     }
-    arrays = {key: _array(_get(record, key), shape, key) for key, shape in shapes.items()}
+    arrays = {key: array(get(record, key), shape, key) for key, shape in shapes.items()}
+    if not all(np.isfinite(values).all() for values in arrays.values()):
+        raise InputError("`solution` holds a number that is not finite.")
     return Solution(Discretisation(problem, mesh), **arrays)
 
 
 def _rule(nodes: np.ndarray) -> Rule:
-    """The rule with these nodes; one of the known families is recognised, as the solvers compare by identity."""
+    """The rule with these nodes, the very object if it is of a known family: the solvers compare by identity."""
     inside = (nodes[:1] >= 0).all() and (nodes[-1:] <= 1).all() and (np.diff(nodes) > 0).all()
     if not 1 <= len(nodes) <= MOST_NODES or not inside:
         raise InputError(f"`nodes` must be 1 to {MOST_NODES} increasing numbers from 0 to 1.")
@@ -417,7 +381,7 @@ def _rule(nodes: np.ndarray) -> Rule:
 
 
 def _knots(problem: Problem, record: dict) -> tuple[np.ndarray, ...]:
-    every = [_array(one, (None,), "knots") for one in _entries(record, "knots", list)]
+    every = [array(one, (None,), "knots") for one in entries(record, "knots", list)]
     if len(every) != len(problem.experiments):
         raise InputError("`knots` must hold one list for each experiment.")
     for e, knots in enumerate(every):
@@ -430,21 +394,21 @@ def _knots(problem: Problem, record: dict) -> tuple[np.ndarray, ...]:
 
 
 def _certificate(record: dict) -> Certificate:
-    counts = {key: _get(record, key, int) for key in ("segments", "nodes")}
-    words = {"at_bound": tuple(_entries(record, "at_bound", str))}
+    counts = {key: get(record, key, int) for key in ("segments", "nodes")}
+    words = {"at_bound": tuple(entries(record, "at_bound", str))}
     others = [one.name for one in fields(Certificate) if one.name not in (*counts, *words)]
-    return Certificate(**{key: _number(_get(record, key), key) for key in others}, **counts, **words)
+    return Certificate(**{key: number(get(record, key), key) for key in others}, **counts, **words)
 
 
 def _start(record: dict) -> StartResult:
-    parameters = _get(record, "parameters", dict)
+    parameters = get(record, "parameters", dict)
     return StartResult(
-        start=_get(record, "start", int),
-        loss=_number(_get(record, "loss"), "loss"),
-        status=_status(_get(record, "status", str)),
-        iterations=_get(record, "iterations", int),
-        seconds=_number(_get(record, "seconds"), "seconds"),
-        parameters={name: _number(value, name) for name, value in parameters.items()},
+        start=get(record, "start", int),
+        loss=number(get(record, "loss"), "loss"),
+        status=_status(get(record, "status", str)),
+        iterations=get(record, "iterations", int),
+        seconds=number(get(record, "seconds"), "seconds"),
+        parameters={name: number(value, name) for name, value in parameters.items()},
     )
 
 
@@ -452,59 +416,3 @@ def _status(name: str) -> Status:
     if name not in Status.__members__:
         raise InputError(f"The status `{name}` is not known ({listing(Status.__members__)}).")
     return Status[name]
-
-
-# ---- checked access ----------------------------------------------------------------------------------------
-
-
-def _get(record: dict, key: str, kind=object) -> object:
-    if key not in record:
-        raise InputError(f"the entry `{key}` is missing.")
-    value = record[key]
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise InputError(f"the entry `{key}` is a {type(value).__name__}, which does not belong there.")
-    return value
-
-
-def _entries(record: dict, key: str, kind: type) -> list:
-    """A list whose entries are all of one kind."""
-    return [_get({key: one}, key, kind) for one in _get(record, key, list)]
-
-
-def _text(value: object, where: str) -> str:
-    return _get({where: value}, where, str)
-
-
-def _number(value: object, where: str) -> float:
-    if value is None or value in ("inf", "-inf"):
-        return nan if value is None else inf if value == "inf" else -inf
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"`{where}` holds {value!r}, which is not a number.")
-    try:
-        return float(value)
-    except OverflowError:
-        raise InputError(f"`{where}` holds a whole number that is too large.") from None
-
-
-def _array(value: object, shape: tuple[int | None, ...], where: str) -> np.ndarray:
-    """A float array of this shape; None in the shape is any length."""
-    flat, sizes = _flatten(value, len(shape), where)
-    if any(want not in (None, have) for want, have in zip(shape, sizes, strict=True)) and not (
-        len(flat) == 0 and 0 in shape
-    ):
-        wanted = " x ".join("any" if n is None else str(n) for n in shape)
-        raise InputError(f"`{where}` has the shape {' x '.join(map(str, sizes))} instead of {wanted}.")
-    return np.array(flat, float).reshape([have if want is None else want for want, have in zip(shape, sizes)])
-
-
-def _flatten(value: object, depth: int, where: str) -> tuple[list[float], tuple[int, ...]]:
-    """The numbers of nested lists in order, and the lengths of the lists level by level."""
-    if not isinstance(value, list):
-        raise InputError(f"`{where}` must be a list of numbers.")
-    if depth == 1:
-        return [_number(one, where) for one in value], (len(value),)
-    rows = [_flatten(one, depth - 1, where) for one in value]
-    inner = {sizes for _, sizes in rows}
-    if len(inner) > 1:
-        raise InputError(f"`{where}` has rows of different lengths.")
-    return [x for row, _ in rows for x in row], (len(rows), *(inner.pop() if inner else (0,) * (depth - 1)))

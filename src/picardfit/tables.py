@@ -21,28 +21,52 @@ def number(value: float, digits: int = 5) -> str:
 def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, str, str, str]]:
     """(name, estimate, standard error, low, high, remark) for every parameter and estimated initial state."""
     errors, intervals = fit.standard_errors, fit.intervals(level)
-    bound = set(fit.certificate.at_bound) if fit.certificate else set()
-    rows = [_row(name, value, errors, intervals, bound, fit) for name, value in fit.parameters.items()]
     unknowns, problem = fit.problem.unknowns, fit.problem
+    bounds, held = _bounds(fit), set(fit.certificate.at_bound) if fit.certificate else set()
+
+    def row(name: str, value: float) -> tuple[str, str, str, str, str, str]:
+        if name in held:
+            return name, number(value), "", "", "", "at its bound"
+        if name not in errors:
+            return name, number(value), "", "", "", "fixed" if name in problem.parameters else ""
+        low, high = intervals[name]
+        remark = _remark(errors[name], (low, high), bounds[name])
+        return name, number(value), number(errors[name], 2), number(low), number(high), remark
+
+    rows = [row(name, value) for name, value in fit.parameters.items()]
     for e, experiment in enumerate(problem.names):
         for column, state in enumerate(unknowns.initial_states):
             if unknowns.exists[e, column]:
                 value = fit.initial_states[experiment][problem.model.states[state]]
-                rows.append(_row(unknowns.label(e, column), value, errors, intervals, bound, fit))
+                rows.append(row(unknowns.label(e, column), value))
     return rows
 
 
-def _row(name, value, errors, intervals, bound, fit):
-    base = name.split("[")[0]
-    if name in bound:
-        return name, number(value), "", "", "", "at its bound"
-    if name not in errors:
-        remark = "fixed" if base in fit.problem.parameters else ""
-        return name, number(value), "", "", "", remark
-    error, (low, high) = errors[name], intervals[name]
-    lost = math.isinf(error)
-    remark = "not determined by these data" if lost else ""
-    return name, number(value), number(error, 2), number(low), number(high), remark
+def true_values(fit: Fit) -> dict[str, float]:
+    """The values that made simulated data, under the names of `parameter_rows`; empty for real data."""
+    problem = fit.problem
+    truth, unknowns = problem.truth or {}, problem.unknowns
+    known = dict(truth.get("parameters", {}))
+    for e, experiment in enumerate(problem.names):
+        initial = truth.get("initial", {}).get(experiment, {})
+        for column, state in enumerate(unknowns.initial_states):
+            if problem.model.states[state] in initial:
+                known[unknowns.label(e, column)] = initial[problem.model.states[state]]
+    return known
+
+
+def _bounds(fit: Fit) -> dict[str, tuple[float, float]]:
+    """Bounds of every unknown in natural units."""
+    unknowns = fit.problem.unknowns
+    low, high = unknowns.natural(unknowns.lower), unknowns.natural(unknowns.upper)
+    places = [(e, c) for e in range(len(low)) for c in range(unknowns.width) if unknowns.exists[e, c]]
+    return {unknowns.label(e, c): (float(low[e, c]), float(high[e, c])) for e, c in places}
+
+
+def _remark(error: float, interval: tuple[float, float], bounds: tuple[float, float]) -> str:
+    if math.isinf(error):
+        return "not determined by these data"
+    return "not determined within its bounds" if interval == bounds else ""
 
 
 def fit_text(fit: Fit, most: int = 40) -> str:
@@ -71,4 +95,8 @@ def fit_text(fit: Fit, most: int = 40) -> str:
 
 
 def _aligned(row, widths):
-    return [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:5], widths[1:5], strict=True)), row[5]]
+    return [
+        row[0].ljust(widths[0]),
+        *(c.rjust(w) for c, w in zip(row[1:5], widths[1:5], strict=True)),
+        row[5],
+    ]

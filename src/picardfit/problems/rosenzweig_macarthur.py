@@ -34,7 +34,8 @@ prey' = r*prey*(1 - prey/K) - eaten
 pred' = k*eaten - c*pred
 """
 TRUTH = {"a": 2.8, "b": 0.7, "c": 1.35, "r": 3.5, "k": 1.5, "K": 1.4}
-BOUNDS = around(TRUTH, (0.1, 5.0))
+BOUNDS = around(TRUTH, (0.5, 1.5))
+IMPLIED_BOUNDS = around(TRUTH, (0.1, 5.0))  # at least as wide as the errors in the paper's table
 SETTINGS = Settings(segment_length=0.2, order=2, continuity=5.0)
 TIMES = (0.0, 1.25, 2.5, 3.75, 5.0)
 INITIAL_RANGE = (0.2, 1.2)

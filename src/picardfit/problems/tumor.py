@@ -41,7 +41,8 @@ TRUTH = {
     "theta6": 0.2,
     "rho": 0.3,
 }
-BOUNDS = around(TRUTH, (0.01, 5.0))
+BOUNDS = around(TRUTH, (0.5, 1.5))
+IMPLIED_BOUNDS = around(TRUTH, (0.01, 5.0))  # at least as wide as the errors in the paper's table
 INITIAL = {"N": 1.0, "T": 2.0, "I": 1.65, "v": 0.0}
 INITIAL_BOUNDS = {"N": (0.0, None), "T": (0.0, None), "I": (0.0, None), "v": (0.0, 3.0)}
 SETTINGS = Settings(segment_length=0.1, order=2, continuity=2.0)

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError, Status
@@ -30,6 +30,9 @@ from picardfit.sets import ConvexSet, check_set
 from picardfit.solvers.iterate import Solution
 from picardfit.starts import Start
 from picardfit.unknowns import Unknowns
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 MOST_SEGMENTS = 1000  # of an experiment, when the segment length comes from an estimate of K_x
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step must bring (Armijo)
@@ -352,6 +355,8 @@ class Affine:
 
     @cached_property
     def _adjoint(self) -> tuple[csr_array, csr_array]:
+        from scipy.sparse import csr_array
+
         points = len(self.owner)
         owner = csr_array((np.ones(points), self.owner, np.arange(points + 1)), shape=(points, self.starts))
         return owner.T.tocsr(), self.weights.T.tocsr()
@@ -569,6 +574,8 @@ def _taken_to(mesh: Mesh, segment: np.ndarray, weights: np.ndarray, lifted: bool
     here = _rows(mesh, segment, mesh.length[segment][:, None] * weights)
     if lifted:
         return Affine(segment, here, len(mesh))
+    from scipy.sparse import csr_array
+
     whole = _rows(mesh, np.arange(len(mesh)), mesh.length[:, None] * mesh.rule.end)
     same = mesh.experiment[segment][:, None] == mesh.experiment
     earlier = csr_array((same & (np.arange(len(mesh)) < segment[:, None])).astype(float))
@@ -577,6 +584,8 @@ def _taken_to(mesh: Mesh, segment: np.ndarray, weights: np.ndarray, lifted: bool
 
 def _rows(mesh: Mesh, segment: np.ndarray, weights: np.ndarray) -> csr_array:
     """A sparse matrix which acts with weights (points, nodes) on the nodes of each point's segment."""
+    from scipy.sparse import csr_array
+
     points, nodes = weights.shape
     columns = segment[:, None] * nodes + np.arange(nodes)
     return csr_array(

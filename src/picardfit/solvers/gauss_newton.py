@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.condense import eliminate, solve_box
+from picardfit.condense import Factor, factorise, solve_box
 from picardfit.discretise import Discretisation
 from picardfit.errors import Status
-from picardfit.lifted import Linearisation, Point, advance, contract_from, evaluate, linearise
+from picardfit.lifted import Linearisation, Point, advance, contract_from, curvature_of_step, evaluate, linearise
 from picardfit.mesh import Nodes, rule
 from picardfit.meshing import carry, first_mesh, split, state_scale, unresolved
 from picardfit.problem import Problem
@@ -34,6 +34,7 @@ class State:
     weight: float  # curvature of the data term per segment in scaled states: the unit of the penalties
     floor: float  # values below this are rounding errors
     stage: int = 0
+    stage_steps: int = 0  # accepted in this stage
     damping: float = 1e-2
     status: Status | None = None
 
@@ -52,7 +53,8 @@ class LiftedGaussNewton:
 
     `nodes`, `family`: the path on a segment. `penalties`: weights of continuity, stage by stage, in units of the data
     term's curvature. `tolerance`: predicted relative decrease of the loss at which to stop; `jump_tolerance`: largest
-    jump relative to the state's scale; `resolution`: largest unresolved part of the path relative to the scale.
+    jump relative to the state's scale; `resolution`: largest unresolved part of the path relative to the scale;
+    `patience`: accepted steps in a stage before the next one begins anyway.
     """
 
     nodes: int = 5
@@ -63,6 +65,7 @@ class LiftedGaussNewton:
     resolution: float = 1e-8
     coarse_resolution: float = 1e-2
     polish_nodes: int = 9
+    patience: int = 12
     max_segments: int = 200_000
     max_iterations: int = 400
 
@@ -79,38 +82,52 @@ class LiftedGaussNewton:
             mesh, _, _ = split(mesh, failed)
         status = Status.NOT_FINITE if point is None else None
         jumps = np.zeros((len(system.mesh.linked), len(scale)))
-        weight = problem.objective.curvature(problem.output_scale) / len(mesh)
-        return State(system, scale, point, jumps, weight, _floor(problem), status=status)
+        return State(system, scale, point, jumps, continuity_unit(problem, len(mesh)), _floor(problem), status=status)
 
     def resume(self, problem: Problem, solution: Solution) -> State:
         """A state at an earlier solution, to go on with other settings or slightly other data (a warm start)."""
         system = Discretisation(problem, solution.system.mesh)
         scale = state_scale(problem, [solution.path])
         point = evaluate(system, solution.border, solution.states, solution.path, scale)
-        weight = problem.objective.curvature(problem.output_scale) / len(system.mesh)
+        weight = continuity_unit(problem, len(system.mesh))
         multipliers = np.zeros_like(solution.jumps)
         status = Status.NOT_FINITE if point is None else None
         last = len(self.penalties) - 1
-        return State(system, scale, point, multipliers, weight, _floor(problem), last, 1e-4, status)
+        return State(system, scale, point, multipliers, weight, _floor(problem), last, 0, 1e-4, status)
 
     def step(self, state: State) -> State:
         penalty = self.penalties[state.stage] * state.weight / state.scale**2
         linear = linearise(state.system, state.point)
-        move = self._move(state, linear, penalty)
-        if move is None:
+        shifted = state.point.jumps + state.multipliers
+        factor = self._factor(state, linear, penalty)
+        move = factor and self._move(state, factor, linear.quadratic.slope, shifted, state.point.border)
+        if not move:
             return self._reject(state)
         border_step, states_step, predicted = move
         old = _merit(state.point, state.multipliers, penalty)
         trial = advance(state.system, state.point, linear, border_step, states_step, state.scale)
         new = np.inf if trial is None else _merit(trial, state.multipliers, penalty)
+        if trial is not None and old - new < 0.5 * predicted:
+            better = self._corrected(state, factor, linear, trial)
+            value = np.inf if better is None else _merit(better, state.multipliers, penalty)
+            if value < new:
+                trial, new = better, value
         if not new <= old + 1e-13 * abs(old):
-            if predicted <= 1e-12 * old + state.floor:  # nothing left to gain but rounding errors
+            if abs(predicted) <= 1e-12 * old + state.floor:  # nothing left to gain but rounding errors
                 return self._finish_stage(state, 0.0, old)
             return self._reject(state)
         ratio = (old - new) / max(predicted, 1e-300)
         factor = 0.1 if ratio > 0.75 else 0.3 if ratio > 0.25 else 2.0
-        state = replace(state, point=trial, damping=max(state.damping * factor, 1e-14))
+        state = replace(
+            state, point=trial, damping=max(state.damping * factor, 1e-14), stage_steps=state.stage_steps + 1
+        )
         return self._finish_stage(state, predicted, new)
+
+    def _corrected(self, state: State, factor: Factor, linear: Linearisation, trial: Point) -> Point | None:
+        """The trial with a second-order correction."""
+        slope, jumps = curvature_of_step(state.system, state.point, linear, trial)
+        move = self._move(state, factor, slope, jumps, trial.border)
+        return move and advance(state.system, trial, linear, *move[:2], state.scale)
 
     def solution(self, state: State) -> Solution | None:
         point = state.point
@@ -122,16 +139,22 @@ class LiftedGaussNewton:
         """Nodes of the final mesh: more for small models, where they are cheap."""
         return max(self.nodes, min(self.polish_nodes, 120 // len(state.scale)))
 
-    def _move(self, state: State, linear: Linearisation, penalty: np.ndarray):
-        """The damped, bounded Gauss-Newton step: (border step, states step, predicted decrease), or None."""
-        unknowns, weight = state.system.problem.unknowns, state.weight
-        model = replace(linear.quadratic, jump=state.point.jumps + state.multipliers)
-        damping = state.damping * weight / state.scale**2
+    def _factor(self, state: State, linear: Linearisation, penalty: np.ndarray) -> Factor | None:
+        unknowns = state.system.problem.unknowns
+        damping = state.damping * state.weight / state.scale**2
         try:
-            reduced = eliminate(state.system.mesh, unknowns.border, model, penalty, damping)
-            hessian = _damped(reduced.hessian, unknowns.local, state.damping)
-            lower, upper = unknowns.lower - state.point.border, unknowns.upper - state.point.border
-            border_step = solve_box(hessian, reduced.slope, unknowns.local, lower, upper)
+            factor = factorise(state.system.mesh, unknowns.border, linear.quadratic, penalty, damping)
+        except np.linalg.LinAlgError:
+            return None
+        return replace(factor, hessian=_damped(factor.hessian, unknowns.local, state.damping))
+
+    def _move(self, state: State, factor: Factor, slope: np.ndarray, jumps: np.ndarray, border: np.ndarray):
+        """The damped, bounded Gauss-Newton step: (border step, states step, predicted decrease), or None."""
+        unknowns = state.system.problem.unknowns
+        reduced = factor.reduce(slope, jumps)
+        lower, upper = unknowns.lower - border, unknowns.upper - border
+        try:
+            border_step = solve_box(factor.hessian, reduced.slope, unknowns.local, lower, upper)
         except np.linalg.LinAlgError:
             return None
         states_step = reduced.states(border_step)
@@ -143,15 +166,15 @@ class LiftedGaussNewton:
         if damping < 1e8:
             return replace(state, damping=damping)
         if state.stage < len(self.penalties) - 1:
-            return replace(state, stage=state.stage + 1, damping=1e-2)
+            return replace(state, stage=state.stage + 1, stage_steps=0, damping=1e-2)
         return replace(state, status=Status.STALLED)
 
     def _finish_stage(self, state: State, predicted: float, merit: float) -> State:
         """Go to the next stage, update multipliers, refine the mesh or end, as the point allows."""
         if state.stage < len(self.penalties) - 1:
-            if predicted > 1e-4 * merit + state.floor:
+            if predicted > 1e-4 * merit + state.floor and state.stage_steps < self.patience:
                 return state
-            state = replace(state, stage=state.stage + 1, damping=min(state.damping, 1e-4))
+            state = replace(state, stage=state.stage + 1, stage_steps=0, damping=min(state.damping, 1e-4))
             return self._refine(state, self.coarse_resolution, self.nodes)
         if predicted > 1e-2 * merit + state.floor:
             return state
@@ -179,6 +202,17 @@ class LiftedGaussNewton:
         penalty = self.penalties[state.stage] * state.weight / state.scale**2
         multipliers = _new_multipliers(fine, moved, parent, half, state, penalty)
         return replace(state, system=fine, point=moved, multipliers=multipliers)
+
+
+def continuity_unit(problem: Problem, segments: int) -> float:
+    """The penalty that weighs as much as the data, in scaled states.
+
+    With several samples in a segment that is their curvature per segment. With several segments between samples the
+    links between them act in series, so each must be stiffer by their number.
+    """
+    samples = len(problem.samples.times)
+    per_sample = problem.objective.curvature(problem.output_scale) / samples
+    return per_sample * max(samples / segments, segments / samples)
 
 
 def _floor(problem: Problem) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from picardfit.condense import eliminate
+from picardfit.condense import dense, factorise, unknowns_index
 from picardfit.lifted import Point, linearise
 from picardfit.meshing import state_scale
 from picardfit.solvers.iterate import Solution
@@ -49,18 +49,17 @@ def information(solution: Solution, data: float) -> Information:
     system = solution.system
     problem = system.problem
     unknowns = problem.unknowns
-    point = Point(solution.border, solution.states, solution.path, solution.jumps, data, 0.0)
+    outputs = np.zeros_like(problem.samples.data)  # not needed by the linearisation
+    point = Point(solution.border, solution.states, solution.path, solution.jumps, outputs, data, 0.0)
     scale = state_scale(problem, [solution.path])
     weight = problem.objective.curvature(problem.output_scale) / len(system.mesh)
     quadratic = linearise(system, point).quadratic
     penalty = CONTINUITY * weight / scale**2
-    reduced = eliminate(system.mesh, unknowns.border, quadratic, penalty, np.zeros_like(scale))
+    factor = factorise(system.mesh, unknowns.border, quadratic, penalty, np.zeros_like(scale))
+    reduced = factor.reduce(quadratic.slope, quadratic.jump)
     bound = at_bound(solution)
-    chosen = unknowns.exists & ~bound
-    index = [(e, c) for e in range(len(chosen)) for c in range(unknowns.local) if chosen[e, c]]
-    index += [(0, c) for c in range(unknowns.local, unknowns.width) if chosen[0, c]]
-    index = np.array(index, int).reshape(-1, 2)
-    matrix, slope = _dense(reduced.hessian, reduced.slope, unknowns.local, index)
+    index = unknowns_index(unknowns.exists & ~bound, unknowns.local)
+    matrix, slope = dense(factor.hessian, reduced.slope, unknowns.local, index)
     labels = tuple(unknowns.label(e, c) for e, c in index)
     return Information(labels, index, matrix, slope, labels_at_bound(solution))
 
@@ -79,22 +78,3 @@ def labels_at_bound(solution: Solution) -> tuple[str, ...]:
     unknowns, bound = solution.system.problem.unknowns, at_bound(solution)
     found = [unknowns.label(e, c) for e in range(len(bound)) for c in range(unknowns.local) if bound[e, c]]
     return (*found, *(unknowns.label(0, c) for c in range(unknowns.local, unknowns.width) if bound[0, c]))
-
-
-def _dense(hessian: np.ndarray, slope: np.ndarray, local: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The arrow (experiments, border, border) as one matrix over the chosen unknowns."""
-    experiment, column = index[:, 0], index[:, 1]
-    shared = column >= local
-    matrix = np.zeros((len(index), len(index)))
-    total, total_slope = hessian.sum(axis=0), slope.sum(axis=0)
-    own = np.flatnonzero(~shared)
-    both = np.flatnonzero(shared)
-    same = experiment[own][:, None] == experiment[own]
-    block = hessian[experiment[own][:, None], column[own][:, None], column[own]]
-    matrix[np.ix_(own, own)] = np.where(same, block, 0.0)
-    cross = hessian[experiment[own][:, None], column[own][:, None], column[both]]
-    matrix[np.ix_(own, both)] = cross
-    matrix[np.ix_(both, own)] = cross.T
-    matrix[np.ix_(both, both)] = total[column[both][:, None], column[both]]
-    gradient = np.where(shared, total_slope[column], slope[experiment, column])
-    return matrix, gradient

@@ -1,0 +1,435 @@
+"""analyse(): the constants of the paper's theorems for a problem: K_x, M, the segment length T, Remark 1's step sizes.
+
+Picard-Lindelöf theorem (section 5): P contracts by T K_x on segments of length T < min(1/K_x, a/2M), where K_x and M
+are the suprema of |df/dx| and |f| over the ball B_a with a = 2 sup |x|. A sample cannot find a supremum, so every
+constant is a lower bound of it. Remark 1: alpha = 2/(mu + K_L) and sigma = min(1, mu/(K_L - mu)), with mu and K_L the
+extreme eigenvalues of the Hessian of L_lambda,n in (x, theta); here that of Gauss-Newton in the limit of large n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from picardfit.discretise import Discretisation
+from picardfit.errors import InputError, listing
+from picardfit.lifted import Point, linearise
+from picardfit.mesh import Mesh, rule, uniform_knots
+from picardfit.parameters import to_natural
+from picardfit.picard import apply, end_states
+from picardfit.problem import Problem
+from picardfit.result import Fit
+from picardfit.starts import Start, make_start, search_box
+from picardfit.tables import number
+from picardfit.values import border_from
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+CONTINUITY = 5.0  # lambda of the paper's examples
+WIDER = 0.2  # by how much the range of the states is widened to X
+MOST_SEGMENTS = 2000  # of the mesh on which contraction is measured
+MOST_UNKNOWNS = 20_000  # of a Hessian whose eigenvalues are computed
+SMALL = 120  # up to so many unknowns a dense method is the faster one
+CLIMBERS, ROUNDS, TRIALS = 8, 40, 12  # of the local ascent
+NODES = 5
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Sampled suprema of f on a set of states, with the segment length T that the theorem derives from them."""
+
+    radius: float  # a = 2 sup |x|
+    state_slope: float  # K_x = sup |df/dx|
+    parameter_slope: float  # K_theta = sup |df/dtheta|, natural units
+    speed: float  # M = sup |f|
+
+    @property
+    def segment_length(self) -> float:
+        """T = min(1/K_x, a/2M)."""
+        by_slope = 1 / self.state_slope if self.state_slope > 0 else np.inf
+        by_speed = self.radius / (2 * self.speed) if self.speed > 0 else np.inf
+        return min(by_slope, by_speed)
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What the paper's theorems say about a problem, by sampling. `print` it for the meaning of the numbers."""
+
+    on_ball: Constants  # on B_a x Theta, as the theorem has it
+    along_data: Constants  # along the start's path with the start's parameters
+    spans: tuple[float, ...]  # length of each experiment
+    segment_length: float  # of the mesh for what follows: T along the data, unless that is too short
+    contraction: float  # largest |P v - P u| / |v - u| on these segments, v near the start's path u
+    unknowns: int  # of L_lambda,n on these segments: start states and parameters
+    convexity: float  # mu, NaN where not measured
+    gradient_slope: float  # K_L, NaN where not measured
+    unbounded: tuple[str, ...]  # parameters without finite bounds, for which an interval was assumed
+    samples: int
+
+    @property
+    def rate(self) -> float:
+        """alpha = 2 / (mu + K_L) of Remark 1, NaN where the loss is not strongly convex."""
+        return 2 / (self.convexity + self.gradient_slope) if self.convexity > 0 else np.nan
+
+    @property
+    def sigma(self) -> float:
+        """min(1, mu / (K_L - mu)) of Remark 1, NaN where the loss is not strongly convex."""
+        if not self.convexity > 0:
+            return np.nan
+        gap = self.gradient_slope - self.convexity
+        return 1.0 if gap <= self.convexity else self.convexity / gap
+
+    def segments(self, length: float) -> float:
+        """J: segments of that length over all experiments."""
+        if length <= 0:
+            return np.inf
+        return float(sum(max(1.0, np.ceil(span / length - 1e-9)) for span in self.spans))
+
+    def __str__(self) -> str:
+        sets = (self.on_ball, self.along_data)
+        table = [
+            ("", "on the ball B_a", "along the data"),
+            ("a = 2 sup |x|", *(number(c.radius, 4) for c in sets)),
+            ("K_x = sup |df/dx|", *(number(c.state_slope, 4) for c in sets)),
+            ("K_theta = sup |df/dtheta|", *(number(c.parameter_slope, 4) for c in sets)),
+            ("M = sup |f|", *(number(c.speed, 4) for c in sets)),
+            ("T = min(1/K_x, a/2M)", *(number(c.segment_length, 4) for c in sets)),
+            ("J, segments of length T", *(number(self.segments(c.segment_length), 4) for c in sets)),
+        ]
+        lines = [f"{name:<26}{ball:>16}{data:>16}" for name, ball, data in table]
+        lines += ["", *_sentences(self)]
+        return "\n".join(lines)
+
+
+def _sentences(found: Analysis) -> list[str]:
+    """What the numbers of an analysis mean, one sentence a line."""
+    said = [
+        f"All of these are sampled estimates ({found.samples} points and a local search): lower bounds of the suprema.",
+        "The Picard operator surely contracts on segments shorter than T on the ball; T along the data is what "
+        "matters in practice, near the start's path and parameters.",
+        f"Measured there on segments of length {number(found.segment_length, 4)}: P changes distances by a factor of "
+        f"up to {number(found.contraction, 3)}; the theorem allows T K_x = "
+        f"{number(found.segment_length * found.along_data.state_slope, 3)}, and P contracts below 1.",
+    ]
+    if not np.isfinite(found.on_ball.state_slope):
+        said.append("The equations are not finite everywhere on the ball: the theorem gives no T for it.")
+    if found.unbounded:
+        said.append(
+            f"These parameters have no bounds and were varied around the start: {listing(found.unbounded)}."
+        )
+    return [*said, _remark(found)]
+
+
+def _remark(found: Analysis) -> str:
+    where = f"L_lambda,n (lambda = {CONTINUITY:g}, {found.unknowns} unknowns)"
+    if np.isnan(found.convexity):
+        return f"Remark 1: the curvature of {where} was not measured, there are too many unknowns or it is not finite."
+    if found.convexity == 0:
+        return (
+            f"Remark 1: mu = 0, so {where} is not strongly convex at the start and the remark gives no step sizes "
+            f"(K_L = {number(found.gradient_slope, 3)})."
+        )
+    return (
+        f"Remark 1: {where} has mu = {number(found.convexity, 3)} and K_L = {number(found.gradient_slope, 3)} at the "
+        f"start, hence alpha = {number(found.rate, 3)} and sigma = {number(found.sigma, 3)}."
+    )
+
+
+def analyse(
+    problem: Problem, samples: int = 2000, seed: int = 0, start: Mapping[str, object] | Fit | None = None
+) -> Analysis:
+    """Estimate the constants of the paper's theorems.
+
+    `samples`: points on the ball, at least; `start`: parameter values as for `pf.fit`, or a Fit, whose path and values
+    then take the place of the guessed ones. X holds the bounds of the initial states and the start's path, widened.
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(
+            f"analyse needs a pf.Problem, not a {type(problem).__name__}: build one from model and data."
+        )
+    if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
+        raise InputError(
+            f"samples = {samples!r} is not a positive whole number: write for example samples=2000."
+        )
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed = {seed!r} is not a whole number from 0 on: write for example seed=0.")
+    begin = _start(problem, start)
+    along = _along(problem, begin)
+    on_ball, count = _on_ball(problem, begin, int(samples), np.random.default_rng(seed))
+    spans = tuple(float(np.subtract(*problem.span(e)[::-1])) for e in range(len(problem.experiments)))
+    length = min(max(along.segment_length, sum(spans) / MOST_SEGMENTS), max(spans) or 1.0)
+    system, point = _place(problem, begin, length)
+    unknowns, (low, high) = _curvature(system, point)
+    return Analysis(
+        on_ball=on_ball,
+        along_data=along,
+        spans=spans,
+        segment_length=float(system.mesh.length.max()),
+        contraction=_contraction(system, point),
+        unknowns=unknowns,
+        convexity=low,
+        gradient_slope=high,
+        unbounded=_unbounded(problem),
+        samples=count,
+    )
+
+
+def _start(problem: Problem, start: Mapping[str, object] | Fit | None) -> Start:
+    if not isinstance(start, Fit):
+        return make_start(problem, border_from(problem, start, missing="nan"))
+    if start.problem is not problem or start.solution is None:
+        raise InputError(
+            "`start` is not a solved fit of this problem: pass pf.fit(problem), or parameter values."
+        )
+    solution, mesh = start.solution, start.solution.system.mesh
+    tables = []
+    for e, knots in enumerate(mesh.knots):
+        mine = mesh.experiment == e
+        times = np.append(knots[0], mesh.node_times[mine].ravel())
+        states = np.concatenate([solution.states[mesh.first[e]][None], *solution.path[mine]])
+        tables.append((times, states))
+    return Start(solution.border, tuple(tables))
+
+
+def _along(problem: Problem, start: Start) -> Constants:
+    """The constants along the start's path."""
+    unknowns = problem.unknowns
+    params = unknowns.parameters(start.border)[:, : unknowns.model_parameters]
+    largest, radius = np.zeros(3), 0.0
+    for e, (grid, _) in enumerate(start.tables):
+        times = np.interp(np.linspace(0, len(grid) - 1, 8 * len(grid) - 7), np.arange(len(grid)), grid)
+        states = start.states(times, e)
+        norms = _norms(problem, np.full(len(times), e), times, states, params[e])
+        largest = np.maximum(largest, norms.max(axis=0))
+        radius = max(radius, 2 * float(np.linalg.norm(states, axis=1).max()))
+    return Constants(radius, *largest.tolist())
+
+
+def _on_ball(problem: Problem, start: Start, samples: int, rng: np.random.Generator) -> tuple[Constants, int]:
+    """The constants on B_a x Theta and all times, from Sobol points and a local ascent; and how many points."""
+    from scipy.stats import qmc  # heavy: not at import
+
+    unknowns, states = problem.unknowns, len(problem.model.states)
+    radius = 2 * float(np.linalg.norm(np.abs(_state_box(problem, start)).max(axis=0)))
+    columns, free = unknowns.border.parameters, unknowns.free_parameters
+    low, high = (bound[0, columns] for bound in search_box(unknowns, start.border))
+    spans = np.array([problem.span(e) for e in range(len(problem.experiments))])
+    fixed = unknowns.parameters(start.border)[:, : unknowns.model_parameters]
+
+    def norms(points: np.ndarray) -> np.ndarray:
+        """(points, 3) at points [time | x / a | theta], each part in its unit interval or ball."""
+        where = points[:, 0] * len(spans)
+        experiment = np.minimum(where.astype(int), len(spans) - 1)
+        times = spans[experiment, 0] + (where - experiment) * np.diff(spans)[experiment, 0]
+        params = fixed[experiment]
+        params[:, free] = to_natural(low + points[:, 1 + states :] * (high - low), unknowns.log[0, columns])
+        return _norms(problem, experiment, times, radius * points[:, 1 : 1 + states], params)
+
+    cube = qmc.Sobol(2 + states + len(free), scramble=False).random_base2(int(np.ceil(np.log2(samples))))
+    cube = (cube + rng.uniform(size=cube.shape[1])) % 1.0
+    points = np.concatenate([cube[:, :1], _in_ball(cube[:, 1 : 2 + states]), cube[:, 2 + states :]], axis=1)
+    found = norms(points)
+    tops = [_ascend(lambda p, k=k: norms(p)[:, k], points, found[:, k], states, rng) for k in range(3)]
+    return Constants(radius, *tops), len(points)
+
+
+def _state_box(problem: Problem, start: Start) -> np.ndarray:
+    """(2, states): X, the smallest box with the start's path, widened, and the finite bounds of the initial states."""
+    unknowns = problem.unknowns
+    every = np.concatenate([states for _, states in start.tables])
+    low, high = every.min(axis=0), every.max(axis=0)
+    margin = WIDER * (high - low)
+    low, high = low - margin, high + margin
+    bounds = np.stack([unknowns.natural(unknowns.lower), unknowns.natural(unknowns.upper)])
+    for column, state in enumerate(unknowns.initial_states):
+        given = bounds[:, unknowns.exists[:, column], column]
+        given = given[np.isfinite(given)]
+        low[state], high[state] = given.min(initial=low[state]), given.max(initial=high[state])
+    return np.stack([low, high])
+
+
+def _in_ball(cube: np.ndarray) -> np.ndarray:
+    """Points of [0, 1]^(1 + n) as points of the unit ball in n dimensions, half of them on its surface."""
+    from scipy.special import ndtri
+
+    normal = ndtri(np.clip(cube[:, 1:], 1e-9, 1 - 1e-9))
+    size = np.minimum(2 * cube[:, :1], 1.0) ** (1 / normal.shape[1])
+    return size * normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
+
+
+def _ascend(
+    value: Callable[[np.ndarray], np.ndarray], points: np.ndarray, found: np.ndarray, states: int, rng
+) -> float:
+    """The largest value that random steps of shrinking size from the best points find."""
+    order = np.argsort(found)[::-1][:CLIMBERS]
+    best, top = points[order], found[order]
+    rows = np.arange(len(best))
+    for width in 0.5 * 0.85 ** np.arange(ROUNDS):
+        if np.isinf(top[0]):
+            break
+        shape = (len(best), TRIALS, best.shape[1])
+        step = width * rng.standard_normal(shape) * (rng.uniform(size=shape) < 0.5)
+        trial = _project(best[:, None, :] + step, states)
+        values = value(trial.reshape(-1, shape[2])).reshape(shape[:2])
+        winner = values.argmax(axis=1)
+        better = values[rows, winner] > top
+        best = np.where(better[:, None], trial[rows, winner], best)
+        top = np.where(better, values[rows, winner], top)
+    return float(top.max())
+
+
+def _project(points: np.ndarray, states: int) -> np.ndarray:
+    """Times and parameters into [0, 1], states into the unit ball."""
+    inside = np.clip(points, 0.0, 1.0)
+    x = points[..., 1 : 1 + states]
+    inside[..., 1 : 1 + states] = x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1.0)
+    return inside
+
+
+def _norms(problem: Problem, experiment, times, states, params) -> np.ndarray:
+    """(points, 3): spectral norms of df/dx and df/dtheta, and |f|; infinite where they are not finite."""
+    model, free = problem.model, problem.unknowns.free_parameters
+    inputs = np.zeros((len(times), len(model.inputs)))
+    for e in np.unique(experiment):
+        for k, name in enumerate(model.inputs):
+            inputs[experiment == e, k] = problem.experiments[e].inputs[name].at(times[experiment == e])
+    slopes, wrt_x, wrt_p = model.rhs.linearise(times, states, params, inputs)
+    return np.stack([_size(m) for m in (wrt_x, wrt_p[..., free], slopes[..., None])], axis=1)
+
+
+def _size(matrices: np.ndarray) -> np.ndarray:
+    """Spectral norms of (points, rows, columns), infinite where not finite."""
+    finite = np.isfinite(matrices).all(axis=(1, 2))
+    size = np.full(len(matrices), np.inf)
+    if matrices.shape[2] == 0:
+        return np.zeros(len(matrices))
+    largest = np.abs(np.where(finite[:, None, None], matrices, 0.0)).max(axis=(1, 2), keepdims=True)
+    scale = np.where(largest > 0, largest, 1.0)  # no overflow in the squares
+    size[finite] = np.linalg.norm((matrices / scale)[finite], 2, axis=(1, 2)) * scale[finite, 0, 0]
+    return size
+
+
+def _place(problem: Problem, start: Start, length: float) -> tuple[Discretisation, Point]:
+    """The start's path on segments of a length."""
+    knots = []
+    for e in range(len(problem.experiments)):
+        begin, stop = problem.span(e)
+        stop = max(stop, begin + 1e-6 * max(1.0, abs(begin)))
+        knots.append(uniform_knots((begin, stop), length, problem.breaks(e)))
+    mesh = Mesh(rule(NODES), tuple(knots))
+    system = Discretisation(problem, mesh)
+    states = np.concatenate([start.states(k[:-1], e) for e, k in enumerate(knots)])
+    path = [start.states(mesh.node_times[mesh.experiment == e].ravel(), e) for e in range(len(knots))]
+    path = np.concatenate(path).reshape(len(mesh), NODES, -1)
+    params = system.parameters(start.border)
+    slopes = system.field.slopes(path, system.spread(params))
+    with np.errstate(all="ignore"):
+        jumps = end_states(mesh, states, slopes)[mesh.linked] - states[mesh.linked + 1]
+        outputs = system.outputs(system.at_samples(states, slopes), params)
+        value = problem.objective.value(outputs)
+    return system, Point(
+        border=start.border,
+        states=states,
+        path=path,
+        jumps=jumps,
+        outputs=outputs,
+        data=value,
+        residual=np.nan,
+    )
+
+
+def _contraction(system: Discretisation, point: Point) -> float:
+    """The largest |P v - P u| / |v - u| over the segments, for v = u + the constant that P amplifies most."""
+    mesh, spread = system.mesh, system.spread(system.parameters(point.border))
+    slopes, wrt_x, _ = system.field.linearise(point.path, spread)
+    if not all(np.isfinite(part).all() for part in (point.path, slopes, wrt_x)):
+        return np.inf
+    integral = mesh.length[:, None, None] * np.einsum("k,skij->sij", mesh.rule.end, wrt_x)
+    direction = np.linalg.svd(integral)[2][:, 0]
+    shift = 1e-6 * (float(np.abs(point.path).max()) or 1.0) * direction
+    moved = system.field.slopes(point.path + shift[:, None, :], spread)
+    if not np.isfinite(moved).all():
+        return np.inf
+    gap = apply(mesh, point.states, moved) - apply(mesh, point.states, slopes)
+    return float((np.linalg.norm(gap, axis=2).max(axis=1) / np.linalg.norm(shift, axis=1)).max())
+
+
+def _curvature(system: Discretisation, point: Point) -> tuple[int, tuple[float, float]]:
+    """How many unknowns L_lambda,n has, and mu and K_L: the extreme eigenvalues of its Gauss-Newton Hessian."""
+    from scipy.sparse import block_diag
+
+    mesh, states = system.mesh, point.states.shape[1]
+    chart = _chart(system, system.problem.unknowns.initial(point.border)[1])
+    count = chart.shape[1]
+    if count > MOST_UNKNOWNS or not np.isfinite(point.data) or not np.isfinite(point.jumps).all():
+        return count, (np.nan, np.nan)
+    try:
+        quadratic = linearise(system, point).quadratic
+    except np.linalg.LinAlgError:  # a segment on which u = P u has no unique solution
+        return count, (np.nan, np.nan)
+    if not all(np.isfinite(part).all() for part in (quadratic.hessian, quadratic.end)):
+        return count, (np.nan, np.nan)
+    rows = np.arange(chart.shape[0]).reshape(len(mesh), -1)
+    hessian = (
+        chart.T @ block_diag(quadratic.hessian, format="csr") @ chart / len(system.problem.samples.times)
+    )
+    if len(mesh.linked):
+        ends = block_diag(quadratic.end, format="csr") @ chart[rows[mesh.linked].ravel()]
+        jumps = ends - chart[rows[mesh.linked + 1, :states].ravel()]
+        hessian = hessian + 2 * CONTINUITY * (jumps.T @ jumps)
+    low, high = _extremes(hessian)
+    return count, (low if low > 1e-12 * high else 0.0, high)
+
+
+def _extremes(matrix: csr_array) -> tuple[float, float]:
+    """Smallest and largest eigenvalue of a symmetric positive semi-definite matrix."""
+    from scipy.sparse.linalg import eigsh
+
+    if matrix.shape[0] <= SMALL:
+        values = np.linalg.eigvalsh(matrix.toarray())
+        return float(values[0]), float(values[-1])
+    begin = np.ones(matrix.shape[0])
+    high = float(eigsh(matrix, 1, which="LA", v0=begin, tol=1e-6, return_eigenvectors=False)[0])
+    shift = -1e-13 * high  # just below zero, so that the factorised matrix is regular
+    low = eigsh(matrix.tocsc(), 1, sigma=shift, v0=begin, tol=1e-6, return_eigenvectors=False)[0]
+    return float(low), high
+
+
+def _chart(system: Discretisation, initial: np.ndarray) -> csr_array:
+    """(segments * columns, unknowns): columns [states | free parameters] of every segment by all unknowns.
+
+    The unknowns are the start states of inner segments, the own border columns of each experiment and the shared ones.
+    """
+    from scipy.sparse import csr_array
+
+    mesh, unknowns = system.mesh, system.problem.unknowns
+    states, border, local = initial.shape[1], unknowns.border.parameters, unknowns.local
+    inner = np.setdiff1d(np.arange(len(mesh)), mesh.first)
+    own = np.cumsum(unknowns.exists[:, :local]).reshape(len(mesh.first), local) - 1
+    shared = own.max(initial=-1) + 1 + np.tile(np.arange(unknowns.width - local), (len(own), 1))
+    place = len(inner) * states + np.concatenate([own, shared], axis=1)  # (experiments, width)
+    rows = np.arange(len(mesh) * (states + len(border))).reshape(len(mesh), -1)
+    e, state, column = np.nonzero(initial)
+    entries = [  # (rows, columns, values)
+        (rows[inner, :states].ravel(), np.arange(len(inner) * states), np.ones(len(inner) * states)),
+        (
+            rows[:, states:].ravel(),
+            place[mesh.experiment][:, border].ravel(),
+            np.ones(len(mesh) * len(border)),
+        ),
+        (rows[mesh.first[e], state], place[e, column], initial[e, state, column]),
+    ]
+    row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
+    unknown = int(place.max(initial=len(inner) * states - 1)) + 1
+    return csr_array((value, (row, column)), shape=(rows.size, unknown))
+
+
+def _unbounded(problem: Problem) -> tuple[str, ...]:
+    unknowns = problem.unknowns
+    columns = unknowns.border.parameters
+    open_ = ~(np.isfinite(unknowns.lower[0, columns]) & np.isfinite(unknowns.upper[0, columns]))
+    return tuple(unknowns.names[k] for k in unknowns.free_parameters[open_])

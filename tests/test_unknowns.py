@@ -1,0 +1,138 @@
+"""The border: how unknowns become parameters and initial states, with derivatives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import picardfit as pf
+
+MODEL = pf.Model("x' = -k*x; z' = k*x - q*z; w' = -r*w")
+TIMES = [0.0, 1.0]
+DATA = {"x": [1.0, 0.5]}
+
+
+def problem():
+    """Two experiments: k log, q local, r fixed; x(0) free, z(0) a formula, w(0) free only in `b`."""
+    return pf.Problem(
+        MODEL,
+        [
+            pf.Experiment(TIMES, DATA, name="a", initial={"w": 4.0}),
+            pf.Experiment(TIMES, DATA, name="b", initial={"z": "c^2 + q"}),
+        ],
+        parameters={
+            "k": pf.Parameter(0.1, 10, log=True),
+            "q": pf.Parameter(0, 5, local=True),
+            "r": 0.25,
+            "c": pf.Parameter(0.5, 8, log=True),
+        },
+        initial={"z": "k*c", "x": pf.Parameter(0, 20)},
+    )
+
+
+def border(seed=0):
+    """A point inside the bounds; shared columns agree."""
+    unknowns, rng = problem().unknowns, np.random.default_rng(seed)
+    low, high = np.maximum(unknowns.lower, -5), np.minimum(unknowns.upper, 5)
+    point = low + rng.uniform(0.2, 0.8, low.shape) * (high - low)
+    point[:, unknowns.local :] = point[0, unknowns.local :]
+    return point
+
+
+def test_columns_are_initial_states_then_local_then_shared_parameters():
+    unknowns = problem().unknowns
+    labels = [unknowns.label(1, c) for c in range(unknowns.width)]
+    assert labels == ["x(0)[b]", "w(0)[b]", "q[b]", "k", "c"]
+
+
+def test_labels_name_no_experiment_when_there_is_only_one():
+    alone = pf.Problem(MODEL, pf.Experiment(TIMES, DATA, name="a"))
+    unknowns = alone.unknowns
+    assert [unknowns.label(0, c) for c in range(unknowns.width)] == ["x(0)", "z(0)", "w(0)", "k", "q", "r"]
+
+
+def test_a_column_exists_only_where_it_is_unknown():
+    np.testing.assert_array_equal(
+        problem().unknowns.exists, [[True, False, True, True, True], [True, True, True, True, True]]
+    )
+
+
+def test_shared_unknowns_count_once():
+    assert problem().unknowns.count() == 7
+
+
+def test_parameters_are_natural_values_of_the_border():
+    unknowns, point = problem().unknowns, border()
+    k, c = np.exp(point[0, 3:])
+    q = point[:, 2]
+    np.testing.assert_allclose(unknowns.parameters(point), [[k, q[0], 0.25, c], [k, q[1], 0.25, c]])
+
+
+def test_parameters_of_the_model_come_before_those_of_formulas():
+    unknowns = problem().unknowns
+    assert (unknowns.names, unknowns.model_parameters) == (("k", "q", "r", "c"), 3)
+
+
+def test_initial_states_are_free_known_or_formulas():
+    unknowns, point = problem().unknowns, border()
+    k, c = np.exp(point[0, 3:])
+    values, _ = unknowns.initial(point)
+    np.testing.assert_allclose(
+        values, [[point[0, 0], k * c, 4.0], [point[1, 0], c**2 + point[1, 2], point[1, 1]]]
+    )
+
+
+@pytest.mark.parametrize("column", range(5))
+def test_derivative_of_the_initial_states_is_that_of_central_differences(column):
+    unknowns, point, step = problem().unknowns, border(), 1e-6
+    moved = np.zeros_like(point)
+    moved[:, column] = step * unknowns.exists[:, column]
+    difference = (unknowns.initial(point + moved)[0] - unknowns.initial(point - moved)[0]) / (2 * step)
+    np.testing.assert_allclose(unknowns.initial(point)[1][..., column], difference, rtol=1e-8, atol=1e-8)
+
+
+def test_slopes_are_those_of_central_differences():
+    unknowns, point, step = problem().unknowns, border(), 1e-6
+    difference = (unknowns.natural(point + step) - unknowns.natural(point - step)) / (2 * step)
+    np.testing.assert_allclose(unknowns.slopes(point), difference, rtol=1e-8)
+
+
+def test_internal_inverts_natural():
+    unknowns, point = problem().unknowns, border()
+    np.testing.assert_allclose(unknowns.internal(unknowns.natural(point)), point)
+
+
+def test_bounds_are_internal():
+    unknowns = problem().unknowns
+    np.testing.assert_allclose(unknowns.upper[1, [0, 2, 3]], [20, 5, np.log(10)])
+    np.testing.assert_allclose(unknowns.lower[1, [0, 2, 3]], [0, 0, np.log(0.1)])
+
+
+def test_missing_lower_bound_of_a_log_parameter_is_open():
+    one = pf.Problem(
+        MODEL, pf.Experiment(TIMES, DATA), parameters={"k": pf.Parameter(upper=3, log=True)}
+    ).unknowns
+    column = [one.label(0, c) for c in range(one.width)].index("k")
+    assert (one.lower[0, column], one.upper[0, column]) == (-np.inf, np.log(3))
+
+
+def test_starts_are_internal_and_nan_where_none_was_given():
+    one = pf.Problem(
+        MODEL,
+        pf.Experiment(TIMES, DATA),
+        parameters={"k": pf.Parameter(log=True, start=2.0)},
+        initial={"x": pf.Parameter(start=7.0)},
+    ).unknowns
+    np.testing.assert_allclose(one.start, [[7.0, np.nan, np.nan, np.log(2), np.nan, np.nan]])
+
+
+def test_derivative_columns_are_the_free_parameters_of_the_model():
+    unknowns = problem().unknowns
+    assert [unknowns.names[k] for k in unknowns.free_parameters] == ["q", "k"]
+    assert unknowns.border.parameters.tolist() == [2, 3]
+
+
+def test_one_formula_for_many_experiments_is_compiled_once():
+    many = [pf.Experiment(TIMES, DATA, initial={"x": "c"}) for _ in range(5)]
+    shared = pf.Problem(MODEL, many, parameters={"c": (0, 1)})
+    assert len(shared.unknowns.formulas.expressions) == 1
