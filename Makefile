@@ -26,7 +26,7 @@ clean:
 	rm -rf $(VENV) picardfit-demo build dist .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/installed: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable .

@@ -50,13 +50,15 @@ def cases(wide: bool) -> list[Case]:
     found = []
     for reading in ("std", "variance"):
         for eps in NOISE:
-            found += [
-                Case("van_der_pol", f"{n} samples", eps, reading, (("samples", n),)) for n in (101, 51)
-            ]
+            found += [Case("van_der_pol", f"{n} samples", eps, reading, (("samples", n),)) for n in (101, 51)]
             found.append(Case("lorenz", "", eps, reading))
         found += [Case("fitzhugh_nagumo", "", eps, reading) for eps in (0.05, 0.2)]
         for ponds in (1, 2, 3, 4):
-            found.append(Case("rosenzweig_macarthur", f"{ponds} ponds", 0.05, reading, (("ponds", ponds), *ponds_bounds)))
+            found.append(
+                Case(
+                    "rosenzweig_macarthur", f"{ponds} ponds", 0.05, reading, (("ponds", ponds), *ponds_bounds)
+                )
+            )
         for last in (1, 2, 3, 4, 5):
             inputs = tuple(range(1, last + 1))
             found.append(Case("tumor", f"u1:{last}", 0.01, reading, (("inputs", inputs), *tumor_bounds)))
@@ -110,7 +112,9 @@ def one_dataset(case: Case, seed: int, starts: int) -> Row:
 
 def table(chosen: list[Case], datasets: int, starts: int, workers: int) -> None:
     """Print one line a case as it is done."""
-    print("| problem | noise | data sets | starts at the best | largest jump | mismatch | best/truth | iterations | s/fit |")
+    print(
+        "| problem | noise | data sets | at the best | largest jump | mismatch | best/truth | iterations | s/fit |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     hits = total = 0
     worst = 0.0
@@ -131,7 +135,8 @@ def table(chosen: list[Case], datasets: int, starts: int, workers: int) -> None:
             for row in rows:
                 for miss in row.misses:
                     print(f"    {miss}", flush=True)
-    print(f"\n{hits} of {total} starts ({100 * hits / total:.2f} %) reached the best loss; worst best/truth {worst:.4f}\n")
+    share = 100 * hits / total
+    print(f"\n{hits} of {total} starts ({share:.2f} %) reached the best loss; worst best/truth {worst:.4f}\n")
 
 
 def cost() -> None:
@@ -140,7 +145,9 @@ def cost() -> None:
     ours = min(_timed(lambda: pf.fit(pf.problems.van_der_pol.generate(seed=1, eps=0.1))) for _ in range(5))
     theirs, their_loss = _shooting(problem)
     fitted = pf.fit(problem)
-    print(f"Van der Pol, 101 samples: pf.fit {ours:.3f} s (loss {fitted.loss:.6g}); least_squares over solve_ivp")
+    print(
+        f"Van der Pol, 101 samples: pf.fit {ours:.3f} s (loss {fitted.loss:.6g}); least_squares over solve_ivp"
+    )
     print(f"{theirs:.2f} s (loss {their_loss:.6g}): {theirs / ours:.0f} times the time of pf.fit.")
     single = pf.problems.lorenz.generate(seed=1, eps=0.1)
     many = pf.problems.lorenz.generate(seed=1, eps=0.1, experiments=100)
@@ -178,7 +185,9 @@ def _shooting(problem: pf.Problem) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--starts", type=int, default=20)
     parser.add_argument("--datasets", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)

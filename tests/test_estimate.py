@@ -245,7 +245,8 @@ def test_given_start_is_where_the_first_search_begins():
 def test_other_starts_are_drawn_although_one_is_given():
     method = pf.GradientDescent(tolerance=1e9)  # ends at once
     fit = pf.fit(noisy_decay(parameters={"k": (0, 3)}), method, start={"k": 1.7}, starts=4)
-    assert len({round(s.parameters["k"], 6) for s in fit.starts}) == 4
+    stayed = [abs(s.parameters["k"] - 1.7) < 1e-3 for s in fit.starts]
+    assert stayed == [True, False, False, False]
 
 
 def test_a_failing_start_is_followed_by_others():

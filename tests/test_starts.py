@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.starts import make_start, search_box
+from picardfit.starts import make_start, open_values, search_box
 from picardfit.values import border_from
 
 TIMES = np.linspace(0, 4, 41)
@@ -23,11 +23,15 @@ def natural(made, problem):
     return problem.unknowns.parameters(made.border)[0]
 
 
-def box(parameter, around=np.nan):
-    problem = pf.Problem(
+def growth(parameter):
+    return pf.Problem(
         pf.Model("x' = -k*x"), pf.Experiment([0, 1], {"x": [1, 2]}), parameters={"k": parameter}
     )
-    low, high = search_box(problem.unknowns, np.full(problem.unknowns.lower.shape, around))
+
+
+def box(parameter, around=np.nan):
+    unknowns = growth(parameter).unknowns
+    low, high = search_box(unknowns, np.full(unknowns.lower.shape, around))
     return low[0, -1], high[0, -1]
 
 
@@ -90,7 +94,7 @@ def test_observables_of_one_state_are_inverted(observable, shown):
 
 def test_observables_are_inverted_with_the_parameters_of_the_start():
     model = pf.Model("x' = -k*x", observables={"y": "gain*x"})
-    made = start(model, {"y": 6 + 0 * TIMES}, parameters={"gain": (2, 4)})
+    made = start(model, {"y": 6 + 0 * TIMES}, parameters={"gain": pf.Parameter(start=3.0)})
     np.testing.assert_allclose(made.states(TIMES, 0)[:, 0], 2.0)
 
 
@@ -155,22 +159,21 @@ def test_log_initial_state_with_negative_data_is_positive():
         (pf.Parameter(1e-2, 1e2, log=True), 1.0),
         (pf.Parameter(), 1.0),
         (pf.Parameter(log=True), 1.0),
-        (pf.Parameter(0, 10, start=9.0), 9.0),
     ],
 )
 def test_open_parameters_begin_in_the_middle(parameter, middle):
-    problem = pf.Problem(
-        pf.Model("x' = -k*x"), pf.Experiment([0, 1], {"x": [1, 2]}), parameters={"k": parameter}
-    )
-    assert natural(make_start(problem), problem)[0] == pytest.approx(middle)
+    problem = growth(parameter)
+    opened = problem.unknowns.parameters(open_values(problem, problem.unknowns.start, None))
+    assert opened[0, 0] == pytest.approx(middle)
+
+
+def test_own_starts_are_kept():
+    problem = growth(pf.Parameter(0, 10, start=9.0))
+    assert natural(make_start(problem), problem)[0] == 9.0
 
 
 def test_given_values_win_over_own_starts():
-    problem = pf.Problem(
-        pf.Model("x' = -k*x"),
-        pf.Experiment([0, 1], {"x": [1, 2]}),
-        parameters={"k": pf.Parameter(0, 10, start=9.0)},
-    )
+    problem = growth(pf.Parameter(0, 10, start=9.0))
     made = make_start(problem, border_from(problem, {"k": 2.0}, missing="nan"))
     assert natural(made, problem)[0] == 2.0
 
@@ -193,10 +196,10 @@ def test_missing_bounds_are_replaced_by_an_interval_around_the_start(parameter, 
     assert box(parameter, around) == pytest.approx(expected)
 
 
-def test_random_starts_differ_from_each_other():
+def test_drawn_values_differ_from_each_other():
     problem = pf.problems.lorenz.generate(seed=1)
-    first, second = (make_start(problem, rng=np.random.default_rng(s)) for s in (1, 2))
-    assert np.abs(first.border - second.border).max() > 0.01
+    first, second = (open_values(problem, problem.unknowns.start, np.random.default_rng(s)) for s in (1, 2))
+    assert np.abs(first - second).max() > 0.01
 
 
 def test_random_starts_repeat_with_their_seed():
@@ -206,14 +209,10 @@ def test_random_starts_repeat_with_their_seed():
     np.testing.assert_array_equal(first.tables[0][1], second.tables[0][1])
 
 
-def test_random_starts_do_not_stay_at_the_given_values():
-    problem = pf.Problem(
-        pf.Model("x' = -k*x"),
-        pf.Experiment([0, 1], {"x": [1, 2]}),
-        parameters={"k": pf.Parameter(0, 10, start=9.0)},
-    )
-    made = [make_start(problem, rng=np.random.default_rng(s)).border[0, -1] for s in range(20)]
-    assert min(made) < 4 < 6 < max(made)
+def test_drawn_values_do_not_stay_at_the_given_ones():
+    problem = growth(pf.Parameter(0, 10, start=9.0))
+    drawn = [open_values(problem, problem.unknowns.start, np.random.default_rng(s))[0, -1] for s in range(20)]
+    assert min(drawn) < 4 < 6 < max(drawn)
 
 
 def test_random_starts_lie_in_the_bounds():

@@ -192,7 +192,7 @@ def _start(problem: Problem, start: Mapping[str, object] | Fit | None) -> Start:
         times = np.append(knots[0], mesh.node_times[mine].ravel())
         states = np.concatenate([solution.states[mesh.first[e]][None], *solution.path[mine]])
         tables.append((times, states))
-    return Start(solution.border, tuple(tables))
+    return Start(solution.border, tuple(tables), np.zeros(len(problem.model.states), bool))
 
 
 def _along(problem: Problem, start: Start) -> Constants:

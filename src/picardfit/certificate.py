@@ -58,7 +58,7 @@ def certify(solution: Solution) -> Certificate:
     """Check a solution from scratch."""
     system = solution.system
     problem, mesh = system.problem, system.mesh
-    scale = state_scale(problem, [solution.path])
+    scale = state_scale(problem, [solution.path], least=1e-3)  # a state that is zero has no scale of its own
     params = system.parameters(solution.border)
     gap = residual(system.field, solution.states, solution.path, system.spread(params))
     value = path_value(solution)
@@ -86,7 +86,9 @@ def path_value(solution: Solution) -> float:
     params = system.parameters(solution.border)
     with np.errstate(all="ignore"):
         slopes = system.field.slopes(solution.path, system.spread(params))
-        return system.problem.objective.value(system.outputs(system.at_samples(solution.states, slopes), params))
+        return system.problem.objective.value(
+            system.outputs(system.at_samples(solution.states, slopes), params)
+        )
 
 
 def _promised_decrease(found: Information) -> float:

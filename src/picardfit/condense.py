@@ -96,7 +96,9 @@ class Reduced:
         return float(np.sum(self.inner_slope * states_step[inner]) + np.sum(self.full_slope * border_step))
 
 
-def factorise(mesh: Mesh, border: Border, model: Quadratic, penalty: np.ndarray, damping: np.ndarray) -> Factor:
+def factorise(
+    mesh: Mesh, border: Border, model: Quadratic, penalty: np.ndarray, damping: np.ndarray
+) -> Factor:
     """Factorise the inner block. `penalty` and `damping` are per state: (states,).
 
     Raises numpy.linalg.LinAlgError when the banded matrix is not positive definite.
@@ -174,7 +176,10 @@ def _solve_box_dense(hessian, slope, local, lower, upper) -> np.ndarray:
     low, high = lower[experiment, column] / scale, upper[experiment, column] / scale
     gap = 1e-12 * (1 + np.abs(low) + np.abs(high))
     gap = np.where(np.isfinite(gap), gap, 0.0)
-    found = lsq_linear(root.T, -np.linalg.solve(root, right * scale), (low - gap, high + gap), method="bvls").x * scale
+    found = (
+        lsq_linear(root.T, -np.linalg.solve(root, right * scale), (low - gap, high + gap), method="bvls").x
+        * scale
+    )
     step = np.where(lower >= upper, lower, 0.0)
     step[experiment, column] = found
     step[:, local:] = step[:1, local:]
@@ -182,13 +187,15 @@ def _solve_box_dense(hessian, slope, local, lower, upper) -> np.ndarray:
 
 
 def unknowns_index(chosen: np.ndarray, local: int) -> np.ndarray:
-    """(unknowns, 2): experiment and border column of the chosen unknowns; global columns stand once, as experiment 0."""
+    """(unknowns, 2): experiment and border column of chosen unknowns; global columns stand once, with experiment 0."""
     own = np.argwhere(chosen[:, :local])
     shared = local + np.flatnonzero(chosen[0, local:])
     return np.concatenate([own, np.stack([np.zeros_like(shared), shared], axis=1)]).astype(int)
 
 
-def dense(hessian: np.ndarray, slope: np.ndarray, local: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def dense(
+    hessian: np.ndarray, slope: np.ndarray, local: int, index: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The arrow (experiments, border, border) and its slope as one matrix and vector over the indexed unknowns."""
     experiment, column = index[:, 0], index[:, 1]
     own, shared = np.flatnonzero(column < local), np.flatnonzero(column >= local)
@@ -254,7 +261,9 @@ def _solve_band(cholesky: np.ndarray, right: np.ndarray) -> np.ndarray:
     if not right.size:
         return np.zeros_like(right)
     count = right.shape[0] * right.shape[1]
-    return cho_solve_banded((cholesky, True), right.reshape(count, -1), check_finite=False).reshape(right.shape)
+    return cho_solve_banded((cholesky, True), right.reshape(count, -1), check_finite=False).reshape(
+        right.shape
+    )
 
 
 def _inner_ranges(mesh: Mesh) -> list[tuple[int, int]]:

@@ -25,7 +25,9 @@ class Discretisation:
 
     @cached_property
     def field(self) -> Field:
-        return Field(self.problem.model.rhs, self.mesh, self._inputs(self.mesh.experiment, self.mesh.node_times))
+        return Field(
+            self.problem.model.rhs, self.mesh, self._inputs(self.mesh.experiment, self.mesh.node_times)
+        )
 
     @cached_property
     def sample_inputs(self) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from enum import Enum
+from numbers import Integral, Real
 
 
 class InputError(ValueError):
@@ -15,7 +16,9 @@ class Status(Enum):
     """How a fit ended; the value is the sentence shown to the user."""
 
     CONVERGED = "Converged: the optimum passed every check."
-    CONVERGED_AT_BOUND = "Converged with parameters at their bounds: widen those bounds if they are not meant to act."
+    CONVERGED_AT_BOUND = (
+        "Converged with parameters at their bounds: widen those bounds if they are not meant to act."
+    )
     APPROXIMATE = (
         "The method reached its fixed point, which is not the least-squares optimum: an independent integration gives "
         "another loss (see the certificate); use the default method for the optimum."
@@ -28,7 +31,9 @@ class Status(Enum):
         "No further step lowers the loss although the optimality conditions are not met: "
         "try more starts, or narrower bounds."
     )
-    ITERATION_LIMIT = "The iteration limit was reached before convergence: raise max_iterations or try more starts."
+    ITERATION_LIMIT = (
+        "The iteration limit was reached before convergence: raise max_iterations or try more starts."
+    )
     NOT_FINITE = (
         "The model is not finite at the starting values (overflow, division by zero or a NaN): "
         "give a start or bounds where the equations can be evaluated."
@@ -53,3 +58,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def listing(names: Iterable[str]) -> str:
     """The names in backticks, separated by commas, for error messages."""
     return ", ".join(f"`{n}`" for n in names) or "none"
+
+
+def check_positive(settings: object, whole: tuple[str, ...] = (), real: tuple[str, ...] = ()) -> None:
+    """Check that fields of a settings dataclass are positive numbers."""
+    for name in (*whole, *real):
+        value = getattr(settings, name)
+        kind = Integral if name in whole else Real
+        if isinstance(value, bool) or not isinstance(value, kind) or not value > 0:
+            what = "a positive whole number" if name in whole else "a positive number"
+            raise InputError(f"{name} = {value!r} is not {what}.")

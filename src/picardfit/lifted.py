@@ -101,11 +101,14 @@ def evaluate(system: Discretisation, border, states, path, scale, inverse=None) 
     return Point(border, states, path, jumps, outputs, data, error)
 
 
-def advance(system: Discretisation, point: Point, linear: Linearisation, border_step, states_step, scale):
-    """Move along the multipliers S, then contract."""
+def advance(
+    system: Discretisation, point: Point, linear: Linearisation, border_step, states_step, scale, positive
+):
+    """Move along the multipliers S, then contract. `positive` states (states,) lose at most nine tenths in one step."""
     mesh, unknowns = system.mesh, system.problem.unknowns
     border = np.clip(point.border + border_step, unknowns.lower, unknowns.upper)
     states = point.states + states_step
+    states = np.where(positive, np.maximum(states, 0.1 * point.states), states)
     states[mesh.first], _ = unknowns.initial(border)
     moved = (border - point.border)[mesh.experiment][:, unknowns.border.parameters]
     columns = np.concatenate([states - point.states, moved], axis=1)

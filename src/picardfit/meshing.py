@@ -12,13 +12,13 @@ from picardfit.starts import Start
 FEWEST, MOST = 6, 60  # segments of an experiment's first mesh, when the samples do not ask for more
 
 
-def state_scale(problem: Problem, tables: list[np.ndarray]) -> np.ndarray:
-    """(states,): the size of variation of each state along guessed or computed paths, never below 1e-6 of the largest."""
+def state_scale(problem: Problem, tables: list[np.ndarray], least: float = 1e-6) -> np.ndarray:
+    """(states,): the size of variation of each state along guessed or computed paths, at least a part of the largest."""
     every = np.concatenate([t.reshape(-1, len(problem.model.states)) for t in tables])
     size = np.abs(every).max(axis=0)
     scale = np.maximum(every.std(axis=0), 1e-2 * size)
     largest = float(scale.max(initial=0.0))
-    return np.maximum(scale, 1e-6 * largest) if largest > 0 else np.ones_like(scale)
+    return np.maximum(scale, least * largest) if largest > 0 else np.ones_like(scale)
 
 
 def first_mesh(problem: Problem, start: Start, rule: Rule, scale: np.ndarray) -> Mesh:
@@ -35,9 +35,14 @@ def first_mesh(problem: Problem, start: Start, rule: Rule, scale: np.ndarray) ->
 def _stiffness(problem: Problem, experiment: int, grid, path, params, scale) -> np.ndarray:
     """(grid,): norm of the scaled Jacobian f_x along the guessed path, the local estimate of K_x."""
     one, model = problem.experiments[experiment], problem.model
-    inputs = np.stack([one.inputs[n].at(grid) for n in model.inputs], -1) if model.inputs else np.zeros((len(grid), 0))
+    inputs = (
+        np.stack([one.inputs[n].at(grid) for n in model.inputs], -1)
+        if model.inputs
+        else np.zeros((len(grid), 0))
+    )
     _, wrt_x, _ = model.rhs.linearise(grid, path, params, inputs)
-    norm = np.sqrt(np.sum((wrt_x * scale / scale[:, None]) ** 2, axis=(1, 2)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = np.sqrt(np.sum((wrt_x * scale / scale[:, None]) ** 2, axis=(1, 2)))
     return np.where(np.isfinite(norm), norm, 0.0)
 
 
@@ -92,7 +97,9 @@ def split(mesh: Mesh, chosen: np.ndarray, rule: Rule | None = None) -> tuple[Mes
 def carry(old: Mesh, new: Mesh, states, slopes, parent, half) -> tuple[np.ndarray, np.ndarray]:
     """Start states and path on a finer mesh (split, or with more nodes), from the integrals on the old one."""
     begin, width = np.array([0.0, 0.5, 0.0]), np.array([0.5, 0.5, 1.0])
-    at_nodes = np.stack([old.rule.integrals(b + w * new.rule.nodes) for b, w in zip(begin, width, strict=True)])
+    at_nodes = np.stack(
+        [old.rule.integrals(b + w * new.rule.nodes) for b, w in zip(begin, width, strict=True)]
+    )
     at_begin = old.rule.integrals(begin)
     length, slopes, states = old.length[parent], slopes[parent], states[parent]
     new_states = states + length[:, None] * (at_begin[half][:, None, :] @ slopes)[:, 0]

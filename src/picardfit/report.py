@@ -56,6 +56,7 @@ figure svg { width: 100%; height: auto; display: block; }
 figcaption { color: #666; font-size: .88em; }
 @page { size: A4; margin: 16mm; }
 @media print { body { margin: 0; max-width: none; font-size: 10.5pt; padding: 0; }
+  table { font-size: .85em; } th, td { padding-right: .8rem; }
   h2 { break-after: avoid; } figure, tr, .verdict { break-inside: avoid; } }
 """
 
@@ -94,7 +95,7 @@ def verdict(fit: Fit) -> tuple[str, str, list[str]]:
             f"A measurement lies typically {number(fit.residual_variance**0.5, 2)} away from the fit."
         )
     if lost:
-        sentences.append(f"The data do not determine {_words(lost)}: other values fit them equally well.")
+        sentences.append(f"The data do not determine {_words(lost)}: other values fit about as well.")
     if bound:
         sentences.append(f"On a bound: {_words(bound)}; there is no interval for what a bound holds.")
     if not fit.success:

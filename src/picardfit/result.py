@@ -203,7 +203,10 @@ class Fit:
             end, _ = mesh.locate(np.array([last]), np.array([e]))
             begin = self.solution.states[end[0]] + mesh.length[end[0]] * (mesh.rule.end @ slopes[end[0]])
             wanted, back = np.unique(times[beyond], return_inverse=True)
-            breaks = {*self.problem.model.breakpoints, *(b for i in one.inputs.values() for b in i.breakpoints)}
+            breaks = {
+                *self.problem.model.breakpoints,
+                *(b for i in one.inputs.values() for b in i.breakpoints),
+            }
             run = Run(last, begin, params[e], one.inputs, wanted, tuple(sorted(breaks)))
             ahead = trajectories(self.problem.model, [run])[0]
             values[beyond] = np.nan if ahead is None else ahead[back]
@@ -232,5 +235,7 @@ def _times(times) -> np.ndarray:
     except (TypeError, ValueError):
         array = np.full(1, np.nan)
     if array.ndim != 1 or not np.all(np.isfinite(array)):
-        raise InputError("The times are not a plain list of finite numbers: pass for example np.linspace(0, 10, 101).")
+        raise InputError(
+            "The times are not a plain list of finite numbers: pass for example np.linspace(0, 10, 101)."
+        )
     return array

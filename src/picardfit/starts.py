@@ -1,5 +1,7 @@
 """Starting values: parameters from bounds, states from the data, hidden states along the measured ones.
 
+Parameters that nobody pinned are then improved by integral matching (matching.py).
+
 Measured states are interpolated between their samples; hidden ones follow from their own equations driven by the
 interpolated measured ones, by a linearly implicit Euler march of all experiments at once (it cannot be unstable).
 """
@@ -10,10 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from picardfit.matching import match_parameters
 from picardfit.problem import Problem
 from picardfit.unknowns import Unknowns
 
 MARCH = 120  # steps of the march over an experiment
+HIDDEN_ROUNDS = 3  # of marching hidden states and matching parameters in turn
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,7 @@ class Start:
 
     border: np.ndarray  # (experiments, width)
     tables: tuple[tuple[np.ndarray, np.ndarray], ...]  # (times (k,), states (k, states)) per experiment
+    positive: np.ndarray  # (states,) bool: begins positive and can neither reach nor cross zero
 
     def states(self, times: np.ndarray, experiment: int) -> np.ndarray:
         """Guessed states at given times: (times, states)."""
@@ -78,57 +83,77 @@ def search_box(unknowns: Unknowns, around: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _with_states(problem: Problem, border: np.ndarray, pinned: np.ndarray) -> Start:
-    """Add tables of states, and initial states read off them where nothing pinned them."""
-    unknowns, states = problem.unknowns, len(problem.model.states)
+    """Add tables of states, read initial states off them, and match the parameters that nothing pinned to them."""
+    unknowns = problem.unknowns
     params = unknowns.parameters(border)[:, : unknowns.model_parameters]
     measured = [_measured_states(problem, e, params[e]) for e in range(len(problem.experiments))]
     typical = _typical_size(measured)
+    border = _initial_from_data(problem, border, pinned, measured, typical)
+    grids = np.stack([_grid(problem, e) for e in range(len(problem.experiments))])  # (experiments, MARCH + 1)
+    known = np.zeros((len(grids), len(problem.model.states)), bool)
+    for e, tables in enumerate(measured):
+        known[e, list(tables)] = True
+    for _ in range(1 if known.all() else HIDDEN_ROUNDS):
+        path = _path(problem, border, grids, measured, known, typical)
+        border = match_parameters(problem, border, grids, path, known, ~pinned)
+    if not known.all():
+        path = _path(problem, border, grids, measured, known, typical)
+    _, never_zero = signs(problem, unknowns.parameters(border)[:, : unknowns.model_parameters], typical)
+    positive = never_zero & (path.min(axis=(0, 1)) > 0)
+    return Start(border, tuple(zip(grids, path, strict=True)), positive)
+
+
+def _initial_from_data(problem: Problem, border, pinned, measured, typical: float) -> np.ndarray:
+    """The border with open initial states read off the data, or of typical size where hidden and unbounded."""
+    unknowns, border = problem.unknowns, border.copy()
     for column, state in enumerate(unknowns.initial_states):
         for e, tables in enumerate(measured):
+            low, high = unknowns.lower[e, column], unknowns.upper[e, column]
             if pinned[e, column] or not unknowns.exists[e, column]:
                 continue
             if state in tables:
                 guess = np.interp(problem.experiments[e].t0, *tables[state])
-            elif np.isfinite(unknowns.lower[e, column]) and np.isfinite(unknowns.upper[e, column]):
+            elif np.isfinite(low) and np.isfinite(high):
                 continue
             else:
                 guess = typical
             guess = np.log(max(guess, 1e-6 * typical)) if unknowns.log[e, column] else guess
-            border[e, column] = np.clip(guess, unknowns.lower[e, column], unknowns.upper[e, column])
+            border[e, column] = np.clip(guess, low, high)
+    return border
+
+
+def _path(problem: Problem, border, grids, measured, known, typical: float) -> np.ndarray:
+    """(experiments, points, states): measured states interpolated, hidden ones marched, populations kept positive."""
+    unknowns = problem.unknowns
+    params = unknowns.parameters(border)[:, : unknowns.model_parameters]
     initial, _ = unknowns.initial(border)
-    grids = np.stack([_grid(problem, e) for e in range(len(problem.experiments))])  # (experiments, MARCH + 1)
     path = np.repeat(initial[:, None, :], grids.shape[1], axis=1)
-    known = np.zeros((len(grids), states), bool)
     for e, tables in enumerate(measured):
         for state, (times, values) in tables.items():
             path[e, :, state] = np.interp(grids[e], times, values)
-            known[e, state] = True
     if not known.all():
         path = _march(problem, grids, path, known, params, 1e3 * typical)
-    positive = _stays_positive(problem, params, typical) & (initial.min(axis=0) >= 0)
+    stays, _ = signs(problem, params, typical)
     least = np.minimum(1e-2 * np.abs(path).mean(axis=(0, 1)), initial[:, None, :])
-    path = np.where(positive, np.maximum(path, least), path)
-    return Start(border, tuple(zip(grids, path, strict=True)))
+    return np.where(stays & (initial.min(axis=0) >= 0), np.maximum(path, least), path)
 
 
-def _stays_positive(problem: Problem, params: np.ndarray, typical: float) -> np.ndarray:
-    """(states,): whether f_a >= 0 wherever x_a = 0 and the other states are not negative.
+def signs(problem: Problem, params: np.ndarray, typical: float) -> tuple[np.ndarray, np.ndarray]:
+    """(states,) each: f_a >= 0, and f_a = 0, wherever x_a = 0 and the other states and the inputs are not negative.
 
-    Tested at points spread over two decades around the typical size; concentrations and populations pass. Noise
-    makes their data negative, where rate laws have poles, so the search does not start there.
+    Such states stay positive, or even never reach zero: concentrations and populations. Noise makes their data
+    negative, where rate laws have poles. Tested at points spread over three decades around the typical size.
     """
     model = problem.model
     count, states = 64, len(model.states)
-    points = typical * 10 ** np.random.default_rng(0).uniform(-1.5, 1.5, (states, count, states))
+    rng = np.random.default_rng(0)
+    points = typical * 10 ** rng.uniform(-1.5, 1.5, (states, count, states))
     points[np.arange(states), :, np.arange(states)] = 0.0
-    one = problem.experiments[0]
+    inputs = 10 ** rng.uniform(-1.5, 1.5, (count, len(model.inputs)))
     times = np.linspace(*problem.span(0), count)
-    inputs = np.zeros((count, len(model.inputs)))
-    for k, name in enumerate(model.inputs):
-        inputs[:, k] = one.inputs[name].at(times)
     slopes = model.rhs.value(times, points, params[0], inputs)  # (states, count, states)
     own = slopes[np.arange(states), :, np.arange(states)]
-    return np.all(np.isfinite(own) & (own >= 0), axis=1)
+    return np.all(own >= 0, axis=1), np.all(own == 0, axis=1)
 
 
 def _grid(problem: Problem, experiment: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The unknowns of a problem as one array, and how it becomes parameters and initial states.
 
-Per experiment there is a row b (the border of condense.py): [free initial states | local parameters | global parameters];
-global columns are the same in all rows. A log parameter lives in b as its logarithm.
+Per experiment there is a row b (the border of condense.py):
+[free initial states | local parameters | global parameters]; global columns are the same in all rows. A log parameter lives in b as its logarithm.
 """
 
 from __future__ import annotations
@@ -75,6 +75,15 @@ class Unknowns:
 
     def internal(self, natural: np.ndarray) -> np.ndarray:
         return to_internal(natural, self.log)
+
+    def size(self, border: np.ndarray) -> np.ndarray:
+        """(experiments, width): by how much an unknown may reasonably move, in internal coordinates."""
+        with np.errstate(invalid="ignore"):
+            width = self.upper - self.lower
+        own = np.where(self.log, 1.0, np.maximum(np.abs(border), 1e-100))
+        return np.where(
+            np.isfinite(width) & (width > 0), np.minimum(width, np.maximum(own, 1e-3 * width)), own
+        )
 
     def parameters(self, border: np.ndarray) -> np.ndarray:
         """(experiments, parameters): all parameters in natural units."""

@@ -14,13 +14,24 @@ import numpy as np
 
 from picardfit.condense import Factor, factorise, solve_box
 from picardfit.discretise import Discretisation
-from picardfit.errors import Status
-from picardfit.lifted import Linearisation, Point, advance, contract_from, curvature_of_step, evaluate, linearise
+from picardfit.errors import InputError, Status, check_positive
+from picardfit.lifted import (
+    Linearisation,
+    Point,
+    advance,
+    contract_from,
+    curvature_of_step,
+    evaluate,
+    linearise,
+)
 from picardfit.mesh import Nodes, rule
 from picardfit.meshing import carry, first_mesh, split, state_scale, unresolved
 from picardfit.problem import Problem
-from picardfit.starts import Start
 from picardfit.solvers.iterate import Solution
+from picardfit.starts import Start
+from picardfit.unknowns import Unknowns
+
+LARGEST_PENALTY = 1e9  # beyond it the banded system loses too many digits
 
 
 @dataclass(frozen=True)
@@ -33,10 +44,19 @@ class State:
     multipliers: np.ndarray  # (linked, states), divided by the penalty
     weight: float  # curvature of the data term per segment in scaled states: the unit of the penalties
     floor: float  # values below this are rounding errors
+    positive: np.ndarray  # (states,) bool: states that cannot reach zero
+    penalty: float  # weight of continuity, in units of `weight`
     stage: int = 0
     stage_steps: int = 0  # accepted in this stage
     damping: float = 1e-2
+    rejections: int = 0  # in a row
+    last_jump: float = np.inf  # at the latest update of the multipliers
     status: Status | None = None
+
+    @property
+    def knot_penalty(self) -> np.ndarray:
+        """(states,): weight of a squared jump."""
+        return self.penalty * self.weight / self.scale**2
 
     @property
     def loss(self) -> float:
@@ -44,7 +64,9 @@ class State:
 
     @property
     def jump(self) -> float:
-        return float(np.abs(self.point.jumps / self.scale).max(initial=0.0))
+        """Largest jump relative to the states' scale along the path, as the certificate has it."""
+        scale = state_scale(self.system.problem, [self.point.path], least=1e-3)
+        return float(np.abs(self.point.jumps / scale).max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -69,6 +91,24 @@ class LiftedGaussNewton:
     max_segments: int = 200_000
     max_iterations: int = 400
 
+    def __post_init__(self) -> None:
+        check_positive(
+            self,
+            whole=("nodes", "polish_nodes", "patience", "max_segments", "max_iterations"),
+            real=("tolerance", "jump_tolerance", "resolution", "coarse_resolution"),
+        )
+        if not isinstance(self.family, Nodes):
+            raise InputError(
+                f"family = {self.family!r} is not a family of nodes: write for example pf.Nodes.RADAU."
+            )
+        numbers = isinstance(self.penalties, tuple | list) and all(
+            isinstance(p, float | int) for p in self.penalties
+        )
+        if not numbers or not self.penalties or min(self.penalties) <= 0:
+            raise InputError(
+                f"penalties = {self.penalties!r} are not positive numbers: write for example (3.0, 30.0, 300.0)."
+            )
+
     def init(self, problem: Problem, start: Start) -> State:
         scale = state_scale(problem, [states for _, states in start.tables])
         mesh = first_mesh(problem, start, rule(self.nodes, self.family), scale)
@@ -81,22 +121,39 @@ class LiftedGaussNewton:
                 break
             mesh, _, _ = split(mesh, failed)
         status = Status.NOT_FINITE if point is None else None
-        jumps = np.zeros((len(system.mesh.linked), len(scale)))
-        return State(system, scale, point, jumps, continuity_unit(problem, len(mesh)), _floor(problem), status=status)
+        return State(
+            system,
+            scale,
+            point,
+            multipliers=np.zeros((len(system.mesh.linked), len(scale))),
+            weight=continuity_unit(problem, len(mesh)),
+            floor=_floor(problem),
+            positive=start.positive,
+            penalty=self.penalties[0],
+            status=status,
+        )
 
     def resume(self, problem: Problem, solution: Solution) -> State:
         """A state at an earlier solution, to go on with other settings or slightly other data (a warm start)."""
         system = Discretisation(problem, solution.system.mesh)
         scale = state_scale(problem, [solution.path])
         point = evaluate(system, solution.border, solution.states, solution.path, scale)
-        weight = continuity_unit(problem, len(system.mesh))
-        multipliers = np.zeros_like(solution.jumps)
-        status = Status.NOT_FINITE if point is None else None
-        last = len(self.penalties) - 1
-        return State(system, scale, point, multipliers, weight, _floor(problem), last, 0, 1e-4, status)
+        return State(
+            system,
+            scale,
+            point,
+            multipliers=np.zeros_like(solution.jumps),
+            weight=continuity_unit(problem, len(system.mesh)),
+            floor=_floor(problem),
+            positive=np.zeros(len(scale), bool),
+            penalty=self.penalties[-1],
+            stage=len(self.penalties) - 1,
+            damping=1e-4,
+            status=Status.NOT_FINITE if point is None else None,
+        )
 
     def step(self, state: State) -> State:
-        penalty = self.penalties[state.stage] * state.weight / state.scale**2
+        penalty = state.knot_penalty
         linear = linearise(state.system, state.point)
         shifted = state.point.jumps + state.multipliers
         factor = self._factor(state, linear, penalty)
@@ -105,7 +162,9 @@ class LiftedGaussNewton:
             return self._reject(state)
         border_step, states_step, predicted = move
         old = _merit(state.point, state.multipliers, penalty)
-        trial = advance(state.system, state.point, linear, border_step, states_step, state.scale)
+        trial = advance(
+            state.system, state.point, linear, border_step, states_step, state.scale, state.positive
+        )
         new = np.inf if trial is None else _merit(trial, state.multipliers, penalty)
         if trial is not None and old - new < 0.5 * predicted:
             better = self._corrected(state, factor, linear, trial)
@@ -118,8 +177,14 @@ class LiftedGaussNewton:
             return self._reject(state)
         ratio = (old - new) / max(predicted, 1e-300)
         factor = 0.1 if ratio > 0.75 else 0.3 if ratio > 0.25 else 2.0
+        if state.rejections:  # the last damping was too small: do not go straight back to it
+            factor = max(factor, 0.5)
         state = replace(
-            state, point=trial, damping=max(state.damping * factor, 1e-14), stage_steps=state.stage_steps + 1
+            state,
+            point=trial,
+            damping=max(state.damping * factor, 1e-14),
+            stage_steps=state.stage_steps + 1,
+            rejections=0,
         )
         return self._finish_stage(state, predicted, new)
 
@@ -127,7 +192,7 @@ class LiftedGaussNewton:
         """The trial with a second-order correction."""
         slope, jumps = curvature_of_step(state.system, state.point, linear, trial)
         move = self._move(state, factor, slope, jumps, trial.border)
-        return move and advance(state.system, trial, linear, *move[:2], state.scale)
+        return move and advance(state.system, trial, linear, *move[:2], state.scale, state.positive)
 
     def solution(self, state: State) -> Solution | None:
         point = state.point
@@ -146,7 +211,7 @@ class LiftedGaussNewton:
             factor = factorise(state.system.mesh, unknowns.border, linear.quadratic, penalty, damping)
         except np.linalg.LinAlgError:
             return None
-        return replace(factor, hessian=_damped(factor.hessian, unknowns.local, state.damping))
+        return replace(factor, hessian=_damped(factor.hessian, unknowns, state.point.border, state.damping))
 
     def _move(self, state: State, factor: Factor, slope: np.ndarray, jumps: np.ndarray, border: np.ndarray):
         """The damped, bounded Gauss-Newton step: (border step, states step, predicted decrease), or None."""
@@ -164,9 +229,9 @@ class LiftedGaussNewton:
     def _reject(self, state: State) -> State:
         damping = max(state.damping * 8, 1e-6)
         if damping < 1e8:
-            return replace(state, damping=damping)
+            return replace(state, damping=damping, rejections=state.rejections + 1)
         if state.stage < len(self.penalties) - 1:
-            return replace(state, stage=state.stage + 1, stage_steps=0, damping=1e-2)
+            return self._next_stage(state, 1e-2)
         return replace(state, status=Status.STALLED)
 
     def _finish_stage(self, state: State, predicted: float, merit: float) -> State:
@@ -174,14 +239,18 @@ class LiftedGaussNewton:
         if state.stage < len(self.penalties) - 1:
             if predicted > 1e-4 * merit + state.floor and state.stage_steps < self.patience:
                 return state
-            state = replace(state, stage=state.stage + 1, stage_steps=0, damping=min(state.damping, 1e-4))
+            state = self._next_stage(state, min(state.damping, 1e-4))
             return self._refine(state, self.coarse_resolution, self.nodes)
         if predicted > 1e-2 * merit + state.floor:
             return state
         if predicted > self.tolerance * merit + state.floor or state.jump > self.jump_tolerance:
-            return replace(state, multipliers=state.multipliers + state.point.jumps)
+            return _update_multipliers(state, settled=predicted <= 1e-6 * merit + state.floor)
         refined = self._refine(state, self.resolution, self._polish_nodes(state))
         return replace(refined, status=Status.CONVERGED) if refined.system is state.system else refined
+
+    def _next_stage(self, state: State, damping: float) -> State:
+        stage = state.stage + 1
+        return replace(state, stage=stage, stage_steps=0, damping=damping, penalty=self.penalties[stage])
 
     def _refine(self, state: State, tolerance: float, nodes: int) -> State:
         """Halve the segments whose path is not resolved, or raise the nodes; the same state when there is no need."""
@@ -199,8 +268,7 @@ class LiftedGaussNewton:
         moved = evaluate(fine, point.border, states, path, state.scale)
         if moved is None:
             return state
-        penalty = self.penalties[state.stage] * state.weight / state.scale**2
-        multipliers = _new_multipliers(fine, moved, parent, half, state, penalty)
+        multipliers = _new_multipliers(fine, moved, parent, half, state)
         return replace(state, system=fine, point=moved, multipliers=multipliers)
 
 
@@ -220,21 +288,34 @@ def _floor(problem: Problem) -> float:
     return 1e-26 * float(np.nansum(problem.samples.data**2)) + 1e-300
 
 
+def _update_multipliers(state: State, settled: bool) -> State:
+    """The multipliers take over the jumps; where that shrinks the jumps too slowly near the end the penalty grows."""
+    multipliers = state.multipliers + state.point.jumps
+    if settled and state.jump > 0.2 * state.last_jump and state.penalty < LARGEST_PENALTY:
+        multipliers, state = multipliers / 10, replace(state, penalty=10 * state.penalty)
+    return replace(state, multipliers=multipliers, last_jump=state.jump)
+
+
 def _merit(point: Point, multipliers: np.ndarray, penalty: np.ndarray) -> float:
     """The augmented Lagrangian (up to a constant)."""
     return point.data + 0.5 * float(np.sum(penalty * (point.jumps + multipliers) ** 2))
 
 
-def _damped(hessian: np.ndarray, local: int, damping: float) -> np.ndarray:
-    """Marquardt's damping of the border: the diagonal grows by a factor, never less than a hair of the largest."""
+def _damped(hessian: np.ndarray, unknowns: Unknowns, border: np.ndarray, damping: float) -> np.ndarray:
+    """Marquardt's damping of the border: the diagonal grows by a factor.
+
+    A column that the data do not feel gets a hair of the largest curvature, each measured over the unknown's own size.
+    """
     damped, diagonal = hessian.copy(), np.einsum("eii->ei", hessian).copy()
-    diagonal[:, local:] = diagonal[:, local:].sum(axis=0) / len(diagonal)
+    diagonal[:, unknowns.local :] = diagonal[:, unknowns.local :].sum(axis=0) / len(diagonal)
+    size = unknowns.size(border)
+    least = 1e-10 * float((diagonal * size**2).max(initial=1e-300)) / size**2
     index = np.arange(hessian.shape[1])
-    damped[:, index, index] += damping * np.maximum(diagonal, 1e-10 * diagonal.max(initial=1e-300))
+    damped[:, index, index] += damping * np.maximum(diagonal, least)
     return damped
 
 
-def _new_multipliers(fine: Discretisation, point: Point, parent, half, state: State, penalty) -> np.ndarray:
+def _new_multipliers(fine: Discretisation, point: Point, parent, half, state: State) -> np.ndarray:
     """Multipliers on a split mesh: old knots keep theirs, a new knot gets what stationarity of its state asks for.
 
     With y the multiplier of a knot and B the derivative of the end of the segment after it by its start:
@@ -246,7 +327,7 @@ def _new_multipliers(fine: Discretisation, point: Point, parent, half, state: St
     multipliers[inherited] = state.multipliers[np.searchsorted(old.linked, parent[mesh.linked[inherited]])]
     fresh = np.flatnonzero(~inherited)
     if len(fresh) and state.multipliers.any():
-        states = point.states.shape[1]
+        states, penalty = point.states.shape[1], state.knot_penalty
         quadratic = linearise(fine, point).quadratic
         after = mesh.linked[fresh] + 1
         demand = quadratic.slope[after, :states]

@@ -1,7 +1,7 @@
 """Covariance of the estimates from the condensed Fisher information.
 
-The reduced Hessian that condense.py leaves on the border, with continuity enforced and no damping, is the Fisher
-information of all unknowns with the inner states eliminated; it costs one more linearisation.
+With exact continuity every inner state is a function of the unknowns, so that carrying derivatives from segment to
+segment gives the Fisher information of the unknowns; it costs one more linearisation.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from picardfit.condense import dense, factorise, unknowns_index
+from picardfit.condense import Quadratic, dense, unknowns_index
+from picardfit.discretise import Discretisation
 from picardfit.lifted import Point, linearise
-from picardfit.meshing import state_scale
 from picardfit.solvers.iterate import Solution
 
-CONTINUITY = 1e9  # weight of continuity in units of the data's curvature: exact to nine digits
-DETERMINED = 1e-12  # eigenvalues of the scaled information below this are directions the data do not determine
+DETERMINED = (
+    1e-12  # eigenvalues of the scaled information below this are directions the data do not determine
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Information:
     def covariance(self, variance: float = 1.0) -> np.ndarray:
         """Inverse of the information; infinite variance for what the data do not determine."""
         diagonal = np.diag(self.matrix)
+        if not np.all(np.isfinite(self.matrix)):
+            return np.full_like(self.matrix, np.inf)
         if not len(diagonal):
             return np.zeros((0, 0))
         scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
@@ -51,24 +54,48 @@ def information(solution: Solution, data: float) -> Information:
     unknowns = problem.unknowns
     outputs = np.zeros_like(problem.samples.data)  # not needed by the linearisation
     point = Point(solution.border, solution.states, solution.path, solution.jumps, outputs, data, 0.0)
-    scale = state_scale(problem, [solution.path])
-    weight = problem.objective.curvature(problem.output_scale) / len(system.mesh)
-    quadratic = linearise(system, point).quadratic
-    penalty = CONTINUITY * weight / scale**2
-    factor = factorise(system.mesh, unknowns.border, quadratic, penalty, np.zeros_like(scale))
-    reduced = factor.reduce(quadratic.slope, quadratic.jump)
+    hessian, gradient = chained(system, linearise(system, point).quadratic)
     bound = at_bound(solution)
     index = unknowns_index(unknowns.exists & ~bound, unknowns.local)
-    matrix, slope = dense(factor.hessian, reduced.slope, unknowns.local, index)
+    matrix, slope = dense(hessian, gradient, unknowns.local, index)
     labels = tuple(unknowns.label(e, c) for e, c in index)
     return Information(labels, index, matrix, slope, labels_at_bound(solution))
+
+
+def chained(system: Discretisation, quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray]:
+    """Hessian (experiments, width, width) and slope (experiments, width) with inner states as functions of the border.
+
+    Continuity is exact: the derivative of a segment's start state is carried from segment to segment.
+    """
+    mesh, border = system.mesh, system.problem.unknowns.border
+    parameters = np.zeros((len(border.parameters), border.width))
+    parameters[np.arange(len(parameters)), border.parameters] = 1
+    hessian = np.zeros((len(mesh.first), border.width, border.width))
+    slope = np.zeros((len(mesh.first), border.width))
+    start = quadratic.initial.copy()  # (experiments, states, width)
+    link = np.full(len(mesh), -1)
+    link[mesh.linked] = np.arange(len(mesh.linked))
+    for step in range(mesh.counts.max()):
+        open_ = np.flatnonzero(mesh.counts > step)
+        segment = mesh.first[open_] + step
+        columns = np.concatenate(
+            [start[open_], np.broadcast_to(parameters, (len(open_), *parameters.shape))], axis=1
+        )
+        back = columns.transpose(0, 2, 1)
+        hessian[open_] += back @ quadratic.hessian[segment] @ columns
+        slope[open_] += (back @ quadratic.slope[segment][..., None])[..., 0]
+        onward = link[segment] >= 0
+        start[open_[onward]] = quadratic.end[link[segment[onward]]] @ columns[onward]
+    return hessian, slope
 
 
 def at_bound(solution: Solution) -> np.ndarray:
     """(experiments, width): unknowns that sit on a bound."""
     unknowns, border = solution.system.problem.unknowns, solution.border
     with np.errstate(invalid="ignore"):
-        width = np.where(np.isfinite(unknowns.upper - unknowns.lower), unknowns.upper - unknowns.lower, np.abs(border))
+        width = np.where(
+            np.isfinite(unknowns.upper - unknowns.lower), unknowns.upper - unknowns.lower, np.abs(border)
+        )
         near = 1e-9 * np.maximum(width, 1e-300)
         touching = (border - unknowns.lower <= near) | (unknowns.upper - border <= near)
     return touching & unknowns.exists

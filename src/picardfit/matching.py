@@ -1,0 +1,115 @@
+"""Integral matching: starting parameters from the Picard operator applied once to the guessed path.
+
+No ODE is solved and nothing can explode. With x the guessed states and windows [a, b] of time, the parameters minimise
+
+    sum over windows | x(b) - x(a) - integral_a^b f(s, x(s), p) ds |^2,   each state in units of its size,
+
+over the measured states, by Levenberg-Marquardt steps inside the bounds.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from picardfit.condense import solve_box
+from picardfit.problem import Problem
+
+WINDOWS = 20
+STEPS = 15
+
+
+def match_parameters(
+    problem: Problem,
+    border: np.ndarray,
+    grids: np.ndarray,
+    path: np.ndarray,
+    measured: np.ndarray,
+    open_: np.ndarray,
+) -> np.ndarray:
+    """The border with its open parameter columns moved to where the integrals of f match the guessed path.
+
+    `grids` (experiments, points), `path` (experiments, points, states), `measured` (experiments, states) bool,
+    `open_` (experiments, width) bool: what may move.
+    """
+    columns = problem.unknowns.border.parameters
+    movable = open_.copy()
+    movable[:, np.setdiff1d(np.arange(problem.unknowns.width), columns)] = False
+    if not movable.any() or not measured.any():
+        return border
+    residuals = _Residuals(problem, grids, path, measured)
+    lower = np.where(movable, problem.unknowns.lower - border, 0.0)
+    upper = np.where(movable, problem.unknowns.upper - border, 0.0)
+    return border + _descend(residuals, border, lower, upper)
+
+
+def _descend(residuals: _Residuals, border, lower, upper) -> np.ndarray:
+    """Levenberg-Marquardt on the total move, kept inside [lower, upper]."""
+    move, damping = np.zeros_like(border), 1e-3
+    value, slope, hessian = residuals.terms(border)
+    local = residuals.problem.unknowns.local
+    index = np.arange(border.shape[1])
+    for _ in range(STEPS):
+        if not np.isfinite(value):
+            break
+        damped = hessian.copy()
+        diagonal = hessian[:, index, index]
+        damped[:, index, index] += damping * diagonal + 1e-12 * max(float(diagonal.max()), 1e-300)
+        try:
+            step = solve_box(damped, slope, local, lower - move, upper - move)
+        except np.linalg.LinAlgError:
+            break
+        trial = residuals.terms(border + move + step)
+        if trial[0] < value:
+            gain = (value - trial[0]) / max(value, 1e-300)
+            move, damping = move + step, max(damping * 0.2, 1e-10)
+            value, slope, hessian = trial
+            if gain < 1e-3:
+                break
+        else:
+            damping *= 10
+            if damping > 1e6:
+                break
+    return move
+
+
+class _Residuals:
+    """The matching residuals and their Gauss-Newton terms in the border."""
+
+    def __init__(self, problem: Problem, grids: np.ndarray, path: np.ndarray, measured: np.ndarray) -> None:
+        self.problem, self.grids, self.path = problem, grids, path
+        points = grids.shape[1]
+        edges = np.unique(np.linspace(0, points - 1, WINDOWS + 1).round().astype(int))
+        steps = np.diff(grids, axis=1)  # trapezoid weights of every window: (experiments, windows, points)
+        weights = np.zeros((len(grids), len(edges) - 1, points))
+        for w, (a, b) in enumerate(pairwise(edges)):
+            weights[:, w, a:b] += 0.5 * steps[:, a:b]
+            weights[:, w, a + 1 : b + 1] += 0.5 * steps[:, a:b]
+        size = np.maximum(path.std(axis=(0, 1)), 1e-2 * np.abs(path).max(axis=(0, 1)))
+        self.weights, self.change = weights, np.diff(path[:, edges], axis=1)
+        self.trust = measured[:, None, :] / np.where(size > 0, size, 1.0)  # (experiments, 1, states)
+        self.inputs = np.zeros((*grids.shape, len(problem.model.inputs)))
+        for e, one in enumerate(problem.experiments):
+            for k, name in enumerate(problem.model.inputs):
+                self.inputs[e, :, k] = one.inputs[name].at(grids[e])
+
+    def terms(self, border: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Value, slope (experiments, width) and Gauss-Newton Hessian (experiments, width, width)."""
+        unknowns = self.problem.unknowns
+        params = unknowns.parameters(border)[:, None, : unknowns.model_parameters]
+        slopes, _, wrt_p = self.problem.model.rhs.linearise(self.grids, self.path, params, self.inputs)
+        with np.errstate(all="ignore"):
+            gap = (self.weights @ slopes - self.change) * self.trust
+            value = 0.5 * float(np.sum(gap * gap))
+        width, columns = unknowns.width, unknowns.border.parameters
+        slope, hessian = np.zeros((len(border), width)), np.zeros((len(border), width, width))
+        if not np.isfinite(value) or not np.all(np.isfinite(wrt_p)):
+            return np.inf, slope, hessian
+        chain = unknowns.parameter_slopes(border)[:, None, None, :]
+        moved = (wrt_p[..., unknowns.free_parameters] * chain).reshape(*wrt_p.shape[:2], -1)
+        jacobian = (self.weights @ moved).reshape(*gap.shape, -1) * self.trust[..., None]
+        flat = jacobian.reshape(len(border), -1, len(columns))
+        slope[:, columns] = (gap.reshape(len(border), 1, -1) @ flat)[:, 0]
+        hessian[:, columns[:, None], columns] = flat.transpose(0, 2, 1) @ flat
+        return value, slope, hessian
