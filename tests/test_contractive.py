@@ -24,11 +24,9 @@ from picardfit.solvers.contractive import (
     GradientContractive,
     GradientContractMultiplier,
     GradientDescent,
-    applied,
-    gradient,
     lipschitz,
-    loss,
 )
+from picardfit.solvers.extended_loss import applied, gradient, loss
 from picardfit.starts import make_start
 
 ALL = [
@@ -554,7 +552,7 @@ def test_overflow_is_a_status(method):
 
 def test_diverging_rate_is_a_status():
     state = run(GradientDescent(rate=1e6), van_der_pol_problem_without_bounds())
-    assert state.status is Status.NOT_FINITE
+    assert state.status is Status.DIVERGED
 
 
 def test_diverging_rate_keeps_a_finite_loss():
@@ -568,20 +566,21 @@ def van_der_pol_problem_without_bounds() -> Problem:
 @pytest.mark.parametrize(
     "make, words",
     [
-        (lambda: GradientDescent(order=0), "order=0 of GradientDescent"),
-        (lambda: GradientContractMultiplier(order=1.5), "order=1.5"),
-        (lambda: GradientContractMultiplier(order=2.0), "order=2.0"),
-        (lambda: GradientContractive(sigma=0), "sigma=0"),
-        (lambda: GradientContractive(sigma=1.1), "sigma=1.1"),
-        (lambda: GradientDescent(rate=-1), "rate=-1"),
-        (lambda: GradientDescent(tolerance=None), "tolerance=None"),
-        (lambda: GradientDescent(segments=None), "segments=None"),
-        (lambda: GradientDescent(max_iterations=0), "max_iterations=0"),
-        (lambda: GradientDescent(nodes=1), "nodes=1"),
-        (lambda: GradientDescent(family="radau"), "family='radau'"),
+        (lambda: GradientDescent(order=0), "order = 0 is not a positive whole number"),
+        (lambda: GradientContractMultiplier(order=1.5), "order = 1.5"),
+        (lambda: GradientContractMultiplier(order=2.0), "order = 2.0"),
+        (lambda: GradientContractive(sigma=0), "sigma = 0"),
+        (lambda: GradientContractive(sigma=1.1), "sigma = 1.1"),
+        (lambda: GradientDescent(rate=-1), "rate = -1"),
+        (lambda: GradientDescent(rate=np.inf), "rate = inf is out of range: give a finite number"),
+        (lambda: GradientDescent(tolerance=None), "tolerance = None"),
+        (lambda: GradientDescent(segments=None), "segments = None"),
+        (lambda: GradientDescent(max_iterations=0), "max_iterations = 0"),
+        (lambda: GradientDescent(nodes=1), "nodes = 1"),
+        (lambda: GradientDescent(family="radau"), "family = 'radau'"),
         (lambda: GradientDescent(parameter_set=(0, 1)), "parameter_set is"),
-        (lambda: ExtendedGradientContractMultiplier(continuity=-1), "continuity=-1"),
-        (lambda: ExtendedGradientContractMultiplier(segment_length=0), "segment_length=0"),
+        (lambda: ExtendedGradientContractMultiplier(continuity=-1), "continuity = -1"),
+        (lambda: ExtendedGradientContractMultiplier(segment_length=0), "segment_length = 0"),
         (lambda: ExtendedGradientContractMultiplier(segment_length=1, segments=3), "Both segment_length"),
     ],
 )

@@ -85,6 +85,13 @@ def test_breaks_are_jumps_of_inputs_inside_the_span():
     assert pf.Problem(model, one).breaks(0) == (0.4, 1.7)
 
 
+def test_inputs_are_those_of_the_experiment_of_each_row():
+    model = pf.Model("x' = u - x", inputs=["u"])
+    runs = [pf.Experiment(TIMES, {"x": [0, 1, 1]}, inputs={"u": u}) for u in ("t", 5)]
+    values = pf.Problem(model, runs).inputs_at(np.array([1, 0]), np.array([[0.0, 1.0], [2.0, 3.0]]))
+    np.testing.assert_array_equal(values[..., 0], [[5, 5], [2, 3]])
+
+
 def test_output_scale_is_the_spread_of_the_data():
     scale = runs().output_scale
     np.testing.assert_allclose(scale, [np.std([3, 2, 1]), np.std([0, 1, 0.2, 0.6])])

@@ -3,7 +3,7 @@
 from picardfit import problems
 from picardfit.analysis import Analysis, analyse
 from picardfit.certificate import Certificate
-from picardfit.data import Experiment, read_table
+from picardfit.data import Experiment
 from picardfit.errors import InputError, Status
 from picardfit.estimate import fit
 from picardfit.inputs import Signal, Table
@@ -11,6 +11,7 @@ from picardfit.mesh import Nodes
 from picardfit.model import Model
 from picardfit.parameters import Parameter
 from picardfit.problem import Problem
+from picardfit.reading import read_table
 from picardfit.result import Fit
 from picardfit.sets import Ball, Box, HalfSpace, Product, Simplex
 from picardfit.simulation import Simulation, simulate

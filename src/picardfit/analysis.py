@@ -17,7 +17,8 @@ import numpy as np
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError, listing
 from picardfit.lifted import Point, linearise
-from picardfit.mesh import Mesh, rule, uniform_knots
+from picardfit.mesh import Mesh, rule
+from picardfit.meshing import even_knots
 from picardfit.parameters import to_natural
 from picardfit.picard import apply, end_states
 from picardfit.problem import Problem
@@ -197,8 +198,7 @@ def _start(problem: Problem, start: Mapping[str, object] | Fit | None) -> Start:
 
 def _along(problem: Problem, start: Start) -> Constants:
     """The constants along the start's path."""
-    unknowns = problem.unknowns
-    params = unknowns.parameters(start.border)[:, : unknowns.model_parameters]
+    params = problem.unknowns.model_values(start.border)
     largest, radius = np.zeros(3), 0.0
     for e, (grid, _) in enumerate(start.tables):
         times = np.interp(np.linspace(0, len(grid) - 1, 8 * len(grid) - 7), np.arange(len(grid)), grid)
@@ -218,7 +218,7 @@ def _on_ball(problem: Problem, start: Start, samples: int, rng: np.random.Genera
     columns, free = unknowns.border.parameters, unknowns.free_parameters
     low, high = (bound[0, columns] for bound in search_box(unknowns, start.border))
     spans = np.array([problem.span(e) for e in range(len(problem.experiments))])
-    fixed = unknowns.parameters(start.border)[:, : unknowns.model_parameters]
+    fixed = unknowns.model_values(start.border)
 
     def norms(points: np.ndarray) -> np.ndarray:
         """(points, 3) at points [time | x / a | theta], each part in its unit interval or ball."""
@@ -293,10 +293,7 @@ def _project(points: np.ndarray, states: int) -> np.ndarray:
 def _norms(problem: Problem, experiment, times, states, params) -> np.ndarray:
     """(points, 3): spectral norms of df/dx and df/dtheta, and |f|; infinite where they are not finite."""
     model, free = problem.model, problem.unknowns.free_parameters
-    inputs = np.zeros((len(times), len(model.inputs)))
-    for e in np.unique(experiment):
-        for k, name in enumerate(model.inputs):
-            inputs[experiment == e, k] = problem.experiments[e].inputs[name].at(times[experiment == e])
+    inputs = problem.inputs_at(experiment, times)
     slopes, wrt_x, wrt_p = model.rhs.linearise(times, states, params, inputs)
     return np.stack([_size(m) for m in (wrt_x, wrt_p[..., free], slopes[..., None])], axis=1)
 
@@ -315,12 +312,8 @@ def _size(matrices: np.ndarray) -> np.ndarray:
 
 def _place(problem: Problem, start: Start, length: float) -> tuple[Discretisation, Point]:
     """The start's path on segments of a length."""
-    knots = []
-    for e in range(len(problem.experiments)):
-        begin, stop = problem.span(e)
-        stop = max(stop, begin + 1e-6 * max(1.0, abs(begin)))
-        knots.append(uniform_knots((begin, stop), length, problem.breaks(e)))
-    mesh = Mesh(rule(NODES), tuple(knots))
+    knots = tuple(even_knots(problem, e, length) for e in range(len(problem.experiments)))
+    mesh = Mesh(rule(NODES), knots)
     system = Discretisation(problem, mesh)
     states = np.concatenate([start.states(k[:-1], e) for e, k in enumerate(knots)])
     path = [start.states(mesh.node_times[mesh.experiment == e].ravel(), e) for e in range(len(knots))]

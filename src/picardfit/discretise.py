@@ -25,14 +25,13 @@ class Discretisation:
 
     @cached_property
     def field(self) -> Field:
-        return Field(
-            self.problem.model.rhs, self.mesh, self._inputs(self.mesh.experiment, self.mesh.node_times)
-        )
+        inputs = self.problem.inputs_at(self.mesh.experiment, self.mesh.node_times)
+        return Field(self.problem.model.rhs, self.mesh, inputs)
 
     @cached_property
     def sample_inputs(self) -> np.ndarray:
         samples = self.problem.samples
-        return self._inputs(samples.experiment, samples.times)
+        return self.problem.inputs_at(samples.experiment, samples.times)
 
     @cached_property
     def located(self) -> tuple[np.ndarray, np.ndarray]:
@@ -55,20 +54,9 @@ class Discretisation:
         """Segments that hold samples, and where each one's samples start (samples are in segment order)."""
         return np.unique(self.segment, return_index=True)
 
-    def _inputs(self, experiment: np.ndarray, times: np.ndarray) -> np.ndarray:
-        names = self.problem.model.inputs
-        values = np.zeros((*times.shape, len(names)))
-        if names:
-            for e, one in enumerate(self.problem.experiments):
-                mine = experiment == e
-                for k, name in enumerate(names):
-                    values[mine, ..., k] = one.inputs[name].at(times[mine])
-        return values
-
     def parameters(self, border: np.ndarray) -> np.ndarray:
         """(experiments, model parameters) in natural units."""
-        unknowns = self.problem.unknowns
-        return unknowns.parameters(border)[:, : unknowns.model_parameters]
+        return self.problem.unknowns.model_values(border)
 
     def spread(self, per_experiment: np.ndarray) -> np.ndarray:
         """(experiments, k) -> (segments, 1, k), to broadcast over nodes."""

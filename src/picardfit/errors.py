@@ -38,6 +38,7 @@ class Status(Enum):
         "The model is not finite at the starting values (overflow, division by zero or a NaN): "
         "give a start or bounds where the equations can be evaluated."
     )
+    DIVERGED = "The iteration diverged: shorten the segments, lower the rate, or use the default method."
     INTERRUPTED = "Interrupted: the best values found so far are returned."
 
     @property

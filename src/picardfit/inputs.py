@@ -8,7 +8,7 @@ At a jump the value is the new one (right-continuous); for the left limit ask sl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from math import nan
@@ -210,6 +210,14 @@ def as_input(name: str, spec: object) -> Input:
         f"Input `{name}` is given as {spec!r}: write a number, a formula in t, a pair (times, values), "
         f"or a function of t."
     )
+
+
+def values_at(inputs: Mapping[str, Input], names: Sequence[str], times: np.ndarray) -> np.ndarray:
+    """The inputs of these names side by side: (*times.shape, names)."""
+    values = np.empty((*np.shape(times), len(names)))
+    for column, name in enumerate(names):
+        values[..., column] = inputs[name].at(times)
+    return values
 
 
 def input_from_spec(spec: Mapping[str, object]) -> Input:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.inputs import Constant, Input, Table
+from picardfit.inputs import Constant, Input, Table, values_at
 from picardfit.model import Model
 
 if TYPE_CHECKING:
@@ -113,9 +113,7 @@ def predict(problem: Problem, parameters: np.ndarray, initial: np.ndarray) -> np
 
 def observed(model: Model, run: Run, states: np.ndarray) -> np.ndarray:
     """The observables (k, observables) of a run whose states (k, states) are known."""
-    inputs = np.zeros((len(run.times), len(model.inputs)))
-    for k, name in enumerate(model.inputs):
-        inputs[:, k] = run.inputs[name].at(run.times)
+    inputs = values_at(run.inputs, model.inputs, run.times)
     return model.output.value(run.times, states, run.params, inputs)
 
 

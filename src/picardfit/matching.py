@@ -89,15 +89,12 @@ class _Residuals:
         size = np.maximum(path.std(axis=(0, 1)), 1e-2 * np.abs(path).max(axis=(0, 1)))
         self.weights, self.change = weights, np.diff(path[:, edges], axis=1)
         self.trust = measured[:, None, :] / np.where(size > 0, size, 1.0)  # (experiments, 1, states)
-        self.inputs = np.zeros((*grids.shape, len(problem.model.inputs)))
-        for e, one in enumerate(problem.experiments):
-            for k, name in enumerate(problem.model.inputs):
-                self.inputs[e, :, k] = one.inputs[name].at(grids[e])
+        self.inputs = problem.inputs_at(np.arange(len(grids)), grids)
 
     def terms(self, border: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Value, slope (experiments, width) and Gauss-Newton Hessian (experiments, width, width)."""
         unknowns = self.problem.unknowns
-        params = unknowns.parameters(border)[:, None, : unknowns.model_parameters]
+        params = unknowns.model_values(border)[:, None, :]
         slopes, _, wrt_p = self.problem.model.rhs.linearise(self.grids, self.path, params, self.inputs)
         with np.errstate(all="ignore"):
             gap = (self.weights @ slopes - self.change) * self.trust

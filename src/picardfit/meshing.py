@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from picardfit.mesh import Mesh, Rule
+from picardfit.mesh import Mesh, Rule, uniform_knots
 from picardfit.picard import tails
 from picardfit.problem import Problem
 from picardfit.starts import Start
@@ -13,7 +13,7 @@ FEWEST, MOST = 6, 60  # segments of an experiment's first mesh, when the samples
 
 
 def state_scale(problem: Problem, tables: list[np.ndarray], least: float = 1e-6) -> np.ndarray:
-    """(states,): the size of variation of each state along guessed or computed paths, at least a part of the largest."""
+    """(states,): the size of variation of each state along paths, at least a part of the largest."""
     every = np.concatenate([t.reshape(-1, len(problem.model.states)) for t in tables])
     size = np.abs(every).max(axis=0)
     scale = np.maximum(every.std(axis=0), 1e-2 * size)
@@ -23,8 +23,7 @@ def state_scale(problem: Problem, tables: list[np.ndarray], least: float = 1e-6)
 
 def first_mesh(problem: Problem, start: Start, rule: Rule, scale: np.ndarray) -> Mesh:
     """Segments with about equal shares of the Jacobian's norm, of the samples and of time; breaks are knots."""
-    unknowns = problem.unknowns
-    params = unknowns.parameters(start.border)[:, : unknowns.model_parameters]
+    params = problem.unknowns.model_values(start.border)
     knots = []
     for e in range(len(problem.experiments)):
         grid, path = start.tables[e]
@@ -32,15 +31,23 @@ def first_mesh(problem: Problem, start: Start, rule: Rule, scale: np.ndarray) ->
     return Mesh(rule, tuple(knots))
 
 
+def even_knots(problem: Problem, experiment: int, length: float) -> np.ndarray:
+    """Knots of an experiment with segments of at most `length`; breaks are knots."""
+    start, stop = problem.span(experiment)
+    if stop <= start:
+        return _instant(start)
+    return uniform_knots((start, stop), length, problem.breaks(experiment))
+
+
+def _instant(time: float) -> np.ndarray:
+    """One short segment, for an experiment whose samples are all at its initial time."""
+    return np.array([time, time + 1e-6 * max(1.0, abs(time))])
+
+
 def _stiffness(problem: Problem, experiment: int, grid, path, params, scale) -> np.ndarray:
     """(grid,): norm of the scaled Jacobian f_x along the guessed path, the local estimate of K_x."""
     one, model = problem.experiments[experiment], problem.model
-    inputs = (
-        np.stack([one.inputs[n].at(grid) for n in model.inputs], -1)
-        if model.inputs
-        else np.zeros((len(grid), 0))
-    )
-    _, wrt_x, _ = model.rhs.linearise(grid, path, params, inputs)
+    _, wrt_x, _ = model.rhs.linearise(grid, path, params, one.inputs_at(model.inputs, grid))
     with np.errstate(over="ignore", invalid="ignore"):
         norm = np.sqrt(np.sum((wrt_x * scale / scale[:, None]) ** 2, axis=(1, 2)))
     return np.where(np.isfinite(norm), norm, 0.0)
@@ -49,7 +56,7 @@ def _stiffness(problem: Problem, experiment: int, grid, path, params, scale) -> 
 def _place(problem: Problem, experiment: int, grid: np.ndarray, stiffness: np.ndarray) -> np.ndarray:
     start, stop = problem.span(experiment)
     if stop <= start:
-        return np.array([start, start + 1e-6 * max(1.0, abs(start))])
+        return _instant(start)
     samples = len(np.unique(problem.experiments[experiment].times))
     gaps = np.diff(grid)
     typical = np.median(stiffness)

@@ -123,6 +123,14 @@ class Problem:
         }
         return tuple(sorted(b for b in every if start < b < stop))
 
+    def inputs_at(self, experiment: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """The inputs (k, ..., inputs) at times (k, ...), of which the i-th belong to experiment[i]."""
+        values = np.empty((*times.shape, len(self.model.inputs)))
+        for e in np.unique(experiment):
+            mine = experiment == e
+            values[mine] = self.experiments[e].inputs_at(self.model.inputs, times[mine])
+        return values
+
     def mean_loss(self, value: float) -> float:
         """The paper's L_ls from the sum of squares: divided by the number of sampling instants N_s."""
         return value / len(self.samples.times)
@@ -135,8 +143,7 @@ class Problem:
         """
         unknowns = self.unknowns
         border = border_from(self, parameters, initial)
-        model_parameters = unknowns.parameters(border)[:, : unknowns.model_parameters]
-        outputs = predict(self, model_parameters, unknowns.initial(border)[0])
+        outputs = predict(self, unknowns.model_values(border), unknowns.initial(border)[0])
         return inf if outputs is None else self.mean_loss(self.objective.value(outputs))
 
     def with_experiments(self, experiments: Sequence[Experiment]) -> Problem:

@@ -143,11 +143,8 @@ class Fit:
         values = self._trajectory(experiment, times)
         e = self._index(experiment)
         model, one = self.problem.model, self.problem.experiments[e]
-        inputs = np.zeros((len(times), len(model.inputs)))
-        for k, name in enumerate(model.inputs):
-            inputs[:, k] = one.inputs[name].at(times)
         params = self.solution.system.parameters(self.solution.border)[e]
-        outputs = model.output.value(times, values, params, inputs)
+        outputs = model.output.value(times, values, params, one.inputs_at(model.inputs, times))
         return dict(zip(model.observables, outputs.T, strict=True))
 
     def plot(self, path: str | Path | None = None) -> Figure:

@@ -85,7 +85,7 @@ def search_box(unknowns: Unknowns, around: np.ndarray) -> tuple[np.ndarray, np.n
 def _with_states(problem: Problem, border: np.ndarray, pinned: np.ndarray) -> Start:
     """Add tables of states, read initial states off them, and match the parameters that nothing pinned to them."""
     unknowns = problem.unknowns
-    params = unknowns.parameters(border)[:, : unknowns.model_parameters]
+    params = unknowns.model_values(border)
     measured = [_measured_states(problem, e, params[e]) for e in range(len(problem.experiments))]
     typical = _typical_size(measured)
     border = _initial_from_data(problem, border, pinned, measured, typical)
@@ -98,7 +98,7 @@ def _with_states(problem: Problem, border: np.ndarray, pinned: np.ndarray) -> St
         border = match_parameters(problem, border, grids, path, known, ~pinned)
     if not known.all():
         path = _path(problem, border, grids, measured, known, typical)
-    _, never_zero = signs(problem, unknowns.parameters(border)[:, : unknowns.model_parameters], typical)
+    _, never_zero = signs(problem, unknowns.model_values(border), typical)
     positive = never_zero & (path.min(axis=(0, 1)) > 0)
     return Start(border, tuple(zip(grids, path, strict=True)), positive)
 
@@ -125,14 +125,15 @@ def _initial_from_data(problem: Problem, border, pinned, measured, typical: floa
 def _path(problem: Problem, border, grids, measured, known, typical: float) -> np.ndarray:
     """(experiments, points, states): measured states interpolated, hidden ones marched, populations kept positive."""
     unknowns = problem.unknowns
-    params = unknowns.parameters(border)[:, : unknowns.model_parameters]
+    params = unknowns.model_values(border)
     initial, _ = unknowns.initial(border)
     path = np.repeat(initial[:, None, :], grids.shape[1], axis=1)
     for e, tables in enumerate(measured):
         for state, (times, values) in tables.items():
             path[e, :, state] = np.interp(grids[e], times, values)
     if not known.all():
-        path = _march(problem, grids, path, known, params, 1e3 * typical)
+        limit = 3 * np.maximum(np.abs(initial), typical)  # wrong parameters would let hidden states explode
+        path = _march(problem, grids, path, known, params, limit)
     stays, _ = signs(problem, params, typical)
     least = np.minimum(1e-2 * np.abs(path).mean(axis=(0, 1)), initial[:, None, :])
     return np.where(stays & (initial.min(axis=0) >= 0), np.maximum(path, least), path)
@@ -195,9 +196,7 @@ def _invert(
 ) -> np.ndarray | None:
     """Solve g_row(x_state) = value by Newton's method at all times; None where that fails."""
     model, one = problem.model, problem.experiments[experiment]
-    inputs = np.zeros((len(times), len(model.inputs)))
-    for k, name in enumerate(model.inputs):
-        inputs[:, k] = one.inputs[name].at(times)
+    inputs = one.inputs_at(model.inputs, times)
     x = np.zeros((len(times), len(model.states)))
     x[:, state] = np.where(values == 0, 1.0, values)
     for _ in range(50):
@@ -218,13 +217,13 @@ def _typical_size(measured: list[dict[int, tuple]]) -> float:
     return size if size > 0 else 1.0
 
 
-def _march(problem: Problem, grids, path, known, params, limit: float) -> np.ndarray:
-    """Linearly implicit Euler for the hidden states along the measured ones: x+ = x + (I - h J)^-1 h f."""
+def _march(problem: Problem, grids, path, known, params, limit: np.ndarray) -> np.ndarray:
+    """Linearly implicit Euler for the hidden states along the measured ones: x+ = x + (I - h J)^-1 h f.
+
+    They stay within +-`limit` (experiments, states).
+    """
     model = problem.model
-    inputs = np.zeros((*grids.shape, len(model.inputs)))
-    for e, one in enumerate(problem.experiments):
-        for k, name in enumerate(model.inputs):
-            inputs[e, :, k] = one.inputs[name].at(grids[e])
+    inputs = problem.inputs_at(np.arange(len(grids)), grids)
     hidden, eye = ~known, np.eye(len(model.states))
     mask = hidden[:, :, None] & hidden[:, None, :]
     with np.errstate(all="ignore"):

@@ -1,7 +1,8 @@
 """The unknowns of a problem as one array, and how it becomes parameters and initial states.
 
 Per experiment there is a row b (the border of condense.py):
-[free initial states | local parameters | global parameters]; global columns are the same in all rows. A log parameter lives in b as its logarithm.
+[free initial states | local parameters | global parameters]; global columns
+are the same in all rows. A log parameter lives in b as its logarithm.
 """
 
 from __future__ import annotations
@@ -92,6 +93,10 @@ class Unknowns:
         values[:, self.local_parameters] = natural[:, skip : self.local]
         values[:, self.global_parameters] = natural[:, self.local :]
         return values
+
+    def model_values(self, border: np.ndarray) -> np.ndarray:
+        """(experiments, model parameters): those of them that the model has."""
+        return self.parameters(border)[:, : self.model_parameters]
 
     def parameter_slopes(self, border: np.ndarray) -> np.ndarray:
         """(experiments, free parameters): d natural / d internal of the free model parameters."""

@@ -1,0 +1,238 @@
+"""The loss of Algorithms 1-4 (eq. extended_loss) and its gradient with the path u held fixed:
+
+    L(x, theta, u) =  1/(2 N_s) sum_i |y_i - g(t_i, (P^n u)(t_i), theta)|^2
+                    + lambda sum_j |(P^n u_j)(T) - x_{j+1}|^2
+
+The segments have start states of their own (lifted: Algorithm 4) or are chained (Algorithms 1-3: one Picard operator
+over the whole span, cut into segments only to hold its path). P is affine in x and f, so its adjoint is a transposed
+sparse matrix, and the gradient goes backwards through the n applications of P.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from picardfit.discretise import Discretisation
+from picardfit.mesh import Mesh
+from picardfit.solvers.feasible import Feasible
+from picardfit.unknowns import Unknowns
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """What the four algorithms differ in."""
+
+    order: int  # n
+    sigma: float  # 0: the path stays
+    rate: float | None  # alpha
+    tolerance: float  # epsilon
+    lifted: bool = False  # whether the segments have start states of their own
+    continuity: float = 0.0  # lambda
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What does not change during a run."""
+
+    system: Discretisation
+    scheme: Scheme
+    feasible: Feasible
+    scale: np.ndarray  # (states,)
+
+    @cached_property
+    def at_nodes(self) -> Affine:
+        """P u at the nodes."""
+        mesh = self.system.mesh
+        segment, place = np.divmod(np.arange(len(mesh) * len(mesh.rule.nodes)), len(mesh.rule.nodes))
+        return taken_to(mesh, segment, mesh.rule.weights[place], self.scheme.lifted)
+
+    @cached_property
+    def at_points(self) -> Affine:
+        """P u at the samples and then, if lifted, at the ends of the segments which have a successor."""
+        mesh = self.system.mesh
+        segment, fraction = self.system.located
+        weights = mesh.rule.integrals(fraction)
+        if self.scheme.lifted:
+            segment = np.concatenate([segment, mesh.linked])
+            weights = np.concatenate([weights, np.tile(mesh.rule.end, (len(mesh.linked), 1))])
+        return taken_to(mesh, segment, weights, self.scheme.lifted)
+
+    @cached_property
+    def interpolation(self) -> csr_array:
+        """u itself at the samples."""
+        segment, fraction = self.system.located
+        return _rows(self.system.mesh, segment, self.system.mesh.rule.interpolation(fraction))
+
+    @cached_property
+    def first_sample(self) -> np.ndarray:
+        """(experiments,): index of each experiment's first sample."""
+        samples = self.system.problem.samples
+        return np.searchsorted(samples.experiment, np.arange(len(self.system.problem.experiments)))
+
+    @property
+    def first(self) -> np.ndarray:
+        """(experiments,): which start state is an experiment's initial state."""
+        return self.system.mesh.first if self.scheme.lifted else np.arange(len(self.system.mesh.first))
+
+    @property
+    def inner(self) -> np.ndarray:
+        """The start states which are unknowns of their own."""
+        return self.system.mesh.linked + 1 if self.scheme.lifted else np.zeros(0, int)
+
+    def place(self, border: np.ndarray, knots: np.ndarray) -> Place:
+        """The unknowns with the parameters and start states that follow from them."""
+        params = self.system.parameters(border)
+        initial, by_border = self.system.problem.unknowns.initial(border)
+        x = np.empty((len(initial) + len(knots), initial.shape[1]))
+        x[self.first], x[self.inner] = initial, knots
+        return Place(border, knots, params, self.system.spread(params), x, by_border)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The unknowns z = (border, knots), and what follows from them."""
+
+    border: np.ndarray  # (experiments, width), internal coordinates
+    knots: np.ndarray  # (knots, states): start states of segments after the first, if lifted
+    params: np.ndarray  # (experiments, parameters)
+    spread: np.ndarray  # (segments, 1, parameters)
+    x: np.ndarray  # (starts, states): initial states, and the knots between them
+    by_border: np.ndarray  # (experiments, states, width): derivative of the initial states
+
+
+@dataclass(frozen=True)
+class Affine:
+    """x, f -> x[owner] + W f: the Picard operator taken to some points; arrays are (points, states)."""
+
+    owner: np.ndarray  # (points,): start state of each point
+    weights: csr_array  # (points, segments * nodes)
+    starts: int
+
+    @cached_property
+    def _adjoint(self) -> tuple[csr_array, csr_array]:
+        from scipy.sparse import csr_array
+
+        points = len(self.owner)
+        owner = csr_array((np.ones(points), self.owner, np.arange(points + 1)), shape=(points, self.starts))
+        return owner.T.tocsr(), self.weights.T.tocsr()
+
+    def __call__(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        return x[self.owner] + self.weights @ slopes
+
+    def pull(self, adjoint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Adjoints of the points -> adjoints of x and of f."""
+        to_x, to_slopes = self._adjoint
+        return to_x @ adjoint, to_slopes @ adjoint
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """L with its derivatives in the coordinates of the search."""
+
+    loss: float
+    border: np.ndarray  # (experiments, width)
+    knots: np.ndarray  # (knots, states)
+    jumps: np.ndarray  # (knots, states)
+
+
+def applied(setting: Setting, place: Place, path: np.ndarray) -> np.ndarray:
+    """P u at the nodes: (segments, nodes, states)."""
+    slopes = setting.system.field.slopes(path, place.spread)
+    return setting.at_nodes(place.x, slopes.reshape(-1, path.shape[-1])).reshape(path.shape)
+
+
+def loss(setting: Setting, place: Place, path: np.ndarray) -> float:
+    """L(x, theta, u)."""
+    system, scheme = setting.system, setting.scheme
+    count, states = len(system.problem.samples.times), path.shape[-1]
+    if scheme.order == 0:
+        points = setting.interpolation @ path.reshape(-1, states)
+    else:
+        for _ in range(scheme.order - 1):
+            path = applied(setting, place, path)
+        points = setting.at_points(place.x, system.field.slopes(path, place.spread).reshape(-1, states))
+    jumps = points[count:] - place.knots
+    data = system.problem.objective.value(system.outputs(points[:count], place.params))
+    return system.problem.mean_loss(data) + scheme.continuity * float(np.vdot(jumps, jumps))
+
+
+def gradient(setting: Setting, place: Place, path: np.ndarray) -> Gradient:
+    """L and its gradient by (border, knots) with u held fixed, backwards through the n applications of P."""
+    system, scheme = setting.system, setting.scheme
+    problem, states = system.problem, path.shape[-1]
+    count = len(problem.samples.times)
+    tape = []
+    for k in range(scheme.order):
+        slopes, wrt_x, wrt_p = system.field.linearise(path, place.spread)
+        slopes = slopes.reshape(-1, states)
+        tape.append((wrt_x.reshape(-1, states, states), wrt_p.reshape(-1, states, wrt_p.shape[-1])))
+        if k < scheme.order - 1:
+            path = setting.at_nodes(place.x, slopes).reshape(path.shape)
+    points = setting.at_points(place.x, slopes) if tape else setting.interpolation @ path.reshape(-1, states)
+    jumps = points[count:] - place.knots
+
+    outputs, out_x, out_p = system.linearised_outputs(points[:count], place.params)
+    terms = problem.objective.terms(outputs)
+    residual = problem.mean_loss(terms.slope)
+    by_params = np.add.reduceat(_times(residual, out_p), setting.first_sample)  # (experiments, parameters)
+    by_x, by_knots = np.zeros_like(place.x), -2 * scheme.continuity * jumps
+    if tape:
+        by_x, by_slopes = setting.at_points.pull(np.concatenate([_times(residual, out_x), -by_knots]))
+        first_node = system.mesh.first * path.shape[1]
+        for k, (wrt_x, wrt_p) in reversed(list(enumerate(tape))):
+            by_params += np.add.reduceat(_times(by_slopes, wrt_p), first_node)
+            if k:
+                more_x, by_slopes = setting.at_nodes.pull(_times(by_slopes, wrt_x))
+                by_x += more_x
+    value = problem.mean_loss(terms.value) + scheme.continuity * float(np.vdot(jumps, jumps))
+    by_border = _by_border(problem.unknowns, place, by_params, by_x[setting.first])
+    by_border = by_border * setting.feasible.slopes(place.border)
+    return Gradient(value, by_border, by_x[setting.inner] + by_knots, jumps)
+
+
+def _by_border(unknowns: Unknowns, place: Place, by_params: np.ndarray, by_initial: np.ndarray) -> np.ndarray:
+    """Chain rule to the border (experiments, width); shared columns hold the sum over the experiments."""
+    total = _times(by_initial, place.by_border)
+    slopes = unknowns.parameter_slopes(place.border)
+    total[:, unknowns.border.parameters] += by_params[:, unknowns.free_parameters] * slopes
+    total[:, unknowns.local :] = total[:, unknowns.local :].sum(axis=0)
+    return np.where(unknowns.exists, total, 0.0)
+
+
+def _times(adjoint: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
+    """(points, rows) and (points, rows, columns) -> (points, columns)."""
+    return np.einsum("pi,pij->pj", adjoint, jacobian)
+
+
+def taken_to(mesh: Mesh, segment: np.ndarray, weights: np.ndarray, lifted: bool) -> Affine:
+    """The operator at points given by segment (points,) and weights (points, nodes) on [0, 1].
+
+    Chained: the integrals over all earlier segments of the experiment are added, x is the initial state.
+    """
+    here = _rows(mesh, segment, mesh.length[segment][:, None] * weights)
+    if lifted:
+        return Affine(segment, here, len(mesh))
+    from scipy.sparse import csr_array
+
+    whole = _rows(mesh, np.arange(len(mesh)), mesh.length[:, None] * mesh.rule.end)
+    same = mesh.experiment[segment][:, None] == mesh.experiment
+    earlier = csr_array((same & (np.arange(len(mesh)) < segment[:, None])).astype(float))
+    return Affine(mesh.experiment[segment], (here + earlier @ whole).tocsr(), len(mesh.knots))
+
+
+def _rows(mesh: Mesh, segment: np.ndarray, weights: np.ndarray) -> csr_array:
+    """A sparse matrix which acts with weights (points, nodes) on the nodes of each point's segment."""
+    from scipy.sparse import csr_array
+
+    points, nodes = weights.shape
+    columns = segment[:, None] * nodes + np.arange(nodes)
+    return csr_array(
+        (weights.ravel(), columns.ravel(), np.arange(points + 1) * nodes), shape=(points, len(mesh) * nodes)
+    )
