@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import lsq_linear
+from scipy.optimize import lsq_linear, minimize
 
 from picardfit import condense
 from picardfit.condense import Border, Quadratic, dense, factorise, solve_box, unknowns_index
@@ -297,9 +297,78 @@ def test_bounded_step_meets_the_kkt_conditions(seed, experiments, local, shared,
     assert np.all(gradient[step < upper] > -small)
 
 
-def cycling(monkeypatch, box) -> tuple[np.ndarray, int]:
-    """The step, and how often the fallback was needed."""
-    calls = []
-    fallback = condense._solve_box_dense
+def nearly_singular_box(seed, rank, damping):
+    """A least-squares arrow of low rank with a whiff of damping: slope and matrix come from the same rows."""
+    rng = np.random.default_rng(seed)
+    experiments, local, width = 3, 2, 6
+    rows = rng.standard_normal((experiments, rank, width))
+    slope = np.einsum("erw,er->ew", rows, 3 * rng.standard_normal((experiments, rank)))
+    hessian = rows.transpose(0, 2, 1) @ rows
+    diagonal = np.einsum("eii->ei", hessian).copy()
+    diagonal[:, local:] = diagonal[:, local:].mean(axis=0)
+    hessian[:, np.arange(width), np.arange(width)] += damping * diagonal
+    return hessian, slope, local, *random_box(seed, experiments, local, width)[3:]
+
+
+CYCLING = [(25, 1, 1e-14), (29, 1, 1e-6), (62, 1, 1e-10), (133, 2, 1e-6), (150, 2, 1e-10)]
+
+
+@pytest.mark.parametrize("seed, rank, damping", CYCLING)
+def test_a_cycling_active_set_still_ends_at_the_minimum(seed, rank, damping, monkeypatch):
+    calls, fallback = [], condense._solve_box_dense
     monkeypatch.setattr(condense, "_solve_box_dense", lambda *a: (calls.append(1), fallback(*a))[1])
-    return solve_box(*box), len(calls)
+    hessian, slope, local, lower, upper = nearly_singular_box(seed, rank, damping)
+    step = solve_box(hessian, slope, local, lower, upper)
+    assert calls, "this box was chosen because the active set cycles on it"
+    matrix, right, chart = gathered(hessian, slope, local)
+    low, high = (np.einsum("ewi,ew->i", chart, b) / chart.sum(axis=(0, 1)) for b in (lower, upper))
+    best = minimize(
+        lambda v: (0.5 * v @ matrix @ v + right @ v, matrix @ v + right),
+        np.zeros(len(right)),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=list(zip(low, high, strict=True)),
+        options={"ftol": 1e-16, "gtol": 1e-12, "maxiter": 10_000},
+    ).fun
+    assert value(hessian, slope, step) == pytest.approx(best, rel=1e-8)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("damping", [0.0, 1e-14, 1e-8])
+def test_nearly_singular_boxes_give_steps_inside(rank, damping):
+    for seed in range(20):
+        hessian, slope, local, lower, upper = nearly_singular_box(seed, rank, damping)
+        step = solve_box(hessian, slope, local, lower, upper)
+        assert np.all((step >= lower) & (step <= upper)), seed
+        assert value(hessian, slope, step) < 0, seed
+
+
+# the arrow as one matrix
+
+
+def test_dense_is_the_gathered_arrow():
+    hessian, slope, local, lower, _ = random_box(7)
+    index = unknowns_index(np.ones(lower.shape, bool), local)
+    matrix, right = dense(hessian, slope, local, index)
+    expected, expected_right, _ = gathered(hessian, slope, local)
+    np.testing.assert_allclose(matrix, expected)
+    np.testing.assert_allclose(right, expected_right)
+
+
+def test_dense_over_some_unknowns_is_the_submatrix():
+    hessian, slope, local, lower, _ = random_box(8)
+    every = unknowns_index(np.ones(lower.shape, bool), local)
+    chosen = np.ones(lower.shape, bool)
+    chosen[1, 0] = chosen[2, 1] = False
+    chosen[:, 3] = False
+    index = unknowns_index(chosen, local)
+    kept = [k for k, row in enumerate(every.tolist()) if row in index.tolist()]
+    matrix, right = dense(hessian, slope, local, index)
+    whole_matrix, whole_right = dense(hessian, slope, local, every)
+    np.testing.assert_array_equal(matrix, whole_matrix[np.ix_(kept, kept)])
+    np.testing.assert_array_equal(right, whole_right[kept])
+
+
+def test_shared_unknowns_are_listed_once():
+    index = unknowns_index(np.ones((3, 4), bool), local=1)
+    assert index.tolist() == [[0, 0], [1, 0], [2, 0], [0, 1], [0, 2], [0, 3]]

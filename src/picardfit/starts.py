@@ -17,7 +17,7 @@ from picardfit.problem import Problem
 from picardfit.unknowns import Unknowns
 
 MARCH = 120  # steps of the march over an experiment
-HIDDEN_ROUNDS = 3  # of marching hidden states and matching parameters in turn
+ROUNDS = 2  # of marching hidden states and matching parameters in turn
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,9 @@ def _with_states(problem: Problem, border: np.ndarray, pinned: np.ndarray) -> St
     known = np.zeros((len(grids), len(problem.model.states)), bool)
     for e, tables in enumerate(measured):
         known[e, list(tables)] = True
-    for _ in range(1 if known.all() else HIDDEN_ROUNDS):
+    for _ in range(1 if known.all() else ROUNDS):
         path = _path(problem, border, grids, measured, known, typical)
-        border = match_parameters(problem, border, grids, path, known, ~pinned)
-    if not known.all():
-        path = _path(problem, border, grids, measured, known, typical)
+        border, _ = match_parameters(problem, border, grids, path, known, ~pinned)
     _, never_zero = signs(problem, unknowns.model_values(border), typical)
     positive = never_zero & (path.min(axis=(0, 1)) > 0)
     return Start(border, tuple(zip(grids, path, strict=True)), positive)

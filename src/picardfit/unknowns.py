@@ -78,13 +78,11 @@ class Unknowns:
         return to_internal(natural, self.log)
 
     def size(self, border: np.ndarray) -> np.ndarray:
-        """(experiments, width): by how much an unknown may reasonably move, in internal coordinates."""
+        """(experiments, width): by how much an unknown may reasonably move from a start, in internal coordinates."""
         with np.errstate(invalid="ignore"):
             width = self.upper - self.lower
-        own = np.where(self.log, 1.0, np.maximum(np.abs(border), 1e-100))
-        return np.where(
-            np.isfinite(width) & (width > 0), np.minimum(width, np.maximum(own, 1e-3 * width)), own
-        )
+        own = np.where(self.log | (border == 0), 1.0, np.abs(border))
+        return np.where(np.isfinite(width) & (width > 0), width, own)
 
     def parameters(self, border: np.ndarray) -> np.ndarray:
         """(experiments, parameters): all parameters in natural units."""

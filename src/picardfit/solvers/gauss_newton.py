@@ -29,7 +29,6 @@ from picardfit.meshing import carry, first_mesh, split, state_scale, unresolved
 from picardfit.problem import Problem
 from picardfit.solvers.iterate import Solution
 from picardfit.starts import Start
-from picardfit.unknowns import Unknowns
 
 LARGEST_PENALTY = 1e9  # beyond it the banded system loses too many digits
 
@@ -44,6 +43,7 @@ class State:
     multipliers: np.ndarray  # (linked, states), divided by the penalty
     weight: float  # curvature of the data term per segment in scaled states: the unit of the penalties
     floor: float  # values below this are rounding errors
+    size: np.ndarray  # (experiments, width): by how much each unknown may reasonably move
     positive: np.ndarray  # (states,) bool: states that cannot reach zero
     penalty: float  # weight of continuity, in units of `weight`
     stage: int = 0
@@ -128,6 +128,7 @@ class LiftedGaussNewton:
             multipliers=np.zeros((len(system.mesh.linked), len(scale))),
             weight=continuity_unit(problem, len(mesh)),
             floor=_floor(problem),
+            size=problem.unknowns.size(border),
             positive=start.positive,
             penalty=self.penalties[0],
             status=status,
@@ -145,6 +146,7 @@ class LiftedGaussNewton:
             multipliers=np.zeros_like(solution.jumps),
             weight=continuity_unit(problem, len(system.mesh)),
             floor=_floor(problem),
+            size=problem.unknowns.size(solution.border),
             positive=np.zeros(len(scale), bool),
             penalty=self.penalties[-1],
             stage=len(self.penalties) - 1,
@@ -211,7 +213,7 @@ class LiftedGaussNewton:
             factor = factorise(state.system.mesh, unknowns.border, linear.quadratic, penalty, damping)
         except np.linalg.LinAlgError:
             return None
-        return replace(factor, hessian=_damped(factor.hessian, unknowns, state.point.border, state.damping))
+        return replace(factor, hessian=_damped(factor.hessian, unknowns.local, state.size, state.damping))
 
     def _move(self, state: State, factor: Factor, slope: np.ndarray, jumps: np.ndarray, border: np.ndarray):
         """The damped, bounded Gauss-Newton step: (border step, states step, predicted decrease), or None."""
@@ -301,14 +303,13 @@ def _merit(point: Point, multipliers: np.ndarray, penalty: np.ndarray) -> float:
     return point.data + 0.5 * float(np.sum(penalty * (point.jumps + multipliers) ** 2))
 
 
-def _damped(hessian: np.ndarray, unknowns: Unknowns, border: np.ndarray, damping: float) -> np.ndarray:
+def _damped(hessian: np.ndarray, local: int, size: np.ndarray, damping: float) -> np.ndarray:
     """Marquardt's damping of the border: the diagonal grows by a factor.
 
     A column that the data do not feel gets a hair of the largest curvature, each measured over the unknown's own size.
     """
     damped, diagonal = hessian.copy(), np.einsum("eii->ei", hessian).copy()
-    diagonal[:, unknowns.local :] = diagonal[:, unknowns.local :].sum(axis=0) / len(diagonal)
-    size = unknowns.size(border)
+    diagonal[:, local:] = diagonal[:, local:].sum(axis=0) / len(diagonal)
     least = 1e-10 * float((diagonal * size**2).max(initial=1e-300)) / size**2
     index = np.arange(hessian.shape[1])
     damped[:, index, index] += damping * np.maximum(diagonal, least)

@@ -1,0 +1,259 @@
+"""Fisher information against the curvature of the loss, the scatter of estimates, and closed forms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+import picardfit as pf
+from picardfit.certificate import path_value
+from picardfit.uncertainty.fisher import Information, at_bound, information
+
+DECAY = pf.Model("x' = -k*x")
+LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
+DOSED = pf.Model("x' = -k*x + dose; z' = k*x - q*z/(1 + z)", observables={"y": "s*x", "z": "z"}, inputs=["dose"])
+
+
+def experiment(model, truth, initial, times, sd=1e-3, seed=0, inputs=None, name=""):
+    run, rng = pf.simulate(model, truth, initial, times, inputs), np.random.default_rng(seed)
+    noisy = {n: v + sd * rng.standard_normal(len(times)) for n, v in run.observables.items()}
+    return pf.Experiment(times, noisy, name, inputs)
+
+
+def lotka(**options) -> pf.Problem:
+    truth = {"a": 1.0, "b": 0.4, "c": 0.9, "d": 0.3}
+    return pf.Problem(LOTKA, experiment(LOTKA, truth, {"x": 2.0, "y": 1.0}, np.linspace(0, 8, 17), **options))
+
+
+def dosed() -> pf.Problem:
+    """Two experiments, one parameter local to each, a jumping input, known and unknown initial states, a gap."""
+    steps, times = ([0.0, 1.3, 2.7], [1.0, 0.0, 2.0]), np.linspace(0, 5, 15)
+    runs = [
+        experiment(
+            DOSED, {"k": 0.8, "q": q, "s": 2.0}, {"x": 0.5 + s, "z": 0.2}, times, 1e-3, s, {"dose": steps}, f"run {s}"
+        )
+        for s, q in enumerate((0.5, 0.7))
+    ]
+    return pf.Problem(DOSED, runs, {"q": pf.Parameter(0.01, 5, local=True)}, {"z": 0.2})
+
+
+def named_loss(problem, labels, point) -> float:
+    """Half the sum of squares at unknowns given by label, by independent integration."""
+    parameters: dict = {}
+    initial: dict = {name: {} for name in problem.names}
+    for label, value in zip(labels, point, strict=True):
+        name, _, where = label.partition("[")
+        if name.endswith("(0)"):
+            initial[where.removesuffix("]") or problem.names[0]][name.removesuffix("(0)")] = value
+        elif where:
+            parameters.setdefault(name, {})[where.removesuffix("]")] = value
+        else:
+            parameters[name] = value
+    return problem.loss(parameters, initial) * len(problem.samples.times)
+
+
+def hessian(problem, labels, centre, steps) -> np.ndarray:
+    count, matrix = len(labels), np.zeros((len(labels), len(labels)))
+    for i in range(count):
+        for j in range(i + 1):
+            mixed = 0.0
+            for a, b in product((1, -1), repeat=2):
+                moved = centre + a * steps * np.eye(count)[i] + b * steps * np.eye(count)[j]
+                mixed += a * b * named_loss(problem, labels, moved)
+            matrix[i, j] = matrix[j, i] = mixed / (4 * steps[i] * steps[j])
+    return matrix
+
+
+def found_at(fit) -> Information:
+    return information(fit.solution, path_value(fit.solution))
+
+
+PROBLEMS = {"lotka": lotka, "dosed": dosed}
+
+
+@pytest.mark.parametrize("make", PROBLEMS.values(), ids=PROBLEMS)
+def test_covariance_is_the_inverse_hessian_of_the_loss(make):
+    """Residuals are so small that Gauss-Newton and the full Hessian agree."""
+    problem = make()
+    fit = pf.fit(problem)
+    found = found_at(fit)
+    centre = fit.solution.border[found.index[:, 0], found.index[:, 1]]
+    steps = 3 / np.sqrt(np.diag(found.matrix)) * 1e-3
+    expected = np.linalg.inv(hessian(problem, found.labels, centre, steps))
+    size = np.sqrt(np.diag(expected))
+    correlation = expected / size / size[:, None]
+    np.testing.assert_allclose(found.covariance() / size / size[:, None], correlation, atol=5e-3)
+
+
+@pytest.fixture(scope="module")
+def lotka_fit():
+    return pf.fit(lotka(sd=0.05))
+
+
+def test_information_is_symmetric(lotka_fit):
+    matrix = found_at(lotka_fit).matrix
+    np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12)
+
+
+def test_slope_vanishes_at_the_optimum(lotka_fit):
+    """Measured in standard errors of the unknowns."""
+    found = found_at(lotka_fit)
+    assert np.abs(found.slope / np.sqrt(np.diag(found.matrix))).max() < 1e-7
+
+
+def test_slope_is_that_of_differences_of_the_loss():
+    """Away from the optimum: an exact path for wrong parameters, as a solution of the free problem."""
+    problem, wrong = lotka(sd=0.05), {"a": 1.05, "b": 0.41, "c": 0.95, "d": 0.29}
+    fit = pf.fit(pf.Problem(LOTKA, problem.experiments, wrong))
+    initial, unknowns = fit.initial_states["experiment 1"], problem.unknowns
+    values = wrong | {f"{n}(0)": v for n, v in initial.items()}
+    border = np.array([[values[unknowns.label(0, c)] for c in range(unknowns.width)]])
+    system = replace(fit.solution.system, problem=problem)
+    found = information(replace(fit.solution, border=border, system=system), 0.0)
+    centre = np.array([values[n] for n in found.labels])
+    for k, step in enumerate(1e-5 * np.eye(len(centre))):
+        ahead, behind = (named_loss(problem, found.labels, centre + s * step) for s in (1, -1))
+        assert found.slope[k] == pytest.approx((ahead - behind) / 2e-5, rel=1e-5, abs=1e-4)
+
+
+def test_information_does_not_depend_on_the_mesh(lotka_fit):
+    other = pf.fit(lotka(sd=0.05), pf.LiftedGaussNewton(nodes=4, family=pf.Nodes.LOBATTO))
+    np.testing.assert_allclose(found_at(other).matrix, found_at(lotka_fit).matrix, rtol=1e-5)
+
+
+def test_a_decay_with_known_start_has_the_closed_form():
+    """x = x0 exp(-k t): the information on k is sum (t x)^2."""
+    times, size = np.linspace(0, 3, 13), 2.0
+    problem = pf.Problem(DECAY, experiment(DECAY, {"k": 0.7}, {"x": size}, times, sd=0.05), initial={"x": size})
+    fit = pf.fit(problem)
+    expected = np.sum((times * size * np.exp(-fit.parameters["k"] * times)) ** 2)
+    np.testing.assert_allclose(found_at(fit).matrix, [[expected]], rtol=1e-8)
+
+
+def test_a_log_parameter_has_the_information_of_its_logarithm():
+    times = np.linspace(0, 3, 13)
+    data = experiment(DECAY, {"k": 0.7}, {"x": 2.0}, times, sd=0.05)
+    plain, log = (pf.fit(pf.Problem(DECAY, data, {"k": pf.Parameter(0.01, 9, log=g)})) for g in (False, True))
+    k = plain.parameters["k"]
+    chain = np.array([1.0, k])
+    np.testing.assert_allclose(
+        found_at(log).matrix, found_at(plain).matrix * chain * chain[:, None], rtol=1e-5, atol=1e-8
+    )
+
+
+def test_repeating_an_experiment_doubles_the_information():
+    one = experiment(DECAY, {"k": 0.7}, {"x": 2.0}, np.linspace(0, 3, 13), sd=0.05)
+    again = pf.Experiment(one.times, one.observations, "again")
+    single, double = (pf.fit(pf.Problem(DECAY, runs, initial={"x": 2.0})) for runs in ([one], [one, again]))
+    np.testing.assert_allclose(found_at(double).matrix, 2 * found_at(single).matrix, rtol=1e-6)
+
+
+def test_experiments_without_common_unknowns_are_independent():
+    times = np.linspace(0, 3, 13)
+    runs = [experiment(DECAY, {"k": k}, {"x": 2.0}, times, 0.05, s, name=n) for s, (n, k) in enumerate(
+        (("a", 0.3), ("b", 0.9)))]
+    found = found_at(pf.fit(pf.Problem(DECAY, runs, {"k": pf.Parameter(0, 5, local=True)})))
+    mine = np.array([label.endswith("[a]") for label in found.labels])
+    assert np.all(found.matrix[mine][:, ~mine] == 0)
+    assert set(found.labels) == {"x(0)[a]", "x(0)[b]", "k[a]", "k[b]"}
+
+
+def test_covariance_scales_with_the_variance(lotka_fit):
+    found = found_at(lotka_fit)
+    np.testing.assert_allclose(found.covariance(2.5), 2.5 * found.covariance())
+
+
+# what is not determined, and bounds
+
+
+@pytest.mark.parametrize(
+    "equations, lost",
+    [
+        ("x' = -a*b*x", {"a", "b"}),
+        ("x' = -(a + b)*x", {"a", "b"}),
+        ("x' = -a*x; z' = -b*z", {"b", "z(0)"}),
+        ("x' = -a*x + 0*b", {"b"}),
+    ],
+)
+def test_an_undetermined_unknown_has_infinite_variance(equations, lost):
+    times = np.linspace(0, 3, 13)
+    data = pf.Experiment(times, {"x": 2 * np.exp(-0.7 * times) + 0.01 * np.cos(9 * times)})
+    found = found_at(pf.fit(pf.Problem(pf.Model(equations), data)))
+    variance = dict(zip(found.labels, np.diag(found.covariance()), strict=True))
+    assert {n for n, v in variance.items() if np.isinf(v)} == lost
+
+
+def test_what_is_determined_beside_an_undetermined_pair_is_that_of_the_simple_model():
+    data = experiment(DECAY, {"k": 0.7}, {"x": 2.0}, np.linspace(0, 3, 13), sd=0.05)
+    pair, simple = (pf.fit(pf.Problem(pf.Model(f"x' = -{r}*x"), data)) for r in ("a*b", "k"))
+    assert found_at(pair).labels[0] == "x(0)"
+    assert found_at(pair).covariance()[0, 0] == pytest.approx(found_at(simple).covariance()[0, 0], rel=1e-5)
+
+
+def test_unknowns_at_a_bound_are_left_out():
+    data = experiment(LOTKA, {"a": 1.0, "b": 0.4, "c": 0.9, "d": 0.3}, {"x": 2.0, "y": 1.0}, np.linspace(0, 8, 17))
+    found = found_at(pf.fit(pf.Problem(LOTKA, data, {"a": (1.1, 3), "b": (0, 5)})))
+    assert found.at_bound == ("a",)
+    assert set(found.labels) == {"x(0)", "y(0)", "b", "c", "d"}
+
+
+def test_an_unknown_without_bounds_is_never_at_one():
+    fit = pf.fit(pf.Problem(DECAY, pf.Experiment([0, 1, 2], {"x": [1, 1, 1]})))
+    assert fit.parameters["k"] == pytest.approx(0, abs=1e-8)
+    assert not at_bound(fit.solution).any()
+
+
+def test_a_matrix_that_is_not_finite_determines_nothing():
+    found = Information(("a",), np.zeros((1, 2), int), np.array([[np.nan]]), np.zeros(1), ())
+    assert np.all(np.isinf(found.covariance()))
+
+
+def test_no_unknowns_have_an_empty_covariance():
+    found = Information((), np.zeros((0, 2), int), np.zeros((0, 0)), np.zeros(0), ())
+    assert found.covariance().shape == (0, 0)
+
+
+def test_covariance_is_that_of_wildly_different_units():
+    rng = np.random.default_rng(0)
+    rows, units = rng.standard_normal((9, 4)), np.array([1e-8, 1.0, 1e5, 1e9])
+    found = Information(("a", "b", "c", "d"), np.zeros((4, 2), int), (rows * units).T @ (rows * units), np.zeros(4), ())
+    expected = np.linalg.inv(rows.T @ rows) / units / units[:, None]
+    np.testing.assert_allclose(found.covariance(), expected, rtol=1e-9)
+
+
+# statistics
+
+
+def test_standard_errors_match_the_scatter_of_a_few_estimates():
+    """A quick look: 25 data sets; a chi distribution of 24 degrees of freedom spreads by 14 %."""
+    times = np.linspace(0, 3, 13)
+    fits = [
+        pf.fit(pf.Problem(DECAY, experiment(DECAY, {"k": 0.7}, {"x": 2.0}, times, sd=0.05, seed=s)))
+        for s in range(25)
+    ]
+    scatter = np.std([f.parameters["k"] for f in fits], ddof=1)
+    claimed = np.sqrt(np.mean([f.standard_errors["k"] ** 2 for f in fits]))
+    assert 0.6 < scatter / claimed < 1.45
+
+
+@pytest.mark.slow
+def test_standard_errors_match_the_scatter_of_many_estimates():
+    """Four parameters, 200 data sets: each ratio spreads by 5 %."""
+    fits = [pf.fit(lotka(sd=0.05, seed=s)) for s in range(200)]
+    for name in "abcd":
+        scatter = np.std([f.parameters[name] for f in fits], ddof=1)
+        claimed = np.sqrt(np.mean([f.standard_errors[name] ** 2 for f in fits]))
+        assert 0.8 < scatter / claimed < 1.25, name
+
+
+@pytest.mark.slow
+def test_intervals_cover_the_truth_as_often_as_they_say():
+    """Binomial of 200 and 0.9: mean 180, standard deviation 4.2."""
+    truth = {"a": 1.0, "b": 0.4, "c": 0.9, "d": 0.3}
+    intervals = [pf.fit(lotka(sd=0.05, seed=s)).intervals(0.9) for s in range(200)]
+    for name, value in truth.items():
+        inside = sum(low < value < high for low, high in (i[name] for i in intervals))
+        assert 165 <= inside <= 195, name

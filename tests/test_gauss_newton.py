@@ -1,0 +1,404 @@
+"""LiftedGaussNewton reaches the least-squares optimum, whatever scales, bounds, meshes and starts are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+
+import picardfit as pf
+from picardfit.certificate import certify
+from picardfit.integration import predict
+from picardfit.solvers import gauss_newton
+from picardfit.solvers.iterate import run
+from picardfit.starts import make_start
+
+LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
+LOTKA_TRUTH = {"a": 1.0, "b": 0.4, "c": 0.9, "d": 0.3}
+LOTKA_BOUNDS = dict.fromkeys(LOTKA_TRUTH, (0.01, 10))
+DOSED = pf.Model("x' = -k*x + dose; z' = k*x - q*z/(1 + z)", observables={"y": "s*x", "z": "z"}, inputs=["dose"])
+DOSED_TRUTH = {"k": 0.8, "q": 0.5, "s": 2.0}
+STEPS = ([0.0, 1.3, 2.7], [1.0, 0.0, 2.0])
+
+
+def experiment(model, truth, initial, times, sd=0.05, seed=0, only=None, inputs=None, **options):
+    simulated, rng = pf.simulate(model, truth, initial, times, inputs), np.random.default_rng(seed)
+    noisy = {n: v + sd * rng.standard_normal(len(times)) for n, v in simulated.observables.items()}
+    return pf.Experiment(times, {n: noisy[n] for n in only or noisy}, inputs=inputs, **options)
+
+
+def lotka(times=np.linspace(0, 10, 21), bounds=LOTKA_BOUNDS, **options) -> pf.Problem:
+    return pf.Problem(
+        LOTKA, experiment(LOTKA, LOTKA_TRUTH, {"x": 2.0, "y": 1.0}, times, **options), parameters=bounds
+    )
+
+
+def dosed(bounds=None) -> pf.Problem:
+    """Two experiments with a jumping input; one initial state known, one free."""
+    times = np.linspace(0, 5, 15)
+    runs = [
+        experiment(
+            DOSED, DOSED_TRUTH, {"x": x, "z": 0.2}, times, seed=s, inputs={"dose": STEPS}, name=f"run {s}"
+        )
+        for s, x in enumerate((0.5, 2.0))
+    ]
+    free = {"k": (0.01, 5), "q": pf.Parameter(0.01, 5, log=True), "s": (0.1, 5)}
+    return pf.Problem(DOSED, runs, parameters=free | (bounds or {}), initial={"z": 0.2})
+
+
+def vector_of(problem, border) -> np.ndarray:
+    unknowns = problem.unknowns
+    own = unknowns.exists[:, : unknowns.local]
+    return np.concatenate([border[:, : unknowns.local][own], border[0, unknowns.local :]])
+
+
+def by_scipy(problem, begin) -> np.ndarray:
+    """The optimum (internal unknowns) by SciPy's least squares over an independent integration."""
+    unknowns = problem.unknowns
+    own = unknowns.exists[:, : unknowns.local]
+
+    def border(vector):
+        full = np.zeros_like(unknowns.lower)
+        full[:, : unknowns.local][own] = vector[: own.sum()]
+        full[:, unknowns.local :] = vector[own.sum() :]
+        return full
+
+    def residuals(vector):
+        rows = border(vector)
+        gap = predict(problem, unknowns.model_values(rows), unknowns.initial(rows)[0]) - problem.samples.data
+        return gap[np.isfinite(gap)]
+
+    low, high = vector_of(problem, unknowns.lower), vector_of(problem, unknowns.upper)
+    inside = np.clip(vector_of(problem, begin), low + 1e-3, high - 1e-3)
+    return least_squares(
+        residuals, inside, jac="3-point", bounds=(low, high), xtol=1e-13, ftol=1e-13, gtol=1e-13, x_scale="jac"
+    ).x
+
+
+PROBLEMS = {"lotka": lotka, "dosed": dosed}
+
+
+@pytest.fixture(scope="module", params=PROBLEMS.values(), ids=PROBLEMS)
+def solved(request):
+    problem = request.param()
+    return problem, pf.fit(problem)
+
+
+@pytest.fixture(scope="module")
+def lotka_fit():
+    return pf.fit(lotka())
+
+
+# the optimum
+
+
+def test_reaches_the_optimum_of_scipy(solved):
+    problem, fit = solved
+    border = fit.solution.border
+    begin = border + 0.02 * np.sign(np.sin(np.arange(border.size))).reshape(border.shape)
+    np.testing.assert_allclose(vector_of(problem, border), by_scipy(problem, begin), rtol=1e-6, atol=1e-6)
+
+
+def test_jumps_vanish(solved):
+    assert solved[1].certificate.largest_jump <= 1e-9
+
+
+def test_path_is_a_fixed_point_of_the_picard_operator(solved):
+    assert solved[1].certificate.picard_residual <= 1e-10
+
+
+def test_gradient_promises_nothing_more(solved):
+    assert solved[1].certificate.gradient < 1e-12
+
+
+def test_parameters_at_bounds_are_the_constrained_optimum():
+    problem = dosed({"k": (0.9, 5), "s": (0.1, 1.7)})
+    fit = pf.fit(problem)
+    np.testing.assert_allclose(
+        vector_of(problem, fit.solution.border), by_scipy(problem, fit.solution.border), rtol=1e-6, atol=1e-6
+    )
+
+
+def test_parameters_at_bounds_are_said_to_be_there():
+    fit = pf.fit(dosed({"k": (0.9, 5), "s": (0.1, 1.7)}))
+    assert fit.status is pf.Status.CONVERGED_AT_BOUND
+    assert set(fit.certificate.at_bound) == {"k", "s"}
+
+
+def test_data_without_noise_give_the_truth():
+    fit = pf.fit(lotka(sd=0.0))
+    assert fit.status is pf.Status.CONVERGED
+    assert fit.parameters == pytest.approx(LOTKA_TRUTH, rel=1e-8)
+
+
+@pytest.mark.parametrize("nodes, family", [(3, pf.Nodes.RADAU), (7, pf.Nodes.RADAU), (5, pf.Nodes.LOBATTO)])
+def test_the_optimum_does_not_depend_on_the_nodes(nodes, family, lotka_fit):
+    fit = pf.fit(lotka(), pf.LiftedGaussNewton(nodes=nodes, family=family))
+    assert fit.parameters == pytest.approx(lotka_fit.parameters, rel=1e-6)
+
+
+def test_the_optimum_does_not_depend_on_the_penalties(lotka_fit):
+    fit = pf.fit(lotka(), pf.LiftedGaussNewton(penalties=(10.0, 1000.0)))
+    assert fit.parameters == pytest.approx(lotka_fit.parameters, rel=1e-6)
+
+
+# invariance
+
+
+@pytest.mark.parametrize("unit", [1e6, 1e-6])
+def test_units_of_the_states_do_not_matter(unit, lotka_fit):
+    """x and y in other units: b and d carry the inverse unit."""
+    plain = lotka().experiments[0]
+    scaled = pf.Experiment(plain.times, {n: unit * v for n, v in plain.observations.items()})
+    bounds = {"a": (0.01, 10), "c": (0.01, 10), "b": (0.01 / unit, 10 / unit), "d": (0.01 / unit, 10 / unit)}
+    found = pf.fit(pf.Problem(LOTKA, scaled, parameters=bounds)).parameters
+    back = found | {"b": found["b"] * unit, "d": found["d"] * unit}
+    assert back == pytest.approx(lotka_fit.parameters, rel=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e5, 1e-5])
+def test_units_of_time_do_not_matter(unit, lotka_fit):
+    plain = lotka().experiments[0]
+    scaled = pf.Experiment(plain.times * unit, plain.observations)
+    bounds = {n: (0.01 / unit, 10 / unit) for n in LOTKA_TRUTH}
+    found = pf.fit(pf.Problem(LOTKA, scaled, parameters=bounds)).parameters
+    assert {n: v * unit for n, v in found.items()} == pytest.approx(lotka_fit.parameters, rel=1e-6)
+
+
+def test_order_of_the_experiments_does_not_matter():
+    problem = dosed()
+    backwards = problem.with_experiments(problem.experiments[::-1])
+    assert pf.fit(backwards).parameters == pytest.approx(pf.fit(problem).parameters, rel=1e-6)
+
+
+def test_an_experiment_said_twice_does_not_move_the_optimum(lotka_fit):
+    one = lotka().experiments[0]
+    twice = pf.Problem(LOTKA, [replace_name(one, "a"), replace_name(one, "b")], parameters=LOTKA_BOUNDS)
+    assert pf.fit(twice).parameters == pytest.approx(lotka_fit.parameters, rel=1e-6)
+
+
+def replace_name(one: pf.Experiment, name: str) -> pf.Experiment:
+    return pf.Experiment(one.times, one.observations, name)
+
+
+def test_log_search_finds_the_same_optimum(lotka_fit):
+    bounds = {n: pf.Parameter(0.01, 10, log=True) for n in LOTKA_TRUTH}
+    assert pf.fit(lotka(bounds=bounds)).parameters == pytest.approx(lotka_fit.parameters, rel=1e-6)
+
+
+def test_a_state_far_smaller_than_the_others():
+    truth = LOTKA_TRUTH | {"b": 400.0}
+    one = experiment(LOTKA, truth, {"x": 2.0, "y": 1e-3}, np.linspace(0, 10, 21), sd=0.0)
+    fit = pf.fit(pf.Problem(LOTKA, one, parameters=LOTKA_BOUNDS | {"b": (1, 1e4)}))
+    assert fit.parameters == pytest.approx(truth, rel=1e-6)
+
+
+def test_experiments_with_very_different_spans():
+    model, truth = pf.Model("x' = -k*(x - m)"), {"k": 0.02, "m": 3.0}
+    short = experiment(model, truth, {"x": 1.0}, np.linspace(0, 1, 10), sd=0.01, name="short")
+    long = experiment(model, truth, {"x": 8.0}, np.linspace(0, 1000, 30), sd=0.01, seed=1, name="long")
+    problem = pf.Problem(model, [short, long], parameters={"k": (1e-4, 10), "m": (0, 10)})
+    fit = pf.fit(problem)
+    np.testing.assert_allclose(
+        vector_of(problem, fit.solution.border), by_scipy(problem, fit.solution.border), rtol=1e-6
+    )
+
+
+# what the data do not determine
+
+
+@pytest.mark.parametrize("bounds", [None, {"a": (0.01, 10), "b": (0.01, 10)}])
+def test_an_undetermined_combination_converges_quickly(bounds):
+    model = pf.Model("x' = -a*b*x")
+    data = experiment(model, {"a": 0.7, "b": 1.0}, {"x": 2.0}, np.linspace(0, 3, 13))
+    fit = pf.fit(pf.Problem(model, data, parameters=bounds))
+    assert fit.success
+    assert fit.iterations < 40
+
+
+def test_what_is_not_determined_is_said():
+    model = pf.Model("x' = -a*b*x")
+    data = experiment(model, {"a": 0.7, "b": 1.0}, {"x": 2.0}, np.linspace(0, 3, 13))
+    said = str(pf.fit(pf.Problem(model, data)))
+    assert [line.split()[0] for line in said.splitlines() if "not determined" in line] == ["a", "b"]
+
+
+def test_the_determined_combination_is_that_of_the_simpler_model():
+    model, simple = pf.Model("x' = -a*b*x"), pf.Model("x' = -k*x")
+    data = experiment(simple, {"k": 0.7}, {"x": 2.0}, np.linspace(0, 3, 13))
+    found = pf.fit(pf.Problem(model, data)).parameters
+    assert found["a"] * found["b"] == pytest.approx(pf.fit(pf.Problem(simple, data)).parameters["k"], rel=1e-6)
+
+
+def test_every_start_reaches_one_loss_with_a_hidden_predator():
+    """Only prey is measured and b fixes the unit of the predator."""
+    problem = pf.Problem(
+        LOTKA,
+        lotka(np.linspace(0, 12, 31), only=["x"]).experiments,
+        parameters=dict.fromkeys("acd", (0.1, 3)) | {"b": 0.4},
+        initial={"y": (0.1, 5)},
+    )
+    fit = pf.fit(problem, starts=5)
+    assert all(s.status.success for s in fit.starts)
+    assert [s.loss for s in fit.starts] == pytest.approx([fit.loss] * 5, rel=1e-6)
+
+
+# meshes
+
+
+def test_jumps_of_inputs_are_knots():
+    mesh = pf.fit(dosed()).solution.system.mesh
+    assert all({1.3, 2.7} <= set(knots.tolist()) for knots in mesh.knots)
+
+
+def layer_problem() -> pf.Problem:
+    """A relaxation to cos(t) within 1e-3, sampled inside and outside the layer."""
+    model = pf.Model("x' = -k*(x - cos(t))")
+    times = np.concatenate([[0], np.linspace(5e-4, 5e-3, 10), np.linspace(0.1, 3, 20)])
+    data = experiment(model, {"k": 1000.0}, {"x": 0.0}, times, sd=0.01)
+    return pf.Problem(model, data, parameters={"k": (1, 1e5)}, initial={"x": 0.0})
+
+
+@pytest.fixture(scope="module")
+def layer_fit():
+    return pf.fit(layer_problem())
+
+
+def test_refinement_resolves_a_sharp_layer(layer_fit):
+    assert layer_fit.status is pf.Status.CONVERGED
+    assert layer_fit.certificate.mismatch < 1e-8
+
+
+def test_refinement_is_local(layer_fit):
+    mesh = layer_fit.solution.system.mesh
+    assert mesh.length[mesh.start < 5e-3].max() < 0.1 * mesh.length[mesh.start > 0.5].min()
+
+
+def test_a_layer_gives_the_optimum_of_scipy(layer_fit):
+    problem, border = layer_problem(), layer_fit.solution.border
+    assert layer_fit.parameters["k"] == pytest.approx(by_scipy(problem, 1.02 * border)[0], rel=1e-6)
+
+
+def converged_state(problem, method):
+    state = method.init(problem, make_start(problem))
+    for _ in range(method.max_iterations):
+        if state.status is not None:
+            break
+        state = method.step(state)
+    return state
+
+
+COARSE = pf.LiftedGaussNewton(polish_nodes=5, resolution=1e-4)
+
+
+def test_new_knots_disturb_nothing():
+    """Going on with a finer mesh: every split costs at most three steps, for new knots get their own multipliers."""
+    coarse = converged_state(lotka(), COARSE)
+    fine, splits, iterations = replace(COARSE, resolution=1e-8), 0, 0
+    state = replace(coarse, status=None)
+    while state.status is None:
+        before, state = len(state.system.mesh), fine.step(state)
+        splits, iterations = splits + (len(state.system.mesh) > before), iterations + 1
+    assert state.status is pf.Status.CONVERGED
+    assert len(state.system.mesh) > len(coarse.system.mesh)
+    assert iterations <= 3 * splits + 1
+
+
+def test_multipliers_of_new_knots_make_the_split_point_stationary():
+    """Without them the first step after a split would open jumps of the size of multiplier over penalty."""
+    state = replace(converged_state(lotka(), COARSE), status=None)
+    fine = replace(COARSE, resolution=1e-8)
+    split = fine._refine(state, fine.resolution, 5)
+    stepped = fine.step(split)
+    opened = np.abs(stepped.point.jumps * np.sqrt(stepped.knot_penalty)).max()
+    wrong = fine.step(replace(split, multipliers=np.zeros_like(split.multipliers)))
+    assert opened < 1e-3 * np.abs(wrong.point.jumps * np.sqrt(wrong.knot_penalty)).max()
+
+
+def test_no_more_segments_than_allowed():
+    state = converged_state(lotka(), replace(COARSE, resolution=1e-12, max_segments=50, max_iterations=60))
+    assert len(state.system.mesh) <= 50
+
+
+# going on
+
+
+def test_resume_from_a_solution_stays_there(lotka_fit):
+    method = pf.LiftedGaussNewton()
+    outcome = run(method, method.resume(lotka_fit.problem, lotka_fit.solution))
+    np.testing.assert_allclose(outcome.solution.border, lotka_fit.solution.border, rtol=1e-7)
+
+
+def test_resume_from_a_solution_is_quick(lotka_fit):
+    method = pf.LiftedGaussNewton()
+    outcome = run(method, method.resume(lotka_fit.problem, lotka_fit.solution))
+    assert outcome.status is pf.Status.CONVERGED
+    assert outcome.iterations <= 6
+
+
+def test_resume_with_other_data_finds_their_optimum(lotka_fit):
+    other, method = lotka(seed=1), pf.LiftedGaussNewton()
+    outcome = run(method, method.resume(other, lotka_fit.solution))
+    np.testing.assert_allclose(outcome.solution.border, pf.fit(other).solution.border, rtol=1e-5)
+
+
+def test_a_step_leaves_its_state_alone():
+    problem = lotka()
+    method = pf.LiftedGaussNewton()
+    state = method.init(problem, make_start(problem))
+    kept = [a.copy() for a in (state.point.border, state.point.states, state.point.path, state.multipliers)]
+    method.step(state)
+    for before, after in zip(
+        kept, (state.point.border, state.point.states, state.point.path, state.multipliers), strict=True
+    ):
+        np.testing.assert_array_equal(before, after)
+
+
+def test_merit_never_grows_within_a_stage():
+    problem, method = lotka(), pf.LiftedGaussNewton()
+    state = method.init(problem, make_start(problem))
+    for _ in range(12):
+        after = method.step(state)
+        if after.stage == state.stage and after.multipliers is state.multipliers:
+            old, new = (gauss_newton._merit(s.point, s.multipliers, s.knot_penalty) for s in (state, after))
+            assert new <= old * (1 + 1e-12)
+        state = after
+
+
+def test_iteration_limit_is_kept_and_said():
+    fit = pf.fit(lotka(), pf.LiftedGaussNewton(max_iterations=2))
+    assert (fit.iterations, fit.status) == (2, pf.Status.ITERATION_LIMIT)
+
+
+def test_a_solution_passes_its_own_certificate(lotka_fit):
+    assert certify(lotka_fit.solution).agrees
+
+
+# settings
+
+
+@pytest.mark.parametrize(
+    "setting, value",
+    [
+        ("nodes", 0),
+        ("nodes", 2.5),
+        ("polish_nodes", -1),
+        ("patience", 0),
+        ("max_segments", "many"),
+        ("max_iterations", True),
+        ("tolerance", 0.0),
+        ("jump_tolerance", -1e-9),
+        ("resolution", float("nan")),
+        ("coarse_resolution", "fine"),
+        ("family", "radau"),
+        ("penalties", ()),
+        ("penalties", (1.0, -3.0)),
+        ("penalties", 3.0),
+        ("penalties", ("a",)),
+    ],
+)
+def test_bad_settings_are_named(setting, value):
+    with pytest.raises(pf.InputError, match=setting):
+        pf.LiftedGaussNewton(**{setting: value})
