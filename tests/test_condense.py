@@ -270,7 +270,9 @@ def test_a_column_without_curvature_stays_finite_in_a_finite_box():
     step = solve_box(hessian, slope, local, lower, upper)
     less = [np.delete(a, 4, axis=1) for a in (slope, lower, upper)]
     inside = np.delete(np.delete(hessian, 4, axis=1), 4, axis=2)
-    np.testing.assert_allclose(np.delete(step, 4, axis=1), by_scipy(inside, less[0], local, *less[1:]), atol=1e-9)
+    np.testing.assert_allclose(
+        np.delete(step, 4, axis=1), by_scipy(inside, less[0], local, *less[1:]), atol=1e-9
+    )
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -27,7 +27,9 @@ def rich_problem() -> pf.Problem:
     return pf.Problem(
         RICH,
         [
-            pf.Experiment(times, {"y": columns[0, 0], "w": columns[0, 1]}, inputs={"dose": "0.2*t"}, name="a"),
+            pf.Experiment(
+                times, {"y": columns[0, 0], "w": columns[0, 1]}, inputs={"dose": "0.2*t"}, name="a"
+            ),
             pf.Experiment(
                 times + 0.1,
                 {"y": columns[1, 0], "w": columns[1, 1]},
@@ -81,11 +83,15 @@ def place(request):
 STEP = 1e-6
 
 
-def moved(system, point, states=0.0, border=0.0):
-    return evaluate(system, point.border + border, point.states + states, point.path, np.ones(2))
+def moved(place, states=0.0, border=0.0):
+    """The point with start states and border moved, contracted by Newton's method."""
+    system, point, linear = place
+    return evaluate(
+        system, point.border + border, point.states + states, point.path, np.ones(2), linear.inverse
+    )
 
 
-def differences(system, point, of) -> np.ndarray:
+def differences(place, of) -> np.ndarray:
     """Central differences of of(point) (rows, k) by [start state of the row's own segment | free parameters].
 
     All segments move at once: what belongs to a segment depends on no other start state.
@@ -93,11 +99,12 @@ def differences(system, point, of) -> np.ndarray:
     columns = []
     for state in range(2):
         step = STEP * np.eye(2)[state]
-        ahead, behind = (moved(system, point, states=a * step) for a in (1, -1))
+        ahead, behind = (moved(place, states=a * step) for a in (1, -1))
         columns.append((of(ahead) - of(behind)) / (2 * STEP))
-    for column in system.problem.unknowns.border.parameters:
-        step = STEP * np.eye(system.problem.unknowns.width)[column]
-        ahead, behind = (moved(system, point, border=a * step) for a in (1, -1))
+    unknowns = place[0].problem.unknowns
+    for column in unknowns.border.parameters:
+        step = STEP * np.eye(unknowns.width)[column]
+        ahead, behind = (moved(place, border=a * step) for a in (1, -1))
         columns.append((of(ahead) - of(behind)) / (2 * STEP))
     return np.stack(columns, axis=-1)
 
@@ -112,15 +119,15 @@ def test_contracted_path_is_a_fixed_point(place):
 
 
 def test_jacobian_of_the_outputs_is_that_of_differences(place):
-    system, point, linear = place
-    expected = differences(system, point, lambda p: p.outputs)
+    *_, linear = place
+    expected = differences(place, lambda p: p.outputs)
     np.testing.assert_allclose(linear.jacobian, expected, rtol=1e-6, atol=1e-7)
 
 
 def test_end_derivatives_are_those_of_differences(place):
     """A jump is the end of one segment minus the start of the next, so the common move of all starts is added back."""
-    system, point, linear = place
-    expected = differences(system, point, lambda p: p.jumps + p.states[system.mesh.linked + 1])
+    system, _, linear = place
+    expected = differences(place, lambda p: p.jumps + p.states[system.mesh.linked + 1])
     np.testing.assert_allclose(linear.quadratic.end, expected, rtol=1e-6, atol=1e-7)
 
 
@@ -130,8 +137,10 @@ def test_slope_is_that_of_differences_of_the_objective(place):
         for state in range(2):
             step = np.zeros_like(point.states)
             step[segment, state] = STEP
-            change = moved(system, point, states=step).data - moved(system, point, states=-step).data
-            assert linear.quadratic.slope[segment, state] == pytest.approx(change / (2 * STEP), rel=1e-5, abs=1e-7)
+            change = moved(place, states=step).data - moved(place, states=-step).data
+            assert linear.quadratic.slope[segment, state] == pytest.approx(
+                change / (2 * STEP), rel=1e-5, abs=1e-7
+            )
 
 
 def test_parameter_slope_is_that_of_differences_of_the_objective(place):
@@ -141,13 +150,13 @@ def test_parameter_slope_is_that_of_differences_of_the_objective(place):
         for k, column in enumerate(system.problem.unknowns.border.parameters):
             step = np.zeros_like(point.border)
             step[e, column] = STEP
-            change = moved(system, point, border=step).data - moved(system, point, border=-step).data
+            change = moved(place, border=step).data - moved(place, border=-step).data
             assert summed[e, k] == pytest.approx(change / (2 * STEP), rel=1e-5, abs=1e-7)
 
 
 def test_hessian_is_the_gauss_newton_matrix_of_what_was_measured(place):
-    system, point, linear = place
-    jacobian = differences(system, point, lambda p: p.outputs)
+    system, _, linear = place
+    jacobian = differences(place, lambda p: p.outputs)
     expected = np.zeros_like(linear.quadratic.hessian)
     for k, segment in enumerate(system.segment):
         for row in np.flatnonzero(np.isfinite(system.problem.samples.data[k])):
@@ -166,8 +175,8 @@ def test_initial_derivative_is_that_of_differences(place):
 
 
 def test_multipliers_are_the_derivative_of_the_contracted_path(place):
-    system, point, linear = place
-    expected = differences(system, point, lambda p: p.path)
+    *_, linear = place
+    expected = differences(place, lambda p: p.path)
     np.testing.assert_allclose(linear.multipliers, expected, rtol=1e-6, atol=1e-7)
 
 
@@ -205,7 +214,9 @@ def gentle_place():
     """Two decays, which contract from everywhere."""
     model = pf.Model("x' = -k*x; z' = -q*z")
     data = pf.Experiment([0, 1, 2], {"x": [1, 0.5, 0.2], "z": [1, 0.6, 0.3]})
-    problem = pf.Problem(model, data, parameters={"k": (0, 1), "q": (0.2, 2)}, initial={"x": (0, 2), "z": (0, 2)})
+    problem = pf.Problem(
+        model, data, parameters={"k": (0, 1), "q": (0.2, 2)}, initial={"x": (0, 2), "z": (0, 2)}
+    )
     system = Discretisation(problem, Mesh(rule(4), (np.array([0.0, 0.5, 1, 2]),)))
     point, _ = contract_from(system, np.array([[1.0, 1, 0.5, 0.5]]), np.ones((3, 2)), np.ones(2))
     return system, point, linearise(system, point)
@@ -283,7 +294,13 @@ def test_a_linear_model_has_no_curvature_to_correct():
     point, _ = contract_from(system, np.array([[1.0, 0.5]]), np.array([[1.0], [3.0]]), np.ones(1))
     linear = linearise(system, point)
     trial = advance(
-        system, point, linear, np.array([[0.3, 0.7]]), np.array([[0.3], [-1.0]]), np.ones(1), np.zeros(1, bool)
+        system,
+        point,
+        linear,
+        np.array([[0.3, 0.7]]),
+        np.array([[0.3], [-1.0]]),
+        np.ones(1),
+        np.zeros(1, bool),
     )
     slope, jumps = curvature_of_step(system, point, linear, trial)
     np.testing.assert_allclose(slope, 0, atol=1e-12)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -62,15 +64,20 @@ def test_no_slivers_beside_a_break(breaks):
     """A segment is short only between two breaks that are as close themselves."""
     knots = mesh_of(dosed(np.linspace(0, 7, 15), tuple(breaks))).knots[0]
     lengths, fixed = np.diff(knots), [0.0, *breaks, 7.0]
-    for a, b in zip(knots[:-1], knots[1:], strict=True):
+    for a, b in pairwise(knots):
         if not (a in fixed and b in fixed):
             assert b - a > 0.05 * np.median(lengths)
 
 
 def test_a_mesh_of_several_experiments_has_a_row_of_knots_for_each():
     one, two = dosed(np.linspace(0, 1, 5)), dosed(np.linspace(0, 1000, 5))
-    problem = pf.Problem(DOSED, [*one.experiments, *(pf.Experiment(
-        e.times, e.observations, "far", e.inputs) for e in two.experiments)])
+    problem = pf.Problem(
+        DOSED,
+        [
+            *one.experiments,
+            *(pf.Experiment(e.times, e.observations, "far", e.inputs) for e in two.experiments),
+        ],
+    )
     assert [k[-1] for k in mesh_of(problem).knots] == [1.0, 1000.0]
 
 
@@ -91,7 +98,9 @@ def test_first_mesh_follows_log_spaced_samples():
 
 
 def test_evenly_sampled_gentle_dynamics_get_a_nearly_even_mesh():
-    problem = pf.Problem(pf.Model("x' = -k*x"), pf.Experiment(np.linspace(0, 1, 21), {"x": np.linspace(2, 1, 21)}))
+    problem = pf.Problem(
+        pf.Model("x' = -k*x"), pf.Experiment(np.linspace(0, 1, 21), {"x": np.linspace(2, 1, 21)})
+    )
     lengths = mesh_of(problem).length
     assert lengths.max() < 1.5 * lengths.min()
 
@@ -156,7 +165,9 @@ def test_carry_keeps_the_jumps_at_old_knots():
 def layer(segments) -> tuple[Discretisation, np.ndarray]:
     """The field along the solution of x' = -100 (x - cos t), x(0) = 0, with its layer of width 0.01."""
     model = pf.Model("x' = -k*(x - cos(t))")
-    problem = pf.Problem(model, pf.Experiment([0, 1], {"x": [0, 0.5]}), parameters={"k": 100.0}, initial={"x": 0.0})
+    problem = pf.Problem(
+        model, pf.Experiment([0, 1], {"x": [0, 0.5]}), parameters={"k": 100.0}, initial={"x": 0.0}
+    )
     system = Discretisation(problem, Mesh(rule(5), (np.linspace(0, 1, segments + 1),)))
     begin = pf.simulate(model, {"k": 100.0}, {"x": 0.0}, system.mesh.start).states["x"][:, None]
     point, _ = contract_from(system, np.zeros((1, 0)), begin, np.ones(1))
@@ -165,7 +176,7 @@ def layer(segments) -> tuple[Discretisation, np.ndarray]:
 
 def test_what_is_unresolved_decreases_with_refinement():
     sizes = [tails(system.mesh, slopes).max() for system, slopes in (layer(n) for n in (5, 10, 20, 40, 80))]
-    assert all(fine < coarse for coarse, fine in zip(sizes, sizes[1:], strict=False))
+    assert all(fine < coarse for coarse, fine in pairwise(sizes))
     assert sizes[-1] < 1e-2 * sizes[0]
 
 

@@ -22,7 +22,8 @@ class Certificate:
     `picard_residual`: largest |u - P u|; `largest_jump`: at the knots; both relative to the states' scale.
     `loss`: L_ls along the path; `reintegrated_loss`: from SciPy's integrators, which know nothing of the path;
     `mismatch`: their relative difference. `gradient`: decrease of the loss that the gradient and the curvature still
-    promise, relative to the loss (0 at an optimum). `at_bound`: unknowns that sit on a bound.
+    promise, relative to the loss (0 at an optimum). `at_bound`: unknowns that sit on a bound;
+    `undetermined`: unknowns whose variance is infinite, because the data do not feel them or only a combination.
     """
 
     picard_residual: float
@@ -32,6 +33,7 @@ class Certificate:
     mismatch: float
     gradient: float
     at_bound: tuple[str, ...]
+    undetermined: tuple[str, ...]
     segments: int
     nodes: int
 
@@ -49,6 +51,7 @@ class Certificate:
                 f"loss, integrated by SciPy  {self.reintegrated_loss:.9g} (differs by {self.mismatch:.1e})",
                 f"decrease still promised    {self.gradient:.1e} of the loss",
                 f"at a bound                 {bound}",
+                f"not determined             {', '.join(self.undetermined) or 'none'}",
                 f"mesh                       {self.segments} segments with {self.nodes} nodes",
             ]
         )
@@ -75,6 +78,7 @@ def certify(solution: Solution) -> Certificate:
         mismatch=float(abs(again - value) / size),
         gradient=_promised_decrease(found) / size,
         at_bound=found.at_bound,
+        undetermined=found.undetermined,
         segments=len(mesh),
         nodes=len(mesh.rule.nodes),
     )

@@ -116,7 +116,7 @@ def factorise(
     diagonal[:, np.arange(states), np.arange(states)] += penalty + damping
     cross = np.zeros((len(inner), states, border.width))
     cross[..., columns] = total[inner, :states, states:] - weighted[..., states:]
-    from_first = np.isin(linked, first)
+    from_first = mesh.from_first
     owner = mesh.experiment[linked[from_first]]
     cross[from_first] -= weighted[from_first, :, :states] @ model.initial[owner]
 

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from picardfit.certificate import Certificate, certify, path_value
-from picardfit.errors import InputError, Status
+from picardfit.errors import InputError, Status, listing
 from picardfit.problem import Problem
 from picardfit.result import Fit, StartResult, parameters_of
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
@@ -84,7 +84,7 @@ def fit(
         seed=seed,
         starts=results,
         trace=outcome.trace,
-        warnings=_warnings(problem),
+        warnings=_warnings(problem, certificate),
     )
 
 
@@ -143,13 +143,18 @@ def _final_status(method: Method, outcome: Outcome, certificate: Certificate | N
     return Status.CONVERGED_AT_BOUND if certificate.at_bound else Status.CONVERGED
 
 
-def _warnings(problem: Problem) -> tuple[str, ...]:
+def _warnings(problem: Problem, certificate: Certificate | None) -> tuple[str, ...]:
     count, measured = problem.unknowns.count(), problem.measurements
     said = []
     if measured < count:
         said.append(
             f"There are fewer measurements ({measured}) than unknowns ({count}): "
             f"the answer is one of many, fix some parameters or initial states."
+        )
+    elif certificate is not None and certificate.undetermined:
+        said.append(
+            f"These data do not determine {listing(certificate.undetermined[:8])}: "
+            f"other values fit as well; fix some of them, or add data that feel them."
         )
     free = problem.unknowns.exists[:, : len(problem.unknowns.initial_states)].any(axis=1)
     for one in (e for e, open_ in zip(problem.experiments, free, strict=True) if open_):

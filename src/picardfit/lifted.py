@@ -12,6 +12,9 @@ from picardfit.picard import apply, contract, end_states, exact_multipliers, new
 
 CONTRACTED = 1e-11  # |u - P u| relative to the states' scale that counts as a fixed point
 CONTRACTIONS = 8  # with one Newton matrix, before a trial point is given up
+SWEEPS = 16  # of the Picard operator itself
+TOLERATED = 1e-6  # |u - P u| of a trial point
+SMALL = 1e-6  # part of its scale below which a positive state is as good as zero
 
 
 @dataclass(frozen=True)
@@ -75,23 +78,19 @@ def linearise(system: Discretisation, point: Point) -> Linearisation:
 def evaluate(system: Discretisation, border, states, path, scale, inverse=None) -> Point | None:
     """Contract the path and evaluate jumps and data; None when it does not contract or is not finite.
 
-    Without `inverse` the Newton matrices are made at the given path.
+    Without `inverse` (of the Newton matrices) the path is contracted by the Picard operator itself, and by Newton's
+    method where that does not contract.
     """
     mesh = system.mesh
     params = system.parameters(border)
     spread = system.spread(params)
     with np.errstate(all="ignore"):
-        if inverse is None:
+        path, slopes, error = _contracted(system, states, path, spread, scale, inverse)
+        if inverse is None and not error < 1e-2 * TOLERATED:
             _, wrt_x, _ = system.field.linearise(path, spread)
             inverse = _inverse(newton_matrix(mesh, wrt_x))
-        for _ in range(CONTRACTIONS):
-            slopes = system.field.slopes(path, spread)
-            gap = apply(mesh, states, slopes) - path
-            error = float(np.abs(gap / scale).max())
-            if error < CONTRACTED or not np.isfinite(error):
-                break
-            path = path + (inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
-        if not error < 1e-6:
+            path, slopes, error = _contracted(system, states, path, spread, scale, inverse)
+        if not error < TOLERATED:
             return None
         jumps = end_states(mesh, states, slopes)[mesh.linked] - states[mesh.linked + 1]
         outputs = system.outputs(system.at_samples(states, slopes), params)
@@ -101,14 +100,30 @@ def evaluate(system: Discretisation, border, states, path, scale, inverse=None) 
     return Point(border, states, path, jumps, outputs, data, error)
 
 
+def _contracted(system: Discretisation, states, path, spread, scale, inverse):
+    """The contracted path, f along it, and the largest |u - P u| that is left."""
+    for _ in range(SWEEPS if inverse is None else CONTRACTIONS):
+        slopes = system.field.slopes(path, spread)
+        gap = apply(system.mesh, states, slopes) - path
+        error = float(np.abs(gap / scale).max())
+        if error < CONTRACTED or not np.isfinite(error):
+            break
+        if inverse is None:
+            path = path + gap
+        else:
+            path = path + (inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
+    return path, slopes, error
+
+
 def advance(
     system: Discretisation, point: Point, linear: Linearisation, border_step, states_step, scale, positive
 ):
-    """Move along the multipliers S, then contract. `positive` states (states,) lose at most nine tenths in one step."""
+    """Move along the multipliers S, then contract. `positive` states lose at most nine tenths in one step, until they are small."""
     mesh, unknowns = system.mesh, system.problem.unknowns
     border = np.clip(point.border + border_step, unknowns.lower, unknowns.upper)
     states = point.states + states_step
-    states = np.where(positive, np.maximum(states, 0.1 * point.states), states)
+    least = np.where(point.states > SMALL * scale, 0.1 * point.states, -SMALL * scale)
+    states = np.where(positive, np.maximum(states, least), states)
     states[mesh.first], _ = unknowns.initial(border)
     moved = (border - point.border)[mesh.experiment][:, unknowns.border.parameters]
     columns = np.concatenate([states - point.states, moved], axis=1)
@@ -151,7 +166,7 @@ def contract_from(system: Discretisation, border, states, scale) -> tuple[Point 
             inverse = _inverse(newton_matrix(mesh, wrt_x))
             path = contract(system.field, states, path, spread, inverse)
         gap = apply(mesh, states, system.field.slopes(path, spread)) - path
-        failed = ~(np.abs(gap / scale).max(axis=(1, 2)) < 1e-6)
+        failed = ~(np.abs(gap / scale).max(axis=(1, 2)) < TOLERATED)
         point = None if failed.any() else evaluate(system, border, states, path, scale, inverse)
     return point, failed if failed.any() else np.ones(len(mesh), bool)
 

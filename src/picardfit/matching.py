@@ -27,8 +27,8 @@ def match_parameters(
     path: np.ndarray,
     measured: np.ndarray,
     open_: np.ndarray,
-) -> tuple[np.ndarray, float]:
-    """The border with its open parameter columns moved to where the integrals of f match the path, and the misfit left.
+) -> np.ndarray:
+    """The border with its open parameter columns moved to where the integrals of f match the guessed path.
 
     `grids` (experiments, points), `path` (experiments, points, states), `measured` (experiments, states) bool,
     `open_` (experiments, width) bool: what may move.
@@ -36,16 +36,15 @@ def match_parameters(
     columns = problem.unknowns.border.parameters
     movable = open_.copy()
     movable[:, np.setdiff1d(np.arange(problem.unknowns.width), columns)] = False
-    residuals = _Residuals(problem, grids, path, measured)
     if not movable.any() or not measured.any():
-        return border, residuals.terms(border)[0]
+        return border
+    residuals = _Residuals(problem, grids, path, measured)
     lower = np.where(movable, problem.unknowns.lower - border, 0.0)
     upper = np.where(movable, problem.unknowns.upper - border, 0.0)
-    move, value = _descend(residuals, border, lower, upper)
-    return border + move, value
+    return border + _descend(residuals, border, lower, upper)
 
 
-def _descend(residuals: _Residuals, border, lower, upper) -> tuple[np.ndarray, float]:
+def _descend(residuals: _Residuals, border, lower, upper) -> np.ndarray:
     """Levenberg-Marquardt on the total move, kept inside [lower, upper]."""
     move, damping = np.zeros_like(border), 1e-3
     value, slope, hessian = residuals.terms(border)
@@ -72,7 +71,7 @@ def _descend(residuals: _Residuals, border, lower, upper) -> tuple[np.ndarray, f
             damping *= 10
             if damping > 1e6:
                 break
-    return move, value
+    return move
 
 
 class _Residuals:

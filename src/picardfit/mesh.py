@@ -51,8 +51,12 @@ class Rule:
         """(points, nodes): integrals of the Lagrange polynomials from 0 to each fraction."""
         s = 2 * np.asarray(fractions, float) - 1
         count = len(self.nodes)
-        per_mode = [legendre.legval(s, legendre.legint(np.eye(count)[k], lbnd=-1)) / 2 for k in range(count)]
-        return np.stack(per_mode, axis=-1) @ self.modes
+        values = legendre.legvander(s, count)
+        per_mode = np.empty((*s.shape, count))  # integral of P_k from -1: (P_(k+1) - P_(k-1)) / (2 k + 1)
+        per_mode[..., 0] = s + 1
+        orders = np.arange(1, count)
+        per_mode[..., 1:] = (values[..., 2:] - values[..., :-2]) / (2 * orders + 1)
+        return 0.5 * per_mode @ self.modes
 
     def interpolation(self, fractions: np.ndarray) -> np.ndarray:
         """(points, nodes): the Lagrange polynomials themselves at each fraction."""
@@ -116,6 +120,11 @@ class Mesh:
         """Indices of segments that have a successor in the same experiment."""
         last = self.first + self.counts - 1
         return np.setdiff1d(np.arange(len(self.start)), last, assume_unique=True)
+
+    @cached_property
+    def from_first(self) -> np.ndarray:
+        """(linked,) bool: links that begin in the first segment of an experiment."""
+        return np.isin(self.linked, self.first)
 
     @cached_property
     def node_times(self) -> np.ndarray:

@@ -95,7 +95,7 @@ def _with_states(problem: Problem, border: np.ndarray, pinned: np.ndarray) -> St
         known[e, list(tables)] = True
     for _ in range(1 if known.all() else ROUNDS):
         path = _path(problem, border, grids, measured, known, typical)
-        border, _ = match_parameters(problem, border, grids, path, known, ~pinned)
+        border = match_parameters(problem, border, grids, path, known, ~pinned)
     _, never_zero = signs(problem, unknowns.model_values(border), typical)
     positive = never_zero & (path.min(axis=(0, 1)) > 0)
     return Start(border, tuple(zip(grids, path, strict=True)), positive)
@@ -134,7 +134,10 @@ def _path(problem: Problem, border, grids, measured, known, typical: float) -> n
         path = _march(problem, grids, path, known, params, limit)
     stays, _ = signs(problem, params, typical)
     least = np.minimum(1e-2 * np.abs(path).mean(axis=(0, 1)), initial[:, None, :])
-    return np.where(stays & (initial.min(axis=0) >= 0), np.maximum(path, least), path)
+    doubtful = (path <= 0).any(
+        axis=(0, 1)
+    )  # noise has made some of its values negative, so small ones mean little
+    return np.where(stays & doubtful & (initial.min(axis=0) >= 0), np.maximum(path, least), path)
 
 
 def signs(problem: Problem, params: np.ndarray, typical: float) -> tuple[np.ndarray, np.ndarray]:

@@ -395,7 +395,7 @@ def _knots(problem: Problem, record: dict) -> tuple[np.ndarray, ...]:
 
 def _certificate(record: dict) -> Certificate:
     counts = {key: get(record, key, int) for key in ("segments", "nodes")}
-    words = {"at_bound": tuple(entries(record, "at_bound", str))}
+    words = {name: tuple(entries(record, name, str)) for name in ("at_bound", "undetermined")}
     others = [one.name for one in fields(Certificate) if one.name not in (*counts, *words)]
     return Certificate(**{key: number(get(record, key), key) for key in others}, **counts, **words)
 

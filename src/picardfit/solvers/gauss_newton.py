@@ -30,6 +30,7 @@ from picardfit.problem import Problem
 from picardfit.solvers.iterate import Solution
 from picardfit.starts import Start
 
+REFINEMENTS = 8  # halvings of a segment in one go
 LARGEST_PENALTY = 1e9  # beyond it the banded system loses too many digits
 
 
@@ -84,7 +85,7 @@ class LiftedGaussNewton:
     penalties: tuple[float, ...] = (3.0, 30.0, 300.0, 3000.0)
     tolerance: float = 1e-10
     jump_tolerance: float = 1e-9
-    resolution: float = 1e-8
+    resolution: float = 1e-7
     coarse_resolution: float = 1e-2
     polish_nodes: int = 9
     patience: int = 12
@@ -252,10 +253,21 @@ class LiftedGaussNewton:
 
     def _next_stage(self, state: State, damping: float) -> State:
         stage = state.stage + 1
+        if stage == len(self.penalties) - 1:  # continuity keeps signs by itself now
+            state = replace(state, positive=np.zeros_like(state.positive))
         return replace(state, stage=stage, stage_steps=0, damping=damping, penalty=self.penalties[stage])
 
     def _refine(self, state: State, tolerance: float, nodes: int) -> State:
-        """Halve the segments whose path is not resolved, or raise the nodes; the same state when there is no need."""
+        """Refine until the path is resolved; the same state when there is no need."""
+        for _ in range(REFINEMENTS):
+            finer = self._refine_once(state, tolerance, nodes)
+            if finer is state:
+                break
+            state = finer
+        return state
+
+    def _refine_once(self, state: State, tolerance: float, nodes: int) -> State:
+        """Raise the nodes, or else halve the segments whose path is not resolved."""
         system, point = state.system, state.point
         slopes = system.field.slopes(point.path, system.spread(system.parameters(point.border)))
         finer = rule(nodes, self.family)

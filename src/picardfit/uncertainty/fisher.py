@@ -30,6 +30,11 @@ class Information:
     slope: np.ndarray  # (unknowns,): gradient of the objective
     at_bound: tuple[str, ...]
 
+    @property
+    def undetermined(self) -> tuple[str, ...]:
+        """Unknowns that these data do not determine."""
+        return tuple(n for n, v in zip(self.labels, np.diag(self.covariance()), strict=True) if np.isinf(v))
+
     def covariance(self, variance: float = 1.0) -> np.ndarray:
         """Inverse of the information; infinite variance for what the data do not determine."""
         diagonal = np.diag(self.matrix)
