@@ -118,7 +118,7 @@ def _contracted(system: Discretisation, states, path, spread, scale, inverse):
 def advance(
     system: Discretisation, point: Point, linear: Linearisation, border_step, states_step, scale, positive
 ):
-    """Move along the multipliers S, then contract. `positive` states lose at most nine tenths in one step, until they are small."""
+    """Move along the multipliers S, then contract; `positive` states lose at most nine tenths until they are small."""
     mesh, unknowns = system.mesh, system.problem.unknowns
     border = np.clip(point.border + border_step, unknowns.lower, unknowns.upper)
     states = point.states + states_step
