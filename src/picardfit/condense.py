@@ -34,7 +34,7 @@ class Quadratic:
     hessian: np.ndarray  # (segments, columns, columns)
     slope: np.ndarray  # (segments, columns)
     end: np.ndarray  # (linked, states, columns): derivative of the end state of segments with a successor
-    jump: np.ndarray  # (linked, states): end state minus next start state, plus the multiplier's shift
+    jump: np.ndarray  # (linked, states): end state minus next start state
     initial: np.ndarray  # (experiments, states, border): derivative of the initial state by the border
 
 

@@ -133,8 +133,10 @@ def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outc
 
 
 def _final_status(method: Method, outcome: Outcome, certificate: Certificate | None) -> Status:
-    if not outcome.status.success or certificate is None:
+    if not outcome.status.success:
         return outcome.status
+    if certificate is None:
+        return Status.DIVERGED
     exact = isinstance(method, LiftedGaussNewton)
     if not certificate.agrees:
         return Status.INACCURATE if exact else Status.APPROXIMATE

@@ -14,6 +14,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -152,11 +153,17 @@ class _Piece:
     inputs: np.ndarray  # (runs, inputs): those that are constant in the piece
     varying: tuple[tuple[Input, int, np.ndarray], ...]  # input, its column, the runs that have it
 
+    @cached_property
+    def _params(self) -> list[float]:
+        return self.params[0].tolist()
+
     def slopes(self, tau: float, flat: np.ndarray) -> np.ndarray:
         """d flat / d tau."""
         if len(self.start) == 1:  # without a batch axis the model is three times faster
             t, inputs = self._single(tau)
-            return self.length[0, 0] * self.model.rhs.value(t, flat, self.params[0], inputs)
+            return self.length[0, 0] * self.model.rhs.at_point(
+                t, flat.tolist(), self._params, inputs.tolist()
+            )
         t = np.minimum(np.maximum(self.start + tau * self.length[:, 0], self.first), self.last)
         x = flat.reshape(len(self.start), -1)
         return (self.length * self.model.rhs.value(t, x, self.params, self._inputs(t))).ravel()
@@ -167,7 +174,7 @@ class _Piece:
         return self.length[0, 0] * self.model.rhs.linearise(t, flat, self.params[0], inputs)[1]
 
     def _single(self, tau: float) -> tuple[float, np.ndarray]:
-        t = min(max(self.start[0] + tau * self.length[0, 0], self.first[0]), self.last[0])
+        t = float(min(max(self.start[0] + tau * self.length[0, 0], self.first[0]), self.last[0]))
         return t, self._inputs(np.array([t]))[0] if self.varying else self.inputs[0]
 
     def _inputs(self, t: np.ndarray) -> np.ndarray:

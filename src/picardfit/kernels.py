@@ -118,6 +118,17 @@ class BatchedMap:
             self._value(*arguments, value)
         return value
 
+    def at_point(self, t: float, x: list[float], p: list[float], u: list[float]) -> np.ndarray:
+        """The rows at one point given as plain floats: (rows,). Several times faster than `value` there."""
+        if self._value is None:
+            self._value = kernel((self._rows(),), self.states, self.parameters, self.inputs)
+        value = np.empty(len(self.expressions))
+        try:
+            self._value(t, x, p, u, value)
+        except (ZeroDivisionError, OverflowError):  # what floats raise where arrays give inf or NaN
+            value[:] = np.nan
+        return value
+
     def linearise(self, t, x, p, u) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Value and derivatives: (*batch, rows), (*batch, rows, states), (*batch, rows, parameters)."""
         if self._linearise is None:

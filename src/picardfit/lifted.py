@@ -10,7 +10,7 @@ from picardfit.condense import Quadratic
 from picardfit.discretise import Discretisation
 from picardfit.picard import apply, contract, end_states, exact_multipliers, newton_matrix
 
-CONTRACTED = 1e-11  # |u - P u| relative to the states' scale that counts as a fixed point
+CONTRACTED = 1e-10  # |u - P u| relative to the states' scale that counts as a fixed point
 CONTRACTIONS = 8  # with one Newton matrix, before a trial point is given up
 SWEEPS = 16  # of the Picard operator itself
 TOLERATED = 1e-6  # |u - P u| of a trial point
@@ -49,7 +49,7 @@ def linearise(system: Discretisation, point: Point) -> Linearisation:
     param_slopes = unknowns.parameter_slopes(point.border)
     slopes, wrt_x, wrt_p = system.field.linearise(point.path, system.spread(params))
     wrt_p = wrt_p[..., free] * system.spread(param_slopes)[:, :, None, :]
-    inverse = np.linalg.inv(newton_matrix(mesh, wrt_x))
+    inverse = _inverse(newton_matrix(mesh, wrt_x))
     multipliers = exact_multipliers(mesh, inverse, wrt_p)
     states = point.states.shape[1]
     diagonal = np.arange(states)
@@ -85,11 +85,12 @@ def evaluate(system: Discretisation, border, states, path, scale, inverse=None) 
     params = system.parameters(border)
     spread = system.spread(params)
     with np.errstate(all="ignore"):
-        path, slopes, error = _contracted(system, states, path, spread, scale, inverse)
-        if inverse is None and not error < 1e-2 * TOLERATED:
-            _, wrt_x, _ = system.field.linearise(path, spread)
+        guess = path
+        path, slopes, error = _contracted(system, states, guess, spread, scale, inverse)
+        if inverse is None and not error < 1e-2 * TOLERATED:  # sweeps that diverge leave a useless path
+            _, wrt_x, _ = system.field.linearise(guess, spread)
             inverse = _inverse(newton_matrix(mesh, wrt_x))
-            path, slopes, error = _contracted(system, states, path, spread, scale, inverse)
+            path, slopes, error = _contracted(system, states, guess, spread, scale, inverse)
         if not error < TOLERATED:
             return None
         jumps = end_states(mesh, states, slopes)[mesh.linked] - states[mesh.linked + 1]
@@ -102,11 +103,11 @@ def evaluate(system: Discretisation, border, states, path, scale, inverse=None) 
 
 def _contracted(system: Discretisation, states, path, spread, scale, inverse):
     """The contracted path, f along it, and the largest |u - P u| that is left."""
-    for _ in range(SWEEPS if inverse is None else CONTRACTIONS):
+    for left in reversed(range(SWEEPS if inverse is None else CONTRACTIONS)):
         slopes = system.field.slopes(path, spread)
         gap = apply(system.mesh, states, slopes) - path
         error = float(np.abs(gap / scale).max())
-        if error < CONTRACTED or not np.isfinite(error):
+        if error < CONTRACTED or not np.isfinite(error) or not left:
             break
         if inverse is None:
             path = path + gap

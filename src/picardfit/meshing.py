@@ -40,8 +40,8 @@ def even_knots(problem: Problem, experiment: int, length: float) -> np.ndarray:
 
 
 def _instant(time: float) -> np.ndarray:
-    """One short segment, for an experiment whose samples are all at its initial time."""
-    return np.array([time, time + 1e-6 * max(1.0, abs(time))])
+    """One segment too short for any dynamics, for an experiment whose samples are all at its initial time."""
+    return np.array([time, time + 64 * np.spacing(max(abs(time), 1e-30))])
 
 
 def _stiffness(problem: Problem, experiment: int, grid, path, params, scale) -> np.ndarray:

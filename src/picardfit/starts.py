@@ -17,6 +17,7 @@ from picardfit.problem import Problem
 from picardfit.unknowns import Unknowns
 
 MARCH = 120  # steps of the march over an experiment
+WIDE = 30  # positive bounds further apart than this factor are searched by ratios
 ROUNDS = 2  # of marching hidden states and matching parameters in turn
 
 
@@ -60,7 +61,10 @@ def open_values(problem: Problem, around: np.ndarray, rng: np.random.Generator |
     else:
         part = rng.uniform(size=low.shape)
         part[:, unknowns.local :] = part[:1, unknowns.local :]
-    return low + part * (high - low)
+    wide = ~unknowns.log & (low > 0) & (high > WIDE * low)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        geometric = low * (high / low) ** part
+    return np.where(wide, geometric, low + part * (high - low))
 
 
 def search_box(unknowns: Unknowns, around: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -163,7 +167,7 @@ def _grid(problem: Problem, experiment: int) -> np.ndarray:
     met by a log-spaced grid."""
     start, stop = problem.span(experiment)
     if stop <= start:
-        return start + np.arange(MARCH + 1) * 1e-12
+        return np.full(MARCH + 1, start)
     times = np.unique(np.concatenate([[start], problem.experiments[experiment].times, [stop]]))
     even = np.linspace(start, stop, MARCH // 2 + 1)
     sampled = np.interp(np.linspace(0, len(times) - 1, MARCH // 2 + 2)[1:-1], np.arange(len(times)), times)

@@ -102,17 +102,32 @@ class Unknowns:
 
     def initial(self, border: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Initial states (experiments, states) and their derivative (experiments, states, width) by the border."""
-        natural, slopes = self.natural(border), self.slopes(border)
-        rows = np.arange(len(border))
+        free, column, state = self._free_initial
+        natural = self.natural(border)
         values = self.known.copy()
+        values[free, state] = natural[free, column]
+        if self.formulas is None and not self.log[free, column].any():
+            return values, self._unit_derivative
         derivative = np.zeros((*values.shape, self.width))
-        for column, state in enumerate(self.initial_states):
-            free = self.exists[:, column]
-            values[free, state] = natural[free, column]
-            derivative[free, state, column] = slopes[free, column]
+        derivative[free, state, column] = self.slopes(border)[free, column]
         if self.formulas is not None:
-            self._add_formulas(border, rows, values, derivative)
+            self._add_formulas(border, np.arange(len(border)), values, derivative)
         return values, derivative
+
+    @cached_property
+    def _free_initial(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Experiment, border column and state of every free initial state."""
+        experiment, column = np.nonzero(self.exists[:, : len(self.initial_states)])
+        return experiment, column, self.initial_states[column]
+
+    @cached_property
+    def _unit_derivative(self) -> np.ndarray:
+        """The derivative of `initial` when no initial state is a log or a formula."""
+        free, column, state = self._free_initial
+        derivative = np.zeros((*self.known.shape, self.width))
+        derivative[free, state, column] = 1.0
+        derivative.setflags(write=False)
+        return derivative
 
     def _add_formulas(self, border, rows, values, derivative) -> None:
         count = len(rows)

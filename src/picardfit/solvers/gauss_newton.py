@@ -9,6 +9,7 @@ multipliers make the jumps vanish, so the answer is the optimum of the original 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from picardfit.problem import Problem
 from picardfit.solvers.iterate import Solution
 from picardfit.starts import Start
 
+STAGE_DONE = 1e-2  # predicted relative decrease at which a stage has served its purpose
 REFINEMENTS = 8  # halvings of a segment in one go
 LARGEST_PENALTY = 1e9  # beyond it the banded system loses too many digits
 
@@ -63,7 +65,7 @@ class State:
     def loss(self) -> float:
         return self.system.problem.mean_loss(self.point.data)
 
-    @property
+    @cached_property
     def jump(self) -> float:
         """Largest jump relative to the states' scale along the path, as the certificate has it."""
         scale = state_scale(self.system.problem, [self.point.path], least=1e-3)
@@ -85,7 +87,7 @@ class LiftedGaussNewton:
     penalties: tuple[float, ...] = (3.0, 30.0, 300.0, 3000.0)
     tolerance: float = 1e-10
     jump_tolerance: float = 1e-9
-    resolution: float = 1e-7
+    resolution: float = 1e-5
     coarse_resolution: float = 1e-2
     polish_nodes: int = 9
     patience: int = 12
@@ -179,13 +181,13 @@ class LiftedGaussNewton:
                 return self._finish_stage(state, 0.0, old)
             return self._reject(state)
         ratio = (old - new) / max(predicted, 1e-300)
-        factor = 0.1 if ratio > 0.75 else 0.3 if ratio > 0.25 else 2.0
+        change = 0.1 if ratio > 0.75 else 0.3 if ratio > 0.25 else 2.0
         if state.rejections:  # the last damping was too small: do not go straight back to it
-            factor = max(factor, 0.5)
+            change = max(change, 0.5)
         state = replace(
             state,
             point=trial,
-            damping=max(state.damping * factor, 1e-14),
+            damping=max(state.damping * change, 1e-14),
             stage_steps=state.stage_steps + 1,
             rejections=0,
         )
@@ -240,7 +242,7 @@ class LiftedGaussNewton:
     def _finish_stage(self, state: State, predicted: float, merit: float) -> State:
         """Go to the next stage, update multipliers, refine the mesh or end, as the point allows."""
         if state.stage < len(self.penalties) - 1:
-            if predicted > 1e-4 * merit + state.floor and state.stage_steps < self.patience:
+            if predicted > STAGE_DONE * merit + state.floor and state.stage_steps < self.patience:
                 return state
             state = self._next_stage(state, min(state.damping, 1e-4))
             return self._refine(state, self.coarse_resolution, self.nodes)
@@ -274,7 +276,7 @@ class LiftedGaussNewton:
         chosen = unresolved(system.mesh, slopes, state.scale, tolerance)
         if len(system.mesh) + chosen.sum() > self.max_segments or not chosen.any():
             return state
-        if finer is not system.mesh.rule:  # try more nodes before more segments
+        if not np.array_equal(finer.nodes, system.mesh.rule.nodes):  # try more nodes before more segments
             chosen = np.zeros_like(chosen)
         mesh, parent, half = split(system.mesh, chosen, finer)
         states, path = carry(system.mesh, mesh, point.states, slopes, parent, half)

@@ -7,6 +7,7 @@ segment gives the Fisher information of the unknowns; it costs one more linearis
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -37,19 +38,29 @@ class Information:
 
     def covariance(self, variance: float = 1.0) -> np.ndarray:
         """Inverse of the information; infinite variance for what the data do not determine."""
-        diagonal = np.diag(self.matrix)
         if not np.all(np.isfinite(self.matrix)):
             return np.full_like(self.matrix, np.inf)
-        if not len(diagonal):
-            return np.zeros((0, 0))
+        scale, vectors, inverse = self._spectrum
+        covariance = scale[:, None] * scale * ((vectors * inverse) @ vectors.T) * variance
+        lost = (np.abs(vectors[:, inverse == 0]) > 1e-6).any(axis=1) | (np.diag(self.matrix) <= 0)
+        covariance[lost, lost] = np.inf
+        return covariance
+
+    def promised_decrease(self) -> float:
+        """1/2 g' H^-1 g over the determined directions: what one more Gauss-Newton step would gain."""
+        if not np.all(np.isfinite(self.matrix)):
+            return np.nan
+        scale, vectors, inverse = self._spectrum
+        return float(0.5 * np.sum(inverse * (vectors.T @ (scale * self.slope)) ** 2))
+
+    @cached_property
+    def _spectrum(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Scale to unit diagonal, eigenvectors of the scaled matrix, inverse eigenvalues (0 where not determined)."""
+        diagonal = np.diag(self.matrix)
         scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         values, vectors = np.linalg.eigh(self.matrix * scale[:, None] * scale)
         weak = values <= DETERMINED * max(values.max(initial=0.0), 1e-300)
-        inverse = np.where(weak, 0.0, 1 / np.where(weak, 1.0, values))
-        covariance = scale[:, None] * scale * ((vectors * inverse) @ vectors.T) * variance
-        lost = (np.abs(vectors[:, weak]) > 1e-6).any(axis=1) | (diagonal <= 0)
-        covariance[lost, lost] = np.inf
-        return covariance
+        return scale, vectors, np.where(weak, 0.0, 1 / np.where(weak, 1.0, values))
 
 
 def information(solution: Solution, data: float) -> Information:
@@ -59,7 +70,8 @@ def information(solution: Solution, data: float) -> Information:
     unknowns = problem.unknowns
     outputs = np.zeros_like(problem.samples.data)  # not needed by the linearisation
     point = Point(solution.border, solution.states, solution.path, solution.jumps, outputs, data, 0.0)
-    hessian, gradient = chained(system, linearise(system, point).quadratic)
+    with np.errstate(over="ignore", invalid="ignore"):  # exploding derivatives end as an infinite variance
+        hessian, gradient = chained(system, linearise(system, point).quadratic)
     bound = at_bound(solution)
     index = unknowns_index(unknowns.exists & ~bound, unknowns.local)
     matrix, slope = dense(hessian, gradient, unknowns.local, index)
