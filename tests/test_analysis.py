@@ -234,3 +234,9 @@ def test_bad_arguments_are_named(arguments, culprit):
 def test_something_else_than_a_problem_is_refused():
     with pytest.raises(pf.InputError, match=r"pf\.Problem"):
         pf.analyse(ROTATION)
+
+
+def test_a_fit_may_be_the_second_argument():
+    problem = rotation()
+    fit = pf.fit(problem)
+    assert pf.analyse(problem, fit, samples=64) == pf.analyse(problem, start=fit, samples=64)

@@ -10,6 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
+from picardfit import problems
 from picardfit.data import Experiment
 from picardfit.errors import InputError, Status
 from picardfit.mesh import Nodes
@@ -606,3 +607,8 @@ def test_every_family_of_nodes_gives_the_same_loss(family):
     reference = GradientDescent(order=4, nodes=12).init(problem, start).loss
     other = GradientDescent(order=4, nodes=9, family=family).init(problem, start).loss
     assert other == pytest.approx(reference, rel=1e-9)
+
+
+def test_iterates_that_overflow_from_a_finite_start_diverge():
+    problem = problems.van_der_pol.generate(seed=1)
+    assert GradientDescent().init(problem, make_start(problem)).status is Status.DIVERGED

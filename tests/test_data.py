@@ -210,3 +210,8 @@ def test_text_of_an_experiment():
 
 def test_text_of_a_nameless_experiment_with_one_time():
     assert str(Experiment([2], {"a": [1]})) == "experiment: 1 time, 2, a (1)"
+
+
+def test_a_failing_input_names_the_experiment():
+    one = Experiment([0, 1], {"x": [1, 2]}, name="pond", inputs={"u": lambda t: 1 / 0})
+    assert fault(one.inputs_at, ["u"], np.array([0.0])).startswith("Experiment `pond`: Input `u`: ")

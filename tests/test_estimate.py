@@ -438,3 +438,120 @@ def test_predictions_after_an_explosion_are_nan():
     times = np.linspace(0, 0.9, 10)
     fit = pf.fit(pf.Problem(pf.Model("x' = a*x^2"), pf.Experiment(times, {"x": 1 / (1 - times)})))
     assert np.isnan(fit.states("experiment 1", [1.5])["x"]).all()
+
+
+# what is said about a fit
+
+
+def test_other_methods_get_no_further_starts():
+    fit = pf.fit(noisy_decay(), pf.GradientContractMultiplier(max_iterations=2))
+    assert (fit.status, len(fit.starts)) == (pf.Status.ITERATION_LIMIT, 1)
+
+
+def test_a_failed_fit_does_not_blame_the_data():
+    run = pf.Experiment([0, 1, 2, 3], {"x": [1, 0.62, 0.35, 0.22]}, initial={"x": 1.0})
+    problem = pf.Problem(pf.Model("x' = -a*b*x"), run, {"a": (0.1, 10), "b": (0.1, 10)})
+    assert "do not determine" in pf.fit(problem).message
+    assert "do not determine" not in pf.fit(problem, pf.LiftedGaussNewton(max_iterations=1)).message
+
+
+def test_an_observable_without_data_is_named():
+    run = pf.Experiment(TIMES, {"x": 2 * np.exp(-0.7 * TIMES), "z": np.full(13, np.nan)}, initial={"z": 0.0})
+    fit = pf.fit(pf.Problem(CHAIN, run, {"q": 0.5}))
+    assert "`z` was never measured in `experiment 1`." in fit.warnings
+
+
+@pytest.fixture(scope="module")
+def switched():
+    model = pf.Model("x' = where(t < ts, -k*x, 0)")
+    data = {"x": 2 * np.exp(-0.7 * np.minimum(TIMES, 1.6))}
+    return model, pf.Experiment(TIMES, data)
+
+
+def test_a_switching_parameter_leaves_the_fit_undecided(switched):
+    fit = pf.fit(pf.Problem(*switched, {"ts": (0.5, 2.5)}), start={"ts": 1.6})
+    assert (fit.status, fit.success) == (pf.Status.UNDECIDED, False)
+    assert "`ts` only decides when something switches" in fit.message
+
+
+def test_a_switching_parameter_is_not_also_called_undetermined(switched):
+    fit = pf.fit(pf.Problem(*switched, {"ts": (0.5, 2.5)}), start={"ts": 1.6})
+    assert "do not determine" not in fit.message
+
+
+def test_a_fixed_switching_parameter_is_no_trouble(switched):
+    assert pf.fit(pf.Problem(*switched, {"ts": 1.6})).status is pf.Status.CONVERGED
+
+
+def test_an_early_t0_is_the_first_warning():
+    late = TIMES + 2000
+    run = pf.Experiment(late, {"x": 2 * np.exp(-0.7 * TIMES)}, t0=0.0)
+    fit = pf.fit(pf.Problem(DECAY, run, {"k": (0.1, 2.0)}), pf.LiftedGaussNewton(max_iterations=1))
+    assert fit.message.startswith("The initial state of `experiment 1` is sought at t0 = 0")
+
+
+def test_data_that_are_all_zero_are_fitted():
+    fit = pf.fit(pf.Problem(pf.Model("x' = -a*x"), pf.Experiment([0, 1, 2, 3], {"x": np.zeros(4)})))
+    assert (fit.success, fit.loss) == (True, 0.0)
+
+
+# a fit by name
+
+
+def test_repr_is_one_short_line():
+    fit = pf.fit(pf.Problem(DECAY, decay()))
+    assert repr(fit).startswith("Fit(success, loss=")
+    assert repr(fit).endswith("k=0.7)")
+    assert len(repr(fit.solution)) < 500
+
+
+def test_parameters_of_an_experiment_simulate_it():
+    model = pf.Model("x' = -k*x + c")
+    runs = [
+        pf.Experiment(TIMES, pf.simulate(model, {"k": k, "c": 0.3}, {"x": 2.0}, TIMES).observables, name)
+        for name, k in (("slow", 0.4), ("fast", 1.1))
+    ]
+    fit = pf.fit(pf.Problem(model, runs, {"k": pf.Parameter(0, 5, local=True)}))
+    assert fit.parameters_of("fast") == pytest.approx({"k": 1.1, "c": 0.3}, rel=1e-6)
+    again = pf.simulate(model, fit.parameters_of("fast"), fit.initial_states["fast"], TIMES)
+    assert again.observables["x"] == pytest.approx(runs[1].values[:, 0], rel=1e-6)
+
+
+def test_parameters_of_an_unknown_experiment_is_an_error():
+    with pytest.raises(pf.InputError, match="There is no experiment `pond`"):
+        pf.fit(pf.Problem(DECAY, decay())).parameters_of("pond")
+
+
+def test_unknowns_at_a_bound_have_neither_error_nor_interval():
+    fit = pf.fit(pf.Problem(DECAY, decay(), {"k": (0.8, 2.0)}))
+    assert list(fit.standard_errors) == list(fit.intervals()) == ["k", "x(0)"]
+    assert np.isnan([fit.standard_errors["k"], *fit.intervals()["k"]]).all()
+    assert fit.standard_errors["x(0)"] > 0
+
+
+@pytest.mark.parametrize("name, unit", [("k", "1/h"), ("x(0)", "mg")])
+def test_units_are_printed(name, unit):
+    parameters, initial = {"k": pf.Parameter(0, 5, unit="1/h")}, {"x": pf.Parameter(0, 9, unit="mg")}
+    text = str(pf.fit(pf.Problem(DECAY, decay(), parameters, initial)))
+    assert any(line.startswith(f"{name} ") and line.endswith(unit) for line in text.splitlines())
+
+
+def test_units_of_local_parameters_are_printed():
+    runs = [decay(0.4, name="slow"), decay(1.1, name="fast")]
+    fit = pf.fit(pf.Problem(DECAY, runs, {"k": pf.Parameter(0, 5, local=True, unit="1/h")}))
+    assert str(fit).count("1/h") == 2
+
+
+def test_there_is_no_unit_column_without_units():
+    assert "unit" not in str(pf.fit(pf.Problem(DECAY, decay()))).splitlines()[3]
+
+
+def test_one_of_a_thing_is_singular():
+    text = str(pf.fit(pf.Problem(DECAY, decay(), initial={"x": 2.0})))
+    assert "1 experiment, 13 measurements, 1 unknown;" in text
+
+
+def test_a_failed_fit_does_not_count_its_starts():
+    fit = pf.fit(noisy_decay(), pf.LiftedGaussNewton(max_iterations=1), starts=3)
+    assert not fit.success
+    assert "starts reached this loss" not in str(fit)

@@ -164,7 +164,7 @@ def test_what_is_no_formula_is_refused(text):
         ("(a)(b)", "missing between `)` and `(`"),
         ("a(b + c)", "`a` is called like a function"),
         ("a(b + c)", "write `a*(...)` for a product"),
-        ("exo(x)", "did you mean `exp`"),
+        ("exo(x)", "Did you mean `exp`?"),
         ("a + (b", "not closed"),
         ("a + b)", "unmatched `)`"),
         ("sin(x, y)", "`sin` takes 1 argument, not 2"),
@@ -389,3 +389,35 @@ def test_thirty_states_build_in_seconds():
     )
     assert time.perf_counter() - start < 3.0
     assert np.isfinite(value).all()
+
+
+def test_piecewise_takes_pairs_as_sympy_prints_them():
+    assert parse("piecewise((1, t<3), (2, t<5), (0, True))") == parse("piecewise(1, t<3, 2, t<5, 0)")
+
+
+def test_parentheses_in_piecewise_are_not_taken_for_pairs():
+    assert parse("piecewise((a + b)*2, (t<3), 0)") == parse("2*(a + b) if t < 3 else 0")
+
+
+@pytest.mark.parametrize(
+    "text", ["piecewise((1, t<3), (2, t<5))", "piecewise((1, t<3), 2)", "piecewise((1, t<3, 2))"]
+)
+def test_incomplete_pairs_show_how_to_write_piecewise(text):
+    with pytest.raises(InputError, match="without pairs `piecewise"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("floor(t)", "use one of the functions exp, log"),
+        ("x % 2", "modulo `%` is not available"),
+        ("1e400*x", "smaller than 1e308"),
+        ("log(-1)", "`log(-1)` is not a real number: correct its argument"),
+        ("x!", "the factorial `!` is not available"),
+    ],
+)
+def test_what_is_not_available_comes_with_a_remedy(text, words):
+    with pytest.raises(InputError) as caught:
+        parse(text)
+    assert words in str(caught.value)

@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 from picardfit.errors import InputError
-from picardfit.inputs import Constant, Formula, Signal, Table, as_input, input_from_spec, number_array
+from picardfit.inputs import (
+    Constant,
+    Formula,
+    Signal,
+    Table,
+    as_input,
+    input_from_spec,
+    number_array,
+    values_at,
+)
 
 T = np.array([[-1.0, 0.0, 0.5], [1.0, 1.5, 9.0]])
 
@@ -202,3 +211,28 @@ def test_masked_entries_are_missing():
 def test_nested_sequences_are_refused(nested):
     with pytest.raises(InputError, match="`prey` must be one flat sequence"):
         number_array(nested, "`prey`")
+
+
+def test_a_function_that_fails_is_named_with_the_time():
+    with pytest.raises(InputError, match=r"Input `u`: Function failing failed at t = 3 with ZeroDivision"):
+        values_at({"u": as_input("u", failing)}, ["u"], np.array([1.0, 3.0]))
+
+
+def failing(t):
+    return 1.0 if t < 2 else 1 / 0
+
+
+def test_two_values_at_one_time_are_a_jump_of_a_linear_table():
+    table = Table([0, 1, 1, 2], [0, 1, 5, 2], kind="linear")
+    before = np.nextafter(1.0, 0.0)
+    np.testing.assert_allclose(table.at(np.array([0.5, before, 1.0, 1.5, 2.0])), [0.5, 1.0, 5.0, 3.5, 2.0])
+
+
+def test_the_jump_of_a_linear_table_is_one_breakpoint():
+    assert Table([0, 1, 1, 2], [0, 1, 5, 2], kind="linear").breakpoints == (0.0, 1.0, 2.0)
+
+
+@pytest.mark.parametrize("kind, count", [("hold", 2), ("linear", 3)])
+def test_too_many_values_at_one_time_are_refused(kind, count):
+    with pytest.raises(InputError, match="values at time 1: keep"):
+        Table([1] * count, range(count), kind=kind)

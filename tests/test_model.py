@@ -139,19 +139,19 @@ def test_errors_in_the_text_name_line_and_culprit(text, culprit):
 @pytest.mark.parametrize(
     "options, culprit",
     [
-        ({"inputs": ["dose"]}, "input `dose` is declared but no equation uses it"),
-        ({"inputs": ["prey"]}, "input `prey` is also a state"),
+        ({"inputs": ["dose"]}, "Input `dose` is declared but no equation uses it"),
+        ({"inputs": ["prey"]}, "Input `prey` is also a state"),
         ({"inputs": "dose"}, "['dose']"),
         ({"inputs": ["t"]}, "`t` is time"),
         ({"inputs": ["a", "a"]}, "twice"),
         ({"inputs": [3]}, "not a name"),
-        ({"observables": {}}, "observables is empty"),
+        ({"observables": {}}, "`observables` is empty"),
         ({"observables": "prey"}, "['prey']"),
         ({"observables": ["pray"]}, "Did you mean `prey`?"),
         ({"observables": {"y": "2*preyy"}}, "Did you mean `prey`?"),
         ({"observables": {"y": "k*prex"}}, "Did you mean `prey`?"),
         ({"observables": {"y": "scale"}}, "`scale` is not a name of the model"),
-        ({"observables": {"y": "2*"}}, "observable `y`: column 3"),
+        ({"observables": {"y": "2*"}}, "Observable `y`: column 3"),
         ({"observables": {"": "prey"}}, "not a name"),
         ({"observables": {"y": 3}}, "a formula is text"),
     ],
@@ -370,7 +370,7 @@ def test_observables_of_function_models(observables, names, expected):
         (lambda t, x, p: ["a"], {}, "flat sequence"),
         (lambda t, x, p: [1 / 0], {}, "ZeroDivisionError"),
         (lambda t, x, p: [p.missing], {}, "missing"),
-        (lambda t, x, p: [p["missing"]], {}, "`missing` is not among `k`"),
+        (lambda t, x, p: [p["missing"]], {}, "asks for `missing`, which is not among `k`"),
         (lambda t, x, p: [x[3]], {}, "IndexError"),
         (lambda t, x: [x[0]], {}, "takes 2 arguments"),
         (lambda t, x, p: [x[0]], {"inputs": ["dose"]}, "no argument for the inputs `dose`"),
@@ -386,3 +386,31 @@ def test_errors_of_functions_name_the_culprit(function, options, culprit):
     with pytest.raises(InputError) as caught:
         Model.from_function(function, **{"states": ["x"], "parameters": ["k"], **options})
     assert culprit in str(caught.value)
+
+
+def test_printed_model_shows_observed_states():
+    assert "observables x" in str(Model("x' = -a*x")).splitlines()
+
+
+@pytest.mark.parametrize("text", ["__import__('os').system('ls')", "eval( 'x' )", "x + 'y'"])
+def test_quoted_text_is_not_taken_for_a_prime(text):
+    with pytest.raises(InputError, match="holds a text in quotes"):
+        Model(f"x' = {text}")
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("x' = (t < ts)*2 - a*x", ("ts",)),
+        ("x' = where(t < tau, 1, 0)", ("tau",)),
+        ("x' = tau*heaviside(t - tau)", ()),
+        ("x' = sign(t - q) + max(x, c)", ("q",)),
+    ],
+)
+def test_parameters_that_occur_in_conditions_only(text, expected):
+    assert Model(text).switching_parameters == expected
+
+
+def test_a_misspelt_parameter_of_a_function_is_corrected():
+    with pytest.raises(InputError, match="Did you mean `alpha`"):
+        Model.from_function(lambda t, x, p: [-p.alpa * x[0]], ["x"], ["alpha"])

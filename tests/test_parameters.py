@@ -38,9 +38,12 @@ def test_every_way_to_write_a_parameter(spec, expected):
     [
         (
             (10, 1),
-            "lower bound 10 of `a` is not below the upper bound 1: swap them; to fix a value write fixed=",
+            "lower bound 10 of `a` is not below the upper bound 1: swap them.",
         ),
-        ((1, 1), "lower bound 1 of `a` is not below the upper bound 1: to fix a value write fixed="),
+        (
+            (1, 1),
+            'lower bound 1 of `a` is not below the upper bound 1: to fix it write "a": 1 or use fixed=1.',
+        ),
         ((inf, inf), "lower bound inf of `a` is not below"),
         ((nan, 1), "lower bound of `a` is nan"),
         ((0, nan), "upper bound of `a` is nan"),
@@ -68,9 +71,15 @@ def test_bad_specification_names_the_parameter_and_the_fault(spec, words):
         ({"start": inf}, "start is inf: give a finite number"),
         ({"fixed": nan}, "fixed value is nan: give a finite number"),
         ({"start": "1"}, "start is '1', which is not a number"),
-        ({"lower": 0, "upper": 1, "log": True}, "lower bound 0 is not positive"),
-        ({"lower": -1, "upper": 1, "log": True}, "lower bound -1 is not positive"),
-        ({"upper": -1, "log": True}, "upper bound -1 is not positive"),
+        (
+            {"lower": 0, "upper": 1, "log": True},
+            "lower bound 0 of a parameter with bounds [0, 1] is not positive",
+        ),
+        (
+            {"lower": -1, "upper": 1, "log": True},
+            "lower bound -1 of a parameter with bounds [-1, 1] is not positive",
+        ),
+        ({"upper": -1, "log": True}, "upper bound -1 of a parameter with bounds [-inf, -1] is not positive"),
         ({"start": 0, "log": True}, "start is 0, but log=True needs a positive value"),
         ({"fixed": -2, "log": True}, "fixed value is -2, but log=True needs a positive value"),
         ({"lower": 1, "upper": 3, "log": 2.0}, "log=2.0 is not True or False"),

@@ -172,3 +172,12 @@ def test_text_tells_experiments_and_unknowns():
     text = str(runs())
     assert "first: 3 times" in text
     assert "6 unknowns" in text
+
+
+def test_columns_without_a_number_are_unmeasured():
+    one = pf.Experiment(TIMES, {"x": [3, 2, 1], "z": [np.nan] * 3}, name="first")
+    assert pf.Problem(CHAIN, one).unmeasured == (("first", "z"),)
+
+
+def test_a_column_with_a_gap_is_measured():
+    assert runs().unmeasured == ()

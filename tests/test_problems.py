@@ -245,3 +245,9 @@ def test_lorenz_can_start_where_it_is_told():
 def test_bad_arguments_are_named(call, words):
     with pytest.raises(InputError, match=words):
         call()
+
+
+@pytest.mark.parametrize("module", [tumor, rosenzweig_macarthur])
+def test_docstring_and_code_agree_on_the_default_bounds(module):
+    assert "+-50 %" in module.__doc__
+    assert {name: pytest.approx((0.5 * v, 1.5 * v)) for name, v in module.TRUTH.items()} == module.BOUNDS

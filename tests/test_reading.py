@@ -344,3 +344,22 @@ def test_a_long_file_is_read_in_seconds():
 def test_import_does_not_load_pandas():
     code = "import sys, picardfit.reading; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "text, options, words",
+    [
+        ("time,x\n0,1\n", {"time": "Tme"}, "Did you mean `time`?"),
+        ("tiem,x\n0,1\n", {}, "Did you mean `tiem`?"),
+        ("time,x\n2024-01-01,1\n", {}, "convert dates to numbers, such as days since the first"),
+    ],
+)
+def test_faults_of_the_time_column_come_with_a_remedy(text, options, words):
+    with pytest.raises(InputError) as caught:
+        read_table(io.StringIO(text), **options)
+    assert words in str(caught.value)
+
+
+def test_an_excel_file_is_recognised():
+    with pytest.raises(InputError, match="an Excel file: save it as CSV"):
+        read_table(io.BytesIO(b"PK\x03\x04 and so on"))

@@ -132,3 +132,19 @@ def test_a_failed_fit_is_reported_without_a_table(fit, tmp_path):
 def test_a_missing_folder_is_named(fit, tmp_path):
     with pytest.raises(pf.InputError, match="does not exist: create it"):
         fit.report(tmp_path / "nowhere" / "report.html")
+
+
+def test_tables_scroll_inside_their_own_box(outline):
+    assert outline.attributes.count(("class", "wide")) == outline.tags.count("table")
+
+
+def test_settings_are_folded(outline):
+    assert outline.tags.count("details") == 1
+
+
+def test_units_of_local_parameters_are_shown(tmp_path):
+    runs = [pf.Experiment([0, 1, 2], {"x": [1, q, q * q]}, name) for name, q in (("a", 0.6), ("b", 0.4))]
+    rate = {"k": pf.Parameter(0.1, 2, local=True, unit="1/h")}
+    fit = pf.fit(pf.Problem(pf.Model("x' = -k*x"), runs, rate))
+    shown = Outline(fit.report(tmp_path / "report.html").read_text())
+    assert shown.texts.count("1/h") == 3  # what was known beforehand, and an estimate for each experiment

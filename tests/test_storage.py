@@ -352,3 +352,14 @@ def test_every_field_is_written(record, kind, section, elsewhere):
 def test_every_public_set_can_be_saved():
     public = {name for name in pf.__all__ if callable(getattr(getattr(pf, name), "project", None))}
     assert public == set(SETS)
+
+
+def test_an_unknown_at_a_bound_is_valid_json(tmp_path):
+    run = pf.Experiment([0, 1, 2, 3], {"x": [1, 0.62, 0.35, 0.22]})
+    path = pf.fit(pf.Problem(pf.Model("x' = -k*x"), run, {"k": (0.8, 2.0)})).save(tmp_path / "fit.json")
+
+    def refuse(word):
+        raise AssertionError(word)
+
+    json.loads(path.read_text(), parse_constant=refuse)
+    assert pf.load(path).certificate.at_bound == ("k",)

@@ -9,7 +9,7 @@ distributions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 
 import numpy as np
@@ -20,7 +20,10 @@ from picardfit.errors import InputError
 
 TIME = sympy.Symbol("t", real=True)
 _LARGEST_EXPONENT = 1000
-_UNDEFINED = "a number in it is too large or undefined (overflow, division by zero)"
+_UNDEFINED = (
+    "a number in it is too large or undefined (overflow, division by zero): "
+    "write finite numbers smaller than 1e308, or change the unit"
+)
 _EXACT = 2**53  # integers beyond become floats, as they would in NumPy
 
 
@@ -66,6 +69,21 @@ def names(expr: sympy.Basic) -> set[str]:
     return {s.name for s in expr.free_symbols}
 
 
+def names_outside_conditions(expressions: Iterable[sympy.Basic]) -> set[str]:
+    """The names on which the expressions depend other than through a condition or a sign."""
+    found: set[str] = set()
+    waiting, seen = list(expressions), set()
+    while waiting:
+        node = waiting.pop()
+        if node in seen or is_condition(node) or node.func in (Sign, sympy.sign):
+            continue
+        seen.add(node)
+        waiting.extend(node.args)
+        if node.is_Symbol:
+            found.add(node.name)
+    return found
+
+
 def symbol(name: str) -> sympy.Symbol:
     """The symbol of a name; every name is real."""
     return sympy.Symbol(name, real=True)
@@ -109,7 +127,7 @@ def multiply(*factors: sympy.Basic) -> sympy.Expr:
 def divide(above: sympy.Basic, below: sympy.Basic) -> sympy.Expr:
     below = as_number(below)
     if below.is_zero and below.is_number:
-        raise InputError("it divides by zero")
+        raise InputError("it divides by zero: correct the denominator")
     return multiply(above, power(below, sympy.S.NegativeOne))
 
 
@@ -119,14 +137,14 @@ def power(base: sympy.Basic, exponent: sympy.Basic) -> sympy.Expr:
     if exponent.is_Float and (2 * float(exponent)).is_integer():
         exponent = sympy.Rational(round(2 * float(exponent)), 2)
     if exponent.is_Number and abs(float(exponent)) > _LARGEST_EXPONENT:
-        raise InputError(f"an exponent is larger than {_LARGEST_EXPONENT}")
+        raise InputError(f"an exponent is larger than {_LARGEST_EXPONENT}: write a smaller one")
     if base.is_number and exponent.is_number and not (base.is_Rational and exponent == -1):
         try:
             value = float(base) ** float(exponent)
         except (OverflowError, ZeroDivisionError):
             raise InputError(_UNDEFINED) from None
         if isinstance(value, complex):
-            raise InputError("it takes a root of a negative number")
+            raise InputError("it takes a root of a negative number: correct the base or the exponent")
         exact = base.is_Integer and value.is_integer() and abs(value) <= _EXACT
         return sympy.Integer(int(value)) if exact else number(value)
     return _tame(sympy.Pow(base, exponent))
@@ -165,7 +183,11 @@ def _elementary(kind: Callable, numeric: Callable) -> Callable:
         if not argument.is_number:
             return kind(argument)
         with np.errstate(all="ignore"):
-            return number(float(numeric(float(argument))))
+            value = float(numeric(float(argument)))
+        if math.isnan(value):
+            name = kind.__name__.lower()
+            raise InputError(f"`{name}({float(argument):g})` is not a real number: correct its argument")
+        return number(value)
 
     return build
 

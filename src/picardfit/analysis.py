@@ -141,12 +141,16 @@ def _remark(found: Analysis) -> str:
 
 
 def analyse(
-    problem: Problem, samples: int = 2000, seed: int = 0, start: Mapping[str, object] | Fit | None = None
+    problem: Problem,
+    start: Mapping[str, object] | Fit | None = None,
+    *,
+    samples: int = 2000,
+    seed: int = 0,
 ) -> Analysis:
     """Estimate the constants of the paper's theorems.
 
-    `samples`: points on the ball, at least; `start`: parameter values as for `pf.fit`, or a Fit, whose path and values
-    then take the place of the guessed ones. X holds the bounds of the initial states and the start's path, widened.
+    `start`: parameter values as for `pf.fit`, or a Fit, whose path and values then take the place of the guessed ones;
+    `samples`: points on the ball, at least. X holds the bounds of the initial states and the start's path, widened.
     """
     if not isinstance(problem, Problem):
         raise InputError(

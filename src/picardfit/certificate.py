@@ -61,7 +61,7 @@ def certify(solution: Solution) -> Certificate:
     """Check a solution from scratch."""
     system = solution.system
     problem, mesh = system.problem, system.mesh
-    scale = state_scale(problem, [solution.path], least=1e-3)  # a state that is zero has no scale of its own
+    scale = state_scale(problem, [solution.path], least=1e-6)  # a state that is zero has no scale of its own
     params = system.parameters(solution.border)
     gap = residual(system.field, solution.states, solution.path, system.spread(params))
     value = path_value(solution)

@@ -105,23 +105,27 @@ def _print_table(fit: Fit) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from picardfit.tables import number, parameter_rows, true_values
+    from picardfit.tables import count, number, parameter_rows, true_values, units
 
     console = Console()
     console.print()
     if fit.solution is not None:
         truth = true_values(fit)
         table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-        for title in ("", "estimate", "std. error", "95 % from", "to", "", "true value" if truth else ""):
+        given = units(fit)
+        titles = ("", "estimate", "std. error", "95 % from", "to")
+        for title in (*titles, "unit" if given else "", "", "true value" if truth else ""):
             table.add_column(title, justify="right" if title else "left", no_wrap=bool(title))
         for row in parameter_rows(fit):
             true = number(truth[row[0]]) if row[0] in truth else ""
-            table.add_row(*(Text(cell) for cell in (*row, true)))
+            cells = (*row[:5], given.get(row[0], ""), row[5], true)
+            table.add_row(*(Text(cell) for cell in cells))
         console.print(table)
         console.print()
     console.print(Text(fit.message))
     console.print(
-        f"{fit.iterations} iterations in {fit.seconds:.2f} s, loss {number(fit.loss, 6)}", highlight=False
+        f"{count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s, loss {number(fit.loss, 6)}",
+        highlight=False,
     )
     if fit.certificate is not None:
         again = (

@@ -103,8 +103,6 @@ def factorise(
 
     Raises numpy.linalg.LinAlgError when the banded matrix is not positive definite.
     """
-    from scipy.linalg import cholesky_banded
-
     states = model.end.shape[1]
     linked, first, inner = mesh.linked, mesh.first, _inner(mesh)
     weighted = penalty[:, None] * model.end
@@ -126,7 +124,7 @@ def factorise(
 
     between = np.flatnonzero(~from_first)  # links between two inner states
     band = _band(diagonal, -weighted[between, :, :states], between - 1)
-    cholesky = cholesky_banded(band, lower=True, check_finite=False) if len(inner) else band
+    cholesky = _cholesky_band(band) if len(inner) else band
     solved = _solve_band(cholesky, cross)
     for e, (a, b) in enumerate(_inner_ranges(mesh)):
         if b > a:
@@ -144,6 +142,8 @@ def solve_box(
     are held at the bound, held columns whose multiplier has the wrong sign are released. Variables with
     lower == upper stay fixed.
     """
+    if len(hessian) == 1:
+        local = 0  # nothing to gain from eliminating the columns of a single experiment first
     fixed = lower >= upper
     at_low, at_high = np.zeros_like(fixed), np.zeros_like(fixed)
     seen: set[bytes] = set()
@@ -254,16 +254,24 @@ def _add_first(hessian, total, initial, columns) -> None:
     hessian[:, columns, :] += cross.transpose(0, 2, 1)
 
 
+def _cholesky_band(band: np.ndarray) -> np.ndarray:
+    """Cholesky factor of a lower band (LAPACK itself: SciPy's wrappers cost more than small systems do)."""
+    from scipy.linalg.lapack import dpbtrf
+
+    factor, failed = dpbtrf(band, lower=1, overwrite_ab=1)
+    if failed:
+        raise np.linalg.LinAlgError("the banded matrix is not positive definite")
+    return factor
+
+
 def _solve_band(cholesky: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Solve with the factorised inner block for an array (inner, states, ...)."""
-    from scipy.linalg import cho_solve_banded
+    from scipy.linalg.lapack import dpbtrs
 
     if not right.size:
         return np.zeros_like(right)
     count = right.shape[0] * right.shape[1]
-    return cho_solve_banded((cholesky, True), right.reshape(count, -1), check_finite=False).reshape(
-        right.shape
-    )
+    return dpbtrs(cholesky, right.reshape(count, -1), lower=1)[0].reshape(right.shape)
 
 
 def _inner_ranges(mesh: Mesh) -> list[tuple[int, int]]:

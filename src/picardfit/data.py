@@ -56,7 +56,10 @@ class Experiment:
 
     def inputs_at(self, names: Sequence[str], times: np.ndarray) -> np.ndarray:
         """The inputs of these names at any times: (*times.shape, names)."""
-        return values_at(self.inputs, names, times)
+        try:
+            return values_at(self.inputs, names, times)
+        except InputError as error:
+            raise InputError(f"Experiment `{self.name}`: {error}" if self.name else str(error)) from error
 
     def __reduce__(self):
         return Experiment, (self.times, self.observations, self.name, self.inputs, self.initial, self.t0)
@@ -157,7 +160,7 @@ def _initial(name: str, spec: object) -> float | str | Parameter:
     if is_number(spec):
         return as_number(spec, f"initial value of `{name}`")
     if isinstance(spec, str):
-        parse(spec, f"the initial value of `{name}`")
+        parse(spec, f"The initial value of `{name}`")
         return spec
     parameter = as_parameter(name, spec)
     return parameter if parameter.fixed is None else parameter.fixed

@@ -6,7 +6,7 @@ Values at a sample use the same integrals as the Picard operator, taken to that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +20,7 @@ from picardfit.problem import Problem
 class Discretisation:
     """Everything about (problem, mesh) that does not change with the unknowns."""
 
-    problem: Problem
+    problem: Problem = field(repr=False)
     mesh: Mesh
 
     @cached_property

@@ -27,6 +27,10 @@ class Status(Enum):
         "The search converged, but an independent integration does not reproduce the loss: "
         "the model is very sensitive here (chaotic or stiff); shorten the horizon or add data before trusting it."
     )
+    UNDECIDED = (
+        "Converged, but some parameters only decide when something switches and could not be searched: "
+        "try several starts."
+    )
     STALLED = (
         "No further step lowers the loss although the optimality conditions are not met: "
         "try more starts, or narrower bounds."

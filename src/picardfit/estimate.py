@@ -22,6 +22,7 @@ from picardfit.values import border_from
 RESCUES = 4  # further starts that are tried when the only one asked for fails
 LONG_BEFORE = 5  # spans of the data between t0 and the first sample that call for a warning
 OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss
+ROUNDING = 1e-13  # residuals relative to the data that are nothing but rounding
 REFINEMENTS = 3  # times the mesh is refined when the independent integration disagrees
 
 
@@ -40,8 +41,9 @@ def fit(
 
     `start`: parameter values to begin with (`start_initial`: initial states); what is left out comes from the bounds.
     All that holds for the first of several starts; the others are drawn from the bounds (around `start` where there
-    are none) with `seed`, and the same seed gives the same result with every executor. A single start that fails is
-    followed by a few more. `progress` is called with a `Progress`, unless an executor works.
+    are none) with `seed`, and the same seed gives the same result with every executor. A single start of
+    `LiftedGaussNewton` that fails is followed by a few more. `progress` is called with a `Progress`, unless an
+    executor works.
     """
     if not isinstance(problem, Problem):
         raise InputError(
@@ -62,7 +64,8 @@ def fit(
         outcomes = _serial(partial(task, progress=progress), starts)
     else:
         outcomes = list(executor.map(task, range(starts)))
-    if starts == 1 and not outcomes[0].status.success and outcomes[0].status is not Status.INTERRUPTED:
+    failed = not outcomes[0].status.success and outcomes[0].status is not Status.INTERRUPTED
+    if starts == 1 and failed and isinstance(method, LiftedGaussNewton):
         outcomes += _serial(partial(task, progress=progress), RESCUES, first=1)
     best = min(range(len(outcomes)), key=lambda k: (not outcomes[k].status.success, _value(outcomes[k]), k))
     outcome = outcomes[best]
@@ -73,18 +76,19 @@ def fit(
         )
         for k, o in enumerate(outcomes)
     )
+    status = _final_status(problem, method, outcome, certificate)
     return Fit(
         problem=problem,
         method=method,
         solution=outcome.solution,
-        status=_final_status(method, outcome, certificate),
+        status=status,
         certificate=certificate,
         iterations=outcome.iterations,
         seconds=time.perf_counter() - began,
         seed=seed,
         starts=results,
         trace=outcome.trace,
-        warnings=_warnings(problem, certificate),
+        warnings=_warnings(problem, status, certificate),
     )
 
 
@@ -132,8 +136,11 @@ def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outc
     return outcome, certificate
 
 
-def _final_status(method: Method, outcome: Outcome, certificate: Certificate | None) -> Status:
-    if not outcome.status.success:
+def _final_status(
+    problem: Problem, method: Method, outcome: Outcome, certificate: Certificate | None
+) -> Status:
+    perfect = outcome.status is Status.STALLED and _is_perfect(problem, certificate)
+    if not outcome.status.success and not perfect:
         return outcome.status
     if certificate is None:
         return Status.DIVERGED
@@ -142,32 +149,58 @@ def _final_status(method: Method, outcome: Outcome, certificate: Certificate | N
         return Status.INACCURATE if exact else Status.APPROXIMATE
     if not certificate.gradient <= OPTIMAL:
         return Status.STALLED if exact else Status.APPROXIMATE
+    if _switching(problem):
+        return Status.UNDECIDED
     return Status.CONVERGED_AT_BOUND if certificate.at_bound else Status.CONVERGED
 
 
-def _warnings(problem: Problem, certificate: Certificate | None) -> tuple[str, ...]:
+def _is_perfect(problem: Problem, certificate: Certificate | None) -> bool:
+    """Whether the loss is zero up to rounding, so that no step can lower it; path and integration agree on that."""
+    if certificate is None or not certificate.agrees:
+        return False
+    nothing = problem.objective.value(np.zeros_like(problem.samples.data))
+    return certificate.loss <= ROUNDING**2 * problem.mean_loss(nothing)
+
+
+def _switching(problem: Problem) -> list[str]:
+    """Free parameters that only decide when something switches."""
+    return [n for n in problem.model.switching_parameters if problem.parameters[n].fixed is None]
+
+
+def _warnings(problem: Problem, status: Status, certificate: Certificate | None) -> tuple[str, ...]:
     count, measured = problem.unknowns.count(), problem.measurements
-    said = []
+    said = _early_starts(problem)
+    for name in (switching := _switching(problem)):
+        said.append(
+            f"`{name}` only decides when something switches: the loss has no slope in it, so it stays near its start; "
+            f"try several values with pf.fit(..., start={{'{name}': ...}}) or starts=20."
+        )
+    said += [f"`{name}` was never measured in `{experiment}`." for experiment, name in problem.unmeasured]
+    lost = [n for n in certificate.undetermined if n.split("[")[0] not in switching] if certificate else []
     if measured < count:
         said.append(
             f"There are fewer measurements ({measured}) than unknowns ({count}): "
             f"the answer is one of many, fix some parameters or initial states."
         )
-    elif certificate is not None and certificate.undetermined:
+    elif lost and (status.success or status is Status.UNDECIDED):
         said.append(
-            f"These data do not determine {listing(certificate.undetermined[:8])}: "
+            f"These data do not determine {listing(lost[:8])}: "
             f"other values fit as well; fix some of them, or add data that feel them."
         )
+    return tuple(said)
+
+
+def _early_starts(problem: Problem) -> list[str]:
+    """A warning when an unknown initial state is sought long before the first sample."""
     free = problem.unknowns.exists[:, : len(problem.unknowns.initial_states)].any(axis=1)
     for one in (e for e, open_ in zip(problem.experiments, free, strict=True) if open_):
         first, last = float(one.times[0]), float(one.times[-1])
         if first - one.t0 > LONG_BEFORE * max(last - first, 1e-300) and last > first:
-            said.append(
+            return [
                 f"The initial state of `{one.name}` is sought at t0 = {one.t0:g}, long before its first sample at "
                 f"{first:g}: pass t0={first:g} to the experiment unless that is meant."
-            )
-            break
-    return tuple(said)
+            ]
+    return []
 
 
 def _whole(value: object, name: str, least: int) -> int:

@@ -70,6 +70,10 @@ _SPELLINGS = {"^": "**", "&": "and", "|": "or", "&&": "and", "||": "or", "−": 
 _STRENGTH = (
     {"if": 1, "or": 2, "and": 3} | dict.fromkeys(RELATIONS, 5) | {"+": 6, "-": 6, "*": 7, "/": 7, "**": 9}
 )
+_PAIRS = (
+    "`piecewise` in pairs is written `piecewise((1, t < 3), (2, t < 5), (0, True))`, "
+    "without pairs `piecewise(1, t < 3, 2, t < 5, 0)`"
+)
 _NOT_STRENGTH, _SIGN_STRENGTH = 4, 8
 
 
@@ -81,11 +85,11 @@ class _Token:
 
 
 def parse(
-    text: str, where: str = "formula", definitions: Mapping[str, sympy.Expr] | None = None
+    text: str, where: str = "Formula", definitions: Mapping[str, sympy.Expr] | None = None
 ) -> sympy.Expr:
     """The expression written in `text`; names found in `definitions` are replaced by what they stand for.
 
-    `where` opens the message of an error, e.g. "line 3" or "observable `y`".
+    `where` opens the message of an error, e.g. "In line 3" or "Observable `y`".
     """
     if not isinstance(text, str):
         raise InputError(f"{where}: a formula is text such as 'a*x', not {type(text).__name__}.")
@@ -97,7 +101,7 @@ def parse(
     return _Parser(text, where, definitions or {}).formula()
 
 
-def names_in_order(text: str, where: str = "formula") -> tuple[str, ...]:
+def names_in_order(text: str, where: str = "Formula") -> tuple[str, ...]:
     """The names in a formula in order of first appearance, also those that cancel out."""
     tokens = _tokens(text, where)
     return tuple(dict.fromkeys(t.text for t in tokens if t.kind == "name" and t.text not in RESERVED))
@@ -108,7 +112,8 @@ def _complain(text: str, where: str, position: int, problem: str) -> NoReturn:
     line = text[start:].split("\n", 1)[0].rstrip()
     cut = max(0, position - start - 40)
     shown = ("…" if cut else "") + line[cut : cut + 80] + ("…" if len(line) > cut + 80 else "")
-    raise InputError(f"{where}: column {position - start + 1} of `{shown}`: {problem}.")
+    end = "" if problem.endswith("?") else "."
+    raise InputError(f"{where}: column {position - start + 1} of `{shown}`: {problem}{end}")
 
 
 def _tokens(text: str, where: str) -> list[_Token]:
@@ -140,10 +145,11 @@ def _unexpected(character: str) -> str:
         "[": "brackets `[` are not part of a formula: use plain names and parentheses",
         "{": "braces `{` are not part of a formula: use parentheses",
         "=": "a single `=` is not part of a formula: write `==` to compare",
-        "%": "`%` is not part of a formula: write percent as /100",
+        "%": "modulo `%` is not available: write percent as /100, a periodic signal with sin or as an input",
+        "!": "the factorial `!` is not available: write its value as a number",
     }
     quotes = dict.fromkeys("'\"`’′", "quotes and primes are not part of a formula: use plain names")
-    return (reasons | quotes).get(character, f"unexpected character `{character}`")
+    return (reasons | quotes).get(character, f"unexpected character `{character}`: remove it")
 
 
 class _Parser:
@@ -261,19 +267,17 @@ class _Parser:
 
     def _call(self, token: _Token) -> sympy.Basic:
         if token.text not in FUNCTIONS:
-            hint = did_you_mean(token.text, FUNCTIONS).strip().strip("?")
+            hint = did_you_mean(token.text, FUNCTIONS)
             self._fail(
                 token,
-                f"`{token.text}` is called like a function: write `{token.text}*(...)` for a product"
-                + (f"; {hint[0].lower()}{hint[1:]}" if hint else ""),
+                f"`{token.text}` is called like a function: write `{token.text}*(...)` for a product, "
+                f"or use one of the functions {', '.join(FUNCTIONS)}" + (f".{hint}" if hint else ""),
             )
         self._take()
-        args = []
-        while self._peek.text != ")":
-            args.append(self._expression(0))
-            if self._peek.text != ")":
-                self._expect(",", "a parenthesis is not closed")
-        self._take()
+        if token.text == "piecewise" and self._at_pair():
+            args = self._pairs()
+        else:
+            args = self._arguments()
         fewest, most, builder = FUNCTIONS[token.text]
         if not fewest <= len(args) <= most:
             wanted = (
@@ -283,6 +287,44 @@ class _Parser:
             )
             self._fail(token, f"`{token.text}` takes {wanted}, not {len(args)}")
         return self._apply(token, builder, *args)
+
+    def _arguments(self) -> list[sympy.Basic]:
+        """Expressions separated by commas, up to and with the closing parenthesis."""
+        args = []
+        while self._peek.text != ")":
+            args.append(self._expression(0))
+            if self._peek.text != ")":
+                self._expect(",", "a parenthesis is not closed")
+        self._take()
+        return args
+
+    def _at_pair(self) -> bool:
+        """Whether a pair (value, condition) opens here rather than a number in parentheses."""
+        depth = 0
+        for token in self._tokens[self._next :]:
+            depth += (token.text == "(") - (token.text == ")")
+            if depth <= 0 or (depth == 1 and token.text == ","):
+                return depth == 1
+        return False
+
+    def _pairs(self) -> list[sympy.Basic]:
+        """The arguments (a, c), (b, d), (e, True) of `piecewise`, as a, c, b, d, e."""
+        args = []
+        while self._peek.text != ")":
+            pair = self._peek
+            if not self._at_pair():
+                self._fail(pair, _PAIRS)
+            self._take()
+            inside = self._arguments()
+            if len(inside) != 2:
+                self._fail(pair, _PAIRS)
+            args += inside
+            if self._peek.text != ")":
+                self._expect(",", "a parenthesis is not closed")
+        end = self._take()
+        if args[-1] != sympy.true:
+            self._fail(end, _PAIRS)
+        return args[:-1]
 
 
 def _read_number(text: str) -> sympy.Expr:

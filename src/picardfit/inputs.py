@@ -75,7 +75,8 @@ class Formula:
 class Table:
     """Values at given times: held until the next time (kind="hold") or joined by lines (kind="linear").
 
-    Before the first time the first value holds, after the last time the last one.
+    Before the first time the first value holds, after the last time the last one. In a linear table two
+    values at one time are a jump from the first to the second.
     `times`, `values`: (n,), sorted by time and read-only.
     """
 
@@ -98,9 +99,13 @@ class Table:
         times, values = times[order], values[order]
         if len(times) == 0:
             raise InputError("The table is empty: give at least one time and one value.")
-        repeated = times[1:][np.diff(times) == 0]
+        most = 2 if self.kind == "linear" else 1
+        repeated = times[most:][times[most:] == times[:-most]]
         if len(repeated):
-            raise InputError(f"The table has two values at time {repeated[0]:g}: keep one of them.")
+            raise InputError(
+                f"The table has {'two' if most == 1 else 'three'} values at time {repeated[0]:g}: "
+                f"keep {'one' if most == 1 else 'two'} of them."
+            )
         object.__setattr__(self, "times", read_only(times))
         object.__setattr__(self, "values", read_only(values))
 
@@ -121,7 +126,7 @@ class Table:
     def breakpoints(self) -> tuple[float, ...]:
         """Held: the times where the value changes. Linear: every time, as each may be a kink."""
         if self.kind == "linear":
-            return tuple(self.times.tolist())
+            return tuple(np.unique(self.times).tolist())
         return tuple(self.times[1:][np.diff(self.values) != 0].tolist())
 
     def at(self, t: np.ndarray) -> np.ndarray:
@@ -165,17 +170,23 @@ class Signal:
         t = np.asarray(t, dtype=float)
         try:
             values = np.asarray(self.function(t))
-        except (TypeError, ValueError):  # `if t > 3` and math.sin do not take arrays
+        except Exception:  # `if t > 3` and math.sin do not take arrays; a real failure shows time by time
             values = None
         if values is None or values.shape != t.shape or values.dtype.kind not in "iufb":
             values = np.array([self._at_one(time) for time in t.ravel().tolist()]).reshape(t.shape)
         return values.astype(float)
 
     def _at_one(self, time: float) -> float:
-        value = self.function(time)
+        try:
+            value = self.function(time)
+        except Exception as error:  # the function is the user's: whatever it raises is told
+            raise InputError(
+                f"{_capital(self.describe())} failed at t = {time:g} with {type(error).__name__}: {error}; "
+                f"it must return a number at every time of the experiment."
+            ) from error
         if np.size(value) != 1 or np.asarray(value).dtype.kind not in "iufb":
             raise InputError(
-                f"{self.describe()} returned {value!r} at t = {time:g}: it must return one real number."
+                f"{_capital(self.describe())} returned {value!r} at t = {time:g}: it must return one real number."
             )
         return float(np.asarray(value).item())
 
@@ -216,7 +227,10 @@ def values_at(inputs: Mapping[str, Input], names: Sequence[str], times: np.ndarr
     """The inputs of these names side by side: (*times.shape, names)."""
     values = np.empty((*np.shape(times), len(names)))
     for column, name in enumerate(names):
-        values[..., column] = inputs[name].at(times)
+        try:
+            values[..., column] = inputs[name].at(times)
+        except InputError as error:
+            raise InputError(f"Input `{name}`: {error}") from error
     return values
 
 
@@ -283,7 +297,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
 @lru_cache(maxsize=256)
 def _compiled(text: str) -> tuple[BatchedMap, tuple[float, ...]]:
     """The formula as a NumPy function and its breakpoints, built once for each text."""
-    expression = parse(text, "the formula")
+    expression = parse(text, "The formula")
     others = sorted(names(expression) - {"t"})
     if others:
         raise InputError(

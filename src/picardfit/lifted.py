@@ -75,22 +75,24 @@ def linearise(system: Discretisation, point: Point) -> Linearisation:
     return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse)
 
 
-def evaluate(system: Discretisation, border, states, path, scale, inverse=None) -> Point | None:
+def evaluate(
+    system: Discretisation, border, states, path, scale, inverse=None, enough: float = CONTRACTED
+) -> Point | None:
     """Contract the path and evaluate jumps and data; None when it does not contract or is not finite.
 
     Without `inverse` (of the Newton matrices) the path is contracted by the Picard operator itself, and by Newton's
-    method where that does not contract.
+    method where that does not contract. `enough` is the |u - P u| relative to the scale at which to stop.
     """
     mesh = system.mesh
     params = system.parameters(border)
     spread = system.spread(params)
     with np.errstate(all="ignore"):
         guess = path
-        path, slopes, error = _contracted(system, states, guess, spread, scale, inverse)
+        path, slopes, error = _contracted(system, states, guess, spread, scale, inverse, enough)
         if inverse is None and not error < 1e-2 * TOLERATED:  # sweeps that diverge leave a useless path
             _, wrt_x, _ = system.field.linearise(guess, spread)
             inverse = _inverse(newton_matrix(mesh, wrt_x))
-            path, slopes, error = _contracted(system, states, guess, spread, scale, inverse)
+            path, slopes, error = _contracted(system, states, guess, spread, scale, inverse, enough)
         if not error < TOLERATED:
             return None
         jumps = end_states(mesh, states, slopes)[mesh.linked] - states[mesh.linked + 1]
@@ -101,7 +103,7 @@ def evaluate(system: Discretisation, border, states, path, scale, inverse=None) 
     return Point(border, states, path, jumps, outputs, data, error)
 
 
-def _contracted(system: Discretisation, states, path, spread, scale, inverse):
+def _contracted(system: Discretisation, states, path, spread, scale, inverse, enough: float):
     """The contracted path, f along it, and the largest |u - P u| that is left."""
     for left in reversed(range(SWEEPS if inverse is None else CONTRACTIONS)):
         slopes = system.field.slopes(path, spread)
@@ -117,8 +119,15 @@ def _contracted(system: Discretisation, states, path, spread, scale, inverse):
 
 
 def advance(
-    system: Discretisation, point: Point, linear: Linearisation, border_step, states_step, scale, positive
-):
+    system: Discretisation,
+    point: Point,
+    linear: Linearisation,
+    border_step: np.ndarray,
+    states_step: np.ndarray,
+    scale: np.ndarray,
+    positive: np.ndarray,
+    enough: float = CONTRACTED,
+) -> Point | None:
     """Move along the multipliers S, then contract; `positive` states lose at most nine tenths until they are small."""
     mesh, unknowns = system.mesh, system.problem.unknowns
     border = np.clip(point.border + border_step, unknowns.lower, unknowns.upper)
@@ -129,7 +138,7 @@ def advance(
     moved = (border - point.border)[mesh.experiment][:, unknowns.border.parameters]
     columns = np.concatenate([states - point.states, moved], axis=1)
     path = point.path + (linear.multipliers @ columns[:, None, :, None])[..., 0]
-    return evaluate(system, border, states, path, scale, linear.inverse)
+    return evaluate(system, border, states, path, scale, linear.inverse, enough)
 
 
 def curvature_of_step(system: Discretisation, point: Point, linear: Linearisation, trial: Point):

@@ -7,7 +7,7 @@ Axis order: (segments, nodes, states).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -90,7 +90,7 @@ class Mesh:
     """All segments of all experiments, experiment after experiment, in order of time."""
 
     rule: Rule
-    knots: tuple[np.ndarray, ...]  # per experiment: segments + 1 increasing times
+    knots: tuple[np.ndarray, ...] = field(repr=False)  # per experiment: segments + 1 increasing times
 
     @cached_property
     def counts(self) -> np.ndarray:

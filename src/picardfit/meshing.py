@@ -12,13 +12,18 @@ from picardfit.starts import Start
 FEWEST, MOST = 6, 60  # segments of an experiment's first mesh, when the samples do not ask for more
 
 
-def state_scale(problem: Problem, tables: list[np.ndarray], least: float = 1e-6) -> np.ndarray:
-    """(states,): the size of variation of each state along paths, at least a part of the largest."""
+def state_scale(problem: Problem, tables: list[np.ndarray], least: float = 0.0) -> np.ndarray:
+    """(states,): the size of variation of each state along paths, at least a part of the largest.
+
+    Units may differ by many powers of ten; only a state that is zero takes the scale of the largest.
+    """
     every = np.concatenate([t.reshape(-1, len(problem.model.states)) for t in tables])
     size = np.abs(every).max(axis=0)
     scale = np.maximum(every.std(axis=0), 1e-2 * size)
     largest = float(scale.max(initial=0.0))
-    return np.maximum(scale, least * largest) if largest > 0 else np.ones_like(scale)
+    if not largest > 0:
+        return np.ones_like(scale)
+    return np.maximum(np.where(scale > 1e-12 * largest, scale, largest), least * largest)
 
 
 def first_mesh(problem: Problem, start: Start, rule: Rule, scale: np.ndarray) -> Mesh:

@@ -10,7 +10,7 @@ from typing import final
 
 import sympy
 
-from picardfit.algebra import symbol
+from picardfit.algebra import names, names_outside_conditions, symbol
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.expressions import RESERVED, BatchedMap, breakpoints, names_in_order, parse, to_text
 from picardfit.tracing import NumericMap, map_of_function
@@ -18,6 +18,7 @@ from picardfit.tracing import NumericMap, map_of_function
 _NAME = r"[^\W\d]\w*"
 _PRIMED = re.compile(rf"({_NAME})\s*['’′]")
 _QUOTIENT = re.compile(rf"\bd\(?({_NAME})\)?\s*/\s*dt\b")
+_QUOTED = re.compile(r"(?:^|[^\w\s'’′])\s*['\"`]")  # a quote that opens a text: no name stands before it
 _EQUALS = re.compile(r"(?<![<>=!])=(?!=)")
 
 
@@ -55,7 +56,7 @@ class Model:
         parameters = tuple(dict.fromkeys(n for n in (*order, *new) if n not in known))
         unused = [n for n in inputs if n not in (*order, *new)]
         if unused:
-            raise InputError(f"input `{unused[0]}` is declared but no equation uses it: use it or drop it.")
+            raise InputError(f"Input `{unused[0]}` is declared but no equation uses it: use it or drop it.")
         groups = (states, parameters, inputs)
         rhs = BatchedMap(tuple(equations.values()), *groups)
         _fill(self, groups, tuple(outputs), rhs, BatchedMap(tuple(outputs.values()), *groups), text)
@@ -87,7 +88,7 @@ class Model:
                 f"`{twice[0]}` is declared twice: give every state, parameter and input a name of its own."
             )
         if not groups[0]:
-            raise InputError('a model needs at least one state: pass states=["x", ...].')
+            raise InputError('A model needs at least one state: pass states=["x", ...].')
         rhs, _ = map_of_function(f, *groups, rows=groups[0])
         if callable(observables):
             output, rows = map_of_function(observables, *groups, rows=None)
@@ -108,12 +109,23 @@ class Model:
         """The formula of each observable as text."""
         return _texts(self.observables, self.output)
 
+    @property
+    def switching_parameters(self) -> tuple[str, ...]:
+        """Parameters that occur in conditions only (`t < ts`): every derivative by them is zero."""
+        if not (isinstance(self.rhs, BatchedMap) and isinstance(self.output, BatchedMap)):
+            return ()
+        expressions = (*self.rhs.expressions, *self.output.expressions)
+        everywhere = set().union(*map(names, expressions))
+        return tuple(n for n in self.parameters if n in everywhere - names_outside_conditions(expressions))
+
     def __str__(self) -> str:
         left = [f"{name}'" for name in self.states]
         lines = _aligned(left, self.equations.values())
-        if self.observable_formulas != {name: name for name in self.states}:
-            lines += ["observables", *_aligned(self.observables, self.observable_formulas.values())]
         groups = {"states": self.states, "parameters": self.parameters, "inputs": self.inputs}
+        if all(name == formula for name, formula in self.observable_formulas.items()):
+            groups["observables"] = self.observables
+        else:
+            lines += ["observables", *_aligned(self.observables, self.observable_formulas.values())]
         return "\n".join(
             ["equations", *lines, *(f"{kind:<12}{', '.join(g)}" for kind, g in groups.items() if g)]
         )
@@ -150,7 +162,7 @@ def _checked_names(names: Sequence[str], kind: str) -> tuple[str, ...]:
     for name in names:
         if not isinstance(name, str) or re.fullmatch(_NAME, name) is None:
             raise InputError(f"{name!r} in {kind} is not a name: use letters, digits and underscores.")
-        _check_target(name, kind)
+        _check_target(name, kind.capitalize())
     twice = [n for n in names if names.count(n) > 1]
     if twice:
         raise InputError(f"`{twice[0]}` stands twice in {kind}: list it once.")
@@ -169,21 +181,25 @@ def _check_target(name: str, where: str) -> None:
 
 @dataclass(frozen=True)
 class _Statement:
-    where: str  # "line 3"
+    line: int
     name: str
     is_state: bool
     formula: str
+
+    @property
+    def where(self) -> str:
+        return f"In line {self.line}"
 
 
 def _read_equations(text: str, inputs: tuple[str, ...]) -> tuple[dict[str, sympy.Expr], dict, list[str]]:
     """Equations by state, helpers by name as (expression, names in it), all names in order of appearance."""
     if not isinstance(text, str):
         raise InputError(
-            f"the equations must be text, not {type(text).__name__}: for functions use Model.from_function."
+            f"The equations must be text, not {type(text).__name__}: for functions use Model.from_function."
         )
     statements = [_statement(line, piece) for line, piece in _split(text)]
     if not statements:
-        raise InputError("the model text is empty: write equations such as x' = -a*x.")
+        raise InputError("The model text is empty: write equations such as x' = -a*x.")
     _check_statements(statements, inputs)
     later = {s.name: s for s in statements if not s.is_state}
     states = [s.name for s in statements if s.is_state]
@@ -200,7 +216,7 @@ def _read_equations(text: str, inputs: tuple[str, ...]) -> tuple[dict[str, sympy
                 )
             if name in later and name not in helpers:
                 raise InputError(
-                    f"{statement.where}: `{name}` is used here but defined in {later[name].where}: "
+                    f"{statement.where}: `{name}` is used here but defined in line {later[name].line}: "
                     "move the definition up (definitions cannot refer to each other in a circle)."
                 )
         expr = parse(statement.formula, statement.where, {n: e for n, (e, _) in helpers.items()})
@@ -240,12 +256,12 @@ def _split(text: str) -> list[tuple[int, str]]:
             piece += character
         line += character in "\n\v"
     if depth > 0:
-        raise InputError(f"line {opened}: a parenthesis is opened and never closed: close it.")
+        raise InputError(f"In line {opened}: a parenthesis is opened and never closed: close it.")
     return [(n, p.strip()) for n, p in [*pieces, (start, piece)] if p.strip()]
 
 
 def _statement(line: int, piece: str) -> _Statement:
-    where = f"line {line}"
+    where = f"In line {line}"
     sides = _EQUALS.split(piece)
     if len(sides) != 2:
         count = "no `=`" if len(sides) == 1 else "more than one `=`"
@@ -259,19 +275,19 @@ def _statement(line: int, piece: str) -> _Statement:
     for form in (_PRIMED, _QUOTIENT):
         if match := form.fullmatch(left):
             _check_target(match[1], where)
-            return _Statement(where, match[1], True, formula)
+            return _Statement(line, match[1], True, formula)
     if re.fullmatch(_NAME, left) is None:
         raise InputError(
             f"{where}: the left side `{left[:80]}` is not a name: write x' = formula or name = formula."
         )
     _check_target(left, where)
-    return _Statement(where, left, False, formula)
+    return _Statement(line, left, False, formula)
 
 
 def _check_statements(statements: Sequence[_Statement], inputs: tuple[str, ...]) -> None:
     if not any(s.is_state for s in statements):
         raise InputError(
-            "the model has no state equation: write at least one with a prime, such as x' = -a*x."
+            "The model has no state equation: write at least one with a prime, such as x' = -a*x."
         )
     seen: dict[str, _Statement] = {}
     for statement in statements:
@@ -280,20 +296,25 @@ def _check_statements(statements: Sequence[_Statement], inputs: tuple[str, ...])
             continue
         if first.is_state != statement.is_state:
             raise InputError(
-                f"{statement.where}: `{statement.name}` is both a state and a helper (see {first.where}): "
+                f"{statement.where}: `{statement.name}` is both a state and a helper (see line {first.line}): "
                 "rename one."
             )
         kind = "equation" if first.is_state else "definition"
         raise InputError(
-            f"{statement.where}: a second {kind} of `{statement.name}` (see {first.where}): remove one."
+            f"{statement.where}: a second {kind} of `{statement.name}` (see line {first.line}): remove one."
         )
     for name in inputs:
         if name in seen:
             kind = "a state" if seen[name].is_state else "defined"
-            raise InputError(f"input `{name}` is also {kind} in {seen[name].where}: rename one of them.")
+            raise InputError(f"Input `{name}` is also {kind} in line {seen[name].line}: rename one of them.")
 
 
 def _check_primes(statement: _Statement, states: Sequence[str]) -> None:
+    if _QUOTED.search(statement.formula):
+        raise InputError(
+            f"{statement.where}: `{statement.formula[:80]}` holds a text in quotes: "
+            "quotes, attributes and calls of Python functions are not allowed in a formula; use plain names."
+        )
     primed, quotient = (form.search(statement.formula) for form in (_PRIMED, _QUOTIENT))
     match = primed or (quotient if quotient and quotient[1] in states else None)
     if match:
@@ -324,18 +345,18 @@ def _read_observables(
             if name not in (*states, *helpers):
                 hint = did_you_mean(str(name), [*states, *helpers])
                 raise InputError(
-                    f"observable `{name}` is not a state ({listing(states)}): "
+                    f"Observable `{name}` is not a state ({listing(states)}): "
                     f'name a state, or give a formula as in observables={{"y": "2*x"}}.{hint}'
                 )
         observables = {name: name for name in observables}
     if not observables:
-        raise InputError("observables is empty: name at least one, or leave it out to observe every state.")
+        raise InputError("`observables` is empty: name at least one, or leave it out to observe every state.")
     definitions = {name: expr for name, (expr, _) in helpers.items()}
     outputs, order = {}, []
     for name, formula in observables.items():
         if not isinstance(name, str) or not name.strip():
             raise InputError(f"{name!r} in observables is not a name: use a text.")
-        outputs[name] = parse(formula, f"observable `{name}`", definitions)
+        outputs[name] = parse(formula, f"Observable `{name}`", definitions)
         used = names_in_order(formula)
         _check_observable(name, used, (*states, *helpers), {*known, *helpers, "t"}, complete)
         order += _spell_out(used, helpers)
@@ -358,6 +379,6 @@ def _check_observable(
         if close or complete or not anchored:
             remedy = "declare it in `parameters`" if complete else "rename it if it is meant as a parameter"
             raise InputError(
-                f"observable `{name}`: `{unknown}` is not a name of the model: correct it, or {remedy}."
+                f"Observable `{name}`: `{unknown}` is not a name of the model: correct it, or {remedy}."
                 + did_you_mean(unknown, close or [*variables, *sorted(known)])
             )

@@ -39,7 +39,8 @@ class Parameter:
                 raise InputError(
                     f"{field}={getattr(self, field)!r} is not True or False: write {field}=True."
                 )
-        for field, value in _checked(self.lower, self.upper, self.log, self.start, self.fixed, "").items():
+        given = (self.lower, self.upper, self.log, self.start, self.fixed)
+        for field, value in _checked(*given, "", "to fix a value write fixed=...").items():
             object.__setattr__(self, field, value)
         if not isinstance(self.unit, str):
             raise InputError(f"The unit {self.unit!r} is not text: write for example unit='1/h'.")
@@ -65,7 +66,8 @@ def as_parameter(name: str, spec: object) -> Parameter:
             f"Parameter `{name}` is given as {spec!r}: write a pair (lower, upper), a number to fix it, "
             f"or pf.Parameter(lower, upper, ...)."
         )
-    checked = _checked(spec[0], spec[1], False, None, None, f" of `{name}`")
+    fix = f'to fix it write "{name.removesuffix("(0)")}": {spec[0]} or use fixed={spec[0]}'
+    checked = _checked(spec[0], spec[1], False, None, None, f" of `{name}`", fix)
     return Parameter(checked["lower"], checked["upper"])
 
 
@@ -90,24 +92,26 @@ def natural_slope(values: np.ndarray, log_mask: np.ndarray) -> np.ndarray:
 
 
 def _checked(
-    lower: object, upper: object, log: bool, start: object, fixed: object, of: str
+    lower: object, upper: object, log: bool, start: object, fixed: object, of: str, fix: str
 ) -> dict[str, object]:
-    """The numbers as floats, or an InputError; `of` is ' of `name`' when the name is known."""
+    """The numbers as floats, or an InputError; `of` is ' of `name`' when the name is known.
+
+    `fix`: how to write a fixed value, shown when the bounds are equal.
+    """
     lower = -inf if lower is None else as_number(lower, f"lower bound{of}", infinite=True)
     upper = inf if upper is None else as_number(upper, f"upper bound{of}", infinite=True)
     if not lower < upper:
-        raise InputError(
-            f"The lower bound {lower:g}{of} is not below the upper bound {upper:g}: "
-            f"{'swap them; to' if lower > upper else 'to'} fix a value write fixed=..."
-        )
+        remedy = "swap them" if lower > upper else fix
+        raise InputError(f"The lower bound {lower:g}{of} is not below the upper bound {upper:g}: {remedy}.")
+    which = of or f" of a parameter with bounds [{lower:g}, {upper:g}]"
     if log and -inf < lower <= 0:
         raise InputError(
-            f"The lower bound {lower:g}{of} is not positive, but log=True needs a positive one: "
+            f"The lower bound {lower:g}{which} is not positive, but log=True needs a positive one: "
             f"raise it or leave log=True out."
         )
     if log and upper <= 0:
         raise InputError(
-            f"The upper bound {upper:g}{of} is not positive, but log=True needs a positive one: "
+            f"The upper bound {upper:g}{which} is not positive, but log=True needs a positive one: "
             f"raise it or leave log=True out."
         )
     numbers: dict[str, object] = {"lower": lower, "upper": upper}

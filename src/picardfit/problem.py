@@ -108,6 +108,16 @@ class Problem:
         """How many numbers were measured."""
         return int(np.isfinite(self.samples.data).sum())
 
+    @property
+    def unmeasured(self) -> tuple[tuple[str, str], ...]:
+        """(experiment, observable) of every column of an experiment that holds no number."""
+        return tuple(
+            (one.name, name)
+            for one in self.experiments
+            for name, column in one.observations.items()
+            if not np.isfinite(column).any()
+        )
+
     def span(self, experiment: int) -> tuple[float, float]:
         """First and last time of an experiment."""
         one = self.experiments[experiment]
@@ -253,7 +263,7 @@ def _initial_of(model: Model, one: Experiment, common: dict) -> dict[str, object
     for state in model.states:
         spec = one.initial.get(state, common.get(state))
         if isinstance(spec, str):
-            resolved[state] = parse(spec, f"initial state of `{state}`")
+            resolved[state] = parse(spec, f"Initial state of `{state}`")
             continue
         spec = as_parameter(f"{state}(0)", spec)
         resolved[state] = spec if spec.fixed is None else float(spec.fixed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import io
 import re
 from collections.abc import Iterable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 EXPERIMENT_NAMES = ("experiment", "simulationConditionId")  # ours, PEtab's
 OBSERVABLE_NAMES = ("observable", "observableId", "variable")  # ours, PEtab's, pandas.melt's
 VALUE_NAMES = ("value", "measurement")
+DATE = r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
 TIME_UNITS = "hours?|minutes?|seconds?|days?|weeks?|months?|years?"
 
 
@@ -102,7 +104,8 @@ class _Sheet(NamedTuple):
         cells = self.frame[column]
         if pd.api.types.is_datetime64_any_dtype(cells) or pd.api.types.is_timedelta64_dtype(cells):
             raise InputError(
-                f"Column `{column}` of {self.label} holds dates: convert them to numbers such as hours."
+                f"Column `{column}` of {self.label} holds dates: "
+                f"convert dates to numbers, such as days since the first."
             )
         if pd.api.types.is_numeric_dtype(cells):
             array, wrong = cells.to_numpy(dtype=float, na_value=nan), np.zeros(len(cells), dtype=bool)
@@ -118,6 +121,11 @@ class _Sheet(NamedTuple):
         if wrong.any():
             row = int(np.argmax(wrong))
             cell = self.frame[column].iloc[row]
+            if re.match(DATE, str(cell).strip()):
+                raise InputError(
+                    f"Column `{column}` holds dates ({str(cell)!r} in {self.place(row)}): "
+                    f"convert dates to numbers, such as days since the first."
+                )
             content = "nothing" if _blank(cell) else repr(str(cell))
             remedy = "blank it if not measured, or choose other columns with observables=[...]"
             raise InputError(
@@ -159,6 +167,10 @@ def _sheet(source: object, text_columns: set[str]) -> _Sheet:
     if isinstance(content, bytes):
         if content[:4] == b"PAR1":
             return _checked_columns(_parquet(content, label), label, stem)
+        if content[:4] in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"):
+            raise InputError(
+                f"The bytes of {label} are those of an Excel file: save it as CSV and read that."
+            )
         content = _decoded(content, label)
     return _parsed(content, label, stem, text_columns)
 
@@ -293,9 +305,15 @@ def _required(sheet: _Sheet, column: str, what: str) -> str:
         columns = list(sheet.frame.columns)
         raise InputError(
             f"There is no {what} column `{column}` in {sheet.label}: its columns are {listing(columns)}."
-            f"{did_you_mean(str(column), columns)}"
+            f"{_like(str(column), columns)}"
         )
     return found
+
+
+def _like(name: str, columns: list[str]) -> str:
+    """' Did you mean `Time`?' for the column closest to the name, upper and lower case being the same."""
+    close = difflib.get_close_matches(name.lower(), [c.lower() for c in columns], n=1)
+    return f" Did you mean `{next(c for c in columns if c.lower() == close[0])}`?" if close else ""
 
 
 def _time_column(sheet: _Sheet, time: str | None) -> str:
@@ -311,7 +329,10 @@ def _time_column(sheet: _Sheet, time: str | None) -> str:
         if found:
             break
     complaint = f"{listing(found)} could each be the time" if found else "none is called time"
-    raise InputError(f"Of the columns {listing(columns)} in {sheet.label} {complaint}: pass time='...'.")
+    hint = "" if found else _like("time", columns)
+    raise InputError(
+        f"Of the columns {listing(columns)} in {sheet.label} {complaint}: pass time='...'.{hint}"
+    )
 
 
 def _group_column(sheet: _Sheet, experiment: str | None) -> str | None:

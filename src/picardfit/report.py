@@ -27,7 +27,7 @@ from picardfit.data import Experiment
 from picardfit.plots import plot_convergence, plot_fit, plot_residuals
 from picardfit.records import write_text
 from picardfit.result import Fit
-from picardfit.tables import number, parameter_rows, true_values
+from picardfit.tables import count, number, parameter_rows, true_values, units
 
 MOST_ROWS = 200  # of a table
 SMALL_GRADIENT = 1e-6
@@ -45,6 +45,8 @@ p { margin: .5rem 0; }
 .verdict.mind { border-color: #E69F00; background: #fdf7ea; }
 .verdict.failed { border-color: #D55E00; background: #fdf1ea; }
 .verdict strong { display: block; font-size: 1.1em; }
+.wide { overflow-x: auto; }
+summary { cursor: pointer; }
 table { border-collapse: collapse; font-size: .93em; }
 th, td { text-align: left; padding: .28rem 1.5rem .28rem 0; border-bottom: 1px solid #eee; vertical-align: top; }
 th { border-bottom: 1px solid #999; font-weight: 600; }
@@ -94,7 +96,7 @@ def verdict(fit: Fit) -> tuple[str, str, list[str]]:
         sentences.append(
             f"A measurement lies typically {number(fit.residual_variance**0.5, 2)} away from the fit."
         )
-    if lost:
+    if lost and fit.success:
         sentences.append(f"The data do not determine {_words(lost)}: other values fit about as well.")
     if bound:
         sentences.append(f"On a bound: {_words(bound)}; there is no interval for what a bound holds.")
@@ -109,8 +111,8 @@ def _head(fit: Fit) -> str:
     kind, headline, sentences = verdict(fit)
     problem = fit.problem
     summary = (
-        f"{_count(problem.unknowns.count(), 'unknown')} from {_count(problem.measurements, 'measurement')} in "
-        f"{_count(len(problem.experiments), 'experiment')}, written on {date.today():%d %B %Y}"
+        f"{count(problem.unknowns.count(), 'unknown')} from {count(problem.measurements, 'measurement')} in "
+        f"{count(len(problem.experiments), 'experiment')}, written on {date.today():%d %B %Y}"
     )
     text = " ".join(escape(one) for one in sentences)
     return (
@@ -133,11 +135,12 @@ def _model(fit: Fit) -> str:
         (
             name,
             *_belief(p.lower, p.upper, p.log, p.fixed),
-            ("one for each experiment" if p.local else "") or p.unit,
+            "one for each experiment" if p.local else "",
+            p.unit,
         )
         for name, p in fit.problem.parameters.items()
     ]
-    table = _table(("parameter", "from", "to", "", ""), rows, numeric=(1, 2))
+    table = _table(("parameter", "from", "to", "", "", "unit"), rows, numeric=(1, 2))
     return "\n".join([*shown, "<p>What was known beforehand:</p>", table])
 
 
@@ -167,9 +170,9 @@ def _experiment_row(one: Experiment) -> tuple[str, ...]:
 def _estimates(fit: Fit) -> str:
     if fit.solution is None:
         return "<p>There are none: no solution was found.</p>"
-    header = ("", "estimate", "standard error", "95 % from", "to", "remark")
-    rows: list[Sequence[str]] = parameter_rows(fit)
-    truth = true_values(fit)
+    header = ("", "estimate", "standard error", "95 % from", "to", "unit", "remark")
+    truth, given = true_values(fit), units(fit)
+    rows: list[Sequence[str]] = [(*row[:5], given.get(row[0], ""), row[5]) for row in parameter_rows(fit)]
     if truth:
         header = (*header, "true value")
         rows = [(*row, number(truth[row[0]]) if row[0] in truth else "") for row in rows]
@@ -178,7 +181,7 @@ def _estimates(fit: Fit) -> str:
         "curvature of the loss at the optimum (Fisher information); they hold when the noise is about the same for all "
         "measurements.</p>"
     )
-    return _table(header, rows, numeric=(1, 2, 3, 4, 6)) + note
+    return _table(header, rows, numeric=(1, 2, 3, 4, 7)) + note
 
 
 def _pictures(fit: Fit) -> str:
@@ -228,11 +231,12 @@ def _checks(certificate: Certificate) -> list[tuple[str, str, str]]:
 
 def _method(fit: Fit) -> str:
     rows = [(one.name, _setting(getattr(fit.method, one.name))) for one in fields(fit.method)]
-    took = f"{_count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s"
-    if len(fit.starts) > 1:
+    took = f"{count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s"
+    if len(fit.starts) > 1 and fit.success:
         hits = sum(abs(one.loss - fit.loss) <= 1e-3 * abs(fit.loss) for one in fit.starts)
         took += f"; {hits} of {len(fit.starts)} starts reached this loss"
-    parts = [f"<p>{escape(type(fit.method).__name__)}, {took}.</p>", _table(("setting", "value"), rows)]
+    settings = f"<details>\n<summary>Settings</summary>\n{_table(('setting', 'value'), rows)}\n</details>"
+    parts = [f"<p>{escape(type(fit.method).__name__)}, {took}.</p>", settings]
     if len(fit.trace):
         caption = "How the search went: the loss may rise while the jumps between segments are closed."
         parts.append(_figure(plot_convergence(fit), caption))
@@ -279,7 +283,8 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Iterab
     lines = ["".join(f"<td{style[k]}>{escape(row[k])}</td>" for k in used) for row in rows[:MOST_ROWS]]
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
     more = f"<p class='quiet'>… and {len(rows) - MOST_ROWS} more.</p>" if len(rows) > MOST_ROWS else ""
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>{more}"
+    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+    return f'<div class="wide">{table}</div>{more}'
 
 
 def _figure(figure: Figure, caption: str) -> str:
@@ -292,10 +297,6 @@ def _figure(figure: Figure, caption: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = svg.replace("<svg", f'<svg role="img" aria-label="{escape(caption)}"', 1)
     return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _words(names: Sequence[str]) -> str:

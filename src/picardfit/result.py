@@ -20,6 +20,8 @@ from picardfit.uncertainty.fisher import Information, information
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MOST_SHOWN = 8  # parameters in the one-line form of a fit
+
 
 @dataclass(frozen=True)
 class StartResult:
@@ -55,8 +57,9 @@ class Fit:
 
     @property
     def message(self) -> str:
-        """How it ended and what to mind, in words."""
-        return " ".join([self.status.value, *self.warnings])
+        """How it ended and what to mind, in words; after a failure the likely causes come first."""
+        parts = [self.status.value, *self.warnings]
+        return " ".join(parts if self.success else [*self.warnings, self.status.value])
 
     @cached_property
     def loss(self) -> float:
@@ -107,12 +110,25 @@ class Fit:
 
     @cached_property
     def standard_errors(self) -> dict[str, float]:
-        """Standard error of every unknown inside its bounds, from the Fisher information."""
-        variance = np.diag(self.covariance)
-        return dict(zip(self.covariance_labels, np.sqrt(variance).tolist(), strict=True))
+        """Standard error of every unknown, from the Fisher information; NaN at a bound."""
+        errors = np.sqrt(np.diag(self.covariance)).tolist()
+        found = dict(zip(self.covariance_labels, errors, strict=True))
+        return {name: found.get(name, float("nan")) for name in self._estimated}
+
+    @property
+    def _estimated(self) -> list[str]:
+        """Names of the unknowns: parameters, then initial states."""
+        if self.solution is None:
+            return []
+        unknowns = self.problem.unknowns
+        initial = len(unknowns.initial_states)
+        places = np.argwhere(unknowns.exists)
+        parameters = {unknowns.label(e, c) for e, c in places if c >= initial}
+        states = [unknowns.label(e, c) for e, c in places if c < initial]
+        return [*(name for name in self.parameters if name in parameters), *states]
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """Confidence intervals of the estimated parameters; log parameters get one that is symmetric in the log."""
+        """Confidence intervals of the unknowns, NaN at a bound; log parameters get one that is symmetric in the log."""
         if not is_number(level) or not 0 < level < 1:
             raise InputError(f"level = {level!r} is not between 0 and 1: write for example 0.95.")
         if self.solution is None:
@@ -130,7 +146,17 @@ class Fit:
             low, high = np.where(log, np.exp(low), low), np.where(log, np.exp(high), high)
         low = np.maximum(low, unknowns.natural(unknowns.lower)[found.index[:, 0], found.index[:, 1]])
         high = np.minimum(high, unknowns.natural(unknowns.upper)[found.index[:, 0], found.index[:, 1]])
-        return {n: (float(a), float(b)) for n, a, b in zip(found.labels, low, high, strict=True)}
+        ends = zip(low.tolist(), high.tolist(), strict=True)
+        inside = dict(zip(found.labels, ends, strict=True))
+        return {name: inside.get(name, (float("nan"), float("nan"))) for name in self._estimated}
+
+    def parameters_of(self, experiment: str) -> dict[str, float]:
+        """The model's parameters in one experiment under their plain names, as `pf.simulate` takes them."""
+        e = self._index(experiment)
+        if self.solution is None:
+            raise InputError(f"There are no estimates: {self.status.value}")
+        values = self.problem.unknowns.model_values(self.solution.border)[e]
+        return dict(zip(self.problem.model.parameters, values.tolist(), strict=True))
 
     def states(self, experiment: str, times) -> dict[str, np.ndarray]:
         """All states of an experiment at any times from its t0 on: measured and hidden, fitted or extrapolated."""
@@ -169,6 +195,13 @@ class Fit:
         from picardfit.tables import fit_text
 
         return fit_text(self)
+
+    def __repr__(self) -> str:
+        values = list(self.parameters.items())
+        shown = [f"{name}={value:.4g}" for name, value in values[:MOST_SHOWN]]
+        more = ["..."] if len(values) > MOST_SHOWN else []
+        state = "success" if self.success else "no success"
+        return f"Fit({', '.join([state, f'loss={self.loss:.4g}', *shown, *more])})"
 
     def _index(self, experiment: str) -> int:
         if experiment not in self.problem.names:

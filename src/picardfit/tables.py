@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from picardfit.parameters import Parameter
+
 if TYPE_CHECKING:
     from picardfit.result import Fit
 
@@ -42,6 +44,25 @@ def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, s
     return rows
 
 
+def units(fit: Fit) -> dict[str, str]:
+    """The units that were given, under the names of `parameter_rows`."""
+    problem, unknowns = fit.problem, fit.problem.unknowns
+    found: dict[str, str] = {}
+    for name, one in problem.parameters.items():
+        found |= {f"{name}[{e}]": one.unit for e in problem.names} if one.local else {name: one.unit}
+    for e, initial in enumerate(problem.initial_by_experiment):
+        for column, state in enumerate(unknowns.initial_states):
+            spec = initial.get(problem.model.states[state])
+            if isinstance(spec, Parameter):
+                found[unknowns.label(e, column)] = spec.unit
+    return {name: unit for name, unit in found.items() if unit}
+
+
+def count(number: int, word: str) -> str:
+    """`1 unknown`, `2 unknowns`."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
 def true_values(fit: Fit) -> dict[str, float]:
     """The values that made simulated data, under the names of `parameter_rows`; empty for real data."""
     problem = fit.problem
@@ -75,20 +96,22 @@ def fit_text(fit: Fit, most: int = 40) -> str:
     problem = fit.problem
     lines = [
         f"picardfit: {state}. {fit.message}",
-        f"{len(problem.experiments)} experiment(s), {problem.measurements} measurements, "
-        f"{problem.unknowns.count()} unknowns; {fit.iterations} iterations in {fit.seconds:.2f} s",
+        f"{count(len(problem.experiments), 'experiment')}, {count(problem.measurements, 'measurement')}, "
+        f"{count(problem.unknowns.count(), 'unknown')}; {count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s",
     ]
     if fit.solution is None:
         return "\n".join(lines)
     header = ("", "estimate", "std. error", "95 % from", "to", "")
     rows = parameter_rows(fit)
     shown = [header, *rows[:most]]
-    widths = [max(len(row[k]) for row in shown) for k in range(6)]
+    if given := units(fit):
+        shown = [(*row[:5], given.get(row[0], "") if k else "unit", row[5]) for k, row in enumerate(shown)]
+    widths = [max(len(cell) for cell in column) for column in zip(*shown, strict=True)]
     lines += ["", *("  ".join(_aligned(row, widths)).rstrip() for row in shown)]
     if len(rows) > most:
         lines.append(f"... and {len(rows) - most} more (fit.parameters, fit.initial_states)")
     lines += ["", f"loss L_ls = {number(fit.loss, 6)}"]
-    if len(fit.starts) > 1:
+    if len(fit.starts) > 1 and fit.success:
         hits = sum(abs(s.loss - fit.loss) <= 1e-3 * fit.loss for s in fit.starts)
         lines.append(f"{hits} of {len(fit.starts)} starts reached this loss")
     return "\n".join([*lines, "", str(fit.certificate)])
@@ -98,5 +121,5 @@ def _aligned(row, widths):
     return [
         row[0].ljust(widths[0]),
         *(c.rjust(w) for c, w in zip(row[1:5], widths[1:5], strict=True)),
-        row[5],
+        *(c.ljust(w) for c, w in zip(row[5:], widths[5:], strict=True)),
     ]

@@ -20,7 +20,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from picardfit import algebra
 from picardfit.algebra import FUNCTIONS, TIME
-from picardfit.errors import InputError, listing
+from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.kernels import BatchedMap
 
 _STEP = np.finfo(float).eps ** (
@@ -32,6 +32,10 @@ _FAILURES = (ArithmeticError, ValueError)  # of a function at a point where it h
 
 class Untraceable(Exception):
     """The function needs a number where tracing has a symbol."""
+
+
+class NoSuchName(AttributeError, KeyError):
+    """A function asks for a state, parameter or input that was not declared."""
 
 
 class _Handled(NDArrayOperatorsMixin):
@@ -103,13 +107,23 @@ class Components(_Handled):
         if not isinstance(key, str):
             return self._values[key]
         if key not in self._names:
-            raise KeyError(f"`{key}` is not among {listing(self._names)}")
+            raise NoSuchName(self._absent(key))
         return self._values[self._names.index(key)]
 
     def __getattr__(self, name: str):
         if name.startswith("__"):
             raise AttributeError(name)
-        return self[name] if name in self._names else getattr(self._values, name)
+        if name in self._names:
+            return self[name]
+        if not hasattr(np.ndarray, name):
+            raise NoSuchName(self._absent(name))
+        return getattr(self._values, name)
+
+    def _absent(self, name: str) -> str:
+        return (
+            f"`{name}`, which is not among {listing(self._names)}: declare it or correct it."
+            + did_you_mean(name, self._names)
+        )
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self._values, dtype=dtype) if copy else np.asarray(self._values, dtype=dtype)
@@ -366,6 +380,8 @@ def _trial(numeric: NumericMap, label: str, *point: np.ndarray) -> Any:
     try:
         with np.errstate(all="ignore"):
             return numeric.call(*point)
+    except NoSuchName as error:
+        raise InputError(f"{label} asks for {error.args[0]}") from error
     except Exception as error:  # the function is the user's: whatever it raises is told
         raise InputError(
             f"{label} failed at the trial values t = {point[0]:g}, x = {point[1]}, p = {point[2]} "

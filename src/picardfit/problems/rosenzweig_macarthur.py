@@ -3,9 +3,9 @@
 Odd in the paper: Table 1 with eps = 0.05 is only possible with eps as the standard deviation (the
 Cramer-Rao bound for a variance of 0.05 is three to five times the printed errors), so this is the
 default. Neither bounds nor initial states are printed: initial states are uniform in (0.2, 1.2)^2, and
-the bounds are wide (a tenth to five times the truth) because the printed errors of r in a single pond,
-0.35 +- 0.36, cannot come from a box of +-50 %: errors of at most 0.5 with that mean spread by less than
-0.25.
+the default bounds, BOUNDS, are +-50 % around the truth. The paper's must be wider: the printed errors of r
+in a single pond, 0.35 +- 0.36, cannot come from a box of +-50 %, as errors of at most 0.5 with that mean
+spread by less than 0.25. IMPLIED_BOUNDS (a tenth to five times the truth) allow for them.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ Odd in the paper:
 - L_ls = 0.006 at the truth fits eps = 0.01 as a variance if the average runs over single numbers: variance is
   the default.
 - the bounds are not printed; with inputs u1:3 and u1:4 theta5 ends 3.96 +- 0.00 and rho 0.99 +- 0.00 off,
-  which looks like bounds at 5 times and a hundredth of the truth: these factors are the default for all
-  parameters.
+  which looks like bounds at 5 times and a hundredth of the truth (IMPLIED_BOUNDS). The default, BOUNDS, is
+  +-50 % around the truth for all parameters.
 """
 
 from __future__ import annotations

@@ -224,7 +224,10 @@ def begin(method, problem: Problem, start: Start, scheme: Scheme, lengths: np.nd
     state = _assess(setting, place, path, np.inf if scheme.sigma else 0.0, scheme.rate or 1.0, None)
     with np.errstate(all="ignore"):
         finite = np.isfinite(applied(setting, place, path)).all()  # of order 0 the gradient does not see f
-    return state if finite else replace(state, status=Status.NOT_FINITE)
+    if not finite:
+        return replace(state, status=Status.NOT_FINITE)
+    overflows = state.status is Status.NOT_FINITE and scheme.order > 1 and _is_finite(setting, place, path)
+    return replace(state, status=Status.DIVERGED) if overflows else state
 
 
 def advance(state: State) -> State:
@@ -282,6 +285,17 @@ def _assess(setting: Setting, place: Place, path, gap: float, rate: float, befor
         return replace(before, status=Status.DIVERGED)
     small = setting.scheme.tolerance
     return replace(state, status=Status.CONVERGED) if norm <= small and gap <= small else state
+
+
+def _is_finite(setting: Setting, place: Place, path: np.ndarray) -> bool:
+    """Whether model and observables can be evaluated and differentiated along the path."""
+    with np.errstate(all="ignore"):
+        points = setting.interpolation @ path.reshape(-1, path.shape[-1])
+        parts = (
+            *setting.system.field.linearise(path, place.spread),
+            *setting.system.linearised_outputs(points, place.params),
+        )
+    return all(np.isfinite(part).all() for part in parts)
 
 
 def _search(state: State) -> tuple[Place, float] | None:

@@ -9,7 +9,6 @@ multipliers make the jumps vanish, so the answer is the optimum of the original 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from picardfit.condense import Factor, factorise, solve_box
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError, Status, check_positive
 from picardfit.lifted import (
+    CONTRACTED,
     Linearisation,
     Point,
     advance,
@@ -32,6 +32,7 @@ from picardfit.solvers.iterate import Solution
 from picardfit.starts import Start
 
 STAGE_DONE = 1e-2  # predicted relative decrease at which a stage has served its purpose
+ROUGHLY_CONTRACTED = 1e-7  # |u - P u| that will do while continuity is loose
 REFINEMENTS = 8  # halvings of a segment in one go
 LARGEST_PENALTY = 1e9  # beyond it the banded system loses too many digits
 
@@ -65,11 +66,10 @@ class State:
     def loss(self) -> float:
         return self.system.problem.mean_loss(self.point.data)
 
-    @cached_property
+    @property
     def jump(self) -> float:
-        """Largest jump relative to the states' scale along the path, as the certificate has it."""
-        scale = state_scale(self.system.problem, [self.point.path], least=1e-3)
-        return float(np.abs(self.point.jumps / scale).max(initial=0.0))
+        """Largest jump relative to the states' scale."""
+        return float(np.abs(self.point.jumps / self.scale).max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class LiftedGaussNewton:
 
     nodes: int = 5
     family: Nodes = Nodes.RADAU
-    penalties: tuple[float, ...] = (3.0, 30.0, 300.0, 3000.0)
+    penalties: tuple[float, ...] = (0.3, 30.0, 3000.0)
     tolerance: float = 1e-10
     jump_tolerance: float = 1e-9
     resolution: float = 1e-5
@@ -167,8 +167,9 @@ class LiftedGaussNewton:
             return self._reject(state)
         border_step, states_step, predicted = move
         old = _merit(state.point, state.multipliers, penalty)
+        enough = CONTRACTED if state.stage == len(self.penalties) - 1 else ROUGHLY_CONTRACTED
         trial = advance(
-            state.system, state.point, linear, border_step, states_step, state.scale, state.positive
+            state.system, state.point, linear, border_step, states_step, state.scale, state.positive, enough
         )
         new = np.inf if trial is None else _merit(trial, state.multipliers, penalty)
         if trial is not None and old - new < 0.5 * predicted:
@@ -248,7 +249,7 @@ class LiftedGaussNewton:
             return self._refine(state, self.coarse_resolution, self.nodes)
         if predicted > 1e-2 * merit + state.floor:
             return state
-        if predicted > self.tolerance * merit + state.floor or state.jump > self.jump_tolerance:
+        if predicted > self.tolerance * merit + state.floor or self._open(state):
             return _update_multipliers(state, settled=predicted <= 1e-6 * merit + state.floor)
         refined = self._refine(state, self.resolution, self._polish_nodes(state))
         return replace(refined, status=Status.CONVERGED) if refined.system is state.system else refined
@@ -258,6 +259,11 @@ class LiftedGaussNewton:
         if stage == len(self.penalties) - 1:  # continuity keeps signs by itself now
             state = replace(state, positive=np.zeros_like(state.positive))
         return replace(state, stage=stage, stage_steps=0, damping=damping, penalty=self.penalties[stage])
+
+    def _open(self, state: State) -> bool:
+        """Whether a jump is too large, relative to the states' scale along the path as the certificate has it."""
+        scale = state_scale(state.system.problem, [state.point.path], least=1e-6)
+        return bool(np.abs(state.point.jumps / scale).max(initial=0.0) > self.jump_tolerance)
 
     def _refine(self, state: State, tolerance: float, nodes: int) -> State:
         """Refine until the path is resolved; the same state when there is no need."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -24,10 +24,10 @@ class Solution:
     """What a method hands over: unknowns and path on a mesh."""
 
     system: Discretisation
-    border: np.ndarray  # (experiments, width), internal coordinates
-    states: np.ndarray  # (segments, states): start state of each segment
-    path: np.ndarray  # (segments, nodes, states)
-    jumps: np.ndarray  # (linked, states)
+    border: np.ndarray = field(repr=False)  # (experiments, width), internal coordinates
+    states: np.ndarray = field(repr=False)  # (segments, states): start state of each segment
+    path: np.ndarray = field(repr=False)  # (segments, nodes, states)
+    jumps: np.ndarray = field(repr=False)  # (linked, states)
 
 
 @dataclass(frozen=True)

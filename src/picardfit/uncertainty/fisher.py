@@ -110,10 +110,10 @@ def at_bound(solution: Solution) -> np.ndarray:
     """(experiments, width): unknowns that sit on a bound."""
     unknowns, border = solution.system.problem.unknowns, solution.border
     with np.errstate(invalid="ignore"):
-        width = np.where(
-            np.isfinite(unknowns.upper - unknowns.lower), unknowns.upper - unknowns.lower, np.abs(border)
+        width = unknowns.upper - unknowns.lower
+        near = 1e-9 * np.minimum(
+            np.where(np.isfinite(width), width, np.inf), np.maximum(np.abs(border), 1e-300)
         )
-        near = 1e-9 * np.maximum(width, 1e-300)
         touching = (border - unknowns.lower <= near) | (unknowns.upper - border <= near)
     return touching & unknowns.exists
 
