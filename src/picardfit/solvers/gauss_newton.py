@@ -33,6 +33,7 @@ from picardfit.starts import Start
 
 STAGE_DONE = 1e-2  # predicted relative decrease at which a stage has served its purpose
 ROUGHLY_CONTRACTED = 1e-7  # |u - P u| that will do while continuity is loose
+SUFFICIENT = 1e-3  # part of the predicted decrease that a step must bring
 REFINEMENTS = 8  # halvings of a segment in one go
 LARGEST_PENALTY = 1e9  # beyond it the banded system loses too many digits
 
@@ -177,7 +178,7 @@ class LiftedGaussNewton:
             value = np.inf if better is None else _merit(better, state.multipliers, penalty)
             if value < new:
                 trial, new = better, value
-        if not new <= old + 1e-13 * abs(old):
+        if not new <= old + 1e-13 * abs(old) - SUFFICIENT * predicted:
             if abs(predicted) <= 1e-12 * old + state.floor:  # nothing left to gain but rounding errors
                 return self._finish_stage(state, 0.0, old)
             return self._reject(state)
@@ -247,7 +248,10 @@ class LiftedGaussNewton:
                 return state
             state = self._next_stage(state, min(state.damping, 1e-4))
             return self._refine(state, self.coarse_resolution, self.nodes)
-        if predicted > 1e-2 * merit + state.floor:
+        slow = (
+            state.jump > 0.5 * state.last_jump
+        )  # then the multipliers need a point that is nearly the minimum
+        if predicted > (1e-5 if slow else 1e-2) * merit + state.floor:
             return state
         if predicted > self.tolerance * merit + state.floor or self._open(state):
             return _update_multipliers(state, settled=predicted <= 1e-6 * merit + state.floor)
