@@ -176,6 +176,11 @@ def _warnings(problem: Problem, status: Status, certificate: Certificate | None)
             f"try several values with pf.fit(..., start={{'{name}': ...}}) or starts=20."
         )
     said += [f"`{name}` was never measured in `{experiment}`." for experiment, name in problem.unmeasured]
+    if certificate is not None and np.isinf(certificate.reintegrated_loss):
+        said.append(
+            "At these values the equations have no solution up to the last sample (it explodes, or turns NaN): "
+            "narrow the bounds to values where they have one."
+        )
     lost = [n for n in certificate.undetermined if n.split("[")[0] not in switching] if certificate else []
     if measured < count:
         said.append(

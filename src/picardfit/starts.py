@@ -18,6 +18,8 @@ from picardfit.unknowns import Unknowns
 
 MARCH = 120  # steps of the march over an experiment
 WIDE = 30  # positive bounds further apart than this factor are searched by ratios
+ABSURD = 1e8  # changes over an experiment, relative to the largest state, that no start should have
+HALVINGS = 40
 ROUNDS = 2  # of marching hidden states and matching parameters in turn
 
 
@@ -99,10 +101,30 @@ def _with_states(problem: Problem, border: np.ndarray, pinned: np.ndarray) -> St
         known[e, list(tables)] = True
     for _ in range(1 if known.all() else ROUNDS):
         path = _path(problem, border, grids, measured, known, typical)
+        border = _tame(problem, border, ~pinned, grids, path)
         border = match_parameters(problem, border, grids, path, known, ~pinned)
     _, never_zero = signs(problem, unknowns.model_values(border), typical)
     positive = never_zero & (path.min(axis=(0, 1)) > 0)
     return Start(border, tuple(zip(grids, path, strict=True)), positive)
+
+
+def _tame(
+    problem: Problem, border: np.ndarray, open_: np.ndarray, grids: np.ndarray, path: np.ndarray
+) -> np.ndarray:
+    """Halve the open parameters until f is finite and not absurdly large along the guessed path."""
+    unknowns = problem.unknowns
+    inputs = problem.inputs_at(np.arange(len(grids)), grids)
+    span = (grids[:, -1] - grids[:, 0])[:, None, None]
+    limit = ABSURD * max(float(np.abs(path).max()), 1e-300)
+    movable = open_ & (np.arange(unknowns.width) >= len(unknowns.initial_states))
+    for _ in range(HALVINGS):
+        slopes = problem.model.rhs.value(grids, path, unknowns.model_values(border)[:, None, :], inputs)
+        with np.errstate(all="ignore"):
+            if np.all(np.abs(slopes * span) < limit):
+                break
+        smaller = np.clip(unknowns.internal(0.5 * unknowns.natural(border)), unknowns.lower, unknowns.upper)
+        border = np.where(movable, smaller, border)
+    return border
 
 
 def _initial_from_data(problem: Problem, border, pinned, measured, typical: float) -> np.ndarray:
