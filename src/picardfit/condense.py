@@ -145,6 +145,10 @@ def solve_box(
     if len(hessian) == 1:
         local = 0  # nothing to gain from eliminating the columns of a single experiment first
     fixed = lower >= upper
+    if not local and not fixed.any():  # the common case: one experiment, and the free minimum lies inside
+        step = -_spd_solve(hessian.sum(axis=0), slope.sum(axis=0)[:, None])[:, 0] + np.zeros_like(slope)
+        if np.all((step >= lower) & (step <= upper)):
+            return step
     at_low, at_high = np.zeros_like(fixed), np.zeros_like(fixed)
     seen: set[bytes] = set()
     while True:

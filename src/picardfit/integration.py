@@ -26,7 +26,7 @@ from picardfit.model import Model
 if TYPE_CHECKING:
     from picardfit.problem import Problem
 
-_SMALLEST_STACK, _LARGEST_STACK = 4, 50
+_SMALLEST_STACK, _LARGEST_STACK = 4, 128
 _BUDGET, _BUDGET_OF_PIECE = 60_000, 500  # evaluations of the right-hand side before an attempt is given up
 _CALLS_BETWEEN_CHECKS = 200
 _MARGIN = 20  # errors of single steps add up; chaotic runs multiply them

@@ -8,10 +8,11 @@ import numpy as np
 
 from picardfit.condense import Quadratic
 from picardfit.discretise import Discretisation
-from picardfit.picard import apply, contract, end_states, exact_multipliers, newton_matrix
+from picardfit.picard import apply, end_states, exact_multipliers, newton_matrix
 
 CONTRACTED = 1e-10  # |u - P u| relative to the states' scale that counts as a fixed point
 CONTRACTIONS = 8  # with one Newton matrix, before a trial point is given up
+NEWTON_STEPS = 6  # with fresh matrices, for the first path
 SWEEPS = 16  # of the Picard operator itself
 TOLERATED = 1e-6  # |u - P u| of a trial point
 SMALL = 1e-6  # part of its scale below which a positive state is as good as zero
@@ -171,23 +172,33 @@ def contract_from(system: Discretisation, border, states, scale) -> tuple[Point 
     following[mesh.linked] = states[mesh.linked + 1]
     path = states[:, None, :] + mesh.rule.nodes[:, None] * (following - states)[:, None, :]
     with np.errstate(all="ignore"):
-        for _ in range(6):
-            _, wrt_x, _ = system.field.linearise(path, spread)
+        for _ in range(NEWTON_STEPS):
+            slopes, wrt_x, _ = system.field.linearise(path, spread)
+            gap = apply(mesh, states, slopes) - path
+            if np.abs(gap / scale).max() < 1e-2 * TOLERATED:
+                break
             inverse = _inverse(newton_matrix(mesh, wrt_x))
-            path = contract(system.field, states, path, spread, inverse)
-        gap = apply(mesh, states, system.field.slopes(path, spread)) - path
+            path = path + (inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
+        else:
+            gap = apply(mesh, states, system.field.slopes(path, spread)) - path
         failed = ~(np.abs(gap / scale).max(axis=(1, 2)) < TOLERATED)
-        point = None if failed.any() else evaluate(system, border, states, path, scale, inverse)
+        point = None if failed.any() else evaluate(system, border, states, path, scale)
     return point, failed if failed.any() else np.ones(len(mesh), bool)
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:
     """Batched inverse; not-a-number where a matrix is singular or not finite."""
     finite = np.isfinite(matrix).all(axis=(1, 2))
-    result = np.full_like(matrix, np.nan)
     try:
-        result[finite] = np.linalg.inv(matrix[finite])
+        if finite.all():
+            return np.linalg.inv(matrix)
+        return _some_inverses(matrix, finite)
     except np.linalg.LinAlgError:
         regular = finite & (np.linalg.cond(np.where(finite[:, None, None], matrix, 0.0)) < 1e15)
-        result[regular] = np.linalg.inv(matrix[regular])
+        return _some_inverses(matrix, regular)
+
+
+def _some_inverses(matrix: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    result = np.full_like(matrix, np.nan)
+    result[chosen] = np.linalg.inv(matrix[chosen])
     return result

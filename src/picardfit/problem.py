@@ -161,10 +161,9 @@ class Problem:
         return replace(self, experiments=experiments)
 
     def __str__(self) -> str:
-        lines = [
-            str(self.model),
-            f"{len(self.experiments)} experiment(s), {self.measurements} numbers measured:",
-        ]
+        count = len(self.experiments)
+        what = "1 experiment" if count == 1 else f"{count} experiments"
+        lines = [str(self.model), f"{what}, {self.measurements} numbers measured:"]
         lines += [f"  {one}" for one in self.experiments[:20]]
         if len(self.experiments) > 20:
             lines.append(f"  and {len(self.experiments) - 20} more")
