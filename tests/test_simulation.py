@@ -10,7 +10,7 @@ from picardfit.errors import InputError
 from picardfit.model import Model
 from picardfit.parameters import Parameter
 from picardfit.problem import Problem
-from picardfit.simulation import noisy, simulate, simulated_experiment
+from picardfit.simulation import noisy, simulate
 from picardfit.values import border_from
 
 DECAY = Model("x' = -rate*x + dose", observables={"y": "2*x"}, inputs=["dose"])
@@ -106,32 +106,6 @@ def test_noise_has_the_covariance_of_the_paper():
     g, sd = np.array([2.0, -1.0]), 0.2
     data = noisy(np.random.default_rng(1), np.tile(g, (100_000, 1)), sd, sd)
     np.testing.assert_allclose(np.cov(data.T), sd**2 * (np.eye(2) + np.outer(g, g)), atol=0.005)
-
-
-def test_simulated_experiment_without_noise_is_the_simulation():
-    one = simulated_experiment(
-        DECAY,
-        {"rate": 1.0},
-        {"x": 1.0},
-        [0.0, 1.0],
-        rng=np.random.default_rng(0),
-        inputs={"dose": 0.0},
-        name="a",
-    )
-    np.testing.assert_allclose(one.observations["y"], [2.0, 2 * np.exp(-1.0)], rtol=1e-9)
-    assert one.initial == {}
-
-
-def test_simulated_experiment_can_keep_its_initial_state():
-    one = simulated_experiment(
-        PAIR,
-        {"a": 1.0, "b": 1.0},
-        {"prey": 1.0, "pred": 2.0},
-        [1.0],
-        rng=np.random.default_rng(0),
-        keep_initial=True,
-    )
-    assert one.initial == {"prey": 1.0, "pred": 2.0}
 
 
 # ---- values by name: problem.loss and border_from ------------------------------------------------

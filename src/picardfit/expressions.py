@@ -17,7 +17,6 @@ from typing import NoReturn
 
 import sympy
 from sympy.core.relational import Relational
-from sympy.printing.str import StrPrinter
 
 from picardfit.algebra import (
     FUNCTIONS,
@@ -28,7 +27,6 @@ from picardfit.algebra import (
     Minimum,
     Sign,
     Slopes,
-    Where,
     add,
     as_condition,
     as_number,
@@ -46,7 +44,7 @@ from picardfit.algebra import (
 from picardfit.errors import InputError, did_you_mean
 from picardfit.kernels import BatchedMap
 
-__all__ = ["RESERVED", "BatchedMap", "breakpoints", "names", "names_in_order", "parse", "to_text"]
+__all__ = ["RESERVED", "BatchedMap", "breakpoints", "names", "names_in_order", "parse"]
 
 _LONGEST_TEXT = 20_000
 _DEEPEST_NESTING = 150
@@ -373,46 +371,6 @@ def _check_size(expr: sympy.Basic, where: str) -> None:
             f"{where}: with its definitions written out the formula has {size:,} parts in {depth} levels, "
             f"more than {_LARGEST_TREE:,} or {_DEEPEST_TREE}: simplify it."
         )
-
-
-# ---- expression -> text ------------------------------------------------------------------------------------
-
-
-_PRINTED_NAMES = {
-    Where: "where",
-    Minimum: "min",
-    Maximum: "max",
-    Absolute: "abs",
-    sympy.Abs: "abs",
-    Sign: "sign",
-}
-
-
-class _Printer(StrPrinter):
-    """Text that `parse` reads back to the same expression."""
-
-    def _print_Function(self, expr):
-        name = _PRINTED_NAMES.get(expr.func, expr.func.__name__)
-        return f"{name}({', '.join(self._print(a) for a in expr.args)})"
-
-    _print_Abs = _print_Function
-
-    def _print_Float(self, expr):
-        return repr(float(expr))
-
-    def _print_Relational(self, expr):
-        return f"({self._print(expr.lhs)} {expr.rel_op} {self._print(expr.rhs)})"
-
-    def _print_And(self, expr):
-        return f"({' and '.join(sorted(self._print(a) for a in expr.args))})"
-
-    def _print_Or(self, expr):
-        return f"({' or '.join(sorted(self._print(a) for a in expr.args))})"
-
-
-def to_text(expr: sympy.Expr) -> str:
-    """The formula of an expression, in the language of `parse`."""
-    return _Printer().doprint(expr)
 
 
 # ---- times at which a formula switches ---------------------------------------------------------------------

@@ -12,7 +12,8 @@ import sympy
 
 from picardfit.algebra import names, names_outside_conditions, symbol
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.expressions import RESERVED, BatchedMap, breakpoints, names_in_order, parse, to_text
+from picardfit.expressions import RESERVED, BatchedMap, breakpoints, names_in_order, parse
+from picardfit.printing import to_text
 from picardfit.tracing import NumericMap, map_of_function
 
 _NAME = r"[^\W\d]\w*"

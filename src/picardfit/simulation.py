@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.data import Experiment
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.inputs import as_input, number_array
 from picardfit.integration import Run, last_time, observed, trajectories
@@ -78,37 +77,6 @@ def noisy(
     outputs = np.asarray(outputs, float)
     common = proportional_sd * rng.standard_normal((len(outputs), 1))
     return (1.0 + common) * outputs + additive_sd * rng.standard_normal(outputs.shape)
-
-
-def simulated_experiment(
-    model: Model,
-    parameters: Mapping[str, float],
-    initial: Mapping[str, float],
-    times: Iterable[float],
-    *,
-    rng: np.random.Generator,
-    additive_sd: float = 0.0,
-    proportional_sd: float = 0.0,
-    inputs: Mapping[str, object] | None = None,
-    t0: float | None = None,
-    name: str = "",
-    keep_initial: bool = False,
-) -> Experiment:
-    """An experiment with simulated, noisy data on all observables; its initial state counts as unknown.
-
-    `keep_initial` makes the initial state known.
-    """
-    solution = simulate(model, parameters, initial, times, inputs, t0)
-    exact = np.stack(list(solution.observables.values()), axis=-1)
-    data = noisy(rng, exact, additive_sd, proportional_sd)
-    return Experiment(
-        solution.times,
-        dict(zip(solution.observables, data.T, strict=True)),
-        name=name,
-        inputs=dict(inputs or {}),
-        initial=dict(initial) if keep_initial else None,
-        t0=t0,
-    )
 
 
 def _checked_run(model: Model, parameters, initial, times, inputs, t0) -> tuple[Run, np.ndarray]:

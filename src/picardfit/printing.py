@@ -1,0 +1,44 @@
+"""Expression -> formula text, in the language that expressions.py reads."""
+
+from __future__ import annotations
+
+import sympy
+from sympy.printing.str import StrPrinter
+
+from picardfit.algebra import Absolute, Maximum, Minimum, Sign, Where
+
+_PRINTED_NAMES = {
+    Where: "where",
+    Minimum: "min",
+    Maximum: "max",
+    Absolute: "abs",
+    sympy.Abs: "abs",
+    Sign: "sign",
+}
+
+
+class _Printer(StrPrinter):
+    """Text that `parse` reads back to the same expression."""
+
+    def _print_Function(self, expr):
+        name = _PRINTED_NAMES.get(expr.func, expr.func.__name__)
+        return f"{name}({', '.join(self._print(a) for a in expr.args)})"
+
+    _print_Abs = _print_Function
+
+    def _print_Float(self, expr):
+        return repr(float(expr))
+
+    def _print_Relational(self, expr):
+        return f"({self._print(expr.lhs)} {expr.rel_op} {self._print(expr.rhs)})"
+
+    def _print_And(self, expr):
+        return f"({' and '.join(sorted(self._print(a) for a in expr.args))})"
+
+    def _print_Or(self, expr):
+        return f"({' or '.join(sorted(self._print(a) for a in expr.args))})"
+
+
+def to_text(expr: sympy.Expr) -> str:
+    """The formula of an expression, in the language of `parse`."""
+    return _Printer().doprint(expr)
