@@ -55,7 +55,7 @@ class Factor:
     def reduce(self, slope: np.ndarray, jump: np.ndarray) -> Reduced:
         """Eliminate the inner states from the slope of data (segments, columns) and jumps (linked, states)."""
         mesh, columns = self.mesh, self.border.parameters
-        states, first, inner = self.cross.shape[1], mesh.first, _inner(mesh)
+        states, first, inner = self.cross.shape[1], mesh.first, mesh.inner
         slope = slope.copy()
         slope[mesh.linked] += (jump[:, None, :] @ self.weighted)[:, 0]
         inner_slope = slope[inner, :states] - self.penalty * jump
@@ -64,7 +64,7 @@ class Factor:
         full += (self.initial.transpose(0, 2, 1) @ slope[first, :states, None])[..., 0]
         solved = _solve_band(self.cholesky, inner_slope)
         reduced = full.copy()
-        for e, (a, b) in enumerate(_inner_ranges(mesh)):
+        for e, (a, b) in enumerate(mesh.inner_ranges):
             if b > a:
                 reduced[e] -= solved[a:b].ravel() @ self.cross[a:b].reshape(-1, self.border.width)
         return Reduced(self, reduced, full, inner_slope, solved)
@@ -85,14 +85,14 @@ class Reduced:
         factor, mesh = self.factor, self.factor.mesh
         step = np.empty((len(mesh), factor.initial.shape[1]))
         step[mesh.first] = (factor.initial @ border_step[:, :, None])[..., 0]
-        inner = _inner(mesh)
+        inner = mesh.inner
         mine = border_step[mesh.experiment[inner]]
         step[inner] = -(self.solved + (factor.solved @ mine[:, :, None])[..., 0])
         return step
 
     def directional_slope(self, states_step: np.ndarray, border_step: np.ndarray) -> float:
         """g' d of the whole step."""
-        inner = _inner(self.factor.mesh)
+        inner = self.factor.mesh.inner
         return float(np.sum(self.inner_slope * states_step[inner]) + np.sum(self.full_slope * border_step))
 
 
@@ -104,7 +104,7 @@ def factorise(
     Raises numpy.linalg.LinAlgError when the banded matrix is not positive definite.
     """
     states = model.end.shape[1]
-    linked, first, inner = mesh.linked, mesh.first, _inner(mesh)
+    linked, first, inner = mesh.linked, mesh.first, mesh.inner
     weighted = penalty[:, None] * model.end
     total = model.hessian.copy()
     total[linked] += model.end.transpose(0, 2, 1) @ weighted
@@ -122,11 +122,11 @@ def factorise(
     hessian[:, columns[:, None], columns] = np.add.reduceat(total[:, states:, states:], first)
     _add_first(hessian, total[first], model.initial, columns)
 
-    between = np.flatnonzero(~from_first)  # links between two inner states
+    between = mesh.between
     band = _band(diagonal, -weighted[between, :, :states], between - 1)
     cholesky = _cholesky_band(band) if len(inner) else band
     solved = _solve_band(cholesky, cross)
-    for e, (a, b) in enumerate(_inner_ranges(mesh)):
+    for e, (a, b) in enumerate(mesh.inner_ranges):
         if b > a:
             flat = cross[a:b].reshape(-1, border.width)
             hessian[e] -= flat.T @ solved[a:b].reshape(-1, border.width)
@@ -144,17 +144,24 @@ def solve_box(
     """
     if len(hessian) == 1:
         local = 0  # nothing to gain from eliminating the columns of a single experiment first
+    if not local:
+        experiments = len(hessian)
+        hessian, slope = hessian.sum(axis=0, keepdims=True), slope.sum(axis=0, keepdims=True)
+        step = _solve_box(hessian, slope, 0, lower[:1], upper[:1])
+        return np.repeat(step, experiments, axis=0)
+    return _solve_box(hessian, slope, local, lower, upper)
+
+
+def _solve_box(hessian, slope, local, lower, upper) -> np.ndarray:
     fixed = lower >= upper
-    if not local and not fixed.any():  # the common case: one experiment, and the free minimum lies inside
-        step = -_spd_solve(hessian.sum(axis=0), slope.sum(axis=0)[:, None])[:, 0] + np.zeros_like(slope)
-        if np.all((step >= lower) & (step <= upper)):
-            return step
     at_low, at_high = np.zeros_like(fixed), np.zeros_like(fixed)
     seen: set[bytes] = set()
     while True:
         held = at_low | at_high | fixed
         value = np.where(held, np.where(at_high, upper, lower), 0.0)
         step = _solve_held(hessian, slope, local, held, value)
+        if not held.any() and np.all((step >= lower) & (step <= upper)):
+            return step
         gradient = slope + (hessian @ step[:, :, None])[..., 0]
         gradient[:, local:] = gradient[:, local:].sum(axis=0)
         low = (~held & (step < lower)) | (at_low & (gradient >= 0))
@@ -216,6 +223,8 @@ def dense(
 
 def _solve_held(hessian, slope, local, held, value) -> np.ndarray:
     """Minimise over the free columns with the held ones at `value`, by eliminating local columns first."""
+    if not local:
+        return _solve_held_shared(hessian[0], slope[0], ~held[0], value[0])[None]
     gradient = slope + (hessian @ value[:, :, None])[..., 0]
     free = ~held
     masked = hessian * (free[:, :, None] & free[:, None, :])
@@ -223,10 +232,8 @@ def _solve_held(hessian, slope, local, held, value) -> np.ndarray:
     masked[:, diagonal, diagonal] += held
     gradient = np.where(free, gradient, 0.0)
     own, shared = slice(0, local), slice(local, None)
-    solved = np.zeros((len(hessian), local, 1 + hessian.shape[1] - local))
-    if local:
-        right = np.concatenate([gradient[:, own, None], masked[:, own, shared]], axis=2)
-        solved = _spd_solve(masked[:, own, own], right)
+    right = np.concatenate([gradient[:, own, None], masked[:, own, shared]], axis=2)
+    solved = _spd_solve(masked[:, own, own], right)
     schur = (masked[:, shared, shared] - masked[:, shared, own] @ solved[..., 1:]).sum(axis=0)
     held_shared = held[0, shared]
     schur[held_shared, held_shared] = 1.0
@@ -239,12 +246,24 @@ def _solve_held(hessian, slope, local, held, value) -> np.ndarray:
     return step
 
 
+def _solve_held_shared(hessian, slope, free, value) -> np.ndarray:
+    """The same for one matrix (width, width)."""
+    if free.all():
+        return -_spd_solve(hessian, slope[:, None])[:, 0]
+    step, index = value.copy(), np.flatnonzero(free)
+    if len(index):
+        right = (slope + hessian @ value)[index, None]
+        step[index] -= _spd_solve(hessian[index[:, None], index], right)[:, 0]
+    return step
+
+
 def _spd_solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Solve symmetric positive semi-definite systems after scaling to unit diagonal, with a whiff of regularisation."""
-    diagonal = np.einsum("...ii->...i", matrix)
+    diagonal = matrix.diagonal(axis1=-2, axis2=-1)
     scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     scaled = matrix * scale[..., :, None] * scale[..., None, :]
-    scaled = scaled + 1e-14 * np.eye(matrix.shape[-1])
+    index = np.arange(matrix.shape[-1])
+    scaled[..., index, index] += 1e-14
     return scale[..., None] * np.linalg.solve(scaled, scale[..., None] * right)
 
 
@@ -278,12 +297,6 @@ def _solve_band(cholesky: np.ndarray, right: np.ndarray) -> np.ndarray:
     return dpbtrs(cholesky, right.reshape(count, -1), lower=1)[0].reshape(right.shape)
 
 
-def _inner_ranges(mesh: Mesh) -> list[tuple[int, int]]:
-    """Per experiment: where its inner states begin and end among all inner states."""
-    stops = np.cumsum(mesh.counts - 1)
-    return list(zip(stops - (mesh.counts - 1), stops, strict=True))
-
-
 def _band(diagonal: np.ndarray, lower: np.ndarray, upper_index: np.ndarray) -> np.ndarray:
     """Lower band storage of a block-tridiagonal matrix; lower[i] stands below the diagonal block upper_index[i]."""
     count, states = diagonal.shape[:2]
@@ -296,8 +309,3 @@ def _band(diagonal: np.ndarray, lower: np.ndarray, upper_index: np.ndarray) -> n
         for b in range(states):
             band[states + a - b, upper_index * states + b] = lower[:, a, b]
     return band
-
-
-def _inner(mesh: Mesh) -> np.ndarray:
-    """Indices of segments that are not the first of their experiment; linked[i] precedes inner[i]."""
-    return mesh.linked + 1

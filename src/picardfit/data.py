@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import nan
 
 import numpy as np
@@ -175,3 +176,9 @@ def _initial_time(t0: object, first: float) -> float:
             f"t0 = {t0:g} is later than the sample at time {first:g}: lower t0 or remove that sample."
         )
     return t0
+
+
+def runs(owner: np.ndarray) -> list[tuple[int, slice]]:
+    """(value, where) of every stretch of equal values in an array."""
+    edges = np.flatnonzero(np.diff(owner, prepend=-1, append=-1)) if len(owner) else np.zeros(1, int)
+    return [(int(owner[a]), slice(a, b)) for a, b in pairwise(edges)]

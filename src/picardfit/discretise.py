@@ -59,8 +59,16 @@ class Discretisation:
         return self.problem.unknowns.model_values(border)
 
     def spread(self, per_experiment: np.ndarray) -> np.ndarray:
-        """(experiments, k) -> (segments, 1, k), to broadcast over nodes."""
+        """(experiments, k) -> (segments, 1, k), or (k,) of a single experiment: to broadcast over nodes."""
+        if len(per_experiment) == 1:
+            return per_experiment[0]
         return per_experiment[self.mesh.experiment][:, None, :]
+
+    def of_samples(self, per_experiment: np.ndarray) -> np.ndarray:
+        """(experiments, k) -> (samples, k), or (k,) of a single experiment."""
+        return (
+            per_experiment[0] if len(per_experiment) == 1 else per_experiment[self.problem.samples.experiment]
+        )
 
     def at_samples(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         """States at the samples: (samples, states)."""
@@ -68,20 +76,20 @@ class Discretisation:
 
     def outputs(self, states: np.ndarray, params: np.ndarray) -> np.ndarray:
         """Observables at the samples, from states (samples, states) and parameters (experiments, parameters)."""
-        samples = self.problem.samples
         return self.problem.model.output.value(
-            samples.times, states, params[samples.experiment], self.sample_inputs
+            self.problem.samples.times, states, self.of_samples(params), self.sample_inputs
         )
 
     def linearised_outputs(self, states: np.ndarray, params: np.ndarray):
-        samples = self.problem.samples
         return self.problem.model.output.linearise(
-            samples.times, states, params[samples.experiment], self.sample_inputs
+            self.problem.samples.times, states, self.of_samples(params), self.sample_inputs
         )
 
     def sum_by_segment(self, per_sample: np.ndarray) -> np.ndarray:
         """Sum an array (samples, ...) over the samples of each segment: (segments, ...)."""
         held, starts = self.occupied
+        if len(held) == len(self.mesh):
+            return np.add.reduceat(per_sample, starts)
         total = np.zeros((len(self.mesh), *per_sample.shape[1:]))
         total[held] = np.add.reduceat(per_sample, starts)
         return total

@@ -109,7 +109,7 @@ def _serial(task, count: int, first: int = 0) -> list[Outcome]:
     outcomes: list[Outcome] = []
     for index in range(first, first + count):
         outcomes.append(task(index))
-        if outcomes[-1].status is Status.INTERRUPTED or (first and outcomes[-1].status.success):
+        if outcomes[-1].status is Status.INTERRUPTED:
             break
     return outcomes
 

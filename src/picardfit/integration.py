@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -95,7 +94,9 @@ def last_time(model: Model, run: Run) -> float:
     return float(np.clip(attempt.reached, run.t0, run.edges[-1]))
 
 
-def predict(problem: Problem, parameters: np.ndarray, initial: np.ndarray) -> np.ndarray | None:
+def predict(
+    problem: Problem, parameters: np.ndarray, initial: np.ndarray, rtol: float = 1e-10
+) -> np.ndarray | None:
     """Outputs (samples, observables) of a problem in the order of `problem.samples`; None if a run fails.
 
     `parameters`: (experiments, model parameters); `initial`: (experiments, states).
@@ -105,7 +106,7 @@ def predict(problem: Problem, parameters: np.ndarray, initial: np.ndarray) -> np
         Run(one.t0, initial[e], parameters[e], one.inputs, one.times, problem.breaks(e))
         for e, one in enumerate(problem.experiments)
     ]
-    solved = trajectories(model, runs)
+    solved = trajectories(model, runs, rtol)
     if any(states is None for states in solved):
         return None
     outputs = np.concatenate([observed(model, run, states) for run, states in zip(runs, solved, strict=True)])
@@ -153,20 +154,23 @@ class _Piece:
     inputs: np.ndarray  # (runs, inputs): those that are constant in the piece
     varying: tuple[tuple[Input, int, np.ndarray], ...]  # input, its column, the runs that have it
 
-    @cached_property
-    def _alone(self) -> tuple[float, float, float, float, list[float], list[float]]:
-        """Start, length, first, last, parameters and inputs of a piece of a single run, as plain floats."""
-        numbers = (float(a.ravel()[0]) for a in (self.start, self.length, self.first, self.last))
-        return (*numbers, self.params[0].tolist(), self.inputs[0].tolist())
+    def function(self) -> Callable[[float, np.ndarray], np.ndarray | list[float]]:
+        """d flat / d tau as a function of tau and flat."""
+        if len(self.start) > 1:
+            return self._together
+        start, length, first, last = (
+            float(a.ravel()[0]) for a in (self.start, self.length, self.first, self.last)
+        )
+        point, params, constant = self.model.rhs.at_point, self.params[0].tolist(), self.inputs[0].tolist()
 
-    def slopes(self, tau: float, flat: np.ndarray) -> np.ndarray:
-        """d flat / d tau."""
-        if len(self.start) == 1:  # plain floats are several times faster than arrays of one run
-            start, length, first, last, params, inputs = self._alone
+        def alone(tau: float, flat: np.ndarray) -> list[float]:  # plain floats: many times faster than arrays
             t = min(max(start + tau * length, first), last)
-            if self.varying:
-                inputs = self._inputs(np.array([t]))[0].tolist()
-            return length * self.model.rhs.at_point(t, flat.tolist(), params, inputs)
+            inputs = self._inputs(np.array([t]))[0].tolist() if self.varying else constant
+            return [length * slope for slope in point(t, flat.tolist(), params, inputs)]
+
+        return alone
+
+    def _together(self, tau: float, flat: np.ndarray) -> np.ndarray:
         t = np.minimum(np.maximum(self.start + tau * self.length[:, 0], self.first), self.last)
         x = flat.reshape(len(self.start), -1)
         return (self.length * self.model.rhs.value(t, x, self.params, self._inputs(t))).ravel()
@@ -314,7 +318,7 @@ class _Attempt:
         """(runs * states,): absolute tolerance in a piece that starts here."""
         if self.atol is not None:
             return np.tile(self.atol, len(self.runs))
-        slope = np.abs(piece.slopes(0.0, self.x.ravel())).reshape(self.x.shape)
+        slope = np.abs(piece.function()(0.0, self.x.ravel())).reshape(self.x.shape)
         speed = np.max(slope / np.where(self.size > 0, self.size, np.inf), axis=1, keepdims=True)
         size = np.where(self.size > 0, self.size, 0.01 * slope / np.maximum(speed, 0.01))
         top = size.max(axis=1, keepdims=True)
@@ -324,10 +328,11 @@ class _Attempt:
     def _watched(self, piece: _Piece):
         """The right-hand side, which gives up when it is called too often or when a run explodes."""
         limit = _EXPLOSION * np.maximum(self.size.max(), 1.0)
+        function = piece.function()
 
         def slopes(tau, flat):
             self.calls += 1
-            slope = piece.slopes(tau, flat)
+            slope = function(tau, flat)
             if self.calls % self.every == 0:
                 if np.isfinite(slope).all():
                     self.reached = piece.start[0] + tau * piece.length[0, 0]

@@ -69,9 +69,42 @@ _COMPARISONS = {
 }
 _NAMESPACE = {
     name: getattr(np, name)
-    for group in (_NUMPY_NAMES.values(), ("sqrt", "minimum", "maximum", "where", "inf", "nan"))
+    for group in (_NUMPY_NAMES.values(), ("sqrt", "power", "minimum", "maximum", "where", "inf", "nan"))
     for name in (*group, "logical_and", "logical_or", "logical_not")
 }
+_FLOAT_NAMESPACE = {
+    **{
+        name: getattr(math, short)
+        for name, short in (
+            ("exp", "exp"),
+            ("log", "log"),
+            ("sin", "sin"),
+            ("cos", "cos"),
+            ("tan", "tan"),
+            ("arcsin", "asin"),
+            ("arccos", "acos"),
+            ("arctan", "atan"),
+            ("sinh", "sinh"),
+            ("cosh", "cosh"),
+            ("tanh", "tanh"),
+            ("arcsinh", "asinh"),
+            ("arccosh", "acosh"),
+            ("arctanh", "atanh"),
+            ("sqrt", "sqrt"),
+            ("power", "pow"),
+            ("inf", "inf"),
+            ("nan", "nan"),
+        )
+    },
+    "absolute": abs,
+    "sign": lambda a: math.nan if a != a else float((a > 0) - (a < 0)),
+    "minimum": lambda a, b: a if a <= b or a != a else b,
+    "maximum": lambda a, b: a if a >= b or a != a else b,
+    "where": lambda condition, a, b: a if condition else b,
+    "logical_and": lambda a, b: bool(a) and bool(b),
+    "logical_or": lambda a, b: bool(a) or bool(b),
+    "logical_not": lambda a: not a,
+}  # the same names for plain floats
 _LARGEST_UNROLLED_POWER = 16
 
 
@@ -84,7 +117,16 @@ class BatchedMap:
     use, once for equal contents; pickles carry the expressions only.
     """
 
-    __slots__ = ("_jacobian", "_linearise", "_value", "expressions", "inputs", "parameters", "states")
+    __slots__ = (
+        "_jacobian",
+        "_linearise",
+        "_point",
+        "_value",
+        "expressions",
+        "inputs",
+        "parameters",
+        "states",
+    )
 
     def __init__(
         self,
@@ -95,7 +137,7 @@ class BatchedMap:
     ) -> None:
         self.expressions = tuple(sympy.S(e) if isinstance(e, int | float) else e for e in expressions)
         self.states, self.parameters, self.inputs = tuple(states), tuple(parameters), tuple(inputs)
-        self._jacobian = self._value = self._linearise = None
+        self._jacobian = self._value = self._linearise = self._point = None
         known = ("t", *self.states, *self.parameters, *self.inputs)
         if len(set(known)) < len(known):
             twice = sorted({n for n in known if known.count(n) > 1})
@@ -118,16 +160,14 @@ class BatchedMap:
             self._value(*arguments, value)
         return value
 
-    def at_point(self, t: float, x: list[float], p: list[float], u: list[float]) -> np.ndarray:
-        """The rows at one point given as plain floats: (rows,). Several times faster than `value` there."""
-        if self._value is None:
-            self._value = kernel((self._rows(),), self.states, self.parameters, self.inputs)
-        value = np.empty(len(self.expressions))
+    def at_point(self, t: float, x: list[float], p: list[float], u: list[float]) -> list[float]:
+        """The rows at one point given as plain floats. Many times faster than `value` there."""
+        if self._point is None:
+            self._point = point_kernel(self.expressions, self.states, self.parameters, self.inputs)
         try:
-            self._value(t, x, p, u, value)
-        except (ZeroDivisionError, OverflowError):  # what floats raise where arrays give inf or NaN
-            value[:] = np.nan
-        return value
+            return self._point(t, x, p, u)
+        except (ZeroDivisionError, OverflowError, ValueError):  # where arrays give inf or NaN
+            return self.value(t, np.array(x), np.array(p), np.array(u)).tolist()
 
     def linearise(self, t, x, p, u) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Value and derivatives: (*batch, rows), (*batch, rows, states), (*batch, rows, parameters)."""
@@ -191,12 +231,19 @@ class BatchedMap:
 
 def _components(t, x, p, u) -> tuple[tuple[int, ...], tuple]:
     """The common batch shape, and the arguments with components first."""
-    t = np.asarray(t, dtype=float)
-    x, p, u = (np.asarray(a, dtype=float) for a in (x, p, u))
-    if t.ndim == 0 and x.ndim == p.ndim == u.ndim == 1:
-        return (), (t[()], x, p, u)
-    batch = np.broadcast_shapes(t.shape, x.shape[:-1], p.shape[:-1], u.shape[:-1])
-    return batch, (t[()], *(a if a.ndim == 1 else a.transpose(-1, *range(a.ndim - 1)) for a in (x, p, u)))
+    t, x = np.asarray(t, dtype=float), np.asarray(x, dtype=float)
+    p, u = np.asarray(p, dtype=float), np.asarray(u, dtype=float)
+    batch = x.shape[:-1]
+    if t.shape != batch or u.shape[:-1] != batch or p.ndim != 1:
+        batch = np.broadcast_shapes(t.shape, batch, p.shape[:-1], u.shape[:-1])
+    return batch, (t[()], _first(x), _first(p), _first(u))
+
+
+def _first(array: np.ndarray) -> np.ndarray:
+    """The last axis moved to the front."""
+    if array.ndim < 3:
+        return array.T
+    return array.transpose(2, 0, 1) if array.ndim == 3 else np.moveaxis(array, -1, 0)
 
 
 def _zeros(*shapes: tuple[int, ...]) -> list[np.ndarray]:
@@ -221,23 +268,50 @@ def kernel(
 
     x, p and u are sequences of components, which broadcast against each other and against t.
     """
-    groups = {"x": states, "p": parameters, "u": inputs}
-    registers = {TIME: "t"}
-    for letter, group in groups.items():
-        registers |= {symbol(name): f"{letter}{i}" for i, name in enumerate(group)}
+    writer = _Writer(_registers(states, parameters, inputs))
     arrays = [f"array{k}" for k in range(len(tables))]
-    writer = _Writer(registers)
     for array, table in zip(arrays, tables, strict=True):
         for position, expr in table:
             writer.store(array, position, expr)
+    return _compiled(arrays, (states, parameters, inputs), [*writer.lines(), " return"], _NAMESPACE)
+
+
+@lru_cache(maxsize=256)
+def point_kernel(
+    expressions: tuple[sympy.Expr, ...],
+    states: tuple[str, ...],
+    parameters: tuple[str, ...],
+    inputs: tuple[str, ...],
+) -> Callable:
+    """A function kernel(t, x, p, u) of plain floats that returns the expressions as a list of floats.
+
+    Where an expression has no finite value it may raise ZeroDivisionError, OverflowError or ValueError.
+    """
+    writer = _Writer(_registers(states, parameters, inputs))
+    rows = [writer.operand(expr) for expr in expressions]
+    lines = writer.lines(keep=rows)
+    return _compiled(
+        [], (states, parameters, inputs), [*lines, f" return [{', '.join(rows)}]"], _FLOAT_NAMESPACE
+    )
+
+
+def _registers(states: Sequence[str], parameters: Sequence[str], inputs: Sequence[str]) -> dict:
+    registers = {TIME: "t"}
+    for letter, group in zip("xpu", (states, parameters, inputs), strict=True):
+        registers |= {symbol(name): f"{letter}{i}" for i, name in enumerate(group)}
+    return registers
+
+
+def _compiled(
+    arrays: list[str], groups: Sequence[Sequence[str]], body: list[str], namespace: dict
+) -> Callable:
     lines = [f"def kernel({', '.join(['t', 'x', 'p', 'u', *arrays])}):"]
-    for letter, group in groups.items():
+    for letter, group in zip("xpu", groups, strict=True):
         if group:
             lines.append(f" {', '.join(f'{letter}{i}' for i in range(len(group)))}, = {letter}")
-    source = "\n".join([*lines, *writer.lines(), " return"])
-    namespace = dict(_NAMESPACE)
-    exec(compile(source, "<picardfit kernel>", "exec"), namespace)
-    return namespace["kernel"]
+    scope = dict(namespace)
+    exec(compile("\n".join([*lines, *body]), "<picardfit kernel>", "exec"), scope)
+    return scope["kernel"]
 
 
 class _Writer:
@@ -253,8 +327,13 @@ class _Writer:
         index = ", ".join(map(str, position))
         self._code.append(("", f"{array}[..., {index}] = {{}}", (self.operand(expr),)))
 
-    def lines(self) -> list[str]:
-        """The code with registers reused as soon as their value is dead, so that arrays are freed early."""
+    def lines(self, keep: Iterable[str] | None = None) -> list[str]:
+        """The code with registers reused as soon as their value is dead, so that arrays are freed early.
+
+        With `keep` every register keeps its own name: the caller wants those values.
+        """
+        if keep is not None:
+            return [f" {target} = {template.format(*operands)}" for target, template, operands in self._code]
         last_use = {name: i for i, (_, _, operands) in enumerate(self._code) for name in operands}
         places: dict[str, str] = {}
         free: list[str] = []
@@ -356,7 +435,7 @@ class _Writer:
             return self._emit("{} / {}", "1.0", self.operand(base**-exponent))
         doubled = 2 * float(exponent) if exponent.is_Number else np.nan
         if not (doubled.is_integer() and doubled <= 2 * _LARGEST_UNROLLED_POWER):
-            return self._emit("{} ** {}", self.operand(base), self.operand(exponent))
+            return self._emit("power({}, {})", self.operand(base), self.operand(exponent))
         whole, half = divmod(int(doubled), 2)
         factors = [self._whole_power(self.operand(base), whole)] if whole else []
         factors += [self._emit("sqrt({})", self.operand(base))] if half else []

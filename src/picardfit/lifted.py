@@ -47,9 +47,11 @@ def linearise(system: Discretisation, point: Point) -> Linearisation:
     """Derivatives of data and jumps with respect to segment states and free parameters."""
     unknowns, mesh = system.problem.unknowns, system.mesh
     params, free = system.parameters(point.border), unknowns.free_parameters
-    param_slopes = unknowns.parameter_slopes(point.border)
     slopes, wrt_x, wrt_p = system.field.linearise(point.path, system.spread(params))
-    wrt_p = wrt_p[..., free] * system.spread(param_slopes)[:, :, None, :]
+    wrt_p = wrt_p[..., free]
+    if not unknowns.linear:
+        chain = unknowns.parameter_slopes(point.border)
+        wrt_p *= system.spread(chain)[..., None, :]
     inverse = _inverse(newton_matrix(mesh, wrt_x))
     multipliers = exact_multipliers(mesh, inverse, wrt_p)
     states = point.states.shape[1]
@@ -66,7 +68,10 @@ def linearise(system: Discretisation, point: Point) -> Linearisation:
     sampled = system.at_samples(point.states, slopes)
     outputs, out_x, out_p = system.linearised_outputs(sampled, params)
     jacobian = out_x @ at_samples
-    jacobian[..., states:] += out_p[..., free] * param_slopes[system.problem.samples.experiment][:, None, :]
+    out_p = out_p[..., free]
+    if not unknowns.linear:
+        out_p *= system.of_samples(chain)[..., None, :]
+    jacobian[..., states:] += out_p
     terms = system.problem.objective.terms(outputs)
     white = terms.factor[..., None] * jacobian
     hessian = system.sum_by_segment(white.transpose(0, 2, 1) @ white)
@@ -109,8 +114,8 @@ def _contracted(system: Discretisation, states, path, spread, scale, inverse, en
     for left in reversed(range(SWEEPS if inverse is None else CONTRACTIONS)):
         slopes = system.field.slopes(path, spread)
         gap = apply(system.mesh, states, slopes) - path
-        error = float(np.abs(gap / scale).max())
-        if error < CONTRACTED or not np.isfinite(error) or not left:
+        error = float((np.abs(gap) / scale).max())
+        if error < enough or not np.isfinite(error) or not left:
             break
         if inverse is None:
             path = path + gap

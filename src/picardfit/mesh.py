@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.polynomial import legendre
 
+from picardfit.data import runs
 from picardfit.errors import InputError
 
 
@@ -137,6 +138,22 @@ class Mesh:
         times = start + self.length[:, None] * self.rule.nodes
         return np.clip(times, np.nextafter(start, stop), np.nextafter(stop, start))
 
+    @cached_property
+    def inner(self) -> np.ndarray:
+        """Indices of segments that are not the first of their experiment; linked[i] precedes inner[i]."""
+        return self.linked + 1
+
+    @cached_property
+    def inner_ranges(self) -> list[tuple[int, int]]:
+        """Per experiment: where its inner segments begin and end among all inner segments."""
+        stops = np.cumsum(self.counts - 1)
+        return list(zip(stops - (self.counts - 1), stops, strict=True))
+
+    @cached_property
+    def between(self) -> np.ndarray:
+        """Indices of links between two inner segments."""
+        return np.flatnonzero(~self.from_first)
+
     def __len__(self) -> int:
         return len(self.experiment)
 
@@ -146,8 +163,8 @@ class Mesh:
         The paper's floor(t/T) + 1 overruns at the last knot: that time belongs to the last segment.
         """
         segment = np.empty(len(times), int)
-        for e, knots in enumerate(self.knots):
-            mine = experiment == e
+        for e, mine in runs(experiment):
+            knots = self.knots[e]
             inside = np.searchsorted(knots, times[mine], side="right") - 1
             segment[mine] = self.first[e] + np.clip(inside, 0, len(knots) - 2)
         fraction = (times - self.start[segment]) / self.length[segment]

@@ -10,6 +10,7 @@ from picardfit.problem import Problem
 from picardfit.starts import Start
 
 FEWEST, MOST = 6, 60  # segments of an experiment's first mesh, when the samples do not ask for more
+SHARE = 1.5  # length of a segment times the norm of the Jacobian there
 
 
 def state_scale(problem: Problem, tables: list[np.ndarray], least: float = 0.0) -> np.ndarray:
@@ -67,7 +68,7 @@ def _place(problem: Problem, experiment: int, grid: np.ndarray, stiffness: np.nd
     typical = np.median(stiffness)
     local = np.minimum(0.5 * (stiffness[1:] + stiffness[:-1]), 5 * typical + 1e-300)
     wanted = float(np.sum(local * gaps))
-    count = int(np.clip(np.ceil(wanted), FEWEST, max(MOST, 2 * samples)))
+    count = int(np.clip(np.ceil(wanted / SHARE), FEWEST, max(MOST, 2 * samples)))
     mass = 0.5 * local * gaps / max(wanted, 1e-300) + 0.5 / len(gaps)
     cumulative = np.concatenate([[0.0], np.cumsum(mass)])
     inside = np.interp(np.linspace(0, cumulative[-1], count + 1)[1:-1], cumulative, grid)

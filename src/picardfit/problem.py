@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 
-from picardfit.data import Experiment
+from picardfit.data import Experiment, runs
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.expressions import BatchedMap, names, parse
 from picardfit.integration import predict
@@ -136,8 +136,9 @@ class Problem:
     def inputs_at(self, experiment: np.ndarray, times: np.ndarray) -> np.ndarray:
         """The inputs (k, ..., inputs) at times (k, ...), of which the i-th belong to experiment[i]."""
         values = np.empty((*times.shape, len(self.model.inputs)))
-        for e in np.unique(experiment):
-            mine = experiment == e
+        if not self.model.inputs:
+            return values
+        for e, mine in runs(experiment):
             values[mine] = self.experiments[e].inputs_at(self.model.inputs, times[mine])
         return values
 

@@ -243,9 +243,9 @@ class NumericMap:
         batch, points = _flatten(t, x, p, u)
         return self._evaluate(*points).reshape(*batch, len(self.rows))
 
-    def at_point(self, t: float, x: list[float], p: list[float], u: list[float]) -> np.ndarray:
-        """The rows at one point given as plain floats: (rows,)."""
-        return self.value(np.asarray(t), np.asarray(x), np.asarray(p), np.asarray(u))
+    def at_point(self, t: float, x: list[float], p: list[float], u: list[float]) -> list[float]:
+        """The rows at one point given as plain floats."""
+        return self.value(np.asarray(t), np.asarray(x), np.asarray(p), np.asarray(u)).tolist()
 
     def linearise(self, t, x, p, u) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Value and derivatives: (*batch, rows), (*batch, rows, states), (*batch, rows, parameters)."""

@@ -67,8 +67,13 @@ class Unknowns:
         """How many numbers are estimated."""
         return int(self.exists[:, : self.local].sum() + self.exists[:1, self.local :].sum())
 
+    @cached_property
+    def linear(self) -> bool:
+        """Whether no unknown lives as its logarithm."""
+        return not self.log.any()
+
     def natural(self, border: np.ndarray) -> np.ndarray:
-        return to_natural(border, self.log)
+        return border if self.linear else to_natural(border, self.log)
 
     def slopes(self, border: np.ndarray) -> np.ndarray:
         """d natural / d internal."""

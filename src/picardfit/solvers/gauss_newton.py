@@ -88,9 +88,9 @@ class LiftedGaussNewton:
     penalties: tuple[float, ...] = (0.3, 30.0, 3000.0)
     tolerance: float = 1e-10
     jump_tolerance: float = 1e-9
-    resolution: float = 1e-5
+    resolution: float = 1e-4
     coarse_resolution: float = 1e-2
-    polish_nodes: int = 9
+    polish_nodes: int = 8
     patience: int = 12
     max_segments: int = 200_000
     max_iterations: int = 400
@@ -168,9 +168,15 @@ class LiftedGaussNewton:
             return self._reject(state)
         border_step, states_step, predicted = move
         old = _merit(state.point, state.multipliers, penalty)
-        enough = CONTRACTED if state.stage == len(self.penalties) - 1 else ROUGHLY_CONTRACTED
         trial = advance(
-            state.system, state.point, linear, border_step, states_step, state.scale, state.positive, enough
+            state.system,
+            state.point,
+            linear,
+            border_step,
+            states_step,
+            state.scale,
+            state.positive,
+            self._enough(state),
         )
         new = np.inf if trial is None else _merit(trial, state.multipliers, penalty)
         if trial is not None and old - new < 0.5 * predicted:
@@ -206,6 +212,10 @@ class LiftedGaussNewton:
         if point is None:
             return None
         return Solution(state.system, point.border, point.states, point.path, point.jumps)
+
+    def _enough(self, state: State) -> float:
+        """|u - P u| that will do at this stage."""
+        return CONTRACTED if state.stage == len(self.penalties) - 1 else ROUGHLY_CONTRACTED
 
     def _polish_nodes(self, state: State) -> int:
         """Nodes of the final mesh: more for small models, where they are cheap."""
@@ -291,7 +301,7 @@ class LiftedGaussNewton:
         mesh, parent, half = split(system.mesh, chosen, finer)
         states, path = carry(system.mesh, mesh, point.states, slopes, parent, half)
         fine = Discretisation(system.problem, mesh)
-        moved = evaluate(fine, point.border, states, path, state.scale)
+        moved = evaluate(fine, point.border, states, path, state.scale, enough=self._enough(state))
         if moved is None:
             return state
         multipliers = _new_multipliers(fine, moved, parent, half, state)

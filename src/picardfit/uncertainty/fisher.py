@@ -84,26 +84,26 @@ def chained(system: Discretisation, quadratic: Quadratic) -> tuple[np.ndarray, n
 
     Continuity is exact: the derivative of a segment's start state is carried from segment to segment.
     """
+    mesh = system.mesh
+    columns = start_derivatives(system, quadratic)
+    back = columns.transpose(0, 2, 1)
+    hessian = np.add.reduceat(back @ quadratic.hessian @ columns, mesh.first)
+    return hessian, np.add.reduceat((back @ quadratic.slope[..., None])[..., 0], mesh.first)
+
+
+def start_derivatives(system: Discretisation, quadratic: Quadratic) -> np.ndarray:
+    """(segments, states + free parameters, width): derivative of each segment's own unknowns by the border."""
     mesh, border = system.mesh, system.problem.unknowns.border
-    parameters = np.zeros((len(border.parameters), border.width))
-    parameters[np.arange(len(parameters)), border.parameters] = 1
-    hessian = np.zeros((len(mesh.first), border.width, border.width))
-    slope = np.zeros((len(mesh.first), border.width))
-    start = quadratic.initial.copy()  # (experiments, states, width)
+    states = quadratic.initial.shape[1]
+    columns = np.zeros((len(mesh), states + len(border.parameters), border.width))
+    columns[:, states + np.arange(len(border.parameters)), border.parameters] = 1
+    columns[mesh.first, :states] = quadratic.initial
     link = np.full(len(mesh), -1)
     link[mesh.linked] = np.arange(len(mesh.linked))
-    for step in range(mesh.counts.max()):
-        open_ = np.flatnonzero(mesh.counts > step)
-        segment = mesh.first[open_] + step
-        columns = np.concatenate(
-            [start[open_], np.broadcast_to(parameters, (len(open_), *parameters.shape))], axis=1
-        )
-        back = columns.transpose(0, 2, 1)
-        hessian[open_] += back @ quadratic.hessian[segment] @ columns
-        slope[open_] += (back @ quadratic.slope[segment][..., None])[..., 0]
-        onward = link[segment] >= 0
-        start[open_[onward]] = quadratic.end[link[segment[onward]]] @ columns[onward]
-    return hessian, slope
+    for step in range(mesh.counts.max() - 1):
+        segment = mesh.first[mesh.counts > step + 1] + step
+        columns[segment + 1, :states] = quadratic.end[link[segment]] @ columns[segment]
+    return columns
 
 
 def at_bound(solution: Solution) -> np.ndarray:
