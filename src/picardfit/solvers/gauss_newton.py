@@ -320,8 +320,8 @@ def continuity_unit(problem: Problem, segments: int) -> float:
 
 
 def _floor(problem: Problem) -> float:
-    """Values of the objective below this are rounding errors."""
-    return 1e-26 * float(np.nansum(problem.samples.data**2)) + 1e-300
+    """Values of the objective below this are errors of contraction."""
+    return CONTRACTED**2 * float(np.nansum(problem.samples.data**2)) + 1e-300
 
 
 def _update_multipliers(state: State, settled: bool) -> State:
