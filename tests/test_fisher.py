@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.certificate import path_value
 from picardfit.uncertainty.fisher import Information, at_bound, information
 
 DECAY = pf.Model("x' = -k*x")
@@ -77,7 +76,7 @@ def hessian(problem, labels, centre, steps) -> np.ndarray:
 
 
 def found_at(fit) -> Information:
-    return information(fit.solution, path_value(fit.solution))
+    return information(fit.solution)
 
 
 PROBLEMS = {"lotka": lotka, "dosed": dosed}
@@ -121,7 +120,7 @@ def test_slope_is_that_of_differences_of_the_loss():
     values = fit.parameters | {f"{n}(0)": v for n, v in initial.items()}
     border = np.array([[values[unknowns.label(0, c)] for c in range(unknowns.width)]])
     system = replace(fit.solution.system, problem=problem)
-    found = information(replace(fit.solution, border=border, system=system), 0.0)
+    found = information(replace(fit.solution, border=border, system=system))
     centre = np.array([values[n] for n in found.labels])
     for k, step in enumerate(1e-5 * np.eye(len(centre))):
         ahead, behind = (named_loss(problem, found.labels, centre + s * step) for s in (1, -1))

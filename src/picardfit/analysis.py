@@ -16,11 +16,11 @@ import numpy as np
 
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError, listing
-from picardfit.lifted import Point, linearise
+from picardfit.lifted import Point, linearise, point_at
 from picardfit.mesh import Mesh, rule
 from picardfit.meshing import even_knots
 from picardfit.parameters import to_natural
-from picardfit.picard import apply, end_states
+from picardfit.picard import apply
 from picardfit.problem import Problem
 from picardfit.result import Fit
 from picardfit.starts import Start, make_start, search_box
@@ -322,21 +322,7 @@ def _place(problem: Problem, start: Start, length: float) -> tuple[Discretisatio
     states = np.concatenate([start.states(k[:-1], e) for e, k in enumerate(knots)])
     path = [start.states(mesh.node_times[mesh.experiment == e].ravel(), e) for e in range(len(knots))]
     path = np.concatenate(path).reshape(len(mesh), NODES, -1)
-    params = system.parameters(start.border)
-    slopes = system.field.slopes(path, system.spread(params))
-    with np.errstate(all="ignore"):
-        jumps = end_states(mesh, states, slopes)[mesh.linked] - states[mesh.linked + 1]
-        outputs = system.outputs(system.at_samples(states, slopes), params)
-        value = problem.objective.value(outputs)
-    return system, Point(
-        border=start.border,
-        states=states,
-        path=path,
-        jumps=jumps,
-        outputs=outputs,
-        data=value,
-        residual=np.nan,
-    )
+    return system, point_at(system, start.border, states, path)
 
 
 def _contraction(system: Discretisation, point: Point) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from picardfit.integration import predict
+from picardfit.lifted import point_at
 from picardfit.meshing import state_scale
 from picardfit.picard import residual
 from picardfit.solvers.iterate import Solution
@@ -16,7 +17,7 @@ TOLERANCES = (
     1e-8,
     1e-10,
 )  # of the independent integration: the tighter one where the first shows a difference
-CLOSE = 1e-7  # relative difference of the losses that calls for no second integration
+CLOSE = 1e-6  # relative difference of the losses that calls for no second integration
 AGREES = 1e-5  # relative difference of the losses up to which path and independent integration agree
 
 
@@ -77,7 +78,7 @@ def certify(solution: Solution) -> Certificate:
         again = np.inf if outputs is None else problem.objective.value(outputs)
         if abs(again - value) <= CLOSE * size:
             break
-    found = information(solution, value)
+    found = information(solution)
     return Certificate(
         picard_residual=float(np.abs(gap / scale).max()),
         largest_jump=float(np.abs(solution.jumps / scale).max(initial=0.0)),
@@ -94,10 +95,4 @@ def certify(solution: Solution) -> Certificate:
 
 def path_value(solution: Solution) -> float:
     """The objective along the path of a solution."""
-    system = solution.system
-    params = system.parameters(solution.border)
-    with np.errstate(all="ignore"):
-        slopes = system.field.slopes(solution.path, system.spread(params))
-        return system.problem.objective.value(
-            system.outputs(system.at_samples(solution.states, slopes), params)
-        )
+    return point_at(solution.system, solution.border, solution.states, solution.path).data

@@ -74,6 +74,17 @@ class Discretisation:
         """States at the samples: (samples, states)."""
         return x[self.segment] + (self.weights @ slopes[self.segment])[:, 0]
 
+    def derivatives_at_samples(self, moved: np.ndarray) -> np.ndarray:
+        """(samples, states, columns): derivative of the states at the samples.
+
+        `moved` (segments, nodes, states, columns) is the derivative of f along the path.
+        """
+        states = moved.shape[2]
+        flat = moved.reshape(*moved.shape[:2], -1)
+        result = (self.weights @ flat[self.segment]).reshape(-1, *moved.shape[2:])
+        result[..., :states] += np.eye(states)
+        return result
+
     def outputs(self, states: np.ndarray, params: np.ndarray) -> np.ndarray:
         """Observables at the samples, from states (samples, states) and parameters (experiments, parameters)."""
         return self.problem.model.output.value(

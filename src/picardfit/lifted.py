@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from picardfit.condense import Quadratic
 from picardfit.discretise import Discretisation
-from picardfit.picard import apply, end_states, exact_multipliers, newton_matrix
+from picardfit.picard import apply, end_derivatives, end_states, exact_multipliers, newton_matrix
 
 CONTRACTED = 1e-10  # |u - P u| relative to the states' scale that counts as a fixed point
 CONTRACTIONS = 8  # with one Newton matrix, before a trial point is given up
 NEWTON_STEPS = 6  # with fresh matrices, for the first path
-SWEEPS = 16  # of the Picard operator itself
 TOLERATED = 1e-6  # |u - P u| of a trial point
 SMALL = 1e-6  # part of its scale below which a positive state is as good as zero
 
@@ -23,12 +22,15 @@ class Point:
     """Unknowns of the lifted problem with everything evaluated there."""
 
     border: np.ndarray  # (experiments, width)
+    params: np.ndarray  # (experiments, model parameters), natural units
     states: np.ndarray  # (segments, states): start state of each segment
     path: np.ndarray  # (segments, nodes, states), contracted: u = P u
+    slopes: np.ndarray  # f along the path
     jumps: np.ndarray  # (linked, states): end of a segment minus start of the next
+    sampled: np.ndarray  # (samples, states)
     outputs: np.ndarray  # (samples, outputs)
     data: float  # value of the objective
-    residual: float  # largest |u - P u| relative to the states' scale
+    residual: float = np.nan  # largest |u - P u| relative to the states' scale
 
 
 @dataclass(frozen=True)
@@ -46,27 +48,18 @@ class Linearisation:
 def linearise(system: Discretisation, point: Point) -> Linearisation:
     """Derivatives of data and jumps with respect to segment states and free parameters."""
     unknowns, mesh = system.problem.unknowns, system.mesh
-    params, free = system.parameters(point.border), unknowns.free_parameters
-    slopes, wrt_x, wrt_p = system.field.linearise(point.path, system.spread(params))
+    params, free, states = point.params, unknowns.free_parameters, point.states.shape[1]
+    _, wrt_x, wrt_p = system.field.linearise(point.path, system.spread(params))
     wrt_p = wrt_p[..., free]
     if not unknowns.linear:
         chain = unknowns.parameter_slopes(point.border)
         wrt_p *= system.spread(chain)[..., None, :]
     inverse = _inverse(newton_matrix(mesh, wrt_x))
     multipliers = exact_multipliers(mesh, inverse, wrt_p)
-    states = point.states.shape[1]
-    diagonal = np.arange(states)
     moved = wrt_x @ multipliers  # derivative of f along the path
     moved[..., states:] += wrt_p
-    flat = moved.reshape(*moved.shape[:2], -1)
-    ends = (mesh.rule.end @ flat[mesh.linked]).reshape(-1, *moved.shape[2:])
-    ends *= mesh.length[mesh.linked, None, None]
-    ends[:, diagonal, diagonal] += 1
-
-    at_samples = (system.weights @ flat[system.segment]).reshape(-1, *moved.shape[2:])
-    at_samples[:, diagonal, diagonal] += 1
-    sampled = system.at_samples(point.states, slopes)
-    outputs, out_x, out_p = system.linearised_outputs(sampled, params)
+    at_samples = system.derivatives_at_samples(moved)
+    outputs, out_x, out_p = system.linearised_outputs(point.sampled, params)
     jacobian = out_x @ at_samples
     out_p = out_p[..., free]
     if not unknowns.linear:
@@ -76,9 +69,24 @@ def linearise(system: Discretisation, point: Point) -> Linearisation:
     white = terms.factor[..., None] * jacobian
     hessian = system.sum_by_segment(white.transpose(0, 2, 1) @ white)
     slope = system.sum_by_segment((terms.slope[:, None, :] @ jacobian)[:, 0])
-    _, initial = unknowns.initial(point.border)
-    quadratic = Quadratic(hessian, slope, ends, point.jumps, initial)
+    ends = end_derivatives(mesh, multipliers, moved)
+    quadratic = Quadratic(hessian, slope, ends, point.jumps, unknowns.initial_derivative(point.border))
     return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse)
+
+
+def point_at(system: Discretisation, border, states, path, params=None, slopes=None) -> Point:
+    """The point with these unknowns and this path, whether it is contracted or not."""
+    mesh = system.mesh
+    with np.errstate(all="ignore"):
+        if params is None:
+            params = system.parameters(border)
+        if slopes is None:
+            slopes = system.field.slopes(path, system.spread(params))
+        jumps = end_states(mesh, states, slopes)[mesh.linked] - states[mesh.inner]
+        sampled = system.at_samples(states, slopes)
+        outputs = system.outputs(sampled, params)
+        data = system.problem.objective.value(outputs)
+    return Point(border, params, states, path, slopes, jumps, sampled, outputs, data)
 
 
 def evaluate(
@@ -86,41 +94,32 @@ def evaluate(
 ) -> Point | None:
     """Contract the path and evaluate jumps and data; None when it does not contract or is not finite.
 
-    Without `inverse` (of the Newton matrices) the path is contracted by the Picard operator itself, and by Newton's
-    method where that does not contract. `enough` is the |u - P u| relative to the scale at which to stop.
+    Without `inverse` (of the Newton matrices) it is computed where the path is. `enough` is the |u - P u| relative to
+    the scale at which to stop.
     """
-    mesh = system.mesh
     params = system.parameters(border)
     spread = system.spread(params)
     with np.errstate(all="ignore"):
-        guess = path
-        path, slopes, error = _contracted(system, states, guess, spread, scale, inverse, enough)
-        if inverse is None and not error < 1e-2 * TOLERATED:  # sweeps that diverge leave a useless path
-            _, wrt_x, _ = system.field.linearise(guess, spread)
-            inverse = _inverse(newton_matrix(mesh, wrt_x))
-            path, slopes, error = _contracted(system, states, guess, spread, scale, inverse, enough)
-        if not error < TOLERATED:
-            return None
-        jumps = end_states(mesh, states, slopes)[mesh.linked] - states[mesh.linked + 1]
-        outputs = system.outputs(system.at_samples(states, slopes), params)
-        data = system.problem.objective.value(outputs)
-    if not (np.isfinite(data) and np.all(np.isfinite(jumps))):
+        path, slopes, error = _contracted(system, states, path, spread, scale, inverse, enough)
+    if not error < TOLERATED:
         return None
-    return Point(border, states, path, jumps, outputs, data, error)
+    point = point_at(system, border, states, path, params, slopes)
+    if not (np.isfinite(point.data) and np.isfinite(point.jumps).all()):
+        return None
+    return replace(point, residual=error)
 
 
 def _contracted(system: Discretisation, states, path, spread, scale, inverse, enough: float):
     """The contracted path, f along it, and the largest |u - P u| that is left."""
-    for left in reversed(range(SWEEPS if inverse is None else CONTRACTIONS)):
+    for left in reversed(range(CONTRACTIONS)):
         slopes = system.field.slopes(path, spread)
         gap = apply(system.mesh, states, slopes) - path
         error = float((np.abs(gap) / scale).max())
         if error < enough or not np.isfinite(error) or not left:
             break
         if inverse is None:
-            path = path + gap
-        else:
-            path = path + (inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
+            inverse = _inverse(newton_matrix(system.mesh, system.field.linearise(path, spread)[1]))
+        path = path + (inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
     return path, slopes, error
 
 

@@ -27,9 +27,9 @@ class Nodes(Enum):
     CHEBYSHEV = "chebyshev"  # interior points
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
-    """Nodes c on [0, 1] with the integrals of their Lagrange polynomials."""
+    """Nodes c on [0, 1] with the integrals of their Lagrange polynomials; `rule` makes each of them once."""
 
     nodes: np.ndarray  # (nodes,)
 
@@ -119,13 +119,16 @@ class Mesh:
     @cached_property
     def linked(self) -> np.ndarray:
         """Indices of segments that have a successor in the same experiment."""
-        last = self.first + self.counts - 1
-        return np.setdiff1d(np.arange(len(self.start)), last, assume_unique=True)
+        follows = np.ones(len(self), bool)
+        follows[self.first + self.counts - 1] = False
+        return np.flatnonzero(follows)
 
     @cached_property
     def from_first(self) -> np.ndarray:
         """(linked,) bool: links that begin in the first segment of an experiment."""
-        return np.isin(self.linked, self.first)
+        begins = np.zeros(len(self), bool)
+        begins[self.first] = True
+        return begins[self.linked]
 
     @cached_property
     def node_times(self) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from picardfit.mesh import Mesh, Rule, uniform_knots
@@ -107,13 +109,20 @@ def split(mesh: Mesh, chosen: np.ndarray, rule: Rule | None = None) -> tuple[Mes
     return Mesh(rule or mesh.rule, tuple(knots)), parent, half
 
 
+@lru_cache(maxsize=32)
+def _parts(old: Rule, new: Rule) -> tuple[np.ndarray, np.ndarray]:
+    """Integrals on an old segment up to the begin (3, nodes) and the new nodes (3, new nodes, nodes) of its parts.
+
+    The parts are the first half, the second half and the whole.
+    """
+    begin, width = np.array([0.0, 0.5, 0.0]), np.array([0.5, 0.5, 1.0])
+    points = begin[:, None] + width[:, None] * new.nodes
+    return old.integrals(begin), old.integrals(points.ravel()).reshape(*points.shape, -1)
+
+
 def carry(old: Mesh, new: Mesh, states, slopes, parent, half) -> tuple[np.ndarray, np.ndarray]:
     """Start states and path on a finer mesh (split, or with more nodes), from the integrals on the old one."""
-    begin, width = np.array([0.0, 0.5, 0.0]), np.array([0.5, 0.5, 1.0])
-    at_nodes = np.stack(
-        [old.rule.integrals(b + w * new.rule.nodes) for b, w in zip(begin, width, strict=True)]
-    )
-    at_begin = old.rule.integrals(begin)
+    at_begin, at_nodes = _parts(old.rule, new.rule)
     length, slopes, states = old.length[parent], slopes[parent], states[parent]
     new_states = states + length[:, None] * (at_begin[half][:, None, :] @ slopes)[:, 0]
     return new_states, states[:, None, :] + length[:, None, None] * (at_nodes[half] @ slopes)

@@ -101,6 +101,21 @@ def exact_multipliers(mesh: Mesh, inverse: np.ndarray, wrt_p: np.ndarray) -> np.
     return solved.reshape(right.shape)
 
 
+def end_derivatives(mesh: Mesh, multipliers: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """(linked, states, columns): derivative of the end state of segments with a successor.
+
+    `moved` (segments, nodes, states, columns) is the derivative of f along the path.
+    """
+    if mesh.rule.nodes[-1] == 1.0:  # the end is a node
+        return multipliers[mesh.linked, -1]
+    states = moved.shape[2]
+    flat = moved[mesh.linked].reshape(len(mesh.linked), moved.shape[1], -1)
+    ends = (mesh.rule.end @ flat).reshape(len(flat), *moved.shape[2:])
+    ends *= mesh.length[mesh.linked, None, None]
+    ends[..., :states] += np.eye(states)
+    return ends
+
+
 def contract(field: Field, x, path, params, inverse: np.ndarray) -> np.ndarray:
     """One Newton contraction towards u = P u with a given (possibly older) inverse."""
     residual = apply(field.mesh, x, field.slopes(path, params)) - path

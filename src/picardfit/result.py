@@ -93,7 +93,7 @@ class Fit:
 
     @cached_property
     def _information(self) -> Information:
-        return information(self.solution, path_value(self.solution))
+        return information(self.solution)
 
     @cached_property
     def covariance(self) -> np.ndarray:

@@ -105,13 +105,23 @@ class Unknowns:
         """(experiments, free parameters): d natural / d internal of the free model parameters."""
         return self.slopes(border)[:, self.border.parameters]
 
+    def initial_derivative(self, border: np.ndarray) -> np.ndarray:
+        """(experiments, states, width): derivative of the initial states by the border."""
+        return self._unit_derivative if self._plain_initial else self.initial(border)[1]
+
+    @cached_property
+    def _plain_initial(self) -> bool:
+        """Whether no initial state is a log or a formula."""
+        free, column, _ = self._free_initial
+        return self.formulas is None and not self.log[free, column].any()
+
     def initial(self, border: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Initial states (experiments, states) and their derivative (experiments, states, width) by the border."""
         free, column, state = self._free_initial
         natural = self.natural(border)
         values = self.known.copy()
         values[free, state] = natural[free, column]
-        if self.formulas is None and not self.log[free, column].any():
+        if self._plain_initial:
             return values, self._unit_derivative
         derivative = np.zeros((*values.shape, self.width))
         derivative[free, state, column] = self.slopes(border)[free, column]

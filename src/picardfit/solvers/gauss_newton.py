@@ -31,8 +31,10 @@ from picardfit.problem import Problem
 from picardfit.solvers.iterate import Solution
 from picardfit.starts import Start
 
-STAGE_DONE = 1e-2  # predicted relative decrease at which a stage has served its purpose
+STAGE_DONE = 5e-2  # predicted relative decrease at which a stage has served its purpose
 ROUGHLY_CONTRACTED = 1e-7  # |u - P u| that will do while continuity is loose
+UNDAMPED = 1e-2  # damping up to which a step goes nearly all the way to the minimum of the model
+FAITH = 0.01  # part of a step's decrease that may be left although the model predicted the decrease exactly
 SUFFICIENT = 1e-3  # part of the predicted decrease that a step must bring
 REFINEMENTS = 8  # halvings of a segment in one go
 LARGEST_PENALTY = 1e9  # beyond it the banded system loses too many digits
@@ -85,7 +87,7 @@ class LiftedGaussNewton:
 
     nodes: int = 5
     family: Nodes = Nodes.RADAU
-    penalties: tuple[float, ...] = (0.3, 30.0, 3000.0)
+    penalties: tuple[float, ...] = (0.3, 30.0, 1e4)
     tolerance: float = 1e-10
     jump_tolerance: float = 1e-9
     resolution: float = 1e-4
@@ -189,6 +191,9 @@ class LiftedGaussNewton:
                 return self._finish_stage(state, 0.0, old)
             return self._reject(state)
         ratio = (old - new) / max(predicted, 1e-300)
+        left = predicted  # estimate of what further steps can gain
+        if state.damping <= UNDAMPED:
+            left = max(abs(predicted - (old - new)), FAITH * predicted)
         change = 0.1 if ratio > 0.75 else 0.3 if ratio > 0.25 else 2.0
         if state.rejections:  # the last damping was too small: do not go straight back to it
             change = max(change, 0.5)
@@ -199,7 +204,7 @@ class LiftedGaussNewton:
             stage_steps=state.stage_steps + 1,
             rejections=0,
         )
-        return self._finish_stage(state, predicted, new)
+        return self._finish_stage(state, left, new)
 
     def _corrected(self, state: State, factor: Factor, linear: Linearisation, trial: Point) -> Point | None:
         """The trial with a second-order correction."""
@@ -251,20 +256,20 @@ class LiftedGaussNewton:
             return self._next_stage(state, 1e-2)
         return replace(state, status=Status.STALLED)
 
-    def _finish_stage(self, state: State, predicted: float, merit: float) -> State:
+    def _finish_stage(self, state: State, left: float, merit: float) -> State:
         """Go to the next stage, update multipliers, refine the mesh or end, as the point allows."""
         if state.stage < len(self.penalties) - 1:
-            if predicted > STAGE_DONE * merit + state.floor and state.stage_steps < self.patience:
+            if left > STAGE_DONE * merit + state.floor and state.stage_steps < self.patience:
                 return state
             state = self._next_stage(state, min(state.damping, 1e-4))
             return self._refine(state, self.coarse_resolution, self.nodes)
         slow = (
             state.jump > 0.5 * state.last_jump
         )  # then the multipliers need a point that is nearly the minimum
-        if predicted > (1e-5 if slow else 1e-2) * merit + state.floor:
+        if left > (1e-5 if slow else 1e-2) * merit + state.floor:
             return state
-        if predicted > self.tolerance * merit + state.floor or self._open(state):
-            return _update_multipliers(state, settled=predicted <= 1e-6 * merit + state.floor)
+        if left > self.tolerance * merit + state.floor or self._open(state):
+            return _update_multipliers(state, settled=left <= 1e-6 * merit + state.floor)
         refined = self._refine(state, self.resolution, self._polish_nodes(state))
         return replace(refined, status=Status.CONVERGED) if refined.system is state.system else refined
 
@@ -291,15 +296,14 @@ class LiftedGaussNewton:
     def _refine_once(self, state: State, tolerance: float, nodes: int) -> State:
         """Raise the nodes, or else halve the segments whose path is not resolved."""
         system, point = state.system, state.point
-        slopes = system.field.slopes(point.path, system.spread(system.parameters(point.border)))
         finer = rule(nodes, self.family)
-        chosen = unresolved(system.mesh, slopes, state.scale, tolerance)
+        chosen = unresolved(system.mesh, point.slopes, state.scale, tolerance)
         if len(system.mesh) + chosen.sum() > self.max_segments or not chosen.any():
             return state
         if not np.array_equal(finer.nodes, system.mesh.rule.nodes):  # try more nodes before more segments
             chosen = np.zeros_like(chosen)
         mesh, parent, half = split(system.mesh, chosen, finer)
-        states, path = carry(system.mesh, mesh, point.states, slopes, parent, half)
+        states, path = carry(system.mesh, mesh, point.states, point.slopes, parent, half)
         fine = Discretisation(system.problem, mesh)
         moved = evaluate(fine, point.border, states, path, state.scale, enough=self._enough(state))
         if moved is None:

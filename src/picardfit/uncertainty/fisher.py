@@ -13,7 +13,7 @@ import numpy as np
 
 from picardfit.condense import Quadratic, dense, unknowns_index
 from picardfit.discretise import Discretisation
-from picardfit.lifted import Point, linearise
+from picardfit.lifted import linearise, point_at
 from picardfit.solvers.iterate import Solution
 
 DETERMINED = (
@@ -63,13 +63,12 @@ class Information:
         return scale, vectors, np.where(weak, 0.0, 1 / np.where(weak, 1.0, values))
 
 
-def information(solution: Solution, data: float) -> Information:
-    """The information at a solution. `data` is the value of the objective there."""
+def information(solution: Solution) -> Information:
+    """The information at a solution."""
     system = solution.system
     problem = system.problem
     unknowns = problem.unknowns
-    outputs = np.zeros_like(problem.samples.data)  # not needed by the linearisation
-    point = Point(solution.border, solution.states, solution.path, solution.jumps, outputs, data, 0.0)
+    point = point_at(system, solution.border, solution.states, solution.path)
     with np.errstate(over="ignore", invalid="ignore"):  # exploding derivatives end as an infinite variance
         hessian, gradient = chained(system, linearise(system, point).quadratic)
     bound = at_bound(solution)
