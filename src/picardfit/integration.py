@@ -162,10 +162,12 @@ class _Piece:
             float(a.ravel()[0]) for a in (self.start, self.length, self.first, self.last)
         )
         point, params, constant = self.model.rhs.at_point, self.params[0].tolist(), self.inputs[0].tolist()
+        varying = bool(self.varying)
 
         def alone(tau: float, flat: np.ndarray) -> list[float]:  # plain floats: many times faster than arrays
-            t = min(max(start + tau * length, first), last)
-            inputs = self._inputs(np.array([t]))[0].tolist() if self.varying else constant
+            t = start + tau * length
+            t = first if t < first else last if t > last else t
+            inputs = self._inputs(np.array([t]))[0].tolist() if varying else constant
             return [length * slope for slope in point(t, flat.tolist(), params, inputs)]
 
         return alone
