@@ -8,9 +8,9 @@ import numpy as np
 
 from picardfit.condense import Quadratic
 from picardfit.discretise import Discretisation
+from picardfit.noise import CONTRACTED, curved, whitened
 from picardfit.picard import apply, end_states, exact_multipliers, newton_matrix
 
-CONTRACTED = 1e-10  # |u - P u| relative to the states' scale that counts as a fixed point
 CONTRACTIONS = 8  # with one Newton matrix, before a trial point is given up
 NEWTON_STEPS = 6  # with fresh matrices, for the first path
 SWEEPS = 16  # of the Picard operator itself
@@ -26,8 +26,8 @@ class Point:
     states: np.ndarray  # (segments, states): start state of each segment
     path: np.ndarray  # (segments, nodes, states), contracted: u = P u
     jumps: np.ndarray  # (linked, states): end of a segment minus start of the next
-    outputs: np.ndarray  # (samples, outputs)
-    data: float  # value of the objective
+    outputs: np.ndarray  # (samples, rows): observables, then levels of the noise
+    data: float  # value of the objective, with priors
     residual: float  # largest |u - P u| relative to the states' scale
 
 
@@ -36,15 +36,18 @@ class Linearisation:
     """The quadratic model at a point, and what is needed to move the path."""
 
     quadratic: Quadratic
-    outputs: np.ndarray  # (samples, outputs)
-    jacobian: np.ndarray  # of the outputs by [states | free parameters]: (samples, outputs, columns)
-    factor: np.ndarray  # square root of the objective's curvature: (samples, outputs)
+    outputs: np.ndarray  # (samples, rows)
+    jacobian: np.ndarray  # of the rows by [states | free parameters]: (samples, rows, columns)
+    factor: np.ndarray  # square root of the objective's curvature, diagonal or full
     multipliers: np.ndarray  # S: (segments, nodes, states, columns)
     inverse: np.ndarray  # of the Newton matrices: (segments, nodes * states, nodes * states)
 
 
-def linearise(system: Discretisation, point: Point) -> Linearisation:
-    """Derivatives of data and jumps with respect to segment states and free parameters."""
+def linearise(system: Discretisation, point: Point, expected: bool = False) -> Linearisation:
+    """Derivatives of data and jumps with respect to segment states and free parameters.
+
+    `expected`: with the Fisher information where the search prefers another curvature.
+    """
     unknowns, mesh = system.problem.unknowns, system.mesh
     params, free = system.parameters(point.border), unknowns.free_parameters
     slopes, wrt_x, wrt_p = system.field.linearise(point.path, system.spread(params))
@@ -72,8 +75,8 @@ def linearise(system: Discretisation, point: Point) -> Linearisation:
     if not unknowns.linear:
         out_p *= system.of_samples(chain)[..., None, :]
     jacobian[..., states:] += out_p
-    terms = system.problem.objective.terms(outputs)
-    white = terms.factor[..., None] * jacobian
+    terms = system.objective.terms(outputs, expected)
+    white = whitened(terms.factor, jacobian)
     hessian = system.sum_by_segment(white.transpose(0, 2, 1) @ white)
     slope = system.sum_by_segment((terms.slope[:, None, :] @ jacobian)[:, 0])
     _, initial = unknowns.initial(point.border)
@@ -103,7 +106,9 @@ def evaluate(
             return None
         jumps = end_states(mesh, states, slopes)[mesh.linked] - states[mesh.linked + 1]
         outputs = system.outputs(system.at_samples(states, slopes), params)
-        data = system.problem.objective.value(outputs)
+        data = system.objective.value(outputs)
+        if system.problem.priors is not None:
+            data += system.problem.priors.value(border)
     if not (np.isfinite(data) and np.all(np.isfinite(jumps))):
         return None
     return Point(border, states, path, jumps, outputs, data, error)
@@ -159,7 +164,7 @@ def curvature_of_step(system: Discretisation, point: Point, linear: Linearisatio
     jumps = point.jumps + (linear.quadratic.end @ step[mesh.linked][..., None])[..., 0]
     jumps -= (trial.states - point.states)[mesh.linked + 1]
     outputs = linear.outputs + (linear.jacobian @ step[system.segment][..., None])[..., 0]
-    missed = linear.factor**2 * (trial.outputs - outputs)
+    missed = curved(linear.factor, trial.outputs - outputs)
     slope = system.sum_by_segment((missed[:, None, :] @ linear.jacobian)[:, 0])
     return slope, trial.jumps - jumps
 

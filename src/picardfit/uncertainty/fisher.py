@@ -27,7 +27,9 @@ class Information:
 
     labels: tuple[str, ...]
     index: np.ndarray  # (unknowns, 2): experiment and border column; global columns have experiment 0
-    matrix: np.ndarray  # (unknowns, unknowns), internal coordinates, for residuals of unit variance
+    matrix: (
+        np.ndarray
+    )  # (unknowns, unknowns), internal coordinates; least squares: for residuals of unit variance
     slope: np.ndarray  # (unknowns,): gradient of the objective
     at_bound: tuple[str, ...]
 
@@ -68,10 +70,14 @@ def information(solution: Solution, data: float) -> Information:
     system = solution.system
     problem = system.problem
     unknowns = problem.unknowns
-    outputs = np.zeros_like(problem.samples.data)  # not needed by the linearisation
+    outputs = np.zeros((len(problem.samples.times), 0))  # not needed by the linearisation
     point = Point(solution.border, solution.states, solution.path, solution.jumps, outputs, data, 0.0)
     with np.errstate(over="ignore", invalid="ignore"):  # exploding derivatives end as an infinite variance
-        hessian, gradient = chained(system, linearise(system, point).quadratic)
+        hessian, gradient = chained(system, linearise(system, point, expected=True).quadratic)
+    if problem.priors is not None:
+        slope, curvature = problem.priors.terms(solution.border)
+        hessian = hessian + curvature[:, :, None] * np.eye(unknowns.width)
+        gradient = gradient + slope
     bound = at_bound(solution)
     index = unknowns_index(unknowns.exists & ~bound, unknowns.local)
     matrix, slope = dense(hessian, gradient, unknowns.local, index)
