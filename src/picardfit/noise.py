@@ -17,7 +17,7 @@ from enum import Enum
 import numpy as np
 
 CONTRACTED = 1e-10  # |u - P u| relative to the states' scale that counts as a fixed point
-SHARP = 5e-3  # |e| of a Laplace density is sqrt(e^2 + w^2) - w for the search, with this w
+SHARP = 5e-3  # |e| of a Laplace density is sqrt(e^2 + w^2) for the search, with this w
 BLUNT = 1.0  # the same while levels are frozen
 MAJORISING = 0.1  # least part of the majorising curvature of a Laplace density that the search uses
 LEAST_LEVEL = 0.1  # frozen levels are at least this part of their median
@@ -160,7 +160,7 @@ class Likelihood:
             e, s, _, degrees = self._standardised(rows)
             rho = self._by_shape(lambda shape, k: _rho(shape, e[:, k], degrees[:, k], width)[0])
             if self.frozen is not None:
-                return float(np.sum(rho - self._at_zero(degrees)))
+                return float(np.sum(rho - self._at_zero(degrees, width)))
             return float(np.sum(np.where(self.measured, rho + np.log(s), 0.0)) + self.offset)
 
     def terms(self, rows: np.ndarray, expected: bool = False) -> Terms:
@@ -233,16 +233,16 @@ class Likelihood:
             result[:, k] = function(shape, k)
         return result
 
-    def _at_zero(self, degrees: np.ndarray) -> np.ndarray:
+    def _at_zero(self, degrees: np.ndarray, width: float) -> np.ndarray:
         zero = np.zeros(self.data.shape)
-        return self._by_shape(lambda shape, k: _rho(shape, zero[:, k], degrees[:, k], 0.0)[0])
+        return self._by_shape(lambda shape, k: _rho(shape, zero[:, k], degrees[:, k], width)[0])
 
     def excess(self, rows: np.ndarray) -> float:
         """What the residuals cost: the value above that of residuals zero at the same levels."""
         with np.errstate(all="ignore"):
             e, _, _, degrees = self._standardised(rows)
             rho = self._by_shape(lambda shape, k: _rho(shape, e[:, k], degrees[:, k], 0.0)[0])
-            return float(np.sum(rho - self._at_zero(degrees)))
+            return float(np.sum(rho - self._at_zero(degrees, 0.0)))
 
     def size(self, rows: np.ndarray, value: float) -> float:
         """What changes of the value are compared with: one half per measurement, or what the residuals cost."""
@@ -416,7 +416,7 @@ def _rho(shape: Shape, e: np.ndarray, degrees: np.ndarray, width: float) -> tupl
         return 0.5 * e * e + 0.5 * np.log(2 * np.pi), e
     if shape is Shape.LAPLACE:
         smooth = np.sqrt(e * e + width**2)
-        return smooth - width + np.log(2), e / np.where(smooth > 0, smooth, 1.0)
+        return smooth + np.log(2), e / np.where(smooth > 0, smooth, 1.0)
     from scipy.special import gammaln
 
     constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - 0.5 * np.log(np.pi * degrees)
