@@ -336,7 +336,7 @@ def test_no_damage_raises_anything_but_an_input_error(record, tmp_path):
 @pytest.mark.parametrize(
     "kind, section, elsewhere",
     [
-        (pf.Problem, ("problem",), {"initial_by_experiment"}),
+        (pf.Problem, ("problem",), {"initial_by_experiment", "scatter"}),
         (pf.Fit, (), set()),
         (pf.Certificate, ("certificate",), set()),
         (pf.Experiment, ("problem", "experiments", 0), {"observations", "observables"}),

@@ -9,7 +9,9 @@ from picardfit.estimate import fit
 from picardfit.inputs import Signal, Table
 from picardfit.mesh import Nodes
 from picardfit.model import Model
+from picardfit.noise_models import Laplace, LogNormal, Noise, StudentT
 from picardfit.parameters import Parameter
+from picardfit.priors import LaplacePrior, LogLaplacePrior, LogNormalPrior, Normal, Uniform
 from picardfit.problem import Problem
 from picardfit.reading import read_table
 from picardfit.result import Fit
@@ -39,9 +41,16 @@ __all__ = [
     "GradientDescent",
     "HalfSpace",
     "InputError",
+    "Laplace",
+    "LaplacePrior",
     "LiftedGaussNewton",
+    "LogLaplacePrior",
+    "LogNormal",
+    "LogNormalPrior",
     "Model",
     "Nodes",
+    "Noise",
+    "Normal",
     "Parameter",
     "Problem",
     "Product",
@@ -50,7 +59,9 @@ __all__ = [
     "Simplex",
     "Simulation",
     "Status",
+    "StudentT",
     "Table",
+    "Uniform",
     "analyse",
     "fit",
     "load",

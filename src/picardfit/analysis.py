@@ -202,7 +202,7 @@ def _start(problem: Problem, start: Mapping[str, object] | Fit | None) -> Start:
 
 def _along(problem: Problem, start: Start) -> Constants:
     """The constants along the start's path."""
-    params = problem.unknowns.model_values(start.border)
+    params = problem.unknowns.measured_values(start.border)
     largest, radius = np.zeros(3), 0.0
     for e, (grid, _) in enumerate(start.tables):
         times = np.interp(np.linspace(0, len(grid) - 1, 8 * len(grid) - 7), np.arange(len(grid)), grid)
@@ -222,7 +222,7 @@ def _on_ball(problem: Problem, start: Start, samples: int, rng: np.random.Genera
     columns, free = unknowns.border.parameters, unknowns.free_parameters
     low, high = (bound[0, columns] for bound in search_box(unknowns, start.border))
     spans = np.array([problem.span(e) for e in range(len(problem.experiments))])
-    fixed = unknowns.model_values(start.border)
+    fixed = unknowns.measured_values(start.border)
 
     def norms(points: np.ndarray) -> np.ndarray:
         """(points, 3) at points [time | x / a | theta], each part in its unit interval or ball."""
@@ -296,9 +296,9 @@ def _project(points: np.ndarray, states: int) -> np.ndarray:
 
 def _norms(problem: Problem, experiment, times, states, params) -> np.ndarray:
     """(points, 3): spectral norms of df/dx and df/dtheta, and |f|; infinite where they are not finite."""
-    model, free = problem.model, problem.unknowns.free_parameters
+    free = problem.unknowns.free_parameters
     inputs = problem.inputs_at(experiment, times)
-    slopes, wrt_x, wrt_p = model.rhs.linearise(times, states, params, inputs)
+    slopes, wrt_x, wrt_p = problem.rhs.linearise(times, states, params, inputs)
     return np.stack([_size(m) for m in (wrt_x, wrt_p[..., free], slopes[..., None])], axis=1)
 
 

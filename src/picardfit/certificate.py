@@ -10,6 +10,7 @@ from picardfit.integration import predict
 from picardfit.lifted import point_at
 from picardfit.meshing import state_scale
 from picardfit.picard import residual
+from picardfit.problem import Problem
 from picardfit.solvers.iterate import Solution
 from picardfit.uncertainty.fisher import information
 
@@ -26,10 +27,12 @@ class Certificate:
     """What proves the answer. All numbers are relative and should be small.
 
     `picard_residual`: largest |u - P u|; `largest_jump`: at the knots; both relative to the states' scale.
-    `loss`: L_ls along the path; `reintegrated_loss`: from SciPy's integrators, which know nothing of the path;
-    `mismatch`: their relative difference. `gradient`: decrease of the loss that the gradient and the curvature still
-    promise, relative to the loss (0 at an optimum). `at_bound`: unknowns that sit on a bound;
-    `undetermined`: unknowns whose variance is infinite, because the data do not feel them or only a combination.
+    `loss`: what was minimised, along the path: L_ls, or with a noise model the negative log-likelihood with the priors;
+    `reintegrated_loss`: from SciPy's integrators, which know nothing of the path; `mismatch`: their relative
+    difference. `gradient`: decrease of the loss that the gradient and the curvature still promise, relative to the loss
+    (0 at an optimum). A log-likelihood is compared with one half per measurement, or with what its residuals cost.
+    `at_bound`: unknowns that sit on a bound; `undetermined`: unknowns whose variance is infinite, because the data do
+    not feel them or only a combination.
     """
 
     picard_residual: float
@@ -72,10 +75,10 @@ def certify(solution: Solution) -> Certificate:
     gap = residual(system.field, solution.states, solution.path, system.spread(params))
     value = path_value(solution)
     initial, _ = problem.unknowns.initial(solution.border)
-    size = max(value, 1e-12 * problem.objective.value(np.zeros_like(problem.samples.data)), 1e-300)
+    size = max(problem.objective.size(path_rows(solution), value), problem.objective.least, 1e-300)
     for rtol in TOLERANCES:
         outputs = predict(problem, params, initial, rtol)
-        again = np.inf if outputs is None else problem.objective.value(outputs)
+        again = np.inf if outputs is None else objective_at(problem, solution.border, outputs)
         if abs(again - value) <= CLOSE * size:
             break
     found = information(solution)
@@ -94,5 +97,17 @@ def certify(solution: Solution) -> Certificate:
 
 
 def path_value(solution: Solution) -> float:
-    """The objective along the path of a solution."""
-    return point_at(solution.system, solution.border, solution.states, solution.path).data
+    """The objective along the path of a solution, with priors."""
+    return objective_at(solution.system.problem, solution.border, path_rows(solution))
+
+
+def path_rows(solution: Solution) -> np.ndarray:
+    """(samples, rows): observables and noise levels along the path of a solution."""
+    return point_at(solution.system, solution.border, solution.states, solution.path).outputs
+
+
+def objective_at(problem: Problem, border: np.ndarray, rows: np.ndarray) -> float:
+    """What is minimised: the cost of the data at these rows, and of the unknowns by their priors."""
+    with np.errstate(all="ignore"):
+        value = problem.objective.value(rows)
+    return value if problem.priors is None else value + problem.priors.value(border)

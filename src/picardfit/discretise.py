@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from picardfit.mesh import Mesh
+from picardfit.noise import Objective
 from picardfit.picard import Field
 from picardfit.problem import Problem
 
@@ -22,11 +23,16 @@ class Discretisation:
 
     problem: Problem = field(repr=False)
     mesh: Mesh
+    surrogate: Objective | None = field(default=None, repr=False)  # minimised instead of the problem's own
+
+    @property
+    def objective(self) -> Objective:
+        return self.problem.objective if self.surrogate is None else self.surrogate
 
     @cached_property
     def field(self) -> Field:
         inputs = self.problem.inputs_at(self.mesh.experiment, self.mesh.node_times)
-        return Field(self.problem.model.rhs, self.mesh, inputs)
+        return Field(self.problem.rhs, self.mesh, inputs)
 
     @cached_property
     def sample_inputs(self) -> np.ndarray:
@@ -55,8 +61,8 @@ class Discretisation:
         return np.unique(self.segment, return_index=True)
 
     def parameters(self, border: np.ndarray) -> np.ndarray:
-        """(experiments, model parameters) in natural units."""
-        return self.problem.unknowns.model_values(border)
+        """(experiments, parameters of model and noise) in natural units."""
+        return self.problem.unknowns.measured_values(border)
 
     def spread(self, per_experiment: np.ndarray) -> np.ndarray:
         """(experiments, k) -> (segments, 1, k), or (k,) of a single experiment: to broadcast over nodes."""
@@ -86,13 +92,16 @@ class Discretisation:
         return result
 
     def outputs(self, states: np.ndarray, params: np.ndarray) -> np.ndarray:
-        """Observables at the samples, from states (samples, states) and parameters (experiments, parameters)."""
-        return self.problem.model.output.value(
+        """Rows of the objective at the samples, observables first.
+
+        From states (samples, states) and parameters (experiments, parameters).
+        """
+        return self.problem.measurement.value(
             self.problem.samples.times, states, self.of_samples(params), self.sample_inputs
         )
 
     def linearised_outputs(self, states: np.ndarray, params: np.ndarray):
-        return self.problem.model.output.linearise(
+        return self.problem.measurement.linearise(
             self.problem.samples.times, states, self.of_samples(params), self.sample_inputs
         )
 

@@ -158,8 +158,9 @@ def _is_perfect(problem: Problem, certificate: Certificate | None) -> bool:
     """Whether the loss is zero up to rounding, so that no step can lower it; path and integration agree on that."""
     if certificate is None or not certificate.agrees:
         return False
-    nothing = problem.objective.value(np.zeros_like(problem.samples.data))
-    return certificate.loss <= ROUNDING**2 * problem.mean_loss(nothing)
+    if problem.scatter is not None:
+        return False
+    return certificate.loss <= ROUNDING**2 * problem.mean_loss(problem.least_squares.nothing)
 
 
 def _switching(problem: Problem) -> list[str]:

@@ -97,20 +97,24 @@ def last_time(model: Model, run: Run) -> float:
 def predict(
     problem: Problem, parameters: np.ndarray, initial: np.ndarray, rtol: float = 1e-10
 ) -> np.ndarray | None:
-    """Outputs (samples, observables) of a problem in the order of `problem.samples`; None if a run fails.
+    """Rows (samples, rows) of a problem, observables first, in the order of `problem.samples`; None if a run fails.
 
-    `parameters`: (experiments, model parameters); `initial`: (experiments, states).
+    `parameters`: (experiments, parameters of model and noise); `initial`: (experiments, states).
     """
-    model = problem.model
+    model, own = problem.model, len(problem.model.parameters)
     runs = [
-        Run(one.t0, initial[e], parameters[e], one.inputs, one.times, problem.breaks(e))
+        Run(one.t0, initial[e], parameters[e, :own], one.inputs, one.times, problem.breaks(e))
         for e, one in enumerate(problem.experiments)
     ]
     solved = trajectories(model, runs, rtol)
     if any(states is None for states in solved):
         return None
-    outputs = np.concatenate([observed(model, run, states) for run, states in zip(runs, solved, strict=True)])
-    return outputs if np.isfinite(outputs).all() else None
+    rows = [
+        problem.measurement.value(run.times, states, params, values_at(run.inputs, model.inputs, run.times))
+        for run, states, params in zip(runs, solved, parameters, strict=True)
+    ]
+    outputs = np.concatenate(rows)
+    return outputs if np.isfinite(outputs[:, : len(model.observables)]).all() else None
 
 
 def observed(model: Model, run: Run, states: np.ndarray) -> np.ndarray:

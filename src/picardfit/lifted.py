@@ -8,9 +8,9 @@ import numpy as np
 
 from picardfit.condense import Quadratic
 from picardfit.discretise import Discretisation
+from picardfit.noise import CONTRACTED, curved, whitened
 from picardfit.picard import apply, end_derivatives, end_states, exact_multipliers, newton_matrix
 
-CONTRACTED = 1e-10  # |u - P u| relative to the states' scale that counts as a fixed point
 CONTRACTIONS = 8  # with one Newton matrix, before a trial point is given up
 NEWTON_STEPS = 6  # with fresh matrices, for the first path
 TOLERATED = 1e-6  # |u - P u| of a trial point
@@ -28,8 +28,8 @@ class Point:
     slopes: np.ndarray  # f along the path
     jumps: np.ndarray  # (linked, states): end of a segment minus start of the next
     sampled: np.ndarray  # (samples, states)
-    outputs: np.ndarray  # (samples, outputs)
-    data: float  # value of the objective
+    outputs: np.ndarray  # (samples, rows): observables, then levels of the noise
+    data: float  # value of the objective, with priors
     residual: float = np.nan  # largest |u - P u| relative to the states' scale
 
 
@@ -38,15 +38,18 @@ class Linearisation:
     """The quadratic model at a point, and what is needed to move the path."""
 
     quadratic: Quadratic
-    outputs: np.ndarray  # (samples, outputs)
-    jacobian: np.ndarray  # of the outputs by [states | free parameters]: (samples, outputs, columns)
-    factor: np.ndarray  # square root of the objective's curvature: (samples, outputs)
+    outputs: np.ndarray  # (samples, rows)
+    jacobian: np.ndarray  # of the rows by [states | free parameters]: (samples, rows, columns)
+    factor: np.ndarray  # square root of the objective's curvature, diagonal or full
     multipliers: np.ndarray  # S: (segments, nodes, states, columns)
     inverse: np.ndarray  # of the Newton matrices: (segments, nodes * states, nodes * states)
 
 
-def linearise(system: Discretisation, point: Point) -> Linearisation:
-    """Derivatives of data and jumps with respect to segment states and free parameters."""
+def linearise(system: Discretisation, point: Point, expected: bool = False) -> Linearisation:
+    """Derivatives of data and jumps with respect to segment states and free parameters.
+
+    `expected`: with the Fisher information where the search prefers another curvature.
+    """
     unknowns, mesh = system.problem.unknowns, system.mesh
     params, free, states = point.params, unknowns.free_parameters, point.states.shape[1]
     _, wrt_x, wrt_p = system.field.linearise(point.path, system.spread(params))
@@ -65,8 +68,8 @@ def linearise(system: Discretisation, point: Point) -> Linearisation:
     if not unknowns.linear:
         out_p *= system.of_samples(chain)[..., None, :]
     jacobian[..., states:] += out_p
-    terms = system.problem.objective.terms(outputs)
-    white = terms.factor[..., None] * jacobian
+    terms = system.objective.terms(outputs, expected)
+    white = whitened(terms.factor, jacobian)
     hessian = system.sum_by_segment(white.transpose(0, 2, 1) @ white)
     slope = system.sum_by_segment((terms.slope[:, None, :] @ jacobian)[:, 0])
     ends = end_derivatives(mesh, multipliers, moved)
@@ -85,7 +88,9 @@ def point_at(system: Discretisation, border, states, path, params=None, slopes=N
         jumps = end_states(mesh, states, slopes)[mesh.linked] - states[mesh.inner]
         sampled = system.at_samples(states, slopes)
         outputs = system.outputs(sampled, params)
-        data = system.problem.objective.value(outputs)
+        data = system.objective.value(outputs)
+        if system.problem.priors is not None:
+            data += system.problem.priors.value(border)
     return Point(border, params, states, path, slopes, jumps, sampled, outputs, data)
 
 
@@ -158,7 +163,7 @@ def curvature_of_step(system: Discretisation, point: Point, linear: Linearisatio
     jumps = point.jumps + (linear.quadratic.end @ step[mesh.linked][..., None])[..., 0]
     jumps -= (trial.states - point.states)[mesh.linked + 1]
     outputs = linear.outputs + (linear.jacobian @ step[system.segment][..., None])[..., 0]
-    missed = linear.factor**2 * (trial.outputs - outputs)
+    missed = curved(linear.factor, trial.outputs - outputs)
     slope = system.sum_by_segment((missed[:, None, :] @ linear.jacobian)[:, 0])
     return slope, trial.jumps - jumps
 

@@ -94,8 +94,8 @@ class _Residuals:
     def terms(self, border: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Value, slope (experiments, width) and Gauss-Newton Hessian (experiments, width, width)."""
         unknowns = self.problem.unknowns
-        params = unknowns.model_values(border)[:, None, :]
-        slopes, _, wrt_p = self.problem.model.rhs.linearise(self.grids, self.path, params, self.inputs)
+        params = unknowns.measured_values(border)[:, None, :]
+        slopes, _, wrt_p = self.problem.rhs.linearise(self.grids, self.path, params, self.inputs)
         with np.errstate(all="ignore"):
             gap = (self.weights @ slopes - self.change) * self.trust
             value = 0.5 * float(np.sum(gap * gap))

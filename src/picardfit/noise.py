@@ -1,19 +1,51 @@
-"""What is minimised: a sum over sampling instants of a function of the predicted outputs.
+"""What is minimised: a sum over sampling instants of a function of the predicted rows.
 
-Every objective gives, at predicted outputs (samples, outputs), its value, its slope and a factor of its (expected)
-curvature; the solvers need nothing else.
+Every objective gives, at predicted rows (samples, rows), its value, its slope and a factor of its curvature; the
+solvers need nothing else. For least squares the rows are the outputs g. A likelihood has further rows, its levels:
+[g | s] for independent noise of standard deviation (or scale) s, [g | s | degrees] when the degrees of Student's t are
+estimated, and [g | a | v] for noise with one factor per instant, covariance diag(a^2) + v v'.
+
+With e = (h(y) - h(g)) / s, h the identity or a logarithm, and rho = -log density of e, one measurement y costs
+rho(e) + log s - log h'(y): the density of y itself. Curvatures are expected ones (Fisher scoring), in g and in s.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
+
+CONTRACTED = 1e-10  # |u - P u| relative to the states' scale that counts as a fixed point
+SHARP = 5e-3  # |e| of a Laplace density is sqrt(e^2 + w^2) for the search, with this w
+BLUNT = 1.0  # the same while levels are frozen
+MAJORISING = 0.1  # least part of the majorising curvature of a Laplace density that the search uses
+LEAST_LEVEL = 0.1  # frozen levels are at least this part of their median
+
+
+class Shape(Enum):
+    """Density of a standardised residual."""
+
+    NORMAL = "normal"
+    LAPLACE = "laplace"
+    STUDENT = "student"
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one observable is distributed around its prediction."""
+
+    shape: Shape = Shape.NORMAL
+    base: float | None = None  # residuals are differences of logarithms to this base
+    degrees: float | None = None  # of Student's t; None: a row of its own
 
 
 @dataclass(frozen=True)
 class Terms:
-    """Value, slope (samples, outputs) and a square root of the curvature, diagonal: (samples, outputs)."""
+    """Value, slope (samples, rows) and a square root of the curvature.
+
+    The factor is diagonal, (samples, rows), or full, (samples, k, rows): the curvature is then factor' factor.
+    """
 
     value: float
     slope: np.ndarray
@@ -25,6 +57,7 @@ class LeastSquares:
     """1/2 sum |y - g|^2 over what was measured: N_s times the paper's L_ls."""
 
     data: np.ndarray  # (samples, outputs), NaN where not measured
+    known_level = False  # the size of the noise is only known from the residuals
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "measured", np.isfinite(self.data).astype(float))
@@ -34,10 +67,437 @@ class LeastSquares:
         residual = self.measured * (outputs - self.filled)
         return 0.5 * float(np.vdot(residual, residual))
 
-    def terms(self, outputs: np.ndarray) -> Terms:
+    def terms(self, outputs: np.ndarray, expected: bool = False) -> Terms:
         residual = self.measured * (outputs - self.filled)
         return Terms(0.5 * float(np.vdot(residual, residual)), residual, self.measured)
 
-    def curvature(self, size: np.ndarray) -> float:
+    def curvature(self, size: np.ndarray, rows: np.ndarray | None = None) -> float:
         """Sum over measurements of curvature times size^2, with the sizes of the outputs (outputs,)."""
         return float(np.sum(self.measured * size**2))
+
+    def size(self, rows: np.ndarray, value: float) -> float:
+        """What changes of the value are compared with."""
+        return value
+
+    @property
+    def nothing(self) -> float:
+        """The value where all outputs are zero."""
+        return 0.5 * float(np.vdot(self.filled, self.filled))
+
+    @property
+    def least(self) -> float:
+        """The smallest value worth comparing with."""
+        return 1e-12 * self.nothing
+
+    def floor(self, rows: np.ndarray) -> float:
+        """Values below this are errors of contraction."""
+        return CONTRACTED**2 * float(np.nansum(self.data**2)) + 1e-300
+
+    def nllh(self, outputs: np.ndarray) -> float:
+        """Negative log-likelihood of normal noise with one common variance, the one that makes it smallest."""
+        count = self.measured.sum()
+        with np.errstate(divide="ignore"):
+            return float(count / 2 * (np.log(2 * np.pi * 2 * self.value(outputs) / count) + 1))
+
+    def residuals(self, outputs: np.ndarray) -> np.ndarray:
+        """(samples, outputs): y - g over its root mean square; NaN where not measured."""
+        gap = np.where(self.measured > 0, self.data - outputs, np.nan)
+        size = np.sqrt(2 * self.value(outputs) / max(self.measured.sum(), 1.0))
+        return gap / size if size > 0 else gap
+
+    def sample(self, outputs: np.ndarray, rng: np.random.Generator, sd: float) -> np.ndarray:
+        """New data (samples, outputs): normal noise of standard deviation sd, NaN where not measured."""
+        return np.where(self.measured > 0, outputs + sd * rng.standard_normal(outputs.shape), np.nan)
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Negative log-likelihood of measurements that are independent given the rows [g | s] or [g | s | degrees]."""
+
+    data: np.ndarray  # (samples, outputs), NaN where not measured
+    columns: tuple[Column, ...]
+    frozen: np.ndarray | None = None  # (samples, rows - outputs): levels held, constants left out
+    known_level = True
+    least = 0.0  # no value of a likelihood is too small to compare with
+
+    def __post_init__(self) -> None:
+        measured = np.isfinite(self.data)
+        outputs = self.data.shape[1]
+        bases = np.array([np.log(c.base) if c.base else 1.0 for c in self.columns])
+        log = np.array([c.base is not None for c in self.columns], bool)
+        seen = np.where(measured, self.data, 1.0)
+        with np.errstate(all="ignore"):
+            target = np.where(log, np.log(np.where(log, seen, 1.0)) / bases, seen)
+            offset = np.where(measured & log, np.log(np.where(log, seen, 1.0) * bases), 0.0).sum()
+        groups: dict[Shape, list[int]] = {}
+        for k, column in enumerate(self.columns):
+            groups.setdefault(column.shape, []).append(k)
+        degrees = [np.nan if c.degrees is None else c.degrees for c in self.columns]
+        free = [c.shape is Shape.STUDENT and c.degrees is None for c in self.columns]
+        for name, value in {
+            "measured": measured,
+            "bases": bases,
+            "log": log,
+            "target": target,
+            "offset": float(offset),  # -sum log h'(y)
+            "groups": {shape: np.array(index) for shape, index in groups.items()},
+            "degrees": np.array(degrees),
+            "free_degrees": np.array(free, bool),
+            "outputs": outputs,
+            "unit": max(0.5 * float(measured.sum()), 0.5),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    def value(self, rows: np.ndarray) -> float:
+        return self._value(rows, SHARP if self.frozen is None else BLUNT)
+
+    def nllh(self, rows: np.ndarray) -> float:
+        """The negative log-likelihood with Laplace densities as they are, not smoothed."""
+        return self._value(rows, 0.0)
+
+    def _value(self, rows: np.ndarray, width: float) -> float:
+        with np.errstate(all="ignore"):
+            e, s, _, degrees = self._standardised(rows)
+            rho = self._by_shape(lambda shape, k: _rho(shape, e[:, k], degrees[:, k], width)[0])
+            if self.frozen is not None:
+                return float(np.sum(rho - self._at_zero(degrees, width)))
+            return float(np.sum(np.where(self.measured, rho + np.log(s), 0.0)) + self.offset)
+
+    def terms(self, rows: np.ndarray, expected: bool = False) -> Terms:
+        """`expected`: the Fisher information; else a curvature that suits the search.
+
+        A Laplace density has its kinks where the search ends, and steps with the Fisher information zigzag there (more
+        than 300 iterations where this takes 40): the search uses the second derivative of the rounded density, but at
+        least a tenth of the curvature that majorises it.
+        """
+        width = SHARP if self.frozen is None else BLUNT
+        with np.errstate(all="ignore"):
+            e, s, by_output, degrees = self._standardised(rows)
+            slopes = self._by_shape(lambda shape, k: _rho(shape, e[:, k], degrees[:, k], width)[1])
+            weight, in_scale = (
+                self._by_shape(lambda shape, k, i=i: _information(shape, degrees[:, k])[i]) for i in (0, 1)
+            )
+            if not expected and Shape.LAPLACE in self.groups:
+                k = self.groups[Shape.LAPLACE]
+                majorising = 1 / np.sqrt(e[:, k] ** 2 + width**2)
+                weight[:, k] = np.maximum(width**2 * majorising**3, MAJORISING * majorising)
+            there = self.measured / s
+            slope, factor = np.zeros_like(rows), np.zeros_like(rows)
+            n = self.outputs
+            slope[:, :n] = -slopes * by_output * there
+            factor[:, :n] = np.sqrt(weight) * by_output * there
+            if self.frozen is None:
+                slope[:, n : 2 * n] = (1 - e * slopes) * there
+                factor[:, n : 2 * n] = np.sqrt(in_scale) * there
+            value = self._value(rows, width)
+            if self.frozen is None and self.free_degrees.any():
+                return Terms(value, *self._with_degrees(slope, factor, e, s, degrees))
+        return Terms(value, slope, factor)
+
+    def _with_degrees(self, slope, factor, e, s, degrees) -> tuple[np.ndarray, np.ndarray]:
+        """Slope by the degrees, and the full factor: scale and degrees are correlated."""
+        n, index = self.outputs, np.arange(factor.shape[1])
+        full = np.zeros((*factor.shape, factor.shape[1]))
+        full[:, index, index] = factor
+        for k in np.flatnonzero(self.free_degrees):
+            there = self.measured[:, k]
+            by_degrees, own, cross = _degrees_terms(e[:, k], s[:, k], degrees[:, k])
+            slope[:, 2 * n + k] = np.where(there, by_degrees, 0.0)
+            scale = np.where(there, factor[:, n + k], 1.0)
+            full[:, n + k, 2 * n + k] = np.where(there, cross / scale, 0.0)
+            rest = np.sqrt(np.maximum(own - (cross / scale) ** 2, 0.0))
+            full[:, 2 * n + k, 2 * n + k] = np.where(there, rest, 0.0)
+        return slope, full
+
+    def _standardised(self, rows: np.ndarray):
+        """Residuals e, scales, h'(g) and degrees, each (samples, outputs); harmless where nothing was measured."""
+        n = self.outputs
+        g, levels = rows[:, :n], rows[:, n:] if self.frozen is None else self.frozen
+        s = np.where(self.measured, levels[:, :n], 1.0)
+        degrees = np.where(self.free_degrees, levels[:, n:], self.degrees) if levels.shape[1] > n else None
+        degrees = np.broadcast_to(self.degrees, g.shape) if degrees is None else degrees
+        g = np.where(
+            self.measured, g, self.target if not self.log.any() else np.exp(self.target * self.bases)
+        )
+        predicted, by_output = g, np.ones_like(g)
+        if self.log.any():
+            predicted = np.where(self.log, np.log(g) / self.bases, g)
+            by_output = np.where(self.log, 1 / (g * self.bases), 1.0)
+        e = np.where(self.measured, (self.target - predicted) / s, 0.0)
+        return e, np.where(s > 0, s, np.nan), by_output, degrees
+
+    def _by_shape(self, function) -> np.ndarray:
+        """function(shape, columns) for every group of columns: (samples, outputs)."""
+        result = np.empty(self.data.shape)
+        for shape, k in self.groups.items():
+            result[:, k] = function(shape, k)
+        return result
+
+    def _at_zero(self, degrees: np.ndarray, width: float) -> np.ndarray:
+        zero = np.zeros(self.data.shape)
+        return self._by_shape(lambda shape, k: _rho(shape, zero[:, k], degrees[:, k], width)[0])
+
+    def excess(self, rows: np.ndarray) -> float:
+        """What the residuals cost: the value above that of residuals zero at the same levels."""
+        with np.errstate(all="ignore"):
+            e, _, _, degrees = self._standardised(rows)
+            rho = self._by_shape(lambda shape, k: _rho(shape, e[:, k], degrees[:, k], 0.0)[0])
+            return float(np.sum(rho - self._at_zero(degrees, 0.0)))
+
+    def size(self, rows: np.ndarray, value: float) -> float:
+        """What changes of the value are compared with: one half per measurement, or what the residuals cost."""
+        return max(self.unit, self.excess(rows) if self.frozen is None else value)
+
+    def floor(self, rows: np.ndarray) -> float:
+        """Changes of the value below this are errors of contraction and rounding."""
+        with np.errstate(all="ignore"):
+            _, s, by_output, _ = self._standardised(rows)
+            size = np.where(self.measured, by_output * self.data / s, 0.0)
+        return 1e-13 * self.unit + CONTRACTED**2 * float(np.sum(size**2))
+
+    def curvature(self, size: np.ndarray, rows: np.ndarray) -> float:
+        """Sum over measurements of curvature times size^2; each output counts with its median curvature."""
+        with np.errstate(all="ignore"):
+            _, s, by_output, degrees = self._standardised(rows)
+            weight = self._by_shape(lambda shape, k: _information(shape, degrees[:, k])[0])
+            each = np.where(self.measured, weight * (by_output / s) ** 2, np.nan)
+        return _sum_of_medians(each, size)
+
+    def with_frozen(self, levels: np.ndarray) -> Likelihood:
+        """The robust version for the way: levels (samples, rows - outputs) held, none much below its median."""
+        return replace(self, frozen=_not_too_small(levels, self.measured))
+
+    def residuals(self, rows: np.ndarray) -> np.ndarray:
+        """(samples, outputs): standard normal if the noise is as assumed; NaN where not measured."""
+        with np.errstate(all="ignore"):
+            e, _, _, degrees = self._standardised(rows)
+            normal = self._by_shape(lambda shape, k: _as_normal(shape, e[:, k], degrees[:, k]))
+        return np.where(self.measured, normal, np.nan)
+
+    def sample(self, rows: np.ndarray, rng: np.random.Generator, sd: float | None = None) -> np.ndarray:
+        """New data (samples, outputs) from the likelihood at these rows, NaN where not measured."""
+        _, s, _, degrees = self._standardised(rows)
+        g = rows[:, : self.outputs]
+        e = self._by_shape(lambda shape, k: _draw(shape, (len(g), len(k)), degrees[:, k], rng))
+        with np.errstate(all="ignore"):
+            moved = np.where(self.log, g * np.exp(self.bases * s * e), g + s * e)
+        return np.where(self.measured, moved, np.nan)
+
+
+@dataclass(frozen=True)
+class CommonNoise:
+    """Normal noise with one factor n per instant for all outputs: y = g + n v + m, rows [g | a | v].
+
+    The covariance of an instant is diag(a^2) + v v', restricted to what was measured then.
+    """
+
+    data: np.ndarray  # (samples, outputs), NaN where not measured
+    frozen: np.ndarray | None = None
+    known_level = True
+    least = 0.0
+
+    def __post_init__(self) -> None:
+        measured = np.isfinite(self.data)
+        object.__setattr__(self, "measured", measured)
+        object.__setattr__(self, "filled", np.nan_to_num(self.data, nan=0.0))
+        object.__setattr__(self, "outputs", self.data.shape[1])
+        object.__setattr__(self, "unit", max(0.5 * float(measured.sum()), 0.5))
+
+    def value(self, rows: np.ndarray) -> float:
+        with np.errstate(all="ignore"):
+            residual, a, v = self._parts(rows)
+            white, shrink = residual / a, v / a
+            total = 1 + np.sum(shrink**2, axis=1)
+            squares = np.sum(white**2, axis=1) - np.sum(shrink * white, axis=1) ** 2 / total
+            if self.frozen is not None:
+                return 0.5 * float(np.sum(squares))
+            spread = np.log(total) + 2 * np.sum(np.log(a), axis=1)
+            count = float(self.measured.sum())
+            return 0.5 * float(np.sum(squares + spread) + count * np.log(2 * np.pi))
+
+    nllh = value
+
+    def terms(self, rows: np.ndarray, expected: bool = False) -> Terms:
+        n, (residual, a, v) = self.outputs, self._parts(rows)
+        with np.errstate(all="ignore"):
+            root = _rank_one_root(a, v)  # L^-1: (samples, outputs, outputs)
+            inverse = root.transpose(0, 2, 1) @ root
+            weighted = (inverse @ residual[..., None])[..., 0]
+            slope = np.zeros_like(rows)
+            seen = self.measured
+            slope[:, :n] = -weighted
+            masked = root * seen[:, None, :]
+            if self.frozen is not None:
+                factor = np.zeros((len(rows), n, rows.shape[1]))
+                factor[:, :, :n] = masked
+                return Terms(self.value(rows), slope * _tiled(seen, rows), factor)
+            excess = inverse - weighted[:, :, None] * weighted[:, None, :]  # 2 d value / d covariance
+            slope[:, n : 2 * n] = a * np.einsum("skk->sk", excess)
+            slope[:, 2 * n :] = (excess @ v[..., None])[..., 0]
+            by_a = np.einsum("sik,sjk->sijk", masked, masked) * (2 * a)[:, None, None, :]
+            turned = (root @ v[..., None])[..., 0]
+            by_v = np.einsum("sik,sj->sijk", masked, turned)
+            by_v = by_v + by_v.transpose(0, 2, 1, 3)
+            factor = np.zeros((len(rows), n + n * n, 3 * n))
+            factor[:, :n, :n] = masked
+            factor[:, n:, n : 2 * n] = by_a.reshape(len(rows), n * n, n) / np.sqrt(2)
+            factor[:, n:, 2 * n :] = by_v.reshape(len(rows), n * n, n) / np.sqrt(2)
+        return Terms(self.value(rows), slope * _tiled(seen, rows), factor)
+
+    def _parts(self, rows: np.ndarray):
+        """Residuals, a and v, each (samples, outputs): 0, 1 and 0 where nothing was measured."""
+        n = self.outputs
+        levels = rows[:, n:] if self.frozen is None else self.frozen
+        residual = np.where(self.measured, self.filled - rows[:, :n], 0.0)
+        a = np.where(self.measured, levels[:, :n], 1.0)
+        return residual, np.where(a > 0, a, np.nan), np.where(self.measured, levels[:, n:], 0.0)
+
+    def excess(self, rows: np.ndarray) -> float:
+        """What the residuals cost: the value above that of residuals zero at the same levels."""
+        residuals = self.residuals(rows)
+        return 0.5 * float(np.nansum(residuals**2))
+
+    def size(self, rows: np.ndarray, value: float) -> float:
+        """What changes of the value are compared with: one half per measurement, or what the residuals cost."""
+        return max(self.unit, self.excess(rows) if self.frozen is None else value)
+
+    def floor(self, rows: np.ndarray) -> float:
+        """Changes of the value below this are errors of contraction and rounding."""
+        _, a, v = self._parts(rows)
+        return 1e-13 * self.unit + CONTRACTED**2 * float(np.nansum(self.filled**2 / (a**2 + v**2)))
+
+    def curvature(self, size: np.ndarray, rows: np.ndarray) -> float:
+        """Sum over measurements of curvature times size^2; each output counts with its median curvature."""
+        _, a, v = self._parts(rows)
+        return _sum_of_medians(np.where(self.measured, 1 / (a**2 + v**2), np.nan), size)
+
+    def with_frozen(self, levels: np.ndarray) -> CommonNoise:
+        """The robust version for the way: levels held."""
+        n = self.outputs
+        a = _not_too_small(levels[:, :n], self.measured)
+        return replace(self, frozen=np.concatenate([a, levels[:, n:]], axis=1))
+
+    def residuals(self, rows: np.ndarray) -> np.ndarray:
+        """(samples, outputs): L^-1 (y - g) with covariance L L', standard normal and independent; else NaN."""
+        residual, a, v = self._parts(rows)
+        with np.errstate(all="ignore"):
+            white = (_rank_one_root(a, v) @ residual[..., None])[..., 0]
+        return np.where(self.measured, white, np.nan)
+
+    def sample(self, rows: np.ndarray, rng: np.random.Generator, sd: float | None = None) -> np.ndarray:
+        """New data (samples, outputs), NaN where not measured."""
+        _, a, v = self._parts(rows)
+        common = rng.standard_normal((len(rows), 1))
+        moved = rows[:, : self.outputs] + common * v + a * rng.standard_normal(v.shape)
+        return np.where(self.measured, moved, np.nan)
+
+
+Objective = LeastSquares | Likelihood | CommonNoise
+
+
+def whitened(factor: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """A factor, diagonal or full, applied to derivatives (samples, rows, columns)."""
+    return factor[..., None] * rows if factor.ndim == 2 else factor @ rows
+
+
+def curved(factor: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The curvature factor' factor applied to rows (samples, rows)."""
+    if factor.ndim == 2:
+        return factor**2 * rows
+    return (factor.transpose(0, 2, 1) @ (factor @ rows[..., None]))[..., 0]
+
+
+# ---- densities of standardised residuals -------------------------------------------------------------------
+
+
+def _rho(shape: Shape, e: np.ndarray, degrees: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
+    """-log density and its slope."""
+    if shape is Shape.NORMAL:
+        return 0.5 * e * e + 0.5 * np.log(2 * np.pi), e
+    if shape is Shape.LAPLACE:
+        smooth = np.sqrt(e * e + width**2)
+        return smooth + np.log(2), e / np.where(smooth > 0, smooth, 1.0)
+    from scipy.special import gammaln
+
+    constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - 0.5 * np.log(np.pi * degrees)
+    tail = (degrees + 1) / 2
+    return tail * np.log1p(e * e / degrees) - constant, 2 * tail * e / (degrees + e * e)
+
+
+def _information(shape: Shape, degrees: np.ndarray) -> tuple[np.ndarray | float, np.ndarray | float]:
+    """Fisher information of location and of scale at scale 1."""
+    if shape is Shape.NORMAL:
+        return 1.0, 2.0
+    if shape is Shape.LAPLACE:
+        return 1.0, 1.0
+    return (degrees + 1) / (degrees + 3), 2 * degrees / (degrees + 3)
+
+
+def _degrees_terms(e: np.ndarray, s: np.ndarray, degrees: np.ndarray):
+    """Slope by the degrees of Student's t, their Fisher information, and that with the scale."""
+    from scipy.special import digamma, polygamma
+
+    d, square = degrees, e * e
+    by_degrees = 0.5 * (digamma(d / 2) - digamma((d + 1) / 2) + 1 / d + np.log1p(square / d))
+    by_degrees = by_degrees - 0.5 * (d + 1) * square / (d * (d + square))
+    own = 0.25 * (polygamma(1, d / 2) - polygamma(1, (d + 1) / 2)) - 0.5 * (d + 5) / (d * (d + 1) * (d + 3))
+    return by_degrees, own, -2 / (s * (d + 1) * (d + 3))
+
+
+def _as_normal(shape: Shape, e: np.ndarray, degrees: np.ndarray) -> np.ndarray:
+    """The standard normal number with the same probability below it."""
+    if shape is Shape.NORMAL:
+        return e
+    from scipy.special import ndtri, stdtr
+
+    # from the lower tail, where probabilities keep their digits
+    low = 0.5 * np.exp(-np.abs(e)) if shape is Shape.LAPLACE else stdtr(degrees, -np.abs(e))
+    return -np.sign(e) * ndtri(low)
+
+
+def _draw(shape: Shape, size: tuple[int, int], degrees: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    if shape is Shape.NORMAL:
+        return rng.standard_normal(size)
+    if shape is Shape.LAPLACE:
+        return rng.laplace(size=size)
+    return rng.standard_t(degrees, size)
+
+
+def _sum_of_medians(each: np.ndarray, size: np.ndarray) -> float:
+    """Sum over the columns of (samples, outputs) of count times median times size^2; NaN entries do not count."""
+    total = 0.0
+    for column, one in zip(each.T, size, strict=True):
+        seen = column[np.isfinite(column)]
+        if len(seen):
+            total += len(seen) * float(np.median(seen)) * float(one) ** 2
+    return total
+
+
+def _not_too_small(levels: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """Levels with those far below the median of their column raised, and those without a value at it."""
+    result = np.array(levels, float)
+    for k in range(measured.shape[1]):
+        seen = measured[:, k] & np.isfinite(result[:, k]) & (result[:, k] > 0)
+        middle = float(np.median(result[seen, k])) if seen.any() else 1.0
+        column = np.where(np.isfinite(result[:, k]), result[:, k], middle)
+        result[:, k] = np.maximum(column, LEAST_LEVEL * middle)
+    return result
+
+
+def _rank_one_root(a: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """L^-1 of diag(a^2) + v v' = L L', one for each instant: (samples, outputs, outputs)."""
+    n = a.shape[1]
+    covariance = v[:, :, None] * v[:, None, :]
+    covariance[:, np.arange(n), np.arange(n)] += a**2
+    good = np.isfinite(covariance).all(axis=(1, 2))
+    root = np.full_like(covariance, np.nan)
+    size = np.sqrt(np.where(good[:, None], np.einsum("skk->sk", covariance), 1.0))
+    scaled = covariance / size[:, :, None] / size[:, None, :]
+    scaled[~good] = np.eye(n)
+    inverse = np.linalg.inv(np.linalg.cholesky(scaled)) / size[:, None, :]
+    root[good] = inverse[good]
+    return root
+
+
+def _tiled(seen: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return np.tile(seen, rows.shape[1] // seen.shape[1])

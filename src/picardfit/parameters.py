@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isfinite, isnan
-from numbers import Real
+from math import inf
 
 import numpy as np
 
 from picardfit.errors import InputError
+from picardfit.numbers import as_number, is_number
+from picardfit.priors import KINDS, Prior
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Parameter:
     `log`: search in log(value); the value is then positive, and a missing lower bound means the open bound 0.
     `start`: the value to start from; `fixed`: the value, not estimated (it wins over `start`).
     `local`: each experiment has a value of its own.  `unit`: printed, never computed with.
+    `prior`: what is known besides the bounds, for example pf.Normal(1.0, 0.2); it needs a noise model.
     """
 
     lower: float = -inf
@@ -32,6 +34,7 @@ class Parameter:
     fixed: float | None = None
     local: bool = False
     unit: str = ""
+    prior: Prior | None = None
 
     def __post_init__(self) -> None:
         for field in ("log", "local"):
@@ -44,11 +47,29 @@ class Parameter:
             object.__setattr__(self, field, value)
         if not isinstance(self.unit, str):
             raise InputError(f"The unit {self.unit!r} is not text: write for example unit='1/h'.")
+        if self.prior is not None:
+            self._check_prior()
+
+    def _check_prior(self) -> None:
+        if not isinstance(self.prior, KINDS):
+            raise InputError(
+                f"The prior {self.prior!r} is not understood: write for example pf.Normal(1.0, 0.2)."
+            )
+        lower, upper = self.bounds
+        if not lower < upper:
+            raise InputError(
+                f"The prior {self.prior} leaves nothing of the bounds [{self.lower:g}, {self.upper:g}]: "
+                f"correct one of them."
+            )
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """(lower, upper) in natural units, with the open lower bound 0 of a log parameter written out."""
-        return (0.0 if self.log and self.lower == -inf else self.lower, self.upper)
+        """(lower, upper) in natural units where the prior allows; an open lower bound of a log parameter is 0."""
+        lower, upper = (0.0 if self.log and self.lower == -inf else self.lower), self.upper
+        if self.prior is not None:
+            low, high = self.prior.support
+            lower, upper = max(lower, low), min(upper, high)
+        return lower, upper
 
 
 def as_parameter(name: str, spec: object) -> Parameter:
@@ -130,21 +151,3 @@ def _checked(
             )
         numbers[field] = number
     return numbers
-
-
-def is_number(value: object) -> bool:
-    """True for a real number of Python or NumPy; a truth value is none."""
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
-
-
-def as_number(value: object, words: str, infinite: bool = False) -> float:
-    """`value` as a float; text, NaN and (unless allowed) infinities are InputErrors."""
-    if not is_number(value):
-        raise InputError(f"The {words} is {value!r}, which is not a number: write a plain number.")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = inf
-    if isnan(number) or not (infinite or isfinite(number)):
-        raise InputError(f"The {words} is {number:g}: give a finite number.")
-    return number

@@ -13,9 +13,13 @@ from picardfit.data import Experiment, runs
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.expressions import BatchedMap, names, parse
 from picardfit.integration import predict
+from picardfit.measurement import Measurement, Padded, padded
 from picardfit.model import Model
-from picardfit.noise import LeastSquares
+from picardfit.noise import CommonNoise, LeastSquares, Likelihood, Objective
+from picardfit.noise_models import NoiseModel, Scatter, bind
 from picardfit.parameters import Parameter, as_parameter, to_internal
+from picardfit.priors import Priors
+from picardfit.tracing import NumericMap
 from picardfit.unknowns import Unknowns
 from picardfit.values import border_from
 
@@ -39,6 +43,8 @@ class Problem:
     `initial`: state -> the same, or a formula text of parameters; an experiment's own `initial` wins. A state
     without entry is unknown and estimated for each experiment.
     `truth`: the values that made the data, where they are known (simulated data).
+    `noise`: how the measurements scatter, one pf.Noise (LogNormal, StudentT, Laplace) or one for each observable; then
+    the likelihood is maximised. Without it: plain least squares.
     """
 
     model: Model
@@ -46,6 +52,8 @@ class Problem:
     parameters: Mapping[str, object] | None = None
     initial: Mapping[str, object] | None = None
     truth: Mapping[str, object] | None = None
+    noise: NoiseModel | Mapping[str, NoiseModel] | None = None
+    scatter: Scatter | None = field(init=False, repr=False)
     initial_by_experiment: tuple[dict, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -57,9 +65,14 @@ class Problem:
         _check_experiments(self.model, experiments)
         common = _mapping(self.initial, "initial")
         initial = tuple(_initial_of(self.model, e, common) for e in experiments)
-        used = _formula_names(initial)
-        parameters = _all_parameters(self.model, _mapping(self.parameters, "parameters"), used)
+        scatter = None if self.noise is None else bind(self.noise, self.model)
+        given = _mapping(self.parameters, "parameters")
+        parameters = _all_parameters(self.model, given, _formula_names(initial), scatter)
+        _check_priors(parameters, initial, scatter)
+        if scatter is not None:
+            _check_positive(self.model, experiments, scatter)
         for name, value in (
+            ("scatter", scatter),
             ("experiments", experiments),
             ("parameters", parameters),
             ("initial", common),
@@ -81,8 +94,37 @@ class Problem:
         return Samples(np.concatenate(rows), np.concatenate(owner), np.concatenate(columns))
 
     @cached_property
-    def objective(self) -> LeastSquares:
+    def objective(self) -> Objective:
+        """What the data cost: least squares, or a negative log-likelihood; priors come on top."""
+        if self.scatter is None:
+            return self.least_squares
+        if self.scatter.common:
+            return CommonNoise(self.samples.data)
+        return Likelihood(self.samples.data, self.scatter.columns)
+
+    @cached_property
+    def least_squares(self) -> LeastSquares:
         return LeastSquares(self.samples.data)
+
+    @cached_property
+    def priors(self) -> Priors | None:
+        return _priors(self)
+
+    @cached_property
+    def measurement(self) -> BatchedMap | NumericMap | Measurement:
+        """The map from states to the rows of the objective; the observables are the first of them."""
+        if self.scatter is None:
+            return self.model.output
+        return self.scatter.measurement(self.model, self._measured_names)
+
+    @cached_property
+    def rhs(self) -> BatchedMap | NumericMap | Padded:
+        """The right-hand side as a function of the parameters of model and noise."""
+        return padded(self.model.rhs, self._measured_names)
+
+    @property
+    def _measured_names(self) -> tuple[str, ...]:
+        return self.unknowns.names[: self.unknowns.measured_parameters]
 
     @cached_property
     def output_scale(self) -> np.ndarray:
@@ -97,6 +139,11 @@ class Problem:
     @cached_property
     def unknowns(self) -> Unknowns:
         return _unknowns(self)
+
+    @property
+    def noise_names(self) -> tuple[str, ...]:
+        """Parameters that only the noise has: names in level formulas, then estimated levels."""
+        return () if self.scatter is None else (*self.scatter.names, *self.scatter.parameters)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -143,8 +190,11 @@ class Problem:
         return values
 
     def mean_loss(self, value: float) -> float:
-        """The paper's L_ls from the sum of squares: divided by the number of sampling instants N_s."""
-        return value / len(self.samples.times)
+        """The objective as it is reported: the paper's L_ls, divided by the number of sampling instants N_s.
+
+        With a noise model: the negative log-likelihood with the priors, as it is.
+        """
+        return value / len(self.samples.times) if self.scatter is None else value
 
     def loss(self, parameters: Mapping[str, object], initial: Mapping[str, object] | None = None) -> float:
         """The paper's L_ls at given values, by independent integration; inf if there is no solution.
@@ -152,14 +202,64 @@ class Problem:
         `parameters`: {"a": 1.0}, a local one also {"a": {"pond 1": 1.0}}; `initial`: {"prey": 1.0} for all
         experiments or {"pond 1": {"prey": 1.0}}. What the problem fixes may be left out.
         """
-        unknowns = self.unknowns
-        border = border_from(self, parameters, initial)
-        outputs = predict(self, unknowns.model_values(border), unknowns.initial(border)[0])
-        return inf if outputs is None else self.mean_loss(self.objective.value(outputs))
+        levels = () if self.scatter is None else tuple(self.scatter.parameters)
+        outputs = self._predicted(border_from(self, parameters, initial, optional=levels))
+        if outputs is None or not np.isfinite(g := outputs[:, : len(self.model.observables)]).all():
+            return inf
+        return self.least_squares.value(g) / len(self.samples.times)
+
+    def nllh(self, parameters: Mapping[str, object], initial: Mapping[str, object] | None = None) -> float:
+        """Negative log-likelihood of the data at given values, by independent integration; priors left out.
+
+        Values as for `loss`, estimated noise levels among the parameters. Without a noise model: normal noise with the
+        one variance for all measurements that makes it smallest.
+        """
+        rows = self._predicted(border_from(self, parameters, initial))
+        value = inf if rows is None else self.objective.nllh(rows)
+        return value if np.isfinite(value) or value == -inf else inf
+
+    def _predicted(self, border: np.ndarray) -> np.ndarray | None:
+        """Rows (samples, rows) by independent integration, or None."""
+        return predict(self, self.unknowns.measured_values(border), self.unknowns.initial(border)[0])
+
+    def simulate_data(
+        self,
+        parameters: Mapping[str, object] | np.ndarray,
+        initial: Mapping[str, object] | None = None,
+        *,
+        seed: int | np.random.Generator = 0,
+        sd: float | None = None,
+    ) -> Problem:
+        """The same problem with new data, drawn from the noise model at given values; gaps stay gaps.
+
+        `parameters` may also be an array of unknowns (experiments, width). Without a noise model the noise is normal
+        with standard deviation `sd`.
+        """
+        if (sd is None) == (self.scatter is None):
+            raise InputError(
+                "This problem has no noise model: pass sd=..., the standard deviation of the new data."
+                if sd is None
+                else "This problem has a noise model: leave sd out."
+            )
+        is_border = isinstance(parameters, np.ndarray)
+        rows = self._predicted(parameters if is_border else border_from(self, parameters, initial))
+        if rows is None:
+            raise InputError("The equations have no solution at these values: choose others.")
+        rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
+        return self.with_data(self.objective.sample(rows, rng, sd))
 
     def with_experiments(self, experiments: Sequence[Experiment]) -> Problem:
-        """The same problem with other data."""
+        """The same problem with other experiments."""
         return replace(self, experiments=experiments)
+
+    def with_data(self, data: np.ndarray) -> Problem:
+        """The same problem with other data (samples, observables) in the order of `samples`."""
+        renewed = []
+        for e, one in enumerate(self.experiments):
+            block = data[self.samples.experiment == e]
+            columns = {n: block[:, self.model.observables.index(n)] for n in one.observables}
+            renewed.append(replace(one, observations=columns))
+        return self.with_experiments(renewed)
 
     def __str__(self) -> str:
         count = len(self.experiments)
@@ -280,8 +380,13 @@ def _formula_names(initial: Sequence[dict]) -> list[str]:
     return list(found)
 
 
-def _all_parameters(model: Model, given: dict, used: list[str]) -> dict[str, Parameter]:
-    known = [*model.parameters, *(n for n in used if n not in model.parameters)]
+def _all_parameters(
+    model: Model, given: dict, used: list[str], scatter: Scatter | None
+) -> dict[str, Parameter]:
+    """The model's parameters, those of the noise, and those that only initial formulas have."""
+    levels = {} if scatter is None else scatter.parameters
+    in_formulas = () if scatter is None else scatter.names
+    known = list(dict.fromkeys([*model.parameters, *in_formulas, *levels, *used]))
     for name in given:
         if name not in known:
             kind = (
@@ -302,7 +407,55 @@ def _all_parameters(model: Model, given: dict, used: list[str]) -> dict[str, Par
                 f"add it to parameters={{...}} with its bounds."
                 + did_you_mean(name, {*model.parameters, *given})
             )
-    return {name: as_parameter(name, given.get(name)) for name in known}
+    for name in in_formulas:
+        if name not in given:
+            raise InputError(
+                f"A noise level uses `{name}`, which is not a name of the model: correct it, or add it to "
+                f"parameters={{...}} with its bounds."
+                + did_you_mean(name, {*model.parameters, *model.observables, *model.states, *given})
+            )
+    return {name: as_parameter(name, given.get(name, levels.get(name))) for name in known}
+
+
+def _check_priors(parameters: dict[str, Parameter], initial: Sequence[dict], scatter: Scatter | None) -> None:
+    if scatter is not None:
+        return
+    every = [*parameters.items(), *(item for one in initial for item in one.items())]
+    for name, one in every:
+        if isinstance(one, Parameter) and one.prior is not None:
+            raise InputError(
+                f"`{name}` has a prior, but without a noise model nothing says how much the data weigh against it: "
+                f"pass noise=pf.Noise(...) to the problem."
+            )
+
+
+def _check_positive(model: Model, experiments: Sequence[Experiment], scatter: Scatter) -> None:
+    """Logarithms of measurements need positive ones."""
+    log = [name for name, c in zip(model.observables, scatter.columns, strict=True) if c.base is not None]
+    for one in experiments:
+        for name in (n for n in log if n in one.observables):
+            if (one.observations[name] <= 0).any():
+                raise InputError(
+                    f"`{name}` is not positive at some time of `{one.name}`, but its noise acts on the logarithm: "
+                    f"blank these values, or give `{name}` additive noise."
+                )
+
+
+def _priors(problem: Problem) -> Priors | None:
+    unknowns, initial = problem.unknowns, problem.initial_by_experiment
+    states = len(unknowns.initial_states)
+    entries = []
+    for e, c in np.argwhere(unknowns.exists):
+        if c >= unknowns.local and e > 0:
+            continue
+        if c < states:
+            spec = initial[e][unknowns.states[unknowns.initial_states[c]]]
+        else:
+            which = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])[c - states]
+            spec = problem.parameters[unknowns.names[which]]
+        if spec.prior is not None:
+            entries.append((int(e), int(c), bool(unknowns.log[e, c]), spec.prior))
+    return Priors(unknowns.lower.shape, tuple(entries)) if entries else None
 
 
 def _unknowns(problem: Problem) -> Unknowns:
@@ -330,6 +483,7 @@ def _unknowns(problem: Problem) -> Unknowns:
         states=model.states,
         names=tuple(order),
         model_parameters=len(model.parameters),
+        measured_parameters=len({*model.parameters, *problem.noise_names}),
         base=np.tile([0.0 if p.fixed is None else p.fixed for p in parameters.values()], (rows, 1)),
         known=np.array(known, float),
         initial_states=np.array([model.states.index(s) for s in free], int),

@@ -233,8 +233,7 @@ def _method(fit: Fit) -> str:
     rows = [(one.name, _setting(getattr(fit.method, one.name))) for one in fields(fit.method)]
     took = f"{count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s"
     if len(fit.starts) > 1 and fit.success:
-        hits = sum(abs(one.loss - fit.loss) <= 1e-3 * abs(fit.loss) for one in fit.starts)
-        took += f"; {hits} of {len(fit.starts)} starts reached this loss"
+        took += f"; {fit.hits} of {len(fit.starts)} starts reached this loss"
     settings = f"<details>\n<summary>Settings</summary>\n{_table(('setting', 'value'), rows)}\n</details>"
     parts = [f"<p>{escape(type(fit.method).__name__)}, {took}.</p>", settings]
     if len(fit.trace):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.certificate import Certificate, path_value
+from picardfit.certificate import Certificate, path_rows, path_value
+from picardfit.diagnostics import Diagnostics, diagnose
 from picardfit.errors import InputError, Status, did_you_mean, listing
 from picardfit.integration import Run, trajectories
 from picardfit.parameters import is_number
@@ -28,7 +29,7 @@ class StartResult:
     """How one of several starts ended."""
 
     start: int
-    loss: float
+    loss: float  # what was minimised, as `Fit.objective`
     status: Status
     iterations: int
     seconds: float
@@ -64,7 +65,96 @@ class Fit:
     @cached_property
     def loss(self) -> float:
         """The paper's L_ls: half the mean over sampling instants of the squared residual norm."""
+        if self.solution is None:
+            return float("inf")
+        outputs = self._rows[:, : len(self.problem.model.observables)]
+        return self.problem.least_squares.value(outputs) / len(self.problem.samples.times)
+
+    @cached_property
+    def objective(self) -> float:
+        """What was minimised: L_ls, or with a noise model the negative log-likelihood with the priors on top."""
         return float("inf") if self.solution is None else self.problem.mean_loss(path_value(self.solution))
+
+    @cached_property
+    def nllh(self) -> float:
+        """Negative log-likelihood of the data, priors left out.
+
+        Without a noise model: that of normal noise with one variance for all measurements, estimated from them.
+        """
+        return float("inf") if self.solution is None else self.problem.objective.nllh(self._rows)
+
+    @property
+    def log_likelihood(self) -> float:
+        return -self.nllh
+
+    @property
+    def estimated(self) -> int:
+        """How many numbers were estimated; without a noise model its variance is one of them."""
+        return self.problem.unknowns.count() + (self.problem.noise is None)
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion: 2 k - 2 log-likelihood."""
+        return 2 * self.estimated + 2 * self.nllh
+
+    @property
+    def aicc(self) -> float:
+        """Akaike's criterion corrected for few measurements; infinite when there are hardly more than unknowns."""
+        k, spare = self.estimated, self.problem.measurements - self.estimated - 1
+        return self.aic + 2 * k * (k + 1) / spare if spare > 0 else float("inf")
+
+    @property
+    def bic(self) -> float:
+        """The Bayesian criterion: k log(measurements) - 2 log-likelihood."""
+        return self.estimated * float(np.log(self.problem.measurements)) + 2 * self.nllh
+
+    @property
+    def reduced_chi_square(self) -> float:
+        """Sum of squared standardised residuals over measurements minus unknowns: near 1 for the right noise level.
+
+        Without a noise model residuals have no unit of their own, and this is the variance of one measurement.
+        """
+        freedom = self.problem.measurements - self.problem.unknowns.count()
+        if self.solution is None or freedom <= 0:
+            return float("nan")
+        if self.problem.noise is None:
+            return self.residual_variance
+        return float(np.nansum(self.problem.objective.residuals(self._rows) ** 2)) / freedom
+
+    @cached_property
+    def residuals(self) -> dict[str, dict[str, np.ndarray]]:
+        """experiment -> observable -> standardised residuals at its times, NaN where not measured.
+
+        They are standard normal if the noise model is right (Student's t and Laplace noise are mapped to normal
+        numbers). Without a noise model: data minus fit over the root mean square of all.
+        """
+        if self.solution is None:
+            return {}
+        values, samples = self.problem.objective.residuals(self._rows), self.problem.samples
+        observables = self.problem.model.observables
+        return {
+            one.name: {n: values[samples.experiment == e, observables.index(n)] for n in one.observables}
+            for e, one in enumerate(self.problem.experiments)
+        }
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """What the residuals say about model and noise: tests of runs and of normality, in words."""
+        return diagnose(self.residuals, self.reduced_chi_square if self.problem.noise is not None else None)
+
+    @property
+    def hits(self) -> int:
+        """How many of the starts reached the optimum."""
+        if self.solution is None:
+            return 0
+        size = abs(self.objective)
+        if self.problem.noise is not None:
+            size = self.problem.objective.size(self._rows, self.objective)
+        return sum(abs(one.loss - self.objective) <= 1e-3 * size for one in self.starts)
+
+    @cached_property
+    def _rows(self) -> np.ndarray:
+        return path_rows(self.solution)
 
     @cached_property
     def parameters(self) -> dict[str, float]:
@@ -85,7 +175,12 @@ class Fit:
 
     @cached_property
     def residual_variance(self) -> float:
-        """Variance of one measurement: sum of squares over measurements minus unknowns (NaN when none are left)."""
+        """Variance of one measurement in units of the assumed one: 1 with a noise model.
+
+        Else the sum of squares over measurements minus unknowns (NaN when none are left).
+        """
+        if self.problem.noise is not None:
+            return 1.0
         freedom = self.problem.measurements - self.problem.unknowns.count()
         if self.solution is None or freedom <= 0:
             return float("nan")
@@ -136,7 +231,8 @@ class Fit:
         from scipy.special import ndtri, stdtrit
 
         freedom = self.problem.measurements - self.problem.unknowns.count()
-        factor = stdtrit(freedom, 0.5 + level / 2) if freedom > 0 else ndtri(0.5 + level / 2)
+        known = self.problem.noise is not None or freedom <= 0
+        factor = ndtri(0.5 + level / 2) if known else stdtrit(freedom, 0.5 + level / 2)
         unknowns, found = self.problem.unknowns, self._information
         spread = factor * np.sqrt(np.diag(found.covariance(self.residual_variance)))
         centre = self.solution.border[found.index[:, 0], found.index[:, 1]]
@@ -169,7 +265,7 @@ class Fit:
         values = self._trajectory(experiment, times)
         e = self._index(experiment)
         model, one = self.problem.model, self.problem.experiments[e]
-        params = self.solution.system.parameters(self.solution.border)[e]
+        params = self.problem.unknowns.model_values(self.solution.border)[e]
         outputs = model.output.value(times, values, params, one.inputs_at(model.inputs, times))
         return dict(zip(model.observables, outputs.T, strict=True))
 
@@ -237,7 +333,8 @@ class Fit:
                 *self.problem.model.breakpoints,
                 *(b for i in one.inputs.values() for b in i.breakpoints),
             }
-            run = Run(last, begin, params[e], one.inputs, wanted, tuple(sorted(breaks)))
+            own = params[e, : len(self.problem.model.parameters)]
+            run = Run(last, begin, own, one.inputs, wanted, tuple(sorted(breaks)))
             ahead = trajectories(self.problem.model, [run])[0]
             values[beyond] = np.nan if ahead is None else ahead[back]
         return values

@@ -8,10 +8,11 @@ interpolated measured ones, by a linearly implicit Euler march of all experiment
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from picardfit.levels import fit_levels, smoothed
 from picardfit.matching import match_parameters
 from picardfit.problem import Problem
 from picardfit.unknowns import Unknowns
@@ -35,6 +36,10 @@ class Start:
         """Guessed states at given times: (times, states)."""
         grid, values = self.tables[experiment]
         return np.stack([np.interp(times, grid, column) for column in values.T], axis=1)
+
+    def at_samples(self, problem: Problem) -> np.ndarray:
+        """Guessed states at the sampling instants: (samples, states)."""
+        return np.concatenate([self.states(one.times, e) for e, one in enumerate(problem.experiments)])
 
 
 def make_start(
@@ -105,7 +110,11 @@ def _with_states(problem: Problem, border: np.ndarray, pinned: np.ndarray) -> St
         border = match_parameters(problem, border, grids, path, known, ~pinned)
     _, never_zero = signs(problem, unknowns.model_values(border), typical)
     positive = never_zero & (path.min(axis=(0, 1)) > 0)
-    return Start(border, tuple(zip(grids, path, strict=True)), positive)
+    start = Start(border, tuple(zip(grids, path, strict=True)), positive)
+    if not unknowns.noise_columns.any():
+        return start
+    border = fit_levels(problem, border, smoothed(problem), start.at_samples(problem), ~pinned)
+    return replace(start, border=border)
 
 
 def _tame(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from picardfit.certificate import Certificate
+from picardfit.certificate import Certificate, path_rows
 from picardfit.data import Experiment
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError, Status, listing
@@ -23,6 +23,7 @@ from picardfit.inputs import Input, Signal, input_from_spec
 from picardfit.mesh import Mesh, Nodes, Rule, rule
 from picardfit.meshing import state_scale
 from picardfit.model import Model
+from picardfit.noise_records import noise_from, noise_record, parameter_from, parameter_record
 from picardfit.parameters import Parameter, as_parameter
 from picardfit.picard import residual
 from picardfit.problem import Problem
@@ -66,6 +67,7 @@ def save(fit: Fit, path: str | Path) -> Path:
         "status": fit.status.name,
         "message": fit.message,
         "loss": fit.loss,
+        "objective": fit.objective,
         "estimates": _estimates(fit),
         "iterations": fit.iterations,
         "seconds": fit.seconds,
@@ -133,6 +135,7 @@ def _problem_record(problem: Problem) -> dict[str, object]:
         "parameters": {name: _belief_record(name, one) for name, one in problem.parameters.items()},
         "initial": {name: _belief_record(name, one) for name, one in problem.initial.items()},
         "truth": problem.truth,
+        "noise": None if problem.noise is None else noise_record(problem.noise),
         "experiments": [_experiment_record(one) for one in problem.experiments],
     }
 
@@ -177,8 +180,7 @@ def _belief_record(name: str, spec: object) -> object:
     """A formula as text, a parameter by its fields; those at their defaults are left out."""
     if isinstance(spec, str):
         return spec
-    parameter, default = as_parameter(name, spec), Parameter()
-    return {k: v for k, v in asdict(parameter).items() if v != getattr(default, k)}
+    return parameter_record(as_parameter(name, spec))
 
 
 def _solution_record(solution: Solution) -> dict[str, object]:
@@ -227,20 +229,23 @@ def _fit(record: dict) -> Fit:
         warnings=tuple(entries(record, "warnings", str)),
     )
     if solution is not None:
-        _check_solution(fit, number(get(record, "loss"), "loss"))
+        _check_solution(fit, number(get(record, "objective" if "objective" in record else "loss"), "loss"))
     return fit
 
 
-def _check_solution(fit: Fit, loss: float) -> None:
-    """The saved path must give the saved loss and Picard residual: changed numbers do not pass as a fit."""
+def _check_solution(fit: Fit, value: float) -> None:
+    """The saved path must give the saved objective and Picard residual: changed numbers do not pass as a fit."""
     problem, solution = fit.problem, fit.solution
     system = solution.system
     with np.errstate(all="ignore"):
         params = system.spread(system.parameters(solution.border))
         gap = residual(system.field, solution.states, solution.path, params)
         largest = np.abs(gap / state_scale(problem, [solution.path])).max()
-        nothing = problem.mean_loss(problem.objective.value(np.zeros_like(problem.samples.data)))
-        same_loss = abs(fit.loss - loss) <= SAME * max(abs(loss), SAME * abs(nothing))
+        if problem.noise is None:
+            size = max(abs(value), SAME * problem.mean_loss(problem.least_squares.nothing))
+        else:
+            size = problem.objective.size(path_rows(solution), value)
+        same_loss = abs(fit.objective - value) <= SAME * size
         same_gap = abs(largest - fit.certificate.picard_residual) <= SAME * (1 + largest)
     if not (same_loss and same_gap):
         raise InputError("`solution` does not give the saved `loss` and `certificate`.")
@@ -253,6 +258,7 @@ def _problem(record: dict) -> Problem:
         parameters=_beliefs(get(record, "parameters", dict)),
         initial=_beliefs(get(record, "initial", dict)),
         truth=get(record, "truth", dict | None),
+        noise=noise_from(record["noise"]) if record.get("noise") is not None else None,
     )
 
 
@@ -304,11 +310,7 @@ def _beliefs(record: dict) -> dict[str, object]:
 
 
 def _parameter(name: str, record: object) -> Parameter:
-    known = {one.name for one in fields(Parameter)}
-    if not isinstance(record, dict) or not known.issuperset(record):
-        raise InputError(f"`{name}` is described by {record!r}: it may have {listing(sorted(known))}.")
-    bounds = {key: number(record[key], f"{key} of `{name}`") for key in ("lower", "upper") if key in record}
-    return Parameter(**{**record, **bounds})
+    return parameter_from(name, record)
 
 
 def _method(record: dict) -> Method:

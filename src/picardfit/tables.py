@@ -110,11 +110,26 @@ def fit_text(fit: Fit, most: int = 40) -> str:
     lines += ["", *("  ".join(_aligned(row, widths)).rstrip() for row in shown)]
     if len(rows) > most:
         lines.append(f"... and {len(rows) - most} more (fit.parameters, fit.initial_states)")
-    lines += ["", f"loss L_ls = {number(fit.loss, 6)}"]
+    lines += ["", *statistics_lines(fit)]
     if len(fit.starts) > 1 and fit.success:
-        hits = sum(abs(s.loss - fit.loss) <= 1e-3 * fit.loss for s in fit.starts)
-        lines.append(f"{hits} of {len(fit.starts)} starts reached this loss")
+        lines.append(f"{fit.hits} of {len(fit.starts)} starts reached this loss")
     return "\n".join([*lines, "", str(fit.certificate)])
+
+
+def statistics_lines(fit: Fit) -> list[str]:
+    """Loss, likelihood, criteria and what the residuals say."""
+    lines = [f"loss L_ls = {number(fit.loss, 6)}"]
+    how = ""
+    if fit.problem.noise is None:
+        how = " (normal noise of one variance, estimated)"
+    elif fit.problem.priors is not None:
+        how = f" ({number(fit.objective, 8)} with priors)"
+    lines.append(f"negative log-likelihood = {number(fit.nllh, 8)}{how}")
+    criteria = {"AIC": fit.aic, "AICc": fit.aicc, "BIC": fit.bic}
+    if fit.problem.noise is not None:
+        criteria["reduced chi-square"] = fit.reduced_chi_square
+    lines.append(", ".join(f"{name} {number(value, 6)}" for name, value in criteria.items()))
+    return [*lines, str(fit.diagnostics)]
 
 
 def _aligned(row, widths):

@@ -23,8 +23,9 @@ class Unknowns:
 
     experiments: tuple[str, ...]
     states: tuple[str, ...]
-    names: tuple[str, ...]  # all parameters: the model's, then extras used only in initial formulas
+    names: tuple[str, ...]  # all parameters: the model's, the noise's, then those only in initial formulas
     model_parameters: int  # how many of them are the model's
+    measured_parameters: int  # how many are the model's or the noise's
     base: np.ndarray  # (experiments, parameters): fixed values, 0 elsewhere
     known: np.ndarray  # (experiments, states): known initial values, 0 elsewhere
     initial_states: np.ndarray  # (free initial columns,): state of each
@@ -52,15 +53,15 @@ class Unknowns:
 
     @cached_property
     def free_parameters(self) -> np.ndarray:
-        """Model parameters that are not fixed, in column order of the derivatives."""
+        """Parameters of model and noise that are not fixed, in column order of the derivatives."""
         every = np.concatenate([self.local_parameters, self.global_parameters])
-        return every[every < self.model_parameters]
+        return every[every < self.measured_parameters]
 
     @cached_property
     def border(self) -> Border:
-        """Border column of every free model parameter."""
+        """Border column of every free parameter of model and noise."""
         every = np.concatenate([self.local_parameters, self.global_parameters])
-        columns = len(self.initial_states) + np.flatnonzero(every < self.model_parameters)
+        columns = len(self.initial_states) + np.flatnonzero(every < self.measured_parameters)
         return Border(self.local, self.width, columns)
 
     def count(self) -> int:
@@ -101,8 +102,19 @@ class Unknowns:
         """(experiments, model parameters): those of them that the model has."""
         return self.parameters(border)[:, : self.model_parameters]
 
+    def measured_values(self, border: np.ndarray) -> np.ndarray:
+        """(experiments, measured parameters): those of the model, then those of the noise."""
+        return self.parameters(border)[:, : self.measured_parameters]
+
+    @cached_property
+    def noise_columns(self) -> np.ndarray:
+        """(width,) bool: columns of parameters that only the noise has."""
+        every = np.concatenate([self.local_parameters, self.global_parameters])
+        own = (every >= self.model_parameters) & (every < self.measured_parameters)
+        return np.concatenate([np.zeros(len(self.initial_states), bool), own])
+
     def parameter_slopes(self, border: np.ndarray) -> np.ndarray:
-        """(experiments, free parameters): d natural / d internal of the free model parameters."""
+        """(experiments, free parameters): d natural / d internal of the free parameters of model and noise."""
         return self.slopes(border)[:, self.border.parameters]
 
     def initial_derivative(self, border: np.ndarray) -> np.ndarray:

@@ -21,13 +21,15 @@ def border_from(
     parameters: Mapping[str, object] | None,
     initial: Mapping[str, object] | None = None,
     missing: str = "error",
+    optional: tuple[str, ...] = (),
 ) -> np.ndarray:
     """The border (experiments, width), internal coordinates, of values in natural units.
 
     `parameters`: {"a": 1.0} for all experiments; local ones also {"a": {"pond 1": 1.0}} or {"a[pond 1]":
     1.0}. `initial`: {"prey": 1.0} for all experiments or {"pond 1": {"prey": 1.0}}. An unknown without a
-    value is an InputError, or NaN when `missing` is "nan". Fixed parameters, known initial states and
-    those given by a formula may be left out; what is said about them must agree with the problem.
+    value is an InputError, or NaN when `missing` is "nan" or it is `optional`. Fixed parameters, known
+    initial states and those given by a formula may be left out; what is said about them must agree with the
+    problem.
     """
     unknowns = problem.unknowns
     # (experiments, parameters) and (experiments, states), NaN where nothing was said
@@ -43,6 +45,9 @@ def border_from(
     _check_positive(problem, natural)
     border = np.where(unknowns.exists, unknowns.internal(natural), unknowns.lower)
     lost = unknowns.exists & np.isnan(border)
+    every = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])
+    spared = [unknowns.names[k] in optional for k in every]
+    lost[:, len(unknowns.initial_states) :] &= ~np.array(spared, bool)
     if missing == "error" and lost.any():
         e, column = np.argwhere(lost)[0]
         label = unknowns.label(e, column)

@@ -210,6 +210,11 @@ class State:
 
 def begin(method, problem: Problem, start: Start, scheme: Scheme, lengths: np.ndarray) -> State:
     """u_0 = x_0, constant on every segment (lifted) or over the whole span (chained)."""
+    if problem.scatter is not None:
+        raise InputError(
+            f"{type(method).__name__} is a method for least squares and knows no noise model: "
+            f"leave noise= out of the problem, or use the default method."
+        )
     knots = tuple(even_knots(problem, e, length) for e, length in enumerate(lengths))
     system = Discretisation(problem, Mesh(rule(method.nodes, method.family), knots))
     feasible = Feasible(problem.unknowns, method.parameter_set, method.state_set)

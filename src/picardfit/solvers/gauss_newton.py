@@ -15,6 +15,7 @@ import numpy as np
 from picardfit.condense import Factor, factorise, solve_box
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError, Status, check_positive
+from picardfit.levels import fit_levels, frozen_objective, smoothed
 from picardfit.lifted import (
     CONTRACTED,
     Linearisation,
@@ -119,8 +120,11 @@ class LiftedGaussNewton:
         scale = state_scale(problem, [states for _, states in start.tables])
         mesh = first_mesh(problem, start, rule(self.nodes, self.family), scale)
         border = np.clip(start.border, problem.unknowns.lower, problem.unknowns.upper)
+        surrogate = None
+        if len(self.penalties) > 1 and problem.scatter is not None:
+            surrogate = frozen_objective(problem, border, smoothed(problem), start.at_samples(problem))
         for _ in range(8):
-            system = Discretisation(problem, mesh)
+            system = Discretisation(problem, mesh, surrogate)
             states = np.concatenate([start.states(k[:-1], e) for e, k in enumerate(mesh.knots)])
             point, failed = contract_from(system, border, states, scale)
             if point is not None or len(mesh) > self.max_segments:
@@ -132,8 +136,8 @@ class LiftedGaussNewton:
             scale,
             point,
             multipliers=np.zeros((len(system.mesh.linked), len(scale))),
-            weight=continuity_unit(problem, len(mesh)),
-            floor=_floor(problem),
+            weight=continuity_unit(system, point),
+            floor=0.0 if point is None else system.objective.floor(point.outputs),
             size=problem.unknowns.size(border),
             positive=start.positive,
             penalty=self.penalties[0],
@@ -150,8 +154,8 @@ class LiftedGaussNewton:
             scale,
             point,
             multipliers=np.zeros_like(solution.jumps),
-            weight=continuity_unit(problem, len(system.mesh)),
-            floor=_floor(problem),
+            weight=continuity_unit(system, point),
+            floor=0.0 if point is None else system.objective.floor(point.outputs),
             size=problem.unknowns.size(solution.border),
             positive=np.zeros(len(scale), bool),
             penalty=self.penalties[-1],
@@ -165,7 +169,10 @@ class LiftedGaussNewton:
         linear = linearise(state.system, state.point)
         shifted = state.point.jumps + state.multipliers
         factor = self._factor(state, linear, penalty)
-        move = factor and self._move(state, factor, linear.quadratic.slope, shifted, state.point.border)
+        prior = _prior_slope(state)
+        move = factor and self._move(
+            state, factor, linear.quadratic.slope, shifted, state.point.border, prior
+        )
         if not move:
             return self._reject(state)
         border_step, states_step, predicted = move
@@ -187,8 +194,8 @@ class LiftedGaussNewton:
             if value < new:
                 trial, new = better, value
         if not new <= old + 1e-13 * abs(old) - SUFFICIENT * predicted:
-            if abs(predicted) <= 1e-12 * old + state.floor:  # nothing left to gain but rounding errors
-                return self._finish_stage(state, 0.0, old)
+            if abs(predicted) <= 1e-12 * _relative(state, old) + state.floor:  # only rounding errors are left
+                return self._finish_stage(state, 0.0, _relative(state, old))
             return self._reject(state)
         ratio = (old - new) / max(predicted, 1e-300)
         left = predicted  # estimate of what further steps can gain
@@ -204,7 +211,7 @@ class LiftedGaussNewton:
             stage_steps=state.stage_steps + 1,
             rejections=0,
         )
-        return self._finish_stage(state, left, new)
+        return self._finish_stage(state, left, _relative(state, new))
 
     def _corrected(self, state: State, factor: Factor, linear: Linearisation, trial: Point) -> Point | None:
         """The trial with a second-order correction."""
@@ -233,12 +240,20 @@ class LiftedGaussNewton:
             factor = factorise(state.system.mesh, unknowns.border, linear.quadratic, penalty, damping)
         except np.linalg.LinAlgError:
             return None
-        return replace(factor, hessian=_damped(factor.hessian, unknowns.local, state.size, state.damping))
+        hessian = factor.hessian
+        if (priors := state.system.problem.priors) is not None:
+            hessian = hessian + priors.terms(state.point.border)[1][:, :, None] * np.eye(unknowns.width)
+        return replace(factor, hessian=_damped(hessian, unknowns.local, state.size, state.damping))
 
-    def _move(self, state: State, factor: Factor, slope: np.ndarray, jumps: np.ndarray, border: np.ndarray):
-        """The damped, bounded Gauss-Newton step: (border step, states step, predicted decrease), or None."""
+    def _move(self, state: State, factor: Factor, slope, jumps, border: np.ndarray, prior=None):
+        """The damped, bounded Gauss-Newton step: (border step, states step, predicted decrease), or None.
+
+        `prior` is the slope of the priors (experiments, width), if there are any.
+        """
         unknowns = state.system.problem.unknowns
         reduced = factor.reduce(slope, jumps)
+        if prior is not None:
+            reduced = replace(reduced, slope=reduced.slope + prior, full_slope=reduced.full_slope + prior)
         lower, upper = unknowns.lower - border, unknowns.upper - border
         try:
             border_step = solve_box(factor.hessian, reduced.slope, unknowns.local, lower, upper)
@@ -257,7 +272,10 @@ class LiftedGaussNewton:
         return replace(state, status=Status.STALLED)
 
     def _finish_stage(self, state: State, left: float, merit: float) -> State:
-        """Go to the next stage, update multipliers, refine the mesh or end, as the point allows."""
+        """Go to the next stage, update multipliers, refine the mesh or end, as the point allows.
+
+        `left` is what further steps may gain, `merit` what that is compared with.
+        """
         if state.stage < len(self.penalties) - 1:
             if left > STAGE_DONE * merit + state.floor and state.stage_steps < self.patience:
                 return state
@@ -276,7 +294,7 @@ class LiftedGaussNewton:
     def _next_stage(self, state: State, damping: float) -> State:
         stage = state.stage + 1
         if stage == len(self.penalties) - 1:  # continuity keeps signs by itself now
-            state = replace(state, positive=np.zeros_like(state.positive))
+            state = _unfrozen(replace(state, positive=np.zeros_like(state.positive)))
         return replace(state, stage=stage, stage_steps=0, damping=damping, penalty=self.penalties[stage])
 
     def _open(self, state: State) -> bool:
@@ -304,7 +322,7 @@ class LiftedGaussNewton:
             chosen = np.zeros_like(chosen)
         mesh, parent, half = split(system.mesh, chosen, finer)
         states, path = carry(system.mesh, mesh, point.states, point.slopes, parent, half)
-        fine = Discretisation(system.problem, mesh)
+        fine = replace(system, mesh=mesh)
         moved = evaluate(fine, point.border, states, path, state.scale, enough=self._enough(state))
         if moved is None:
             return state
@@ -312,20 +330,46 @@ class LiftedGaussNewton:
         return replace(state, system=fine, point=moved, multipliers=multipliers)
 
 
-def continuity_unit(problem: Problem, segments: int) -> float:
+def continuity_unit(system: Discretisation, point: Point | None) -> float:
     """The penalty that weighs as much as the data, in scaled states.
 
     With several samples in a segment that is their curvature per segment. With several segments between samples the
     links between them act in series, so each must be stiffer by their number.
     """
-    samples = len(problem.samples.times)
-    per_sample = problem.objective.curvature(problem.output_scale) / samples
+    if point is None:
+        return 1.0
+    problem, segments, samples = system.problem, len(system.mesh), len(system.problem.samples.times)
+    per_sample = system.objective.curvature(problem.output_scale, point.outputs) / samples
     return per_sample * max(samples / segments, segments / samples)
 
 
-def _floor(problem: Problem) -> float:
-    """Values of the objective below this are errors of contraction."""
-    return CONTRACTED**2 * float(np.nansum(problem.samples.data**2)) + 1e-300
+def _relative(state: State, merit: float) -> float:
+    """What changes of the merit are compared with: least squares with itself, a likelihood with its natural size."""
+    point = state.point
+    return merit + (state.system.objective.size(point.outputs, point.data) - point.data)
+
+
+def _prior_slope(state: State) -> np.ndarray | None:
+    priors = state.system.problem.priors
+    return None if priors is None else priors.terms(state.point.border)[0]
+
+
+def _unfrozen(state: State) -> State:
+    """The state with the full likelihood in place of the one with frozen levels, its noise levels fitted."""
+    if state.system.surrogate is None:
+        return state
+    system, point = replace(state.system, surrogate=None), state.point
+    problem = system.problem
+    outputs = point.outputs[:, : len(problem.model.observables)]
+    slopes = system.field.slopes(point.path, system.spread(system.parameters(point.border)))
+    states = system.at_samples(point.states, slopes)
+    everywhere = np.ones(point.border.shape, bool)
+    border = fit_levels(problem, point.border, outputs, states, everywhere)
+    moved = evaluate(system, border, point.states, point.path, state.scale)
+    if moved is None:
+        return replace(state, status=Status.NOT_FINITE)
+    floor = problem.objective.floor(moved.outputs)
+    return replace(state, system=system, point=moved, weight=continuity_unit(system, moved), floor=floor)
 
 
 def _update_multipliers(state: State, settled: bool) -> State:

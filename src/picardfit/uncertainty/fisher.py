@@ -27,7 +27,9 @@ class Information:
 
     labels: tuple[str, ...]
     index: np.ndarray  # (unknowns, 2): experiment and border column; global columns have experiment 0
-    matrix: np.ndarray  # (unknowns, unknowns), internal coordinates, for residuals of unit variance
+    matrix: (
+        np.ndarray
+    )  # (unknowns, unknowns), internal coordinates; least squares: for residuals of unit variance
     slope: np.ndarray  # (unknowns,): gradient of the objective
     at_bound: tuple[str, ...]
 
@@ -70,7 +72,11 @@ def information(solution: Solution) -> Information:
     unknowns = problem.unknowns
     point = point_at(system, solution.border, solution.states, solution.path)
     with np.errstate(over="ignore", invalid="ignore"):  # exploding derivatives end as an infinite variance
-        hessian, gradient = chained(system, linearise(system, point).quadratic)
+        hessian, gradient = chained(system, linearise(system, point, expected=True).quadratic)
+    if problem.priors is not None:
+        slope, curvature = problem.priors.terms(solution.border)
+        hessian = hessian + curvature[:, :, None] * np.eye(unknowns.width)
+        gradient = gradient + slope
     bound = at_bound(solution)
     index = unknowns_index(unknowns.exists & ~bound, unknowns.local)
     matrix, slope = dense(hessian, gradient, unknowns.local, index)

@@ -1,0 +1,108 @@
+"""What residuals say: tests of runs (is something left over in time?) and of normality, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+DOUBTFUL = 0.01  # probabilities below this are remarked on
+FEWEST = 8  # residuals that a test needs
+MOST = 5000  # residuals that the test of normality is made for
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Tests of the standardised residuals; a probability is NaN where there are too few.
+
+    `runs`: observable -> probability of so few or so many changes of sign in time, if the signs were independent
+    (Wald and Wolfowitz); `normality`: probability of residuals this far from normal (Shapiro and Wilk), all together;
+    `outliers`: how many are beyond four standard deviations; `chi_square`: the reduced one, None without noise model.
+    """
+
+    runs: dict[str, float]
+    normality: float
+    outliers: int
+    chi_square: float | None
+
+    def __str__(self) -> str:
+        return "residuals: " + " ".join(self.sentences)
+
+    @property
+    def sentences(self) -> list[str]:
+        said = []
+        patterned = [name for name, p in self.runs.items() if p < DOUBTFUL]
+        if patterned:
+            said.append(
+                f"those of {', '.join(patterned)} follow a pattern in time: the model misses something."
+            )
+        if self.normality < DOUBTFUL:
+            said.append(
+                f"they are not normal (p = {self.normality:.1g}): look at outliers or another noise model."
+            )
+        if self.outliers:
+            said.append(f"{self.outliers} beyond four standard deviations.")
+        if self.chi_square is not None and self.chi_square > 2:
+            said.append("they are larger than the noise model says: it, or the model, misses something.")
+        if self.chi_square is not None and self.chi_square < 0.5:
+            said.append("they are smaller than the noise model says: the levels are too large.")
+        if said:
+            return [
+                said[0][0].upper() + said[0][1:] if said[0][0].isalpha() else said[0],
+                *map(_sentence, said[1:]),
+            ]
+        tested = any(np.isfinite(p) for p in self.runs.values())
+        return ["nothing remarkable." if tested else "too few to test."]
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def diagnose(residuals: Mapping[str, Mapping[str, np.ndarray]], chi_square: float | None) -> Diagnostics:
+    """Test residuals by experiment and observable, each in the order of time."""
+    observables = dict.fromkeys(name for one in residuals.values() for name in one)
+    series = {
+        name: [one[name][np.isfinite(one[name])] for one in residuals.values() if name in one]
+        for name in observables
+    }
+    every = np.concatenate([np.zeros(0), *(part for parts in series.values() for part in parts)])
+    outliers = int(np.sum(np.abs(every) > 4))
+    return Diagnostics(
+        {name: runs_probability(parts) for name, parts in series.items()},
+        normal_probability(every),
+        outliers,
+        chi_square,
+    )
+
+
+def runs_probability(series: list[np.ndarray]) -> float:
+    """Two-sided probability of the number of runs of equal sign, over several series; normal approximation."""
+    runs = expected = variance = 0.0
+    count = 0
+    for one in series:
+        signs = one[one != 0] > 0
+        above, below = int(signs.sum()), int((~signs).sum())
+        n = above + below
+        if above == 0 or below == 0 or n < 2:
+            continue
+        count += n
+        runs += 1 + int(np.sum(signs[1:] != signs[:-1]))
+        expected += 1 + 2 * above * below / n
+        variance += 2 * above * below * (2 * above * below - n) / (n**2 * (n - 1))
+    if count < FEWEST or variance <= 0:
+        return float("nan")
+    from scipy.special import ndtr
+
+    return float(2 * ndtr(-abs(runs - expected) / np.sqrt(variance)))
+
+
+def normal_probability(values: np.ndarray) -> float:
+    """Probability of the test of Shapiro and Wilk; of evenly chosen ones when there are very many."""
+    if len(values) < FEWEST or not np.all(np.isfinite(values)) or np.ptp(values) == 0:
+        return float("nan")
+    from scipy.stats import shapiro
+
+    chosen = values if len(values) <= MOST else values[np.linspace(0, len(values) - 1, MOST).astype(int)]
+    return float(shapiro(chosen).pvalue)

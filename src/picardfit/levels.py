@@ -1,0 +1,108 @@
+"""Noise levels at given residuals: first values for a search, and frozen weights for its early stages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from picardfit.condense import solve_box
+from picardfit.noise import Objective, whitened
+from picardfit.problem import Problem
+
+STEPS = 40
+LONGEST = 2.0  # step in the logarithm of a level, and in its own size for others
+DONE = 1e-6  # promised decrease per measurement at which the levels fit
+
+
+def fit_levels(
+    problem: Problem, border: np.ndarray, outputs: np.ndarray, states: np.ndarray, movable: np.ndarray
+) -> np.ndarray:
+    """The border with its movable noise columns where the likelihood of given residuals is largest.
+
+    `outputs` (samples, observables) and `states` (samples, states) are held; `movable` (experiments, width) bool.
+    Fisher scoring with steps of at most `LONGEST`, halved until the likelihood grows.
+    """
+    unknowns = problem.unknowns
+    movable = movable & unknowns.noise_columns & unknowns.exists
+    if not movable.any():
+        return border
+    value, slope, hessian = _terms(problem, border, outputs, states)
+    for _ in range(STEPS):
+        if not np.isfinite(value):
+            return border
+        reach = np.where(unknowns.log, LONGEST, LONGEST * np.maximum(np.abs(border), 1e-3))
+        lower = np.where(movable, np.maximum(unknowns.lower - border, -reach), 0.0)
+        upper = np.where(movable, np.minimum(unknowns.upper - border, reach), 0.0)
+        step = solve_box(hessian, slope, unknowns.local, lower, upper)
+        promised = -float(np.sum(slope * step)) / 2
+        for _ in range(12):
+            trial = _terms(problem, border + step, outputs, states)
+            if trial[0] <= value:
+                break
+            step = step / 2
+        else:
+            return border
+        border, (value, slope, hessian) = border + step, trial
+        if promised < DONE * problem.measurements:
+            break
+    return border
+
+
+def smoothed(problem: Problem) -> np.ndarray:
+    """(samples, observables): data less a guess of their noise, from how each differs from its neighbours.
+
+    Between its neighbours in time a measurement is expected on a straight line; the difference is divided by the size
+    it would have for noise of unit variance. Lonely ones are taken to be off by a tenth of the data's spread.
+    """
+    samples, data = problem.samples, problem.samples.data
+    result = np.array(data)
+    for k, spread in enumerate(problem.output_scale):
+        for e in range(len(problem.experiments)):
+            rows = np.flatnonzero((samples.experiment == e) & np.isfinite(data[:, k]))
+            y, t = data[rows, k], samples.times[rows]
+            noise = np.full(len(rows), 0.1 * spread)
+            if len(rows) > 2:
+                span = t[2:] - t[:-2]
+                part = np.where(span > 0, (t[1:-1] - t[:-2]) / np.where(span > 0, span, 1.0), 0.5)
+                gap = y[1:-1] - (1 - part) * y[:-2] - part * y[2:]
+                noise[1:-1] = gap / np.sqrt(1 + part**2 + (1 - part) ** 2)
+                noise[[0, -1]] = np.median(np.abs(noise[1:-1]))
+            same_sign = np.where(y != 0, 0.2 * y, -np.inf)  # logarithms must stay possible
+            result[rows, k] = np.where(y > 0, np.maximum(y - noise, same_sign), y - noise)
+    return np.where(np.isfinite(result), result, 0.0)
+
+
+def frozen_objective(
+    problem: Problem, border: np.ndarray, outputs: np.ndarray, states: np.ndarray
+) -> Objective | None:
+    """The objective with its levels held at what they are for these outputs; None for least squares."""
+    if problem.scatter is None:
+        return None
+    levels, _ = _levels(problem, border, outputs, states)
+    return problem.objective.with_frozen(levels)
+
+
+def _levels(problem: Problem, border: np.ndarray, outputs: np.ndarray, states: np.ndarray):
+    samples = problem.samples
+    params = problem.unknowns.measured_values(border)[samples.experiment]
+    inputs = problem.inputs_at(samples.experiment, samples.times)
+    return problem.measurement.levels_at(samples.times, outputs, states, params, inputs)
+
+
+def _terms(problem: Problem, border: np.ndarray, outputs: np.ndarray, states: np.ndarray):
+    """Value, slope (experiments, width) and curvature (experiments, width, width) by the noise columns."""
+    unknowns, owner = problem.unknowns, problem.samples.experiment
+    levels, wrt_p = _levels(problem, border, outputs, states)
+    terms = problem.objective.terms(np.concatenate([outputs, levels], axis=1), expected=True)
+    columns, count = unknowns.border.parameters, outputs.shape[1]
+    jacobian = np.zeros((len(outputs), count + levels.shape[1], len(columns)))
+    jacobian[:, count:] = (
+        wrt_p[..., unknowns.free_parameters] * unknowns.parameter_slopes(border)[owner][:, None]
+    )
+    jacobian *= unknowns.noise_columns[columns]
+    white = whitened(terms.factor, jacobian)
+    slope, hessian = np.zeros(border.shape), np.zeros((*border.shape, border.shape[1]))
+    for e in range(len(border)):
+        mine = owner == e
+        slope[e, columns] = np.einsum("si,sic->c", terms.slope[mine], jacobian[mine])
+        hessian[e, columns[:, None], columns] = np.einsum("sic,sid->cd", white[mine], white[mine])
+    return terms.value, slope, hessian

@@ -1,0 +1,179 @@
+"""What is known about a parameter before the data: densities, as PEtab has them.
+
+A prior acts on the value itself, or with `base` on its logarithm (PEtab's parameterScale priors: the density is then
+that of the logarithm). `LogNormalPrior` and `LogLaplacePrior` are densities of the value whose logarithm is normal or
+Laplace. The search minimises -log density on top of the data's cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, inf, log
+
+import numpy as np
+
+from picardfit.errors import InputError
+from picardfit.numbers import as_number, is_number
+
+SMOOTH = 1e-3  # |d| of a Laplace density is sqrt(d^2 + w^2) - w, with this w
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Normal with mean and standard deviation; with `base` the logarithm of the value to that base is."""
+
+    mean: float
+    sd: float
+    base: float | None = None
+
+    def __post_init__(self) -> None:
+        _check(self, ("mean",), ("sd",))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return (-inf if self.base is None else 0.0), inf
+
+    def density(self, value: float) -> tuple[float, float, float]:
+        """-log density, slope and curvature (at least 0) by the coordinate the prior acts on."""
+        gap = (value - self.mean) / self.sd
+        return 0.5 * gap * gap + log(self.sd) + 0.5 * log(2 * np.pi), gap / self.sd, 1 / self.sd**2
+
+
+@dataclass(frozen=True)
+class LaplacePrior:
+    """Laplace around `mean` with mean absolute deviation `scale`; with `base` the logarithm of the value is."""
+
+    mean: float
+    scale: float
+    base: float | None = None
+
+    def __post_init__(self) -> None:
+        _check(self, ("mean",), ("scale",))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return (-inf if self.base is None else 0.0), inf
+
+    def density(self, value: float) -> tuple[float, float, float]:
+        gap = (value - self.mean) / self.scale
+        smooth = float(np.sqrt(gap * gap + SMOOTH**2))
+        return (
+            smooth - SMOOTH + log(2 * self.scale),
+            gap / smooth / self.scale,
+            1 / smooth / self.scale**2,
+        )
+
+
+@dataclass(frozen=True)
+class LogNormalPrior:
+    """The natural logarithm of the value is normal with `mean` and `sd`; density of the value itself."""
+
+    mean: float
+    sd: float
+
+    def __post_init__(self) -> None:
+        _check(self, ("mean",), ("sd",))
+
+    support = (0.0, inf)
+    base = float(np.e)
+    of_value = True  # -log density has + log(value) on top
+
+    def density(self, value: float) -> tuple[float, float, float]:
+        return Normal(self.mean, self.sd).density(value)
+
+
+@dataclass(frozen=True)
+class LogLaplacePrior:
+    """The natural logarithm of the value is Laplace around `mean`; density of the value itself."""
+
+    mean: float
+    scale: float
+
+    def __post_init__(self) -> None:
+        _check(self, ("mean",), ("scale",))
+
+    support = (0.0, inf)
+    base = float(np.e)
+    of_value = True
+
+    def density(self, value: float) -> tuple[float, float, float]:
+        return LaplacePrior(self.mean, self.scale).density(value)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Equally likely from `lower` to `upper`, impossible outside; with `base` these bound the logarithm."""
+
+    lower: float
+    upper: float
+    base: float | None = None
+
+    def __post_init__(self) -> None:
+        _check(self, ("lower", "upper"), ())
+        if not self.lower < self.upper:
+            raise InputError(
+                f"Uniform({self.lower:g}, {self.upper:g}) has no room between its ends: the first must be smaller."
+            )
+
+    @property
+    def support(self) -> tuple[float, float]:
+        if self.base is None:
+            return self.lower, self.upper
+        return self.base**self.lower, self.base**self.upper
+
+    def density(self, value: float) -> tuple[float, float, float]:
+        return log(self.upper - self.lower), 0.0, 0.0
+
+
+Prior = Normal | LaplacePrior | LogNormalPrior | LogLaplacePrior | Uniform
+KINDS = (Normal, LaplacePrior, LogNormalPrior, LogLaplacePrior, Uniform)
+
+
+def terms(prior: Prior, internal: float, is_log: bool) -> tuple[float, float, float]:
+    """-log density of a prior, with slope and curvature by the search coordinate (log(value) if `is_log`)."""
+    value = exp(min(internal, 700.0)) if is_log else internal
+    if prior.base is None:
+        cost, slope, curvature = prior.density(value)
+        chain = value if is_log else 1.0
+        return cost, slope * chain, curvature * chain**2
+    if value <= 0:
+        return inf, 0.0, 0.0
+    unit = log(prior.base)
+    cost, slope, curvature = prior.density((internal if is_log else log(value)) / unit)
+    chain = (1.0 if is_log else 1 / value) / unit
+    cost, slope, curvature = cost, slope * chain, curvature * chain**2
+    if isinstance(prior, LogNormalPrior | LogLaplacePrior):
+        cost, slope = cost + log(value), slope + (1.0 if is_log else 1 / value)
+    return cost, slope, curvature
+
+
+@dataclass(frozen=True)
+class Priors:
+    """All priors of a problem. Unknowns shared by the experiments stand once, in row 0."""
+
+    shape: tuple[int, int]  # (experiments, width)
+    entries: tuple[tuple[int, int, bool, Prior], ...]  # (experiment, border column, is log, prior)
+
+    def value(self, border: np.ndarray) -> float:
+        return sum(terms(prior, float(border[e, c]), is_log)[0] for e, c, is_log, prior in self.entries)
+
+    def terms(self, border: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Slope and curvature, each (experiments, width)."""
+        slope, curvature = np.zeros(self.shape), np.zeros(self.shape)
+        for e, c, is_log, prior in self.entries:
+            _, slope[e, c], curvature[e, c] = terms(prior, float(border[e, c]), is_log)
+        return slope, curvature
+
+
+def _check(prior: Prior, numbers: tuple[str, ...], positive: tuple[str, ...]) -> None:
+    for name in (*numbers, *positive):
+        as_number(getattr(prior, name), f"{name} of a {type(prior).__name__} prior")
+    for name in positive:
+        if not getattr(prior, name) > 0:
+            raise InputError(
+                f"{name} = {getattr(prior, name):g} of a {type(prior).__name__} prior is not positive: "
+                f"give a positive number."
+            )
+    base = getattr(prior, "base", None)
+    if base is not None and not (is_number(base) and base > 1):
+        raise InputError(f"base = {base!r} is not the base of a logarithm: write base=10, or leave it out.")
