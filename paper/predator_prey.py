@@ -1,0 +1,241 @@
+"""Section 7.3, Table 1: predators and prey counted five times in one to four ponds, and the flat valley of a and b."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paper.output import BLUE, INK, ORANGE, Picture, Spread, Table, figure, middle, short, spread
+from paper.plan import READ, Plan
+from paper.printed import TABLE_1, TABLE_1_EPS, TABLE_1_REPETITIONS, VALLEY
+from paper.tasks import ALGORITHM_4, BOUND, DEFAULT, Results, Task
+from picardfit.problems.rosenzweig_macarthur import TRUTH
+
+TITLE = "Rosenzweig–MacArthur predator and prey (section 7.3, Table 1)"
+NAMES = ("a", "b", "c", "r", "k", "K")
+PONDS = tuple(TABLE_1)
+MANY = 200
+BOXES = {
+    "implied": "bounds from a tenth to five times the truth",
+    "narrow": "bounds of 50 % around the truth",
+}
+VARIANTS = (("std", "implied"), ("std", "narrow"), ("variance", "implied"))
+GRID = {"a": np.linspace(1.6, 5.2, 10), "b": np.linspace(0.3, 1.5, 9)}
+LEVEL_95 = 5.991  # chi-square with two degrees of freedom
+
+
+def tasks(plan: Plan) -> list[Task]:
+    found = []
+    for reading, box in VARIANTS:
+        for ponds in PONDS:
+            if not plan.quick or box == "implied":
+                for start in (None, "near"):
+                    found += _algorithm(plan, reading, box, ponds, start)
+            found += _tasks(plan, DEFAULT, reading, box, ponds)
+            found += _tasks(plan, BOUND, reading, box, ponds)
+    return found + [t for s in _valley_seeds(plan) for t in _valley_tasks(s)] + _grid(plan)
+
+
+def present(results: Results, plan: Plan) -> list[Table | Picture]:
+    tables = [_table(results, plan, reading, box) for reading, box in VARIANTS]
+    verdict = _verdict(results, plan)
+    return [
+        *tables,
+        verdict,
+        _loss_table(results, plan),
+        _valley_table(results, plan),
+        _valley(results, plan),
+    ]
+
+
+def _tasks(plan: Plan, method: str, reading: str, box: str, ponds: int, **settings) -> list[Task]:
+    data: dict = {"eps": TABLE_1_EPS, "eps_is": reading, "ponds": ponds}
+    if box == "implied":
+        data["bounds"] = "implied"
+    full, quick = (TABLE_1_REPETITIONS, 2) if method == ALGORITHM_4 else (MANY, 40)
+    return [
+        Task("rosenzweig_macarthur", method, {"seed": s, **data}, settings) for s in plan.seeds(full, quick)
+    ]
+
+
+def _algorithm(plan: Plan, reading: str, box: str, ponds: int, start: str | None) -> list[Task]:
+    settings = {"steps": plan.steps} | ({"start": start} if start else {})
+    return _tasks(plan, ALGORITHM_4, reading, box, ponds, **settings)
+
+
+def _with_mean(errors: np.ndarray) -> np.ndarray:
+    """(repetitions, 6) -> (repetitions, 7): the last column is the mean."""
+    return np.column_stack([errors, errors.mean(axis=1)])
+
+
+def _sources(results: Results, plan: Plan, reading: str, box: str, ponds: int) -> list[tuple[str, list]]:
+    """Label and seven cells of every row for one number of ponds."""
+    many = _tasks(plan, DEFAULT, reading, box, ponds)
+    ten = many[:TABLE_1_REPETITIONS]
+    rows = [("paper", [Spread(*TABLE_1[ponds][n]) for n in (*NAMES, "mean")])]
+    if not plan.quick or box == "implied":
+        for label, start in (("Algorithm 4", None), ("Algorithm 4, start within 50 %", "near")):
+            own = _algorithm(plan, reading, box, ponds, start)
+            rows.append((f"{label} ({len(own)})", _cells(results.errors(own, NAMES, TRUTH))))
+    rows += [(f"default ({len(own)})", _cells(results.errors(own, NAMES, TRUTH))) for own in (ten, many)]
+    bound = _tasks(plan, BOUND, reading, box, ponds)
+    for label, kind in (("Cramér–Rao", "likelihood"), ("least-squares limit", "least squares")):
+        values = _with_mean(results.bounds(bound, NAMES, kind))
+        rows.append((label, [middle(column) for column in values.T]))
+    return rows
+
+
+def _cells(errors: np.ndarray) -> list[Spread]:
+    return [spread(column) for column in _with_mean(errors).T]
+
+
+def _table(results: Results, plan: Plan, reading: str, box: str) -> Table:
+    rows = [
+        (f"{ponds}", label, *cells)
+        for ponds in PONDS
+        for label, cells in _sources(results, plan, reading, box, ponds)
+    ]
+    return Table(
+        f"table_1_{reading}_{box}",
+        f"Table 1, {READ[reading]}, {BOXES[box]}: ARE ± standard deviation (repetitions)",
+        ("ponds", "source", *NAMES, "mean"),
+        tuple(rows),
+    )
+
+
+def _verdict(results: Results, plan: Plan) -> Table:
+    """Cell by cell: whether Algorithm 4 is near the print, and whether the default method is at or below it."""
+    rows = []
+    for ponds in PONDS:
+        sources = dict(_sources(results, plan, "std", "implied", ponds))
+        labels = list(sources)
+        many = next(label for label in reversed(labels) if label.startswith("default"))
+        algorithm = [label for label in labels if label.startswith("Algorithm")]
+        for k, name in enumerate((*NAMES, "mean")):
+            printed, bound, ours = (sources[label][k] for label in ("paper", "Cramér–Rao", many))
+            near = [_within(sources[label][k], printed) for label in algorithm]
+            allowed = "yes" if bound.mean <= printed.mean else "no"
+            below = "yes" if ours.mean <= printed.mean else "no"
+            rows.append((f"{ponds}", name, printed, *near, bound, allowed, ours, below))
+    return Table(
+        "table_1_verdict",
+        "Table 1 cell by cell (standard deviation, wide bounds)",
+        (
+            "ponds",
+            "parameter",
+            "paper",
+            "Alg. 4 within one printed sd",
+            "the same, start within 50 %",
+            "Cramér–Rao",
+            "bound allows the print",
+            "default",
+            "at or below the print",
+        ),
+        tuple(rows),
+    )
+
+
+def _within(ours: Spread, printed: Spread) -> str:
+    """Whether a mean is at most one printed standard deviation from the printed one, with its value."""
+    return f"{'yes' if abs(ours.mean - printed.mean) <= printed.sd else 'no'} ({short(ours.mean)})"
+
+
+def _loss_table(results: Results, plan: Plan) -> Table:
+    """Losses against the loss at the truth."""
+    rows = []
+    for reading, box in VARIANTS:
+        for ponds in PONDS:
+            own = _tasks(plan, DEFAULT, reading, box, ponds)
+            loss, truth = results.losses(own)
+            algorithm: list = ["–", "–"]
+            if not plan.quick or box == "implied":
+                found = _algorithm(plan, reading, box, ponds, None)
+                ours, true = results.losses(found)
+                algorithm = [spread(ours / true), float(np.mean([results[t]["seconds"] for t in found]))]
+            seconds = float(np.mean([results[t]["seconds"] for t in own]))
+            rows.append(
+                (
+                    reading,
+                    box,
+                    f"{ponds}",
+                    *algorithm,
+                    spread(loss / truth),
+                    float((loss / truth).max()),
+                    seconds,
+                )
+            )
+    return Table(
+        "predator_prey_loss",
+        "Loss of the estimates over the loss at the truth, and seconds a fit",
+        ("eps", "bounds", "ponds", "Algorithm 4", "s", "default, mean", "default, largest", "s"),
+        tuple(rows),
+    )
+
+
+def _valley_seeds(plan: Plan) -> list[int]:
+    return plan.seeds(TABLE_1_REPETITIONS, TABLE_1_REPETITIONS)
+
+
+def _fixed(seed: int, fixed: dict[str, float]) -> Task:
+    data = {"seed": seed, "eps": TABLE_1_EPS, "eps_is": "std", "ponds": 4, "bounds": "implied"}
+    return Task("rosenzweig_macarthur", DEFAULT, data, {}, fixed)
+
+
+def _valley_tasks(seed: int) -> list[Task]:
+    """The best loss with a and b free, at the truth, and at the paper's other point."""
+    return [_fixed(seed, {}), _fixed(seed, {n: TRUTH[n] for n in VALLEY}), _fixed(seed, dict(VALLEY))]
+
+
+def _grid(plan: Plan) -> list[Task]:
+    """A map of the best loss over a and b for one data set."""
+    return [_fixed(plan.seed, {"a": float(a), "b": float(b)}) for b in GRID["b"] for a in GRID["a"]]
+
+
+def _valley_table(results: Results, plan: Plan) -> Table:
+    rows = []
+    for seed in _valley_seeds(plan):
+        free, true, other = (results[t]["loss"] for t in _valley_tasks(seed))
+        best = results[_valley_tasks(seed)[0]]["parameters"]
+        rows.append(
+            (f"{seed}", f"{best['a']:.2f}", f"{best['b']:.2f}", *(f"{v:.5f}" for v in (free, true, other)))
+        )
+    point = f"a = {VALLEY['a']:g}, b = {VALLEY['b']:g}"
+    return Table(
+        "valley",
+        "Four ponds, eps 0.05 (standard deviation): best loss with a and b free, true, and at the paper's other point",
+        ("seed", "a", "b", "loss, both free", "loss, both true", f"loss, {point}"),
+        tuple(rows),
+    )
+
+
+def _valley(results: Results, plan: Plan) -> Picture:
+    """The rise of the sum of squares over a and b, in units of the noise variance; all others are refitted."""
+    free = _valley_tasks(plan.seed)[0]
+    best = results[free]
+    problem = free.generate()
+    instants = len(problem.samples.times)
+    freedom = problem.measurements - problem.unknowns.count()
+    variance = 2 * instants * best["loss"] / freedom
+    losses = np.array([results[t]["loss"] for t in _grid(plan)]).reshape(len(GRID["b"]), len(GRID["a"]))
+    rise = 2 * instants * (losses - best["loss"]) / variance
+    made, panels = figure(6.2, 4.4)
+    panel = panels[0, 0]
+    shades = panel.contourf(
+        GRID["a"],
+        GRID["b"],
+        np.minimum(rise, 50),
+        levels=[0, 1, 2, LEVEL_95, 10, 20, 50],
+        cmap="Greys_r",
+        alpha=0.8,
+    )
+    panel.contour(GRID["a"], GRID["b"], rise, levels=[LEVEL_95], colors=INK, linewidths=1.5)
+    for label, (a, b), marker, colour in (
+        ("truth", (TRUTH["a"], TRUTH["b"]), "*", BLUE),
+        ("estimate", (best["parameters"]["a"], best["parameters"]["b"]), "o", ORANGE),
+        ("the paper's other point", (VALLEY["a"], VALLEY["b"]), "s", "white"),
+    ):
+        panel.plot(a, b, marker, color=colour, ms=11, mec=INK, label=label, linestyle="none")
+    panel.set_xlabel("a")
+    panel.set_ylabel("b")
+    panel.legend(fontsize=8, loc="upper left")
+    made.colorbar(shades, ax=panel, label="rise of the loss in units of the noise")
+    return Picture("valley", "The valley of a and b: inside the line every pair fits at 95 %", made)

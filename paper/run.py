@@ -1,0 +1,35 @@
+"""Run experiments: their fits over processes with a ledger each, then tables and figures into a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from paper import fitzhugh_nagumo, lorenz, predator_prey, tumor, van_der_pol
+from paper.ledger import run_tasks
+from paper.output import page
+from paper.plan import Plan
+from paper.tasks import solve
+
+EXPERIMENTS = {
+    "van-der-pol": van_der_pol,
+    "fitzhugh-nagumo": fitzhugh_nagumo,
+    "predator-prey": predator_prey,
+    "tumor": tumor,
+    "lorenz": lorenz,
+}
+
+
+def run(names: Sequence[str], plan: Plan, out: Path, workers: int) -> list[Path]:
+    """Run the named experiments; returns the page of each. Fits that a ledger in `out` holds are not repeated."""
+    pages = []
+    for name in names:
+        module, folder = EXPERIMENTS[name], out / name
+        folder.mkdir(parents=True, exist_ok=True)
+        results = run_tasks(solve, module.tasks(plan), folder / "ledger.jsonl", workers, name)
+        parts = module.present(results, plan)
+        for part in parts:
+            part.write(folder)
+        pages.append(folder / "index.md")
+        pages[-1].write_text(page(module.TITLE, parts), encoding="utf-8")
+    return pages

@@ -1,0 +1,89 @@
+"""`picardfit paper`: runs the paper's experiments, whose scripts stand in the folder `paper` of a checkout.
+
+`paper` imports picardfit and never the reverse, so the scripts are looked up when the command runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from picardfit.errors import InputError
+
+
+class Name(StrEnum):
+    """The experiments, as the command takes them."""
+
+    VAN_DER_POL = "van-der-pol"
+    FITZHUGH_NAGUMO = "fitzhugh-nagumo"
+    PREDATOR_PREY = "predator-prey"
+    TUMOR = "tumor"
+    LORENZ = "lorenz"
+    ALL = "all"
+
+
+def run(names: Sequence[str], quick: bool, seed: int, out: Path, workers: int) -> list[Path]:
+    """Run experiments and write tables and figures below `out`; returns the page of each experiment.
+
+    A run that was stopped goes on where it was when it is started again with the same folder.
+    """
+    known = [name.value for name in Name if name is not Name.ALL]
+    for name in names:
+        if name not in [*known, Name.ALL.value]:
+            raise InputError(f"There is no experiment `{name}`: choose among {', '.join(known)} and all.")
+    if workers < 1:
+        raise InputError(f"workers = {workers} is too few: give at least 1.")
+    if seed < 0:
+        raise InputError(f"seed = {seed} is negative: give 0 or a positive number.")
+    chosen = known if Name.ALL.value in names else list(dict.fromkeys(names))
+    find_scripts()
+    plan = import_module("paper.plan").Plan(quick=quick, seed=seed)
+    return import_module("paper.run").run(chosen, plan, Path(out), workers)
+
+
+def command(
+    names: Annotated[
+        list[Name] | None, typer.Argument(help="Which experiments; all if none is named.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer data sets and steps: ten minutes on two cores.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first data set.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for tables, figures and ledgers.")] = Path(
+        "picardfit-paper"
+    ),
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+) -> None:
+    """Run the numerical experiments of the paper again and write every table and figure.
+
+    Example: picardfit paper tumor --quick
+    """
+    try:
+        pages = run([name.value for name in names or [Name.ALL]], quick, seed, out, workers)
+    except InputError as error:
+        typer.echo(f"picardfit: {error}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo("Stopped: the same command goes on from here.", err=True)
+        raise typer.Exit(130) from None
+    for page in pages:
+        typer.echo(page)
+
+
+def find_scripts() -> Path:
+    """Make `import paper` find the scripts of this checkout; an InputError where there are none."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / "paper" / "run.py").is_file():
+        raise InputError(
+            "The scripts of the paper's experiments are not part of this installation: "
+            "clone the repository, install it with `pip install -e .` and run the command again."
+        )
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    return root / "paper"

@@ -1,0 +1,288 @@
+"""The scripts that run the paper's experiments again: what is printed, the bounds, the ledger, the tables."""
+
+import csv
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import picardfit as pf
+from picardfit import paper_command
+
+paper_command.find_scripts()
+
+from paper import bounds, printed, run, tasks, van_der_pol  # noqa: E402
+from paper.ledger import read, run_tasks  # noqa: E402
+from paper.output import Spread, Table, short, spread  # noqa: E402
+from paper.plan import Plan  # noqa: E402
+from paper.tasks import ALGORITHM_4, BOUND, DEFAULT, Results, Task, solve  # noqa: E402
+
+MODULES = list(run.EXPERIMENTS.values())
+VAN_DER_POL = {"seed": 1, "eps": 0.05, "eps_is": "std"}
+OFF = 1.1  # every estimate of an invented record is ten percent too large
+
+
+@cache
+def truth_of(problem, settings):
+    """The true values of a problem; simulating the data of every task would take long."""
+    return Task(problem, DEFAULT, {"seed": 0, **json.loads(settings)}).generate().truth
+
+
+def invented(task):
+    """A record as `solve` gives it, with known errors."""
+    shape = {k: v for k, v in task.data.items() if k not in ("seed", "eps", "eps_is", "bounds", "samples")}
+    truth = truth_of(task.problem, json.dumps(shape))
+    if task.method == BOUND:
+        return {kind: dict.fromkeys(truth["parameters"], 0.05) for kind in ("likelihood", "least squares")}
+    values = {n: OFF * v for n, v in truth["parameters"].items()} | dict(task.fixed)
+    found = {
+        "parameters": values,
+        "initial": truth["initial"],
+        "loss": 1.0 + sum((v - 3) ** 2 for v in task.fixed.values()),
+        "loss_at_truth": 2.0,
+        "seconds": 0.1,
+        "status": "CONVERGED",
+        "iterations": 10,
+    }
+    return found | ({"marks": {}} if task.method == ALGORITHM_4 else {})
+
+
+class TestPrinted:
+    @pytest.mark.parametrize("ponds", [1, 2, 3, 4])
+    def test_last_column_of_table_1_is_the_mean_of_the_others(self, ponds):
+        row = dict(printed.TABLE_1[ponds])
+        mean = row.pop("mean")[0]
+        assert mean == pytest.approx(np.mean([are for are, _ in row.values()]), abs=0.006)
+
+    def test_parameters_of_the_tables_are_those_of_the_models(self):
+        assert {*printed.TABLE_1[1]} - {"mean"} == {*pf.problems.rosenzweig_macarthur.TRUTH}
+        assert all({*row} == {*pf.problems.tumor.TRUTH} for row in printed.TABLE_2.values())
+
+    def test_the_print_colours_23_cells_red(self):
+        cells = [are for row in printed.TABLE_2.values() for are, _ in row.values()]
+        assert sum(are > printed.IDENTIFIED for are in cells) == 23
+
+
+class TestBounds:
+    @pytest.mark.parametrize(
+        "problem",
+        [
+            pf.problems.van_der_pol.generate(seed=3),
+            pf.problems.rosenzweig_macarthur.generate(seed=3, ponds=2),
+            pf.problems.tumor.generate(seed=3, inputs=(1, 3)),
+        ],
+        ids=["van_der_pol", "ponds", "tumor"],
+    )
+    def test_sensitivities_are_finite_differences_of_the_simulation(self, problem):
+        labels, _, jacobian = bounds.sensitivities(problem, 0.1)
+        parameters, initial = problem.truth["parameters"], problem.truth["initial"]
+        for name in problem.parameters:
+            step = 1e-4 * max(abs(parameters[name]), 0.1)
+            ends = [
+                _outputs(problem, {**parameters, name: parameters[name] + s}, initial) for s in (step, -step)
+            ]
+            slope = (ends[0] - ends[1]) / (2 * step)
+            assert jacobian[:, :, labels.index(name)] == pytest.approx(slope, rel=1e-4, abs=1e-5)
+
+    def test_information_of_one_number_is_that_of_a_normal_with_mean_and_variance(self):
+        g, slope, sd = 1.7, 0.6, 0.2
+        variance, change = sd**2 * (1 + g**2), 2 * sd**2 * g * slope
+        found = bounds.information(np.array([[g]]), np.array([[[slope]]]), sd)
+        assert found[0, 0] == pytest.approx(slope**2 / variance + 0.5 * (change / variance) ** 2)
+
+    def test_information_is_the_variance_of_the_score(self):
+        rng, sd, step = np.random.default_rng(0), 0.3, 1e-4
+        g, by = np.array([1.0, -0.5]), rng.standard_normal((2, 2))
+        data = (1 + sd * rng.standard_normal((20_000, 1))) * g + sd * rng.standard_normal((20_000, 2))
+        scores = [
+            (_log_density(data, g + step * by[:, k], sd) - _log_density(data, g - step * by[:, k], sd))
+            / (2 * step)
+            for k in range(2)
+        ]
+        assert np.cov(scores) == pytest.approx(bounds.information(g[None], by[None], sd), rel=0.05, abs=0.3)
+
+    def test_least_squares_is_never_better_than_the_bound(self):
+        problem = pf.problems.rosenzweig_macarthur.generate(seed=1, ponds=3)
+        found = bounds.relative_errors(problem, 0.05, 0.1)
+        assert all(found["least squares"][n] >= found["likelihood"][n] for n in problem.model.parameters)
+
+    def test_bound_is_proportional_to_the_noise(self):
+        problem = pf.problems.lorenz.generate(seed=1)
+        one, two = (bounds.relative_errors(problem, sd, 0.05)["least squares"]["rho"] for sd in (0.1, 0.2))
+        assert two == pytest.approx(2 * one)
+
+    def test_what_the_data_do_not_feel_has_an_infinite_bound(self):
+        jacobian = np.array([[[1.0, 0.0]], [[2.0, 0.0]]])
+        covariance = bounds.least_squares_covariance(np.ones((2, 1)), jacobian, 0.1)
+        assert np.isinf(covariance[1, 1])
+        assert np.isfinite(covariance[0, 0])
+
+
+def _outputs(problem, parameters, initial):
+    rows = []
+    for one in problem.experiments:
+        own = {s: parameters.get(f"{s}0", v) for s, v in initial[one.name].items()}
+        values = {n: parameters[n] for n in problem.model.parameters}
+        found = pf.simulate(problem.model, values, own, one.times, one.inputs)
+        rows.append(np.stack([found.observables[n] for n in problem.model.observables], axis=-1))
+    return np.concatenate(rows)
+
+
+def _log_density(data, g, sd):
+    from scipy.stats import multivariate_normal
+
+    return multivariate_normal(g, sd**2 * (np.eye(2) + np.outer(g, g))).logpdf(data)
+
+
+class TestTasks:
+    @pytest.mark.parametrize("quick", [True, False])
+    @pytest.mark.parametrize("module", MODULES)
+    def test_a_key_names_one_task_and_survives_json(self, module, quick):
+        every = module.tasks(Plan(quick=quick))
+        named = {task.key: task for task in every}
+        assert all(named[task.key] == task for task in every)
+        assert all(json.loads(key) for key in named)
+
+    def test_algorithm_4_has_the_settings_of_the_paper(self):
+        method = tasks.algorithm_4(Task("tumor", ALGORITHM_4, {}), 10)
+        assert (method.continuity, method.order, method.segment_length, method.sigma) == (2.0, 2, 0.1, 0.5)
+
+    def test_algorithm_4_is_that_of_pf_fit(self):
+        task = Task("van_der_pol", ALGORITHM_4, VAN_DER_POL, {"steps": 350, "continuity": 1.0})
+        record, fit = solve(task), pf.fit(task.generate(), tasks.algorithm_4(task, 350))
+        assert record["parameters"] == fit.parameters
+        assert record["iterations"] == fit.iterations == 350
+        assert record["loss"] == pytest.approx(fit.certificate.reintegrated_loss)
+        assert list(record["marks"]) == ["300"]
+
+    def test_default_method_ends_below_the_truth(self):
+        record = solve(Task("van_der_pol", DEFAULT, VAN_DER_POL))
+        assert record["status"] == "CONVERGED"
+        assert record["loss"] < record["loss_at_truth"]
+
+    def test_fixed_parameters_stay(self):
+        data = {"seed": 0, "eps": 0.05, "eps_is": "std", "ponds": 2, "bounds": "implied"}
+        record = solve(Task("rosenzweig_macarthur", DEFAULT, data, {}, {"a": 3.65}))
+        assert record["parameters"]["a"] == 3.65
+
+    def test_near_starts_lie_within_half_of_the_truth_and_depend_on_the_seed(self):
+        one, two = (
+            Task("lorenz", ALGORITHM_4, {"seed": s, "eps": 0.1}, {"start": "near", "steps": 1})
+            for s in (0, 1)
+        )
+        first, second = (tasks._start(t, t.generate()) for t in (one, two))
+        truth = pf.problems.lorenz.TRUTH
+        assert all(0.5 <= first[n] / truth[n] <= 1.5 for n in truth)
+        assert first != second
+
+
+class TestLedger:
+    def test_what_is_done_is_not_done_again(self, tmp_path):
+        every = [Task("lorenz", DEFAULT, {"seed": s}) for s in range(4)]
+        calls = []
+
+        def count(task):
+            calls.append(task.data["seed"])
+            return {"value": task.data["seed"]}
+
+        run_tasks(count, every[:2], tmp_path / "ledger.jsonl", 1, "test")
+        found = run_tasks(count, every, tmp_path / "ledger.jsonl", 1, "test")
+        assert calls == [0, 1, 2, 3]
+        assert [found[t]["value"] for t in every] == [0, 1, 2, 3]
+
+    def test_a_line_cut_off_by_a_kill_is_run_again(self, tmp_path):
+        task, path = Task("lorenz", DEFAULT, {"seed": 0}), tmp_path / "ledger.jsonl"
+        run_tasks(lambda _: {"value": 1}, [task], path, 1, "test")
+        path.write_text(path.read_text()[:-10])
+        found = run_tasks(lambda _: {"value": 2}, [task], path, 1, "test")
+        assert found[task]["value"] == 2
+        assert [record["value"] for _, record in read(path)] == [2]
+
+    def test_processes_give_the_same_records(self, tmp_path):
+        every = [Task("van_der_pol", BOUND, {**VAN_DER_POL, "seed": s}) for s in range(3)]
+        one = run_tasks(solve, every, tmp_path / "one.jsonl", 1, "test")
+        two = run_tasks(solve, every, tmp_path / "two.jsonl", 2, "test")
+        assert all(one[t] == two[t] for t in every)
+
+
+class TestOutput:
+    def test_a_table_is_written_as_markdown_and_csv(self, tmp_path):
+        Table("t", "Title", ("x", "y"), (("a", Spread(0.25, 0.125)), ("b", Spread(1.0)))).write(tmp_path)
+        assert "| a | 0.25 ± 0.12 |" in (tmp_path / "t.md").read_text()
+        rows = list(csv.reader((tmp_path / "t.csv").open()))
+        assert rows == [["x", "y", "y sd"], ["a", "0.25", "0.125"], ["b", "1.0", "nan"]]
+
+    def test_lost_repetitions_are_counted(self):
+        found = spread([0.1, np.inf, 0.3])
+        assert (found.mean, found.count, found.mark) == (pytest.approx(0.2), 2, "(1 lost)")
+
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [(0.126, "0.13"), (0.0421, "0.042"), (12.34, "12.34"), (1645.4, "2e+03"), (np.inf, "∞")],
+    )
+    def test_short_numbers(self, value, text):
+        assert short(value) == text
+
+
+class TestPresentation:
+    @pytest.mark.parametrize("module", MODULES)
+    def test_tables_show_the_errors_of_the_records(self, module):
+        plan = Plan(quick=True)
+        results = Results({task.key: invented(task) for task in module.tasks(plan)})
+        parts = module.present(results, plan)
+        cells = [
+            c for p in parts if isinstance(p, Table) for row in p.rows for c in row if isinstance(c, Spread)
+        ]
+        errors = [c for c in cells if c.mean == pytest.approx(OFF - 1) and c.sd < 1e-9]
+        assert len(errors) >= 4
+
+    def test_other_tools_become_rows_of_the_lorenz_table(self):
+        plan, module = Plan(quick=True), run.EXPERIMENTS["lorenz"]
+        results = Results({task.key: invented(task) for task in module.tasks(plan)})
+        tool = {"a tool": dict.fromkeys(module.NAMES, (0.7, 0.2))}
+        table = module.present(results, plan, extra=lambda eps, reading: tool)[0]
+        assert [row[2] for row in table.rows if row[1] == "a tool"] == 5 * [Spread(0.7, 0.2)]
+
+    def test_loss_of_van_der_pol_is_twice_that_of_the_package(self):
+        plan = Plan(quick=True)
+        results = Results({task.key: invented(task) for task in van_der_pol.tasks(plan)})
+        table = next(p for p in van_der_pol.present(results, plan) if p.name == "van_der_pol_loss_101_std")
+        assert {cell.mean for row in table.rows for cell in row[1:-1]} == {2.0}
+
+
+class TestCommand:
+    def app(self):
+        made = typer.Typer()
+        made.command()(paper_command.command)
+        return made
+
+    def test_writes_tables_figures_and_a_page(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(run, "solve", invented)
+        options = ["fitzhugh-nagumo", "--quick", "--workers", "1", "--out", str(tmp_path)]
+        result = CliRunner().invoke(self.app(), options)
+        assert result.exit_code == 0
+        folder = tmp_path / "fitzhugh-nagumo"
+        assert str(folder / "index.md") in result.output.replace("\n", "")
+        for name in ("fitzhugh_nagumo_one.md", "fitzhugh_nagumo_one.csv", "fitzhugh_nagumo_std.png"):
+            assert (folder / name).stat().st_size > 100
+
+    def test_refuses_where_the_scripts_are_not_there(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(paper_command, "__file__", str(tmp_path / "a" / "b" / "c.py"))
+        result = CliRunner().invoke(self.app(), ["lorenz", "--out", str(tmp_path)])
+        assert result.exit_code == 2
+        assert "clone the repository" in result.output
+
+    @pytest.mark.parametrize(
+        ("arguments", "culprit"),
+        [((["pendulum"], 0, 1), "pendulum"), ((["tumor"], -1, 1), "seed"), ((["tumor"], 0, 0), "workers")],
+    )
+    def test_bad_arguments(self, tmp_path, arguments, culprit):
+        names, seed, workers = arguments
+        with pytest.raises(pf.InputError, match=culprit):
+            paper_command.run(names, True, seed, tmp_path, workers)
+
+    def test_names_of_the_command_are_those_of_the_scripts(self):
+        assert [n.value for n in paper_command.Name][:-1] == list(run.EXPERIMENTS)
