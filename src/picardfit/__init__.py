@@ -3,9 +3,11 @@
 from picardfit import problems
 from picardfit.analysis import Analysis, analyse
 from picardfit.certificate import Certificate
-from picardfit.data import Experiment
+from picardfit.combinations import Combination
+from picardfit.data import Experiment, plan
 from picardfit.errors import InputError, Status
 from picardfit.estimate import fit
+from picardfit.identifiability import Identifiability, Verdict
 from picardfit.inputs import Signal, Table
 from picardfit.mesh import Nodes
 from picardfit.model import Model
@@ -24,6 +26,7 @@ from picardfit.solvers.contractive import (
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Progress
 from picardfit.storage import load
+from picardfit.structure import Structure, structural
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,6 +34,7 @@ __all__ = [
     "Ball",
     "Box",
     "Certificate",
+    "Combination",
     "Experiment",
     "ExtendedGradientContractMultiplier",
     "Fit",
@@ -38,6 +42,7 @@ __all__ = [
     "GradientContractive",
     "GradientDescent",
     "HalfSpace",
+    "Identifiability",
     "InputError",
     "LiftedGaussNewton",
     "Model",
@@ -50,11 +55,15 @@ __all__ = [
     "Simplex",
     "Simulation",
     "Status",
+    "Structure",
     "Table",
+    "Verdict",
     "analyse",
     "fit",
     "load",
+    "plan",
     "problems",
     "read_table",
     "simulate",
+    "structural",
 ]
