@@ -7,6 +7,7 @@ from picardfit.combinations import Combination
 from picardfit.data import Experiment, plan
 from picardfit.errors import InputError, Status
 from picardfit.estimate import fit
+from picardfit.experiment_design import Design, design, design_times
 from picardfit.identifiability import Identifiability, Verdict
 from picardfit.inputs import Signal, Table
 from picardfit.mesh import Nodes
@@ -35,6 +36,7 @@ __all__ = [
     "Box",
     "Certificate",
     "Combination",
+    "Design",
     "Experiment",
     "ExtendedGradientContractMultiplier",
     "Fit",
@@ -59,6 +61,8 @@ __all__ = [
     "Table",
     "Verdict",
     "analyse",
+    "design",
+    "design_times",
     "fit",
     "load",
     "plan",

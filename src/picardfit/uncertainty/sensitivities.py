@@ -75,6 +75,12 @@ def expected(problem: Problem, border: np.ndarray, nodes: int = NODES) -> Expect
     return Expected(found[0], linear)
 
 
+def solvable(problem: Problem, border: np.ndarray) -> list[bool]:
+    """Whether each experiment can be integrated to its end."""
+    runs = _runs(problem, border, [_grid(problem, e) for e in range(len(problem.experiments))])
+    return [states is not None for states in trajectories(problem.model, runs)]
+
+
 def as_if_measured(problem: Problem, runs: Sequence[Run], solved: Sequence[np.ndarray]) -> Problem | None:
     """The problem with exact data wherever something is or will be measured; None where an output is not finite."""
     experiments = []
