@@ -260,3 +260,17 @@ def test_every_dosing_adds_to_no_dosing():
     assert found.value_after < min(found.values.values())
     assert found.after["theta1"] < 0.5 * found.before["theta1"]
     assert found.after["rho"] > 0.95 * found.before["rho"]  # not determined by any of them
+
+
+@pytest.mark.slow
+def test_the_forecast_for_the_next_dosing_is_what_simulation_brings():
+    """Root mean square of the relative errors over 24 data sets for each dosing beside u1; see benchmarks/design.py."""
+    problem, plans = TUMOR.generate(inputs=(1,)), tumor_plans()
+    found = pf.design(
+        problem, plans, "A", at=problem.truth["parameters"], interest=list(TUMOR.TRUTH), sd=0.16
+    )
+    for number in (2, 3, 4, 5):
+        fits = [pf.fit(TUMOR.generate(seed=s, inputs=(1, number))) for s in range(24)]
+        errors = [[fit.parameters[n] / v - 1 for n, v in TUMOR.TRUTH.items()] for fit in fits]
+        realised = np.sqrt(np.mean(np.square(errors)))
+        assert 0.7 < realised / found.values[f"u{number}"] < 2.0

@@ -211,7 +211,7 @@ def _named_plan(base: Fit | Problem, name: str) -> Experiment:
     known = {one.name: one for one in experiments if one.planned is not None}
     if name not in known:
         raise InputError(
-            f"There is no planned experiment `{name}` ({listing(known)}): pass a pf.plan(...), whose times are the grid."
+            f"There is no planned experiment `{name}` ({listing(known)}): pass a pf.plan(...) whose times are the grid."
             + did_you_mean(name, known)
         )
     return known[name]
