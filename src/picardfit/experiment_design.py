@@ -5,10 +5,11 @@ parameters eliminated. Candidates are compared by what they do to the covariance
 relative coordinates (a standard error of 0.1 is 10 % of the value):
 D  det(C)^(1/2q): the geometric mean error along the axes of the confidence ellipsoid of q parameters,
 A  sqrt(trace(C)/q): the root mean square of their errors,
-E  the error of the worst determined direction,
+E  the error of the worst direction, among those that all candidates together would determine,
 c:formula  the error of a formula of the parameters.
-Bounds count as knowledge (uniform in them), a parameter without bounds has a prior error of 1000 %: directions that no
-data determine then weigh the same before and after, and the comparison is about what is determined.
+Bounds count as knowledge: an estimate that the data do not determine ends at a bound, so its error is half their
+width. A parameter without bounds has a prior error of 1000 %. Directions that no data determine then weigh the same
+before and after, and the comparison is about what is determined.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from picardfit.values import border_from
 
 UNKNOWN = 10.0  # relative prior error of a parameter without bounds
 SWEEPS = 20  # of exchanges
+HALVED = 0.5  # part of its prior variance below which a direction counts as determinable
 GAIN = 1e-9  # relative improvement that counts
 MOST_SHOWN, MOST_ROWS = 12, 30  # parameters in the columns of a table, candidates in its rows
 
@@ -329,7 +331,7 @@ def _units(unknowns: Unknowns, border: np.ndarray) -> tuple[np.ndarray, np.ndarr
         half = 0.5 * (unknowns.natural(unknowns.upper) - unknowns.natural(unknowns.lower))
     half = np.where(np.isfinite(half) & (half > 0), half, np.nan)
     size = np.where(natural != 0, np.abs(natural), np.where(np.isnan(half), 1.0, half))
-    prior = np.where(np.isnan(half), 1 / UNKNOWN**2, 3 * (size / half) ** 2)
+    prior = np.where(np.isnan(half), 1 / UNKNOWN**2, (size / half) ** 2)
     return size / slopes, prior
 
 
@@ -374,7 +376,19 @@ def _stage(
     targets = wanted
     if criterion.startswith("c:"):
         targets = _gradient(both, border, criterion[2:], unit[0, shared]) @ rows
+    elif criterion == "E":
+        targets = _determinable(wanted, prior[0, shared], base + items.sum(axis=0))
     return _Stage(base, items, targets, wanted)
+
+
+def _determinable(rows: np.ndarray, prior: np.ndarray, everything: np.ndarray) -> np.ndarray:
+    """Orthonormal combinations of the rows whose prior variance all candidates together halve; all rows if none."""
+    before = rows[:, : len(prior)] / prior @ rows[:, : len(prior)].T
+    after = rows @ np.linalg.solve(everything, rows.T)
+    half = np.linalg.inv(np.linalg.cholesky(before))
+    values, vectors = np.linalg.eigh(half @ after @ half.T)
+    kept = values < HALVED
+    return np.linalg.qr(half.T @ vectors[:, kept])[0].T @ rows if kept.any() else rows
 
 
 def _interest(both: Problem, given: Sequence[str] | None) -> list[str]:
