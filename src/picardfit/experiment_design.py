@@ -23,6 +23,7 @@ from picardfit.combinations import percent
 from picardfit.data import Experiment, plan
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.expressions import BatchedMap, names, parse
+from picardfit.noise import LeastSquares
 from picardfit.parameters import as_number
 from picardfit.problem import Problem
 from picardfit.result import Fit
@@ -244,12 +245,15 @@ def _count(value: object, name: str, most: int | None) -> int:
 
 
 def _variance(base: Fit | Problem, sd: float | None) -> float:
-    """Variance of one measurement."""
+    """Variance of one measurement, in units of what the objective assumes."""
     if sd is not None:
         sd = as_number(sd, "standard deviation sd")
         if not sd > 0:
             raise InputError(f"The standard deviation sd is {sd:g}: give a positive number.")
         return sd**2
+    problem = base.problem if isinstance(base, Fit) else base
+    if not isinstance(problem.objective, LeastSquares):  # a likelihood knows its own noise
+        return 1.0
     if isinstance(base, Problem):
         raise InputError(
             "Without a fit the noise is not known: pass sd=..., the standard deviation of a measurement."

@@ -27,6 +27,7 @@ from picardfit.combinations import (
     tidy,
 )
 from picardfit.errors import InputError
+from picardfit.noise import LeastSquares
 from picardfit.tables import number
 from picardfit.uncertainty.fisher import DETERMINED, Information, information
 
@@ -311,10 +312,12 @@ def _alternatives(fit: Fit, relative: _Relative) -> tuple[dict[str, float], ...]
     freedom = fit.problem.measurements - fit.problem.unknowns.count()
     if freedom <= 0:
         return ()
-    margin = 2 * AS_GOOD * abs(fit.loss) / freedom
+    best = min((one.loss for one in fit.starts if one.status.success), default=np.nan)
+    # a sum of squares has the unit of its residuals, a likelihood none
+    margin = AS_GOOD * (2 * best / freedom if isinstance(fit.problem.objective, LeastSquares) else 1.0)
     found: list[dict[str, float]] = []
     for one in fit.starts:
-        if not one.status.success or not one.loss - fit.loss <= margin:
+        if not one.status.success or not one.loss - best <= margin:
             continue
         known = [k for k, name in enumerate(relative.labels) if name in one.parameters]
         away = [k for k in known if _differs(relative, k, one.parameters[relative.labels[k]])]

@@ -26,11 +26,13 @@ from picardfit.combinations import (
 from picardfit.condense import unknowns_index
 from picardfit.data import Experiment, plan
 from picardfit.errors import InputError
+from picardfit.expressions import names
 from picardfit.model import Model
 from picardfit.problem import Problem
 from picardfit.starts import open_values
 from picardfit.tracing import NumericMap
 from picardfit.uncertainty.sensitivities import expected
+from picardfit.unknowns import Unknowns
 
 DENSE = 41  # times added to each experiment: structure is about what could be seen, not about few samples
 ROUNDING = 1e-13  # relative error of singular values from rounding alone
@@ -157,7 +159,7 @@ def structural(
     dense = problem.with_experiments(
         [_densified(one, problem.span(e)) for e, one in enumerate(problem.experiments)]
     )
-    index = unknowns_index(dense.unknowns.exists, dense.unknowns.local)
+    index = unknowns_index(dense.unknowns.exists & _acting(dense.unknowns), dense.unknowns.local)
     labels = tuple(dense.unknowns.label(e, c) for e, c in index)
     found = _random_slopes(problem, dense, index, int(points), np.random.default_rng(seed))
     if not len(index):
@@ -205,6 +207,15 @@ def _densified(one: Experiment, span: tuple[float, float]) -> Experiment:
     return plan(None, own, one.name, one.inputs, one.initial, one.t0)
 
 
+def _acting(unknowns: Unknowns) -> np.ndarray:
+    """(width,) bool: unknowns that act on the states or observables: not those that only the noise has."""
+    every = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])
+    formulas = () if unknowns.formulas is None else unknowns.formulas.expressions
+    used = set().union(*map(names, formulas))
+    own = [k < unknowns.model_parameters or unknowns.names[k] in used for k in every]
+    return np.concatenate([np.ones(len(unknowns.initial_states), bool), np.array(own, bool)])
+
+
 def _random_slopes(problem: Problem, dense: Problem, index, points: int, rng) -> list[_Slopes]:
     found: list[_Slopes] = []
     for _ in range(ATTEMPTS * points):
@@ -235,9 +246,11 @@ def _slopes(problem: Problem, dense: Problem, index: np.ndarray, border: np.ndar
     mine = (index[:, 1] >= unknowns.local) | (
         samples.experiment[:, None] == index[:, 0]
     )  # (samples, unknowns)
-    weight = measured / _sizes(samples, coarse.outputs, measured)
+    observables = measured.shape[1]
+    weight = measured / _sizes(samples, coarse.outputs[:, :observables], measured)
     both = [
-        ((one.jacobian[:, :, index[:, 1]] * mine[:, None, :]) * weight[..., None])[measured] / slopes
+        ((one.jacobian[:, :observables, index[:, 1]] * mine[:, None, :]) * weight[..., None])[measured]
+        / slopes
         for one in (coarse, fine)
     ]
     error = both[0] - both[1]
@@ -295,14 +308,14 @@ def _groups(found: list[_Slopes], ranks: list[_Rank], labels: tuple[str, ...]) -
     for members in groups_of(linked):
         projector = ranks[0].lost.T @ ranks[0].lost
         lost = round(float(np.trace(projector[np.ix_(members, members)])))
-        names = tuple(labels[k] for k in members)
-        determined = _determined(found, ranks, members, names, lost) if 0 < lost < len(members) else ()
-        groups.append(Group(names, lost, determined))
+        own = tuple(labels[k] for k in members)
+        determined = _determined(found, ranks, members, own, lost) if 0 < lost < len(members) else ()
+        groups.append(Group(own, lost, determined))
     return tuple(groups)
 
 
 def _determined(
-    found: list[_Slopes], ranks: list[_Rank], members: np.ndarray, names: tuple[str, ...], lost: int
+    found: list[_Slopes], ranks: list[_Rank], members: np.ndarray, own: tuple[str, ...], lost: int
 ):
     """Products of powers, then sums, that no lost direction of any point changes; at most as many as are determined."""
     chosen: list[Combination] = []
@@ -314,7 +327,7 @@ def _determined(
             trial = np.concatenate([gradients, [gradient / np.linalg.norm(gradient)]])
             if np.linalg.svd(trial, compute_uv=False)[-1] > 1e-6 and len(trial) <= len(members) - lost:
                 gradients = trial
-                chosen.append(Combination(named(weights, names), power, 0.0))
+                chosen.append(Combination(named(weights, own), power, 0.0))
     return tuple(chosen)
 
 
