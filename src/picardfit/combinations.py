@@ -92,15 +92,16 @@ def simplified(weights: np.ndarray, tolerance: float = 0.1) -> np.ndarray | None
 
 
 def reduced(basis: np.ndarray) -> np.ndarray:
-    """Reduced echelon form of the rows (count, unknowns), with the largest entries as pivots."""
-    rows = np.array(basis, float)
-    for k in range(len(rows)):
-        i, j = np.unravel_index(np.abs(rows[k:]).argmax(), rows[k:].shape)
-        rows[[k, k + i]] = rows[[k + i, k]]
-        rows[k] /= rows[k, j]
-        others = np.arange(len(rows)) != k
-        rows[others] -= rows[others, j][:, None] * rows[k]
-    return rows
+    """Reduced echelon form of independent rows (count, unknowns).
+
+    Pivots are the first unknowns that are not small; they depend on the space, not on its basis.
+    """
+    rest, pivots = np.linalg.qr(np.asarray(basis, float).T)[0].T, []
+    while len(rest):
+        size = np.linalg.norm(rest, axis=0)
+        pivots.append(int(np.argmax(size >= 0.5 * size.max())))
+        rest = np.linalg.svd(rest[:, pivots[-1]][None])[2][1:] @ rest  # what is left of the space at 0 there
+    return np.linalg.solve(basis[:, pivots], basis)
 
 
 def tidy(weights: np.ndarray) -> np.ndarray:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.certificate import path_value
 from picardfit.combinations import (
     Combination,
     groups_of,
@@ -134,7 +133,7 @@ def identifiability(fit: Fit) -> Identifiability:
     """Verdicts, directions and combinations of a fit."""
     if fit.solution is None:
         raise InputError(f"There is no solution to judge: {fit.status.value}")
-    relative = _relative(fit, information(fit.solution, path_value(fit.solution), everything=True))
+    relative = _relative(fit, information(fit.solution, everything=True))
     others = _alternatives(fit, relative)
     order = {name: k for k, name in enumerate(fit.parameters)}
     names = sorted(relative.labels, key=lambda n: order.get(n, len(order)))

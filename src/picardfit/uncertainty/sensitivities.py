@@ -21,7 +21,7 @@ from picardfit.meshing import first_mesh, split, state_scale, unresolved
 from picardfit.picard import apply
 from picardfit.problem import Problem
 from picardfit.starts import Start
-from picardfit.uncertainty.fisher import chained
+from picardfit.uncertainty.fisher import chained, start_derivatives
 
 NODES = 9
 RESOLVED = 1e-9  # Legendre tails relative to the states' scale
@@ -51,7 +51,9 @@ class Expected:
     @cached_property
     def jacobian(self) -> np.ndarray:
         """(samples, observables, width): derivatives of the outputs by the border row of the sample's experiment."""
-        return self.linear.jacobian @ _columns(self.system, self.linear)[self.system.segment]
+        return (
+            self.linear.jacobian @ start_derivatives(self.system, self.linear.quadratic)[self.system.segment]
+        )
 
 
 def expected(problem: Problem, border: np.ndarray, nodes: int = NODES) -> Expected | None:
@@ -162,16 +164,3 @@ def _shooting_step(mesh: Mesh, linear: Linearisation, jumps: np.ndarray) -> np.n
     for k, segment in enumerate(mesh.linked):
         step[segment + 1] = ends[k, :, : jumps.shape[1]] @ step[segment] + jumps[k]
     return step
-
-
-def _columns(system: Discretisation, linear: Linearisation) -> np.ndarray:
-    """(segments, states + free parameters, width): derivative of a segment's own unknowns by the border."""
-    mesh, border = system.mesh, system.problem.unknowns.border
-    ends, initial = linear.quadratic.end, linear.quadratic.initial
-    states, free = initial.shape[1], len(border.parameters)
-    columns = np.zeros((len(mesh), states + free, border.width))
-    columns[:, states + np.arange(free), border.parameters] = 1.0
-    columns[mesh.first, :states] = initial
-    for k, segment in enumerate(mesh.linked):
-        columns[segment + 1, :states] = ends[k] @ columns[segment]
-    return columns
