@@ -3,9 +3,12 @@
 from picardfit import problems
 from picardfit.analysis import Analysis, analyse
 from picardfit.certificate import Certificate
-from picardfit.data import Experiment
+from picardfit.combinations import Combination
+from picardfit.data import Experiment, plan
 from picardfit.errors import InputError, Status
 from picardfit.estimate import fit
+from picardfit.experiment_design import Design, design, design_times
+from picardfit.identifiability import Identifiability, Verdict
 from picardfit.inputs import Signal, Table
 from picardfit.mesh import Nodes
 from picardfit.model import Model
@@ -26,6 +29,7 @@ from picardfit.solvers.contractive import (
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Progress
 from picardfit.storage import load
+from picardfit.structure import Structure, structural
 
 __version__ = "0.1.0"
 __all__ = [
@@ -33,6 +37,8 @@ __all__ = [
     "Ball",
     "Box",
     "Certificate",
+    "Combination",
+    "Design",
     "Experiment",
     "ExtendedGradientContractMultiplier",
     "Fit",
@@ -40,6 +46,7 @@ __all__ = [
     "GradientContractive",
     "GradientDescent",
     "HalfSpace",
+    "Identifiability",
     "InputError",
     "Laplace",
     "LaplacePrior",
@@ -59,13 +66,19 @@ __all__ = [
     "Simplex",
     "Simulation",
     "Status",
+    "Structure",
     "StudentT",
     "Table",
     "Uniform",
+    "Verdict",
     "analyse",
+    "design",
+    "design_times",
     "fit",
     "load",
+    "plan",
     "problems",
     "read_table",
     "simulate",
+    "structural",
 ]

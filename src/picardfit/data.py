@@ -24,6 +24,8 @@ class Experiment:
     `inputs`: input -> number, formula text in t, (times, values) table or function.
     `initial`: state -> number (known), text (formula of parameters), Parameter or (lower, upper) (unknown).
     `t0`: when the initial state holds; None is 0, or the first sample if that is earlier.
+    `planned`: (n, k) True where something will be measured, for an experiment that is still to be done; its
+    observations are all NaN. `pf.plan` makes such experiments.
 
     After construction `times` (n,) ascends, repeated measurements keep rows of their own, rows without a
     number are gone, `values` (n, k) has NaN where nothing was measured, and all arrays are read-only.
@@ -35,6 +37,7 @@ class Experiment:
     inputs: dict[str, Input] | None = None
     initial: dict[str, float | str | Parameter] | None = None
     t0: float | None = None
+    planned: np.ndarray | None = None
     observables: tuple[str, ...] = field(init=False)
     values: np.ndarray = field(init=False)
 
@@ -42,7 +45,11 @@ class Experiment:
         name = _experiment_name(self.name)
         label = f"Experiment `{name}`" if name else "The experiment"
         try:
-            times, values = _rows(self.times, _mapping(self.observations, "observations"))
+            if self.planned is None:
+                times, values = _rows(self.times, _mapping(self.observations, "observations"))
+                planned = None
+            else:
+                times, values, planned = _planned_rows(self.times, self.observations, self.planned)
             inputs = {n: as_input(n, spec) for n, spec in _mapping(self.inputs, "inputs").items()}
             initial = {n: _initial(n, spec) for n, spec in _mapping(self.initial, "initial").items()}
             t0 = _initial_time(self.t0, times[0])
@@ -51,7 +58,7 @@ class Experiment:
         observables = tuple(self.observations)
         columns = {observable: values[:, k] for k, observable in enumerate(observables)}
         checked = {"times": times, "observations": columns, "observables": observables, "values": values}
-        checked |= {"name": name, "inputs": inputs, "initial": initial, "t0": t0}
+        checked |= {"name": name, "inputs": inputs, "initial": initial, "t0": t0, "planned": planned}
         for attribute, value in checked.items():
             object.__setattr__(self, attribute, value)
 
@@ -63,17 +70,55 @@ class Experiment:
             raise InputError(f"Experiment `{self.name}`: {error}" if self.name else str(error)) from error
 
     def __reduce__(self):
-        return Experiment, (self.times, self.observations, self.name, self.inputs, self.initial, self.t0)
+        observed = (self.times, self.observations, self.name, self.inputs, self.initial, self.t0)
+        return Experiment, (*observed, self.planned)
+
+    @property
+    def sampled(self) -> np.ndarray:
+        """(n, k): where something was measured, or will be."""
+        return np.isfinite(self.values) if self.planned is None else self.planned
 
     def __repr__(self) -> str:
-        distinct, counts = len(np.unique(self.times)), np.isfinite(self.values).sum(axis=0)
+        distinct, counts = len(np.unique(self.times)), self.sampled.sum(axis=0)
         span = f"{distinct} times from {self.times[0]:g} to {self.times[-1]:g}"
         if distinct == 1:
             span = f"1 time, {self.times[0]:g}"
         measured = [
             f"{observable} ({count})" for observable, count in zip(self.observables, counts, strict=True)
         ]
-        return f"{self.name or 'experiment'}: {', '.join([span, *measured])}"
+        planned = [] if self.planned is None else ["planned"]
+        return f"{self.name or 'experiment'}: {', '.join([*planned, span, *measured])}"
+
+
+def plan(
+    times: object,
+    observables: Sequence[str] | Mapping[str, object],
+    name: str = "",
+    inputs: Mapping[str, object] | None = None,
+    initial: Mapping[str, object] | None = None,
+    t0: float | None = None,
+) -> Experiment:
+    """An experiment still to be done, for `pf.structural` and `pf.design`: when and what will be measured.
+
+    `times`: n numbers, with `observables` the names of what is measured at each of them; or None, with
+    `observables` a mapping name -> its own times. The rest is as in `pf.Experiment`.
+    """
+    if isinstance(observables, str):
+        raise InputError(f"observables={observables!r} is one text: write a list, [{observables!r}].")
+    if times is None:
+        own = {
+            n: number_array(t, f"the times of `{n}`") for n, t in _mapping(observables, "observables").items()
+        }
+        if not any(len(t) for t in own.values()):
+            raise InputError("The plan has no times: write for example pf.plan(None, {'prey': [0, 1, 2]}).")
+        rows, marks = _merged({n: (t, np.ones(len(t))) for n, t in own.items()})
+        sampled = np.isfinite(marks)
+    else:
+        own = dict.fromkeys(_mapping(dict.fromkeys(observables), "observables"))
+        rows = number_array(times, "the times")
+        sampled = np.ones((len(rows), len(own)), bool)
+    nothing = {n: np.full(len(rows), nan) for n in own}
+    return Experiment(rows, nothing, name, inputs, initial, t0, sampled)
 
 
 def _rows(times: object, observations: dict[str, object]) -> tuple[np.ndarray, np.ndarray]:
@@ -99,6 +144,25 @@ def _rows(times: object, observations: dict[str, object]) -> tuple[np.ndarray, n
             "There is no number in it: give at least one measured value, or leave the experiment out."
         )
     return read_only(times[order]), read_only(values[order])
+
+
+def _planned_rows(
+    times: object, observations: object, planned: object
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sorted times (n,), values (n, k) that are all NaN, and where something will be measured (n, k)."""
+    names = _mapping(observations, "observations")
+    times, planned = number_array(times, "the times"), np.array(planned, bool)
+    if planned.shape != (len(times), len(names)) or not planned.any():
+        raise InputError(
+            "The plan measures nothing, or its table does not fit the times: make it with pf.plan(times, ['prey'])."
+        )
+    for name, column in names.items():
+        if np.isfinite(number_array(column, f"`{name}`", missing=True)).any():
+            raise InputError(f"`{name}` has values, but the experiment is planned: leave `planned` out.")
+    order = np.argsort(times, kind="stable")
+    order = order[planned[order].any(axis=1)]
+    values = np.full((len(order), len(names)), nan)
+    return read_only(times[order]), read_only(values), read_only(planned[order])
 
 
 def _own_samples(name: str, pair: object) -> tuple[np.ndarray, np.ndarray]:

@@ -57,6 +57,7 @@ def fit(
             "Every parameter and initial state is fixed: leave at least one of them free to estimate."
         )
     began = time.perf_counter()
+    _check_measured(problem)
     given = border_from(problem, start, start_initial, missing="nan")
     _check_inside(problem, given)
     task = partial(_one_start, problem, method, given, seed, starts)
@@ -226,6 +227,15 @@ def _check_tools(method: object, executor: object, progress: object) -> None:
         )
     if progress is not None and not callable(progress):
         raise InputError(f"progress = {progress!r} is not a function: pass one that takes a pf.Progress.")
+
+
+def _check_measured(problem: Problem) -> None:
+    for one in problem.experiments:
+        if one.planned is not None:
+            raise InputError(
+                f"`{one.name}` is only planned and has no data: leave it out of the fit, or replace it by "
+                f"pf.Experiment(times, {{...}}) once it is measured."
+            )
 
 
 def _check_inside(problem: Problem, given: np.ndarray) -> None:

@@ -20,6 +20,7 @@ from picardfit.expressions import BatchedMap
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from picardfit.identifiability import Identifiability
     from picardfit.result import Fit
 
 INK, BLUE, ORANGE, GREY = "#222222", "#0072B2", "#D55E00", "#999999"  # of Okabe and Ito's palette
@@ -60,6 +61,32 @@ def plot_fit(fit: Fit, path: str | Path | None = None) -> Figure:
         if len(total) > len(part)
     ]
     _legend(figure, panels.ravel(), "; ".join(left_out))
+    return _written(figure, path)
+
+
+def plot_identifiability(found: Identifiability, path: str | Path | None = None) -> Figure:
+    """Relative standard errors as bars on a log axis, lines at the thresholds; what is left free reaches the edge."""
+    from picardfit.identifiability import SURE, WEAK
+
+    names = list(found.verdicts)[::-1]
+    errors = np.array([found.verdicts[name].error for name in names])
+    finite = errors[np.isfinite(errors) & (errors > 0)]
+    low = 0.5 * min(finite.min(initial=SURE), SURE)
+    high = 3 * max(finite.max(initial=WEAK), WEAK)
+    figure = _figure(6.5, 1.0 + 0.28 * len(names))
+    panel = figure.subplots()
+    styles = {"determined": (BLUE, ""), "weakly": (ORANGE, "//"), "not determined": (GREY, "xx")}
+    for kind, (colour, hatch) in styles.items():
+        rows = [k for k, name in enumerate(names) if found.verdicts[name].kind == kind]
+        width = [float(np.clip(np.nan_to_num(errors[k], nan=high), low, high)) for k in rows]
+        panel.barh(rows, width, color=colour, hatch=hatch, edgecolor="white", label=kind)
+    for level in (SURE, WEAK):
+        panel.axvline(level, color=INK, linewidth=0.8, linestyle="--")
+    panel.set_xscale("log")
+    panel.set_xlim(low, high)
+    panel.set_yticks(range(len(names)), names)
+    panel.set_xlabel("relative standard error")
+    panel.legend(loc="lower right", fontsize="small")
     return _written(figure, path)
 
 

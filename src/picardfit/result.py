@@ -21,6 +21,8 @@ from picardfit.uncertainty.fisher import Information, information
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from picardfit.identifiability import Identifiability
+
 MOST_SHOWN = 8  # parameters in the one-line form of a fit
 
 
@@ -268,6 +270,12 @@ class Fit:
         params = self.problem.unknowns.model_values(self.solution.border)[e]
         outputs = model.output.value(times, values, params, one.inputs_at(model.inputs, times))
         return dict(zip(model.observables, outputs.T, strict=True))
+
+    def identifiability(self) -> Identifiability:
+        """What the data determine: a verdict in words for each unknown, and combinations of them."""
+        from picardfit.identifiability import identifiability
+
+        return identifiability(self)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Data and fit, a panel for each observable and hidden state of each experiment; written to `path` if given."""

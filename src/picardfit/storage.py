@@ -173,6 +173,7 @@ def _experiment_record(one: Experiment) -> dict[str, object]:
         "values": one.observations,
         "inputs": {name: signal.spec() for name, signal in one.inputs.items()},
         "initial": {name: _belief_record(name, spec) for name, spec in one.initial.items()},
+        "planned": None,  # pf.fit refuses experiments that are only planned
     }
 
 

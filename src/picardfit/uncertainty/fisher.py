@@ -65,8 +65,8 @@ class Information:
         return scale, vectors, np.where(weak, 0.0, 1 / np.where(weak, 1.0, values))
 
 
-def information(solution: Solution) -> Information:
-    """The information at a solution."""
+def information(solution: Solution, everything: bool = False) -> Information:
+    """The information at a solution; with `everything` also of the unknowns at a bound."""
     system = solution.system
     problem = system.problem
     unknowns = problem.unknowns
@@ -78,7 +78,7 @@ def information(solution: Solution) -> Information:
         hessian = hessian + curvature[:, :, None] * np.eye(unknowns.width)
         gradient = gradient + slope
     bound = at_bound(solution)
-    index = unknowns_index(unknowns.exists & ~bound, unknowns.local)
+    index = unknowns_index(unknowns.exists & (everything | ~bound), unknowns.local)
     matrix, slope = dense(hessian, gradient, unknowns.local, index)
     labels = tuple(unknowns.label(e, c) for e, c in index)
     return Information(labels, index, matrix, slope, labels_at_bound(solution))

@@ -1,0 +1,359 @@
+"""structural(): what measurements without noise would determine, before any data exist.
+
+The derivatives of all planned outputs by all unknowns are computed at random values; their rank is the number of
+combinations that can be determined, locally. The rank is decided by the gap in the singular values between those that
+are well above the error of the derivatives and those at its level. The error is measured by a second mesh.
+Determined combinations of unknowns that are lost one by one are searched among products of powers and sums: those whose
+gradients are orthogonal to the lost directions at all random values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from picardfit.combinations import (
+    Combination,
+    groups_of,
+    named,
+    positive_first,
+    reduced,
+    simplified,
+)
+from picardfit.condense import unknowns_index
+from picardfit.data import Experiment, plan
+from picardfit.errors import InputError
+from picardfit.expressions import names
+from picardfit.model import Model
+from picardfit.problem import Problem
+from picardfit.starts import open_values
+from picardfit.tracing import NumericMap
+from picardfit.uncertainty.sensitivities import expected
+from picardfit.unknowns import Unknowns
+
+DENSE = 41  # times added to each experiment: structure is about what could be seen, not about few samples
+ROUNDING = 1e-13  # relative error of singular values from rounding alone
+NUMERIC = 1e-6  # relative error of derivatives by differences
+SAME = 1e-5  # directions of different points that agree so well are one
+CLEAR = 100.0  # ratio of neighbouring singular values that is a gap
+ATTEMPTS = 6  # draws for each point that is wanted
+NODES = (9, 11)  # of the two meshes whose difference is the error of the derivatives
+
+
+@dataclass(frozen=True)
+class Group:
+    """Unknowns that cannot all be determined: `lost` of their combinations leave every output unchanged."""
+
+    names: tuple[str, ...]
+    lost: int
+    determined: tuple[Combination, ...]
+    """Combinations that are determined, as far as they are products of powers or sums."""
+
+    @property
+    def sentence(self) -> str:
+        if len(self.names) == self.lost:
+            subject = ", ".join(self.names)
+            return f"{subject}: {'do' if self.lost > 1 else 'does'} not act on what is measured"
+        names = f"{', '.join(self.names[:-1])} and {self.names[-1]}"
+        found = ", ".join(c.text for c in self.determined)
+        if hidden := len(self.names) - self.lost - len(self.determined):
+            combinations = "one combination" if hidden == 1 else f"{hidden} combinations"
+            rest = f"{combinations} of them of no simple form"
+            return f"{names}: only {f'{found}, and ' if found else ''}{rest}"
+        return f"{names}: only {found}"
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What perfect measurements would determine, locally. `print` it for the verdict in words."""
+
+    unknowns: tuple[str, ...]
+    rank: int
+    groups: tuple[Group, ...]
+    points: int  # random values at which the model could be integrated
+    agreeing: int  # of them with this rank
+    gap: float  # smallest ratio between the last singular value that counts and the first that does not
+    sampled_rank: int  # rank with the planned sampling times alone
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether every unknown is locally identifiable."""
+        return self.rank == len(self.unknowns)
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """unknown -> `locally identifiable` or `not identifiable`."""
+        lost = {name for group in self.groups for name in group.names}
+        return {n: "not identifiable" if n in lost else "locally identifiable" for n in self.unknowns}
+
+    def __str__(self) -> str:
+        count = len(self.unknowns)
+        if self.identifiable:
+            lines = [f"All {count} unknowns are locally identifiable: {', '.join(self.unknowns)}."]
+        else:
+            fine = [name for name, verdict in self.verdicts.items() if verdict == "locally identifiable"]
+            lines = [f"Of {count} unknowns only {self.rank} combinations can be determined."]
+            lines += [f"  locally identifiable: {', '.join(fine) or 'none'}", "  not identifiable:"]
+            lines += [f"    {group.sentence}" for group in self.groups]
+        if self.sampled_rank < self.rank:
+            lines.append(
+                f"The planned sampling times are too few: they determine {self.sampled_rank} combinations, "
+                f"continuous measurement {self.rank}."
+            )
+        agreement = f"Rank {self.rank} at {self.agreeing} of {self.points} random values"
+        size = (
+            f"a factor of {self.gap:.1g}"
+            if self.gap >= CLEAR
+            else f"only a factor of {self.gap:.2g}: not clear"
+        )
+        lines.append(f"{agreement}; the gap in the singular values is {size}.")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _Slopes:
+    """Derivatives at one random point (rows, unknowns), their error, and which rows are planned samples."""
+
+    natural: np.ndarray
+    error: np.ndarray
+    values: np.ndarray  # (unknowns,), natural units
+    sampled: np.ndarray  # (rows,) bool
+
+    def rows(self, chosen: np.ndarray) -> _Slopes:
+        return replace(self, natural=self.natural[chosen], error=self.error[chosen])
+
+
+@dataclass(frozen=True)
+class _Rank:
+    rank: int
+    gap: float
+    lost: np.ndarray  # (unknowns - rank, unknowns): the lost directions in columns of unit size
+    size: np.ndarray  # (unknowns,): sizes of the columns
+    accuracy: float  # of the lost directions
+
+
+def structural(
+    problem: Problem | Model,
+    plans: Iterable[Experiment] | Experiment | None = None,
+    *,
+    parameters: Mapping[str, object] | None = None,
+    initial: Mapping[str, object] | None = None,
+    points: int = 5,
+    seed: int = 0,
+) -> Structure:
+    """Which unknowns measurements without noise would determine, locally; no data are needed.
+
+    `problem`: a Problem, whose experiments may be planned (`pf.plan`) or measured; or a Model, with `plans`,
+    `parameters` and `initial` as a Problem takes them. Values are drawn from the bounds (around the starts, or
+    around 1, where there are none) at `points` random places. Each experiment is also sampled on a dense grid.
+    """
+    problem = _as_problem(problem, plans, parameters, initial)
+    for name, value in (("points", points), ("seed", seed)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < (name == "points"):
+            raise InputError(
+                f"{name} = {value!r} is not a whole number that fits: write for example {name}=5."
+            )
+    dense = problem.with_experiments(
+        [_densified(one, problem.span(e)) for e, one in enumerate(problem.experiments)]
+    )
+    index = unknowns_index(dense.unknowns.exists & _acting(dense.unknowns), dense.unknowns.local)
+    labels = tuple(dense.unknowns.label(e, c) for e, c in index)
+    found = _random_slopes(problem, dense, index, int(points), np.random.default_rng(seed))
+    if not len(index):
+        return Structure((), 0, (), len(found), len(found), np.inf, 0)
+    ranks = [_decide(one.natural * one.values, one.error * one.values) for one in found]
+    rank = max(Counter(r.rank for r in ranks).items(), key=lambda item: (item[1], item[0]))[0]
+    alike = [k for k, r in enumerate(ranks) if r.rank == rank]
+    sampled = [one.rows(one.sampled) for one in (found[k] for k in alike)]
+    return Structure(
+        unknowns=labels,
+        rank=rank,
+        groups=_groups([found[k] for k in alike], [ranks[k] for k in alike], labels),
+        points=len(found),
+        agreeing=len(alike),
+        gap=min(ranks[k].gap for k in alike),
+        sampled_rank=max(_decide(one.natural * one.values, one.error * one.values).rank for one in sampled),
+    )
+
+
+def _as_problem(given, plans, parameters, initial) -> Problem:
+    if isinstance(given, Problem):
+        if any(one is not None for one in (plans, parameters, initial)):
+            raise InputError(
+                "plans, parameters and initial go with a pf.Model: put them into the pf.Problem instead."
+            )
+        return given
+    if not isinstance(given, Model):
+        raise InputError(
+            f"structural needs a pf.Problem or a pf.Model with plans, not a {type(given).__name__}."
+        )
+    if plans is None:
+        raise InputError(
+            "A model alone is not enough: pass plans=pf.plan(times, ['observable']), or a pf.Problem."
+        )
+    return Problem(given, plans, parameters, initial)
+
+
+def _densified(one: Experiment, span: tuple[float, float]) -> Experiment:
+    """The experiment as a plan that is also sampled on a dense grid."""
+    grid = np.linspace(*span, DENSE)
+    own = {
+        name: np.union1d(one.times[one.sampled[:, k]], grid) if one.sampled[:, k].any() else []
+        for k, name in enumerate(one.observables)
+    }
+    return plan(None, own, one.name, one.inputs, one.initial, one.t0)
+
+
+def _acting(unknowns: Unknowns) -> np.ndarray:
+    """(width,) bool: unknowns that act on the states or observables: not those that only the noise has."""
+    every = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])
+    formulas = () if unknowns.formulas is None else unknowns.formulas.expressions
+    used = set().union(*map(names, formulas))
+    own = [k < unknowns.model_parameters or unknowns.names[k] in used for k in every]
+    return np.concatenate([np.ones(len(unknowns.initial_states), bool), np.array(own, bool)])
+
+
+def _random_slopes(problem: Problem, dense: Problem, index, points: int, rng) -> list[_Slopes]:
+    found: list[_Slopes] = []
+    for _ in range(ATTEMPTS * points):
+        border = open_values(dense, dense.unknowns.start, rng)
+        border[:, dense.unknowns.local :] = border[:1, dense.unknowns.local :]
+        slopes = _slopes(problem, dense, index, border)
+        if slopes is not None:
+            found.append(slopes)
+        if len(found) == points:
+            break
+    if not found:
+        raise InputError(
+            "The model could not be integrated at any random value: give the parameters and initial states bounds "
+            "in which it has solutions, or shorten the plan."
+        )
+    return found
+
+
+def _slopes(problem: Problem, dense: Problem, index: np.ndarray, border: np.ndarray) -> _Slopes | None:
+    coarse, fine = (expected(dense, border, nodes) for nodes in NODES)
+    if coarse is None or fine is None:
+        return None
+    unknowns, samples = dense.unknowns, coarse.system.problem.samples
+    values, slopes = (
+        a[index[:, 0], index[:, 1]] for a in (unknowns.natural(border), unknowns.slopes(border))
+    )
+    measured = np.isfinite(samples.data)  # (samples, observables)
+    mine = (index[:, 1] >= unknowns.local) | (
+        samples.experiment[:, None] == index[:, 0]
+    )  # (samples, unknowns)
+    observables = measured.shape[1]
+    weight = measured / _sizes(samples, coarse.outputs[:, :observables], measured)
+    both = [
+        ((one.jacobian[:, :observables, index[:, 1]] * mine[:, None, :]) * weight[..., None])[measured]
+        / slopes
+        for one in (coarse, fine)
+    ]
+    error = both[0] - both[1]
+    if isinstance(dense.model.rhs, NumericMap) or isinstance(dense.model.output, NumericMap):
+        error = np.maximum(np.abs(error), NUMERIC * np.abs(both[1]).max(axis=0))
+    return _Slopes(both[1], error, np.where(values == 0, 1.0, values), _planned(problem, samples)[measured])
+
+
+def _sizes(samples, outputs: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """(samples, observables): the largest size of that output in that experiment."""
+    size = np.ones_like(outputs)
+    for e in np.unique(samples.experiment):
+        mine = samples.experiment == e
+        top = np.where(measured[mine], np.abs(outputs[mine]), 0.0).max(axis=0)
+        size[mine] = np.where(top > 0, top, 1.0)
+    return size
+
+
+def _planned(problem: Problem, samples) -> np.ndarray:
+    """(samples, observables) bool: what the problem itself samples, among the samples of the dense problem."""
+    planned = np.zeros(samples.data.shape, bool)
+    for e, one in enumerate(problem.experiments):
+        mine = samples.experiment == e
+        for k, name in enumerate(one.observables):
+            column = problem.model.observables.index(name)
+            planned[mine, column] = np.isin(samples.times[mine], one.times[one.sampled[:, k]])
+    return planned
+
+
+def _decide(slopes: np.ndarray, error: np.ndarray) -> _Rank:
+    """Rank by the largest gap among singular values that end near the error level."""
+    count = slopes.shape[1]
+    size = np.linalg.norm(slopes, axis=0)
+    noise = np.linalg.norm(error, axis=0)
+    felt = size > np.maximum(10 * noise, 1e-14 * size.max(initial=1e-300))
+    unit = np.where(felt, slopes, 0.0) / np.where(felt, size, 1.0)
+    wrong = np.where(felt, error, 0.0) / np.where(felt, size, 1.0)
+    _, values, turned = np.linalg.svd(unit, full_matrices=True)
+    values = np.concatenate([values, np.zeros(count - len(values))])
+    floor = max(3 * np.linalg.norm(wrong, 2), ROUNDING * values[0], 1e-300)
+    steps = np.append(np.maximum(values, floor), floor)
+    ratios = np.concatenate([[1.0], steps[:-1] / steps[1:]])  # ratios[r]: rank r
+    allowed = np.concatenate([[False], steps[1:] <= CLEAR * floor])
+    rank = int(np.argmax(np.where(allowed, ratios, 0.0))) if felt.any() else 0
+    gap = float(ratios[rank]) if rank else np.inf
+    accuracy = floor / steps[rank - 1] if rank else 0.0
+    return _Rank(rank, gap, turned[rank:], np.where(felt, size, 1.0), accuracy)
+
+
+def _groups(found: list[_Slopes], ranks: list[_Rank], labels: tuple[str, ...]) -> tuple[Group, ...]:
+    linked = np.zeros((len(labels), len(labels)), bool)
+    for one in ranks:
+        linked |= np.abs(one.lost.T @ one.lost) > max(1e-6, 30 * one.accuracy)
+    groups = []
+    for members in groups_of(linked):
+        projector = ranks[0].lost.T @ ranks[0].lost
+        lost = round(float(np.trace(projector[np.ix_(members, members)])))
+        own = tuple(labels[k] for k in members)
+        determined = _determined(found, ranks, members, own, lost) if 0 < lost < len(members) else ()
+        groups.append(Group(own, lost, determined))
+    return tuple(groups)
+
+
+def _determined(
+    found: list[_Slopes], ranks: list[_Rank], members: np.ndarray, own: tuple[str, ...], lost: int
+):
+    """Products of powers, then sums, that no lost direction of any point changes; at most as many as are determined."""
+    chosen: list[Combination] = []
+    gradients = np.zeros((0, len(members)))  # of the chosen ones, in logarithms at the first point
+    here = found[0].values[members]
+    for power in (True, False):
+        for weights in _invariants(found, ranks, members, lost, power):
+            gradient = weights if power else weights * here
+            trial = np.concatenate([gradients, [gradient / np.linalg.norm(gradient)]])
+            if np.linalg.svd(trial, compute_uv=False)[-1] > 1e-6 and len(trial) <= len(members) - lost:
+                gradients = trial
+                chosen.append(Combination(named(weights, own), power, 0.0))
+    return tuple(chosen)
+
+
+def _restricted(lost: np.ndarray, members: np.ndarray, count: int) -> np.ndarray:
+    """(count, members): the lost directions that live in a group."""
+    values, vectors = np.linalg.eigh(lost[:, members].T @ lost[:, members])
+    return vectors[:, np.argsort(values)[len(values) - count :]].T
+
+
+def _invariants(
+    found: list[_Slopes], ranks: list[_Rank], members: np.ndarray, count: int, power: bool
+) -> list[np.ndarray]:
+    """Exponents (or factors) orthogonal to the lost directions of all points; none when the points are too few."""
+    lost = []
+    for one, point in zip(ranks, found, strict=True):
+        own = (
+            _restricted(one.lost, members, count)
+            / one.size[members]
+            * (1.0 if power else point.values[members])
+        )
+        lost.append(own / np.abs(own).max(axis=1, keepdims=True))
+    spanned = [np.linalg.matrix_rank(np.concatenate(part), SAME) for part in (lost[:-1] or lost, lost)]
+    if spanned[0] < spanned[1] or (len(lost) == 1 and spanned[1] < len(members)):
+        return []
+    _, _, turned = np.linalg.svd(np.concatenate(lost))
+    rows = reduced(turned[spanned[1] :])
+    exact = [simplified(row, 1e-3) for row in rows]
+    weights = [row if nice is None else nice for row, nice in zip(rows, exact, strict=True)]
+    return [positive_first(np.where(np.abs(w) < SAME, 0.0, w)) for w in weights]

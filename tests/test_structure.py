@@ -1,0 +1,199 @@
+"""The structural test against models whose identifiable combinations are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import picardfit as pf
+from picardfit.uncertainty.sensitivities import expected
+from picardfit.values import border_from
+
+TIMES = np.linspace(0, 10, 21)
+LOTKA = pf.Model("prey' = r*prey - b*prey*pred; pred' = d*prey*pred - c*pred")
+COMPARTMENTS = pf.Model("x' = -(k10 + k12)*x + k21*z; z' = k12*x - (k21 + k20)*z", observables={"y": "x/V"})
+
+
+def combinations(found: pf.Structure) -> set[str]:
+    return {c.text for group in found.groups for c in group.determined}
+
+
+def test_prey_alone_shows_the_product_of_predators_and_their_appetite():
+    found = pf.structural(LOTKA, pf.plan(TIMES, ["prey"]))
+    assert found.rank == 5
+    assert {n for n, v in found.verdicts.items() if v == "not identifiable"} == {"pred(0)", "b"}
+    assert combinations(found) == {"pred(0)*b"}
+    assert found.gap > 1e6
+    assert found.agreeing == 5
+
+
+def test_prey_and_predators_show_everything():
+    found = pf.structural(LOTKA, pf.plan(TIMES, ["prey", "pred"]))
+    assert found.identifiable
+    assert found.groups == ()
+    assert "locally identifiable" in str(found)
+
+
+def test_a_known_predator_resolves_the_product():
+    assert pf.structural(LOTKA, pf.plan(TIMES, ["prey"], initial={"pred": 1.0})).identifiable
+
+
+def test_a_squared_parameter_is_locally_identifiable():
+    """The paper's theta1 = (rho - 1)^2."""
+    model = pf.Model("x' = y; y' = (rho - 1)^2*(1 - x^2)*y - k*x")
+    assert pf.structural(model, pf.plan(TIMES, ["x", "y"]), parameters={"rho": (-1, 3)}).identifiable
+
+
+@pytest.mark.parametrize(
+    "equations, observables, known",
+    [
+        ("x' = -a*b*x", None, {"a*b"}),
+        ("x' = -(a + b)*x", None, {"a + b"}),
+        ("x' = -(a - 2*b)*x", None, {"a - 2*b"}),
+        ("x' = -a*b^2*x", None, {"a*b^2"}),
+        ("x' = -k*x - a*x^2", {"y": "s*x"}, {"x(0)*s", "a/s"}),
+    ],
+)
+def test_determined_combinations_are_named(equations, observables, known):
+    model = pf.Model(equations, observables)
+    assert combinations(pf.structural(model, pf.plan(TIMES, model.observables))) == known
+
+
+def test_two_leaking_compartments_show_two_sums_and_a_product():
+    """A textbook case: a bolus into the first, which is measured up to its volume."""
+    found = pf.structural(COMPARTMENTS, pf.plan(TIMES, ["y"], initial={"x": 1.0, "z": 0.0}))
+    assert found.verdicts["V"] == "locally identifiable"
+    assert combinations(found) == {"k12*k21", "k10 + k12", "k21 + k20"}
+
+
+def test_what_does_not_act_is_said():
+    found = pf.structural(pf.Model("x' = -a*x; z' = -b*z"), pf.plan(TIMES, ["x"]))
+    assert [g.sentence for g in found.groups] == [
+        f"{n}: does not act on what is measured" for n in ("z(0)", "b")
+    ]
+
+
+def test_a_second_input_resolves_a_pair():
+    """With one level of u only a + b*u is seen."""
+    model = pf.Model("x' = -(a + b*u)*x", inputs=["u"])
+    plans = [pf.plan(TIMES, ["x"], f"level {u}", inputs={"u": u}) for u in (1.0, 2.0)]
+    assert combinations(pf.structural(model, plans[:1])) == {"a + b"}
+    assert pf.structural(model, plans).identifiable
+
+
+def test_too_few_times_are_told_from_structure():
+    found = pf.structural(pf.Model("x' = a - b*x"), pf.plan([0, 1], ["x"]))
+    assert (found.rank, found.sampled_rank) == (3, 2)
+    assert "too few" in str(found)
+
+
+def test_the_tumor_model_is_structurally_identifiable_with_one_dosing():
+    found = pf.structural(pf.problems.tumor.generate(inputs=(1,)), points=3)
+    assert found.identifiable
+    assert found.gap > 1e3
+
+
+def test_a_function_with_decisions_has_coarser_derivatives_and_the_same_rank():
+    def slopes(t, x, p):
+        rate = p[0] * p[1] if x[0] > -1 else 0.0
+        return [-rate * x[0]]
+
+    model = pf.Model.from_function(slopes, ["x"], ["a", "b"])
+    assert combinations(pf.structural(model, pf.plan(np.linspace(0, 3, 7), ["x"]))) == {"a*b"}
+
+
+def test_equal_seeds_give_equal_answers():
+    first, again = (pf.structural(LOTKA, pf.plan(TIMES, ["prey"]), seed=3) for _ in range(2))
+    assert first == again
+
+
+def test_derivatives_are_exact():
+    """x = x0 exp(-k t), at any values and without data."""
+    problem = pf.Problem(pf.Model("x' = -k*x"), pf.plan(TIMES, ["x"]))
+    found = expected(problem, border_from(problem, {"k": 0.7}, {"x": 2.0})).jacobian[:, 0]
+    decay = np.exp(-0.7 * TIMES)
+    np.testing.assert_allclose(found, np.stack([decay, -2 * TIMES * decay], axis=1), rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "name", ["van_der_pol", "rosenzweig_macarthur", "tumor", "lorenz", "fitzhugh_nagumo"]
+)
+def test_derivatives_do_not_depend_on_the_mesh(name):
+    problem = getattr(pf.problems, name).generate()
+    border = border_from(problem, problem.truth["parameters"], problem.truth["initial"])
+    coarse, fine = (expected(problem, border, nodes).jacobian for nodes in (9, 11))
+    size = np.abs(fine).max(axis=(0, 1))
+    np.testing.assert_allclose(coarse / size, fine / size, atol=1e-8)
+
+
+def test_no_solution_has_no_derivatives():
+    problem = pf.Problem(pf.Model("x' = k*x^2"), pf.plan([0, 1, 5], ["x"]))
+    assert expected(problem, border_from(problem, {"k": 1.0}, {"x": 1.0})) is None
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: pf.structural(LOTKA), "plans="),
+        (lambda: pf.structural("x' = 1"), "pf.Problem or a pf.Model"),
+        (
+            lambda: pf.structural(pf.Problem(LOTKA, pf.plan(TIMES, ["prey"])), pf.plan(TIMES, ["prey"])),
+            "pf.Problem",
+        ),
+        (lambda: pf.structural(LOTKA, pf.plan(TIMES, ["prey"]), points=0), "points"),
+        (lambda: pf.structural(LOTKA, pf.plan(TIMES, ["prey"]), seed=-1), "seed"),
+        (
+            lambda: pf.structural(
+                pf.Model("x' = k*x^2"),
+                pf.plan([0, 100], ["x"]),
+                parameters={"k": (1, 2)},
+                initial={"x": (1, 2)},
+            ),
+            "could not be integrated",
+        ),
+    ],
+)
+def test_bad_input_names_the_culprit(call, words):
+    with pytest.raises(pf.InputError, match=words):
+        call()
+
+
+# plans
+
+
+def test_a_plan_has_times_and_no_data():
+    plan = pf.plan([2, 0, 1], ["prey"], "next")
+    np.testing.assert_array_equal(plan.times, [0, 1, 2])
+    assert np.isnan(plan.values).all()
+    assert plan.sampled.all()
+    assert "planned" in repr(plan)
+
+
+def test_observables_of_a_plan_may_have_their_own_times():
+    plan = pf.plan(None, {"prey": [0, 1], "pred": [1, 2]})
+    np.testing.assert_array_equal(plan.sampled, [[True, False], [True, True], [False, True]])
+
+
+def test_a_plan_cannot_be_fitted():
+    with pytest.raises(pf.InputError, match="only planned"):
+        pf.fit(pf.Problem(LOTKA, pf.plan(TIMES, ["prey"], "next")))
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (([0, 1], "prey"), "write a list"),
+        (([], ["prey"]), "measures nothing"),
+        (([0, 1], []), "measures nothing"),
+        ((None, {"prey": []}), "no times"),
+        (([0, np.nan], ["prey"]), "Entry 2 of the times"),
+    ],
+)
+def test_a_plan_without_sense_is_refused(arguments, words):
+    with pytest.raises(pf.InputError, match=words):
+        pf.plan(*arguments)
+
+
+def test_values_and_a_plan_exclude_each_other():
+    with pytest.raises(pf.InputError, match="has values"):
+        pf.Experiment([0, 1], {"x": [1, 2]}, planned=[[True], [True]])
