@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.starts import make_start, open_values, search_box
+from picardfit.starts import draw, make_start, open_values, search_box
 from picardfit.values import border_from
 
 TIMES = np.linspace(0, 4, 41)
@@ -198,7 +198,10 @@ def test_missing_bounds_are_replaced_by_an_interval_around_the_start(parameter, 
 
 def test_drawn_values_differ_from_each_other():
     problem = pf.problems.lorenz.generate(seed=1)
-    first, second = (open_values(problem, problem.unknowns.start, np.random.default_rng(s)) for s in (1, 2))
+    first, second = (
+        open_values(problem, problem.unknowns.start, draw(problem.unknowns, np.random.default_rng(s)))
+        for s in (1, 2)
+    )
     assert np.abs(first - second).max() > 0.01
 
 
@@ -211,7 +214,10 @@ def test_random_starts_repeat_with_their_seed():
 
 def test_drawn_values_do_not_stay_at_the_given_ones():
     problem = growth(pf.Parameter(0, 10, start=9.0))
-    drawn = [open_values(problem, problem.unknowns.start, np.random.default_rng(s))[0, -1] for s in range(20)]
+    drawn = [
+        open_values(problem, problem.unknowns.start, draw(problem.unknowns, np.random.default_rng(s)))[0, -1]
+        for s in range(20)
+    ]
     assert min(drawn) < 4 < 6 < max(drawn)
 
 

@@ -63,8 +63,8 @@ class Information:
         return scale, vectors, np.where(weak, 0.0, 1 / np.where(weak, 1.0, values))
 
 
-def information(solution: Solution) -> Information:
-    """The information at a solution."""
+def information(solution: Solution, inside: bool = True) -> Information:
+    """The information at a solution. Unknowns at a bound are left out, unless `inside` is False."""
     system = solution.system
     problem = system.problem
     unknowns = problem.unknowns
@@ -72,7 +72,7 @@ def information(solution: Solution) -> Information:
     with np.errstate(over="ignore", invalid="ignore"):  # exploding derivatives end as an infinite variance
         hessian, gradient = chained(system, linearise(system, point).quadratic)
     bound = at_bound(solution)
-    index = unknowns_index(unknowns.exists & ~bound, unknowns.local)
+    index = unknowns_index(unknowns.exists & ~(bound & inside), unknowns.local)
     matrix, slope = dense(hessian, gradient, unknowns.local, index)
     labels = tuple(unknowns.label(e, c) for e, c in index)
     return Information(labels, index, matrix, slope, labels_at_bound(solution))
