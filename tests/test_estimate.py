@@ -9,6 +9,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -407,6 +408,13 @@ if __name__ == "__main__":
 """
 
 
+def children(pid):
+    """Numbers of the processes that a process has started."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for one in tasks for child in one.read_text().split()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 @pytest.mark.parametrize("way", ["serial", "pool"])
 def test_a_killed_main_process_is_resumed_with_the_same_result(many, tmp_path, way):
     problem, serial = many
@@ -417,9 +425,13 @@ def test_a_killed_main_process_is_resumed_with_the_same_result(many, tmp_path, w
     while not path.exists() or path.read_bytes().count(b"\n") < 4:
         assert process.poll() is None
         time.sleep(0.02)
+    workers = children(process.pid)
     process.kill()
     process.wait()
     assert path.read_bytes().count(b"\n") < 400
+    assert len(workers) == (2 if way == "pool" else 0)
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+        time.sleep(0.02)
     assert answer(pf.fit(problem, starts=STARTS, ledger=path)) == answer(serial)
 
 

@@ -9,6 +9,7 @@ Only `submit` of the standard `concurrent.futures.Executor` is used, so processe
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.connection
 import os
 import pickle
 import signal
@@ -17,9 +18,9 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 
 from picardfit.errors import InputError
@@ -122,23 +123,30 @@ def single_threaded() -> Iterator[None]:
     Sums over several threads end in other last digits than sums over one, and workers that use all cores each are in
     each other's way.
     """
+    controller = _thread_controller()
+    with nullcontext() if controller is None else controller.limit(limits=1):
+        yield
+
+
+@cache
+def _thread_controller():
+    """Looking for the libraries takes milliseconds, therefore once; SciPy brings its own and must be there by then."""
     try:
-        from threadpoolctl import threadpool_limits
+        from threadpoolctl import ThreadpoolController
     except ImportError:
-        yield
-        return
-    with threadpool_limits(1):
-        yield
+        return None
+    import scipy.linalg  # noqa: F401
+
+    return ThreadpoolController()
 
 
 # ---- here --------------------------------------------------------------------------------------------------
 
 
 def _serial(function: Callable, todo: Mapping[int, object], several: bool) -> Iterator[tuple[int, object]]:
-    for key, task in todo.items():
-        with single_threaded():
-            result = _attempt(function, task) if several else function(task)
-        yield key, result
+    with single_threaded():
+        for key, task in todo.items():
+            yield key, _attempt(function, task) if several else function(task)
 
 
 def _attempt(function: Callable, task: object) -> object:
@@ -216,24 +224,36 @@ def _chunk_size(seconds: float | None, left: int, workers: int) -> int:
 
 def _run_chunk(packed: _Packed, tasks: Sequence) -> tuple[list, float]:
     """On a worker: the results in order, and the seconds one task took."""
-    with _deaf(), single_threaded():
+    with _as_worker(), single_threaded():
         began = time.perf_counter()
         results = [_attempt(packed.function, task) for task in tasks]
         return results, (time.perf_counter() - began) / len(tasks)
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
+def _as_worker() -> Iterator[None]:
     """Ctrl-C is for the main process: a worker process that hears it too must not hand in half a task."""
     child = multiprocessing.parent_process() is not None
     if not child or threading.current_thread() is not threading.main_thread():
         yield
         return
+    _end_with_parent()
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@cache
+def _end_with_parent() -> None:
+    """Processes of a pool would wait for work for ever when the main process is killed."""
+
+    def watch() -> None:
+        multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class _NoExecutor(Exception):
