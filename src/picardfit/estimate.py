@@ -95,8 +95,8 @@ def _start_results(fit: Fit, endings: Mapping[int, Ending]) -> tuple[StartResult
         for k, one in endings.items()
         if one.status.success and np.isfinite(one.value)
     }
-    numbers = {}
-    if fit.solution is not None and reached:
+    numbers = dict.fromkeys(reached, 0)
+    if fit.solution is not None and len(reached) > 1:
         numbers = clusters(fit.solution, path_value(fit.solution), reached)
     return tuple(
         StartResult(
