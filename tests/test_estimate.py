@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import picardfit as pf
+from picardfit.starts import make_start
+from picardfit.tables import optima_text, waterfall_text
 
 TIMES = np.linspace(0, 3, 13)
 DECAY = pf.Model("x' = -k*x")
 CHAIN = pf.Model("x' = -k*x; z' = k*x - q*z")
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
+STARTS = 8  # of the fits that are compared bit for bit
 LOTKA_TRUTH = {"a": 1.0, "b": 0.4, "c": 0.9, "d": 0.3}
 
 
@@ -225,14 +235,366 @@ def test_best_start_wins():
     assert fit.parameters["k"] == pytest.approx(3.0, rel=1e-6)
 
 
-@pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
-def test_executors_give_the_serial_result(pool):
-    problem = pf.problems.van_der_pol.generate(seed=1)
-    serial = pf.fit(problem, starts=3)
-    with pool(2) as executor:
-        parallel = pf.fit(problem, starts=3, executor=executor)
-    assert (parallel.parameters, parallel.initial_states) == (serial.parameters, serial.initial_states)
-    assert [s.parameters for s in parallel.starts] == [s.parameters for s in serial.starts]
+def answer(fit):
+    """Everything about a fit that must be the same bit for bit; only seconds may differ."""
+    starts = [replace(one, seconds=0.0) for one in fit.starts]
+    path = None if fit.solution is None else fit.solution.path.tobytes()
+    return fit.parameters, fit.initial_states, fit.certificate, fit.iterations, fit.message, path, starts
+
+
+@pytest.fixture(scope="module")
+def many():
+    """A problem with two equally good optima and its serial fit."""
+    problem = pf.problems.van_der_pol.generate(seed=1, reparametrised=True)
+    return problem, pf.fit(problem, starts=STARTS)
+
+
+@pytest.mark.parametrize(
+    "pool, workers", [(ThreadPoolExecutor, 2), (ProcessPoolExecutor, 1), (ProcessPoolExecutor, 3)]
+)
+def test_executors_give_the_serial_result(many, pool, workers):
+    problem, serial = many
+    with pool(workers) as executor:
+        assert answer(pf.fit(problem, starts=STARTS, executor=executor)) == answer(serial)
+
+
+def test_an_only_start_on_an_executor_gives_the_serial_result():
+    problem = noisy_decay()
+    with ThreadPoolExecutor(1) as executor:
+        assert answer(pf.fit(problem, executor=executor)) == answer(pf.fit(problem))
+
+
+@pytest.fixture(scope="module")
+def dask():
+    distributed = pytest.importorskip("distributed", reason="pip install picardfit[dask]")
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    )
+    with cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def test_dask_gives_the_serial_result(many, dask):
+    problem, serial = many
+    assert answer(pf.fit(problem, starts=STARTS, executor=dask.get_executor())) == answer(serial)
+
+
+def test_a_dask_worker_killed_in_mid_run_changes_nothing(many, dask):
+    problem, serial = many
+    victims = list(dask.run(os.getpid).values())
+    killed = []
+
+    def kill_one(news):
+        if not killed:
+            killed.append(victims[0])
+            os.kill(victims[0], signal.SIGKILL)
+
+    fit = pf.fit(problem, starts=STARTS, executor=dask.get_executor(), progress=kill_one)
+    assert killed
+    assert answer(fit) == answer(serial)
+
+
+def test_a_pool_worker_killed_in_mid_run_changes_nothing(many):
+    problem, serial = many
+    killed = []
+    with ProcessPoolExecutor(2) as executor:
+
+        def kill_one(news):
+            if not killed:
+                killed.extend(executor._processes)
+                os.kill(killed[0], signal.SIGKILL)
+
+        fit = pf.fit(problem, starts=STARTS, executor=executor, progress=kill_one)
+    assert killed
+    assert answer(fit) == answer(serial)
+
+
+# ledger
+
+
+@pytest.fixture(scope="module")
+def written(many, tmp_path_factory):
+    """The ledger of a whole run, and its fit."""
+    path = tmp_path_factory.mktemp("ledger") / "run.jsonl"
+    fit = pf.fit(many[0], starts=STARTS, ledger=path)
+    return path.read_bytes(), fit
+
+
+def test_a_ledger_changes_nothing(many, written):
+    assert answer(written[1]) == answer(many[1])
+
+
+@pytest.mark.parametrize("lines", [1, 2, 5, STARTS, STARTS + 1])
+def test_a_run_resumed_after_any_line_gives_the_same(many, written, tmp_path, lines):
+    problem, serial = many
+    path = tmp_path / "run.jsonl"
+    whole = written[0].splitlines(keepends=True)
+    path.write_bytes(b"".join(whole[:lines]) + b"".join(whole[lines : lines + 1])[:30])
+    assert answer(pf.fit(problem, starts=STARTS, ledger=path)) == answer(serial)
+    assert len(path.read_bytes().splitlines()) == STARTS + 1
+
+
+def test_a_ledger_may_get_more_starts(many, tmp_path):
+    problem, serial = many
+    pf.fit(problem, starts=5, ledger=tmp_path / "run.jsonl")
+    with ProcessPoolExecutor(2) as executor:
+        fit = pf.fit(problem, starts=STARTS, ledger=tmp_path / "run.jsonl", executor=executor)
+    assert answer(fit) == answer(serial)
+
+
+@pytest.mark.parametrize("starts", [1, 3])
+def test_a_ledger_of_more_starts_serves_fewer(many, written, tmp_path, starts):
+    (tmp_path / "run.jsonl").write_bytes(written[0])
+    fit = pf.fit(many[0], starts=starts, ledger=tmp_path / "run.jsonl")
+    assert answer(fit) == answer(pf.fit(many[0], starts=starts))
+
+
+def test_a_ledger_keeps_rescue_starts(tmp_path):
+    problem = pf.Problem(
+        pf.Model("x' = -k*x/(b - 1)"), decay(), parameters={"b": pf.Parameter(0, 3, start=1.0), "k": 0.7}
+    )
+    first, second = (pf.fit(problem, ledger=tmp_path / "run.jsonl") for _ in range(2))
+    assert answer(first) == answer(second) == answer(pf.fit(problem))
+
+
+def test_paths_fill_neither_memory_nor_ledger(tmp_path):
+    pf.fit(noisy_decay(), starts=40, ledger=tmp_path / "run.jsonl")
+    kept = [b'"solution": {' in line for line in (tmp_path / "run.jsonl").read_bytes().splitlines()[1:]]
+    assert 1 <= sum(kept) < 20
+
+
+@pytest.mark.parametrize(
+    "change, culprit",
+    [
+        ({"seed": 1}, "seed"),
+        ({"method": pf.LiftedGaussNewton(nodes=4)}, "method"),
+        ({"start": {"k": 1.0}}, "start"),
+        ({"problem": noisy_decay(seed=1)}, "problem"),
+    ],
+)
+def test_a_ledger_of_another_fit_is_refused(tmp_path, change, culprit):
+    asked = {"problem": noisy_decay(), "starts": 2, "ledger": tmp_path / "run.jsonl"}
+    pf.fit(**asked)
+    with pytest.raises(pf.InputError, match=f"another run, which differs in `{culprit}`:"):
+        pf.fit(**asked | change)
+
+
+def test_functions_without_formulas_have_ledgers_too(tmp_path):
+    def problem(rate):
+        model = pf.Model.from_function(
+            lambda t, x, p, u: [-p[0] * x[0] * rate if x[0] > 0 else 0.0], states=["x"], parameters=["k"]
+        )
+        return pf.Problem(model, decay(), {"k": (0.1, 2.0)})
+
+    first = pf.fit(problem(1.0), starts=2, ledger=tmp_path / "run.jsonl")
+    assert answer(pf.fit(problem(1.0), starts=2, ledger=tmp_path / "run.jsonl")) == answer(first)
+    with pytest.raises(pf.InputError, match="differs in `problem`"):
+        pf.fit(problem(2.0), starts=2, ledger=tmp_path / "run.jsonl")
+
+
+def test_ledger_which_is_no_file():
+    with pytest.raises(pf.InputError, match="is not a file"):
+        pf.fit(noisy_decay(), ledger=3)
+
+
+PROGRAM = """
+import sys
+import picardfit as pf
+if __name__ == "__main__":
+    from concurrent.futures import ProcessPoolExecutor
+    problem = pf.problems.van_der_pol.generate(seed=1, reparametrised=True)
+    with ProcessPoolExecutor(2) as executor:
+        pf.fit(problem, starts=400, ledger=sys.argv[1], executor=executor if sys.argv[2] == "pool" else None)
+"""
+
+
+def children(pid):
+    """Numbers of the processes that a process has started."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for one in tasks for child in one.read_text().split()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("way", ["serial", "pool"])
+def test_a_killed_main_process_is_resumed_with_the_same_result(many, tmp_path, way):
+    problem, serial = many
+    path = tmp_path / "run.jsonl"
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, path, way], env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    while not path.exists() or path.read_bytes().count(b"\n") < 4:
+        assert process.poll() is None
+        time.sleep(0.02)
+    workers = children(process.pid)
+    process.kill()
+    process.wait()
+    assert path.read_bytes().count(b"\n") < 400
+    assert len(workers) == (2 if way == "pool" else 0)
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+        time.sleep(0.02)
+    assert answer(pf.fit(problem, starts=STARTS, ledger=path)) == answer(serial)
+
+
+# optima
+
+
+def test_two_equal_optima_are_both_reported(many):
+    _, fit = many
+    first, second = fit.optima[:2]
+    assert first.loss == pytest.approx(second.loss, rel=1e-6)
+    assert sorted([first.parameters["rho"], second.parameters["rho"]]) == pytest.approx([0, 2], abs=0.05)
+    assert sum(one.count for one in fit.optima) == STARTS
+    assert not first.flat
+    assert "another optimum fits as well" in str(fit)
+
+
+def test_starts_know_their_optimum(many):
+    _, fit = many
+    for one in fit.starts:
+        assert one.loss == pytest.approx(fit.optima[one.cluster].loss, rel=1e-6)
+        assert one.parameters == pytest.approx(fit.optima[one.cluster].parameters, abs=1e-3)
+
+
+@pytest.mark.parametrize("sd", [0.0, 0.05])
+def test_a_flat_optimum_is_one_and_says_so(sd):
+    run = simulated(DECAY, {"k": 0.7}, {"x": 2.0}, sd=sd)
+    fit = pf.fit(pf.Problem(pf.Model("x' = -k*q*x"), run, {"k": (0.1, 10), "q": (0.1, 10)}), starts=20)
+    assert [one.count for one in fit.optima] == [20]
+    assert set(fit.optima[0].varying) == {"k", "q"}
+
+
+def test_a_parameter_that_nothing_feels_is_flat_even_at_its_bound():
+    model = pf.Model("x' = -k*x; z' = -q*z")
+    run = simulated(DECAY, {"k": 0.7}, {"x": 2.0}, sd=0.05)
+    fit = pf.fit(pf.Problem(model, run, {"k": (0, 3), "q": (0, 3)}, {"z": 1.0}), starts=8)
+    assert [(one.count, set(one.varying)) for one in fit.optima] == [(8, {"q"})]
+
+
+def test_local_optima_are_told_apart():
+    """x = sin(k t) has many local optima in k."""
+    times = np.linspace(0, 6, 25)
+    run = pf.Experiment(times, {"x": np.sin(3 * times)})
+    problem = pf.Problem(pf.Model("x' = k*cos(k*t)"), run, parameters={"k": (0, 8)}, initial={"x": 0.0})
+    fit = pf.fit(problem, starts=20)
+    rates = np.array([one.parameters["k"] for one in fit.optima])
+    assert fit.optima[0].parameters["k"] == pytest.approx(3.0)
+    assert 4 <= len(rates) <= 9
+    assert np.diff(np.sort(rates)).min() > 0.3
+
+
+def test_starts_that_did_not_converge_belong_to_no_optimum():
+    fit = pf.fit(noisy_decay(), pf.LiftedGaussNewton(max_iterations=1), starts=3)
+    assert [one.cluster for one in fit.starts] == [None] * 3
+    assert fit.optima == ()
+    assert "3 starts reached no optimum" in optima_text(fit)
+
+
+def test_the_waterfall_is_sorted(many):
+    _, fit = many
+    losses = fit.waterfall()
+    assert len(losses) == STARTS
+    assert (np.diff(losses) >= 0).all()
+    assert losses[0] == pytest.approx(fit.loss)
+
+
+def test_clusters_survive_saving(many, tmp_path):
+    _, fit = many
+    assert pf.load(fit.save(tmp_path / "fit.json")).optima == fit.optima
+
+
+def test_tables_of_many_starts(many):
+    _, fit = many
+    optima, starts = optima_text(fit).splitlines(), waterfall_text(fit, most=5).splitlines()
+    assert optima[0].split() == ["optimum", "loss", "starts", "rho", "theta2"]
+    assert len(optima) == 1 + len(fit.optima)
+    assert len(starts) == 7
+    assert starts[-1].startswith(f"... and {STARTS - 5} more")
+    assert starts[1].split()[:4] == ["1", f"{fit.waterfall()[0]:.6g}", "1", str(fit.optima[0].start)]
+
+
+# where starts begin
+
+
+def begins(problem, starts, **options):
+    """Where the searches begin, for a method that ends at once."""
+    fit = pf.fit(problem, pf.GradientDescent(tolerance=1e9), starts=starts, **options)
+    return np.array([list(one.parameters.values()) for one in fit.starts])
+
+
+def test_more_starts_only_add_starts():
+    problem = noisy_decay(parameters={"k": (0, 3)})
+    np.testing.assert_array_equal(begins(problem, 40)[:7], begins(problem, 7))
+
+
+def test_other_seeds_other_starts():
+    problem = noisy_decay(parameters={"k": (0, 3)})
+    assert (begins(problem, 5, seed=1)[1:] != begins(problem, 5, seed=2)[1:]).all()
+
+
+# progress, interruption, failure
+
+
+def test_an_executor_tells_progress_of_every_start():
+    news = []
+    with ThreadPoolExecutor(2) as executor:
+        fit = pf.fit(noisy_decay(), starts=5, executor=executor, progress=news.append)
+    assert sorted(n.start for n in news) == list(range(5))
+    assert {n.start: n.iteration for n in news} == {one.start: one.iterations for one in fit.starts}
+
+
+def test_an_interrupt_keeps_the_starts_that_are_done(tmp_path):
+    def stop(news):
+        if (news.start, news.iteration) == (3, 2):
+            raise KeyboardInterrupt
+
+    problem, path = noisy_decay(), tmp_path / "run.jsonl"
+    fit = pf.fit(problem, starts=6, progress=stop, ledger=path)
+    assert fit.success
+    assert (
+        "Only 3 of 6 starts were done before the interruption: call fit again with the same ledger"
+        in fit.message
+    )
+    assert [one.status.success for one in fit.starts] == [True, True, True, False]
+    assert answer(pf.fit(problem, starts=6, ledger=path)) == answer(pf.fit(problem, starts=6))
+
+
+def test_an_interrupt_while_workers_search_keeps_what_came_back():
+    def stop(news):
+        raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(1) as executor:
+        fit = pf.fit(noisy_decay(), starts=6, executor=executor, progress=stop)
+    assert fit.success
+    assert len(fit.starts) == 1
+    assert "Only 1 of 6 starts were done" in fit.message
+
+
+def test_a_start_that_breaks_down_is_named_and_the_others_count(monkeypatch):
+    def fragile(problem, given, part=None):
+        if part is not None and part[0, -1] > 0.5:
+            raise ArithmeticError("too fast")
+        return make_start(problem, given, part=part)
+
+    monkeypatch.setattr("picardfit.searches.make_start", fragile)
+    fit = pf.fit(pf.Problem(DECAY, decay(), {"k": (0.0, 3.0)}), starts=8)
+    broken = [one.start for one in fit.starts if one.status is pf.Status.FAILED]
+    assert 1 < len(broken) < 7
+    assert fit.parameters["k"] == pytest.approx(0.7, rel=1e-6)
+    assert (
+        f"{len(broken)} of 8 starts broke down, start {broken[0]} with: ArithmeticError: too fast"
+        in fit.message
+    )
+
+
+def test_when_every_start_breaks_down_the_fit_says_so(monkeypatch):
+    def broken(problem, given, part=None):
+        raise ArithmeticError("too fast")
+
+    monkeypatch.setattr("picardfit.searches.make_start", broken)
+    fit = pf.fit(noisy_decay(), starts=3)
+    assert (fit.success, fit.solution, fit.status) == (False, None, pf.Status.FAILED)
+    assert "ArithmeticError: too fast" in fit.message
+    assert fit.waterfall().tolist() == [np.inf] * 3
 
 
 def test_given_start_is_where_the_first_search_begins():

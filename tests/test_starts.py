@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.starts import make_start, open_values, search_box
+from picardfit.starts import draw, make_start, open_values, search_box, spread_evenly
 from picardfit.values import border_from
 
 TIMES = np.linspace(0, 4, 41)
@@ -198,7 +198,10 @@ def test_missing_bounds_are_replaced_by_an_interval_around_the_start(parameter, 
 
 def test_drawn_values_differ_from_each_other():
     problem = pf.problems.lorenz.generate(seed=1)
-    first, second = (open_values(problem, problem.unknowns.start, np.random.default_rng(s)) for s in (1, 2))
+    first, second = (
+        open_values(problem, problem.unknowns.start, draw(problem.unknowns, np.random.default_rng(s)))
+        for s in (1, 2)
+    )
     assert np.abs(first - second).max() > 0.01
 
 
@@ -211,7 +214,10 @@ def test_random_starts_repeat_with_their_seed():
 
 def test_drawn_values_do_not_stay_at_the_given_ones():
     problem = growth(pf.Parameter(0, 10, start=9.0))
-    drawn = [open_values(problem, problem.unknowns.start, np.random.default_rng(s))[0, -1] for s in range(20)]
+    drawn = [
+        open_values(problem, problem.unknowns.start, draw(problem.unknowns, np.random.default_rng(s)))[0, -1]
+        for s in range(20)
+    ]
     assert min(drawn) < 4 < 6 < max(drawn)
 
 
@@ -232,3 +238,23 @@ def test_grid_follows_log_spaced_samples():
     times = np.geomspace(1e-6, 1e3, 40)
     made = start("x' = -k*x", {"x": np.exp(-times)}, times=times)
     assert (made.tables[0][0] < 1e-2).sum() > 20
+
+
+def test_even_starts_fill_every_part_of_the_bounds():
+    """Of 64 scrambled Sobol points one lies in each 64th of every bound."""
+    run = pf.Experiment(TIMES, {"x": np.exp(-TIMES)})
+    model = pf.Model("x' = -k*x + q")
+    unknowns = pf.Problem(model, run, {"k": (0, 1), "q": (1, 9)}, {"x": (0, 2)}).unknowns
+    parts = spread_evenly(unknowns, 64, seed=5)
+    assert parts.shape == (64, 1, 3)
+    for column in range(3):
+        assert sorted(np.floor(64 * parts[:, 0, column])) == list(range(64))
+
+
+def test_even_starts_share_shared_parameters_and_extend_each_other():
+    runs = [pf.Experiment(TIMES, {"x": np.exp(-TIMES)}, name=name) for name in "abc"]
+    unknowns = pf.Problem(pf.Model("x' = -k*x"), runs, {"k": (0, 1)}, {"x": (0, 2)}).unknowns
+    parts = spread_evenly(unknowns, 9, seed=5)
+    assert (parts[:, :, 1] == parts[:, :1, 1]).all()
+    assert len(np.unique(parts[:, :, 0])) == 27
+    np.testing.assert_array_equal(parts[:4], spread_evenly(unknowns, 4, seed=5))

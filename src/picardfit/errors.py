@@ -43,6 +43,7 @@ class Status(Enum):
         "give a start or bounds where the equations can be evaluated."
     )
     DIVERGED = "The iteration diverged: shorten the segments, lower the rate, or use the default method."
+    FAILED = "The computation itself broke down with an error: the message repeats what it said."
     INTERRUPTED = "Interrupted: the best values found so far are returned."
 
     @property

@@ -1,4 +1,4 @@
-"""fit(): starts, executor, best of many, certificate."""
+"""fit(): starts, executor, ledger, best of many, certificate."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
-from functools import partial
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from picardfit.certificate import Certificate, certify, path_value
 from picardfit.errors import InputError, Status, listing
+from picardfit.optima import clusters
+from picardfit.parallel import single_threaded
 from picardfit.problem import Problem
 from picardfit.result import Fit, StartResult, parameters_of
+from picardfit.searches import Ending, Request, outcome_of, search_all
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
-from picardfit.starts import make_start
 from picardfit.values import border_from
 
-RESCUES = 4  # further starts that are tried when the only one asked for fails
 LONG_BEFORE = 5  # spans of the data between t0 and the first sample that call for a warning
 OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss
 ROUNDING = 1e-13  # residuals relative to the data that are nothing but rounding
@@ -35,15 +37,18 @@ def fit(
     starts: int = 1,
     seed: int = 0,
     executor: Executor | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    ledger: str | Path | None = None,
+    progress: Callable[[Progress], None] | Literal[False] | None = None,
 ) -> Fit:
     """Estimate the unknowns of a problem.
 
     `start`: parameter values to begin with (`start_initial`: initial states); what is left out comes from the bounds.
-    All that holds for the first of several starts; the others are drawn from the bounds (around `start` where there
-    are none) with `seed`, and the same seed gives the same result with every executor. A single start of
-    `LiftedGaussNewton` that fails is followed by a few more. `progress` is called with a `Progress`, unless an
-    executor works.
+    All that holds for the first of several starts; the others spread evenly over the bounds (around `start` where
+    there are none), from `seed`. The same seed gives the same result with every executor, any
+    `concurrent.futures.Executor`. A single start of `LiftedGaussNewton` that fails is followed by a few more.
+    `ledger`: a file that keeps finished starts; the same call with the same file goes on where the last one was
+    stopped, also with more starts. `progress` is called with a `Progress` after every iteration, or after every start
+    when an executor works; without it many starts show a line on a terminal, which False switches off.
     """
     if not isinstance(problem, Problem):
         raise InputError(
@@ -51,7 +56,7 @@ def fit(
         )
     method = LiftedGaussNewton() if method is None else method
     starts, seed = _whole(starts, "starts", least=1), _whole(seed, "seed", least=0)
-    _check_tools(method, executor, progress)
+    _check_tools(method, executor, progress, ledger)
     if problem.unknowns.count() == 0:
         raise InputError(
             "Every parameter and initial state is fixed: leave at least one of them free to estimate."
@@ -60,59 +65,52 @@ def fit(
     _check_measured(problem)
     given = border_from(problem, start, start_initial, missing="nan")
     _check_inside(problem, given)
-    task = partial(_one_start, problem, method, given, seed, starts)
-    if executor is None:
-        outcomes = _serial(partial(task, progress=progress), starts)
-    else:
-        outcomes = list(executor.map(task, range(starts)))
-    failed = not outcomes[0].status.success and outcomes[0].status is not Status.INTERRUPTED
-    if starts == 1 and failed and isinstance(method, LiftedGaussNewton):
-        outcomes += _serial(partial(task, progress=progress), RESCUES, first=1)
-    best = min(range(len(outcomes)), key=lambda k: (not outcomes[k].status.success, _value(outcomes[k]), k))
-    outcome = outcomes[best]
-    outcome, certificate = _certified(problem, method, outcome)
-    results = tuple(
-        StartResult(
-            k, problem.mean_loss(_value(o)), o.status, o.iterations, o.seconds, _parameters(problem, o)
+    request = Request(problem, method, given, starts, seed)
+    found = search_all(request, executor, ledger, progress)
+    best = found.best
+    with single_threaded():
+        outcome, certificate = _certified(problem, method, outcome_of(request, best, found.endings[best]))
+        status = _final_status(problem, method, outcome, certificate)
+        result = Fit(
+            problem=problem,
+            method=method,
+            solution=outcome.solution,
+            status=status,
+            certificate=certificate,
+            iterations=outcome.iterations,
+            seconds=0.0,
+            seed=seed,
+            starts=(),
+            trace=outcome.trace,
+            warnings=(*_warnings(problem, status, certificate), *found.remarks(starts, ledger)),
         )
-        for k, o in enumerate(outcomes)
+        results = _start_results(result, found.endings)
+    return replace(result, starts=results, seconds=time.perf_counter() - began)
+
+
+def _start_results(fit: Fit, endings: Mapping[int, Ending]) -> tuple[StartResult, ...]:
+    """How every start ended, and in which optimum."""
+    problem = fit.problem
+    reached = {
+        k: (one.value, one.border)
+        for k, one in endings.items()
+        if one.status.success and np.isfinite(one.value)
+    }
+    numbers = dict.fromkeys(reached, 0)
+    if fit.solution is not None and len(reached) > 1:
+        numbers = clusters(fit.solution, path_value(fit.solution), reached)
+    return tuple(
+        StartResult(
+            k,
+            problem.mean_loss(one.value),
+            one.status,
+            one.iterations,
+            one.seconds,
+            parameters_of(problem, one.border),
+            numbers.get(k),
+        )
+        for k, one in endings.items()
     )
-    status = _final_status(problem, method, outcome, certificate)
-    return Fit(
-        problem=problem,
-        method=method,
-        solution=outcome.solution,
-        status=status,
-        certificate=certificate,
-        iterations=outcome.iterations,
-        seconds=time.perf_counter() - began,
-        seed=seed,
-        starts=results,
-        trace=outcome.trace,
-        warnings=_warnings(problem, status, certificate),
-    )
-
-
-def _one_start(problem, method, given, seed, starts, index: int, progress=None) -> Outcome:
-    """One search. Start 0 takes what is given and the middle of the bounds, the others draw from (seed, index)."""
-    rng = None if index == 0 else np.random.default_rng([seed, index])
-    begin = make_start(problem, given, rng)
-
-    def news(iteration: int, loss: float, jump: float) -> None:
-        if progress is not None:
-            progress(Progress(index, starts, iteration, loss, jump))
-
-    return run(method, method.init(problem, begin), news)
-
-
-def _serial(task, count: int, first: int = 0) -> list[Outcome]:
-    """The starts one after another; an interrupt keeps what is done."""
-    outcomes: list[Outcome] = []
-    for index in range(first, first + count):
-        outcomes.append(task(index))
-        if outcomes[-1].status is Status.INTERRUPTED:
-            break
-    return outcomes
 
 
 def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outcome, Certificate | None]:
@@ -218,15 +216,17 @@ def _whole(value: object, name: str, least: int) -> int:
     return int(value)
 
 
-def _check_tools(method: object, executor: object, progress: object) -> None:
+def _check_tools(method: object, executor: object, progress: object, ledger: object) -> None:
     if isinstance(method, type) or not callable(getattr(method, "step", None)):
         raise InputError(f"{method!r} is not a method: pass for example method=pf.LiftedGaussNewton().")
-    if executor is not None and not callable(getattr(executor, "map", None)):
+    if executor is not None and not callable(getattr(executor, "submit", None)):
         raise InputError(
             f"{executor!r} is not an executor: pass for example ProcessPoolExecutor(4), or leave it out."
         )
-    if progress is not None and not callable(progress):
+    if progress is not None and progress is not False and not callable(progress):
         raise InputError(f"progress = {progress!r} is not a function: pass one that takes a pf.Progress.")
+    if not isinstance(ledger, str | Path | None):
+        raise InputError(f"ledger = {ledger!r} is not a file: write for example ledger='run.jsonl'.")
 
 
 def _check_measured(problem: Problem) -> None:
@@ -255,14 +255,3 @@ def _is_finite(solution: Solution) -> bool:
     system = solution.system
     slopes = system.field.slopes(solution.path, system.spread(system.parameters(solution.border)))
     return bool(np.isfinite(slopes).all() and np.isfinite(path_value(solution)))
-
-
-def _value(outcome: Outcome) -> float:
-    if outcome.solution is None:
-        return np.inf
-    value = path_value(outcome.solution)
-    return value if np.isfinite(value) else np.inf
-
-
-def _parameters(problem: Problem, outcome: Outcome) -> dict[str, float]:
-    return parameters_of(problem, None if outcome.solution is None else outcome.solution.border)

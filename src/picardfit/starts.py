@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from picardfit.condense import unknowns_index
 from picardfit.levels import fit_levels, smoothed
 from picardfit.matching import match_parameters
 from picardfit.problem import Problem
@@ -43,31 +44,57 @@ class Start:
 
 
 def make_start(
-    problem: Problem, given: np.ndarray | None = None, rng: np.random.Generator | None = None
+    problem: Problem,
+    given: np.ndarray | None = None,
+    rng: np.random.Generator | None = None,
+    part: np.ndarray | None = None,
 ) -> Start:
     """A start: `given` (internal, NaN where open) wins, then the parameters' own starts, then the middle of the bounds.
 
-    With `rng` all values are drawn from the bounds; where bounds are missing, from around these starts.
+    With `rng` all values are drawn from the bounds; where bounds are missing, from around these starts. Instead of
+    `rng`, `part` (experiments, width) says how far between the bounds each value lies, from 0 to 1.
     """
+    part = draw(problem.unknowns, rng) if part is None and rng is not None else part
     wanted = problem.unknowns.start
     if given is not None:
         wanted = np.where(np.isfinite(given), given, wanted)
-    border = open_values(problem, wanted, rng)
-    pinned = np.isfinite(wanted) & (rng is None)
+    border = open_values(problem, wanted, part)
+    pinned = np.isfinite(wanted) & (part is None)
     border = np.where(pinned, wanted, border)
     border[:, problem.unknowns.local :] = border[:1, problem.unknowns.local :]
     return _with_states(problem, border, pinned)
 
 
-def open_values(problem: Problem, around: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
-    """Middle of the bounds, or a random point in them; `around` (internal, or NaN) helps where a bound is missing."""
+def draw(unknowns: Unknowns, rng: np.random.Generator) -> np.ndarray:
+    """(experiments, width): uniform random numbers, the same in all rows of a global column."""
+    part = rng.uniform(size=unknowns.lower.shape)
+    part[:, unknowns.local :] = part[:1, unknowns.local :]
+    return part
+
+
+def spread_evenly(unknowns: Unknowns, count: int, seed: int) -> np.ndarray:
+    """(count, experiments, width): the first points of a scrambled Sobol sequence, in parts of the bounds.
+
+    The k-th point depends on `seed` and k only. Shared parameters take the first and best dimensions; unknowns beyond
+    the dimensions that the sequence has are drawn at random.
+    """
+    from scipy.stats.qmc import Sobol
+
+    index = unknowns_index(unknowns.exists, unknowns.local)
+    index = index[np.argsort(index[:, 1] < unknowns.local, kind="stable")][: Sobol.MAXDIM]
+    points = Sobol(len(index), seed=np.random.default_rng(seed)).random_base2((count - 1).bit_length())
+    parts = np.stack([draw(unknowns, np.random.default_rng([seed, k])) for k in range(1, count + 1)])
+    own = index[:, 1] < unknowns.local
+    parts[:, index[own, 0], index[own, 1]] = points[:count, own]
+    parts[:, :, index[~own, 1]] = points[:count, None, ~own]
+    return parts
+
+
+def open_values(problem: Problem, around: np.ndarray, part: np.ndarray | None) -> np.ndarray:
+    """Middle of the bounds, or `part` of the way between them; `around` (internal, or NaN) replaces missing bounds."""
     unknowns = problem.unknowns
     low, high = search_box(unknowns, around)
-    if rng is None:
-        part = np.full(low.shape, 0.5)
-    else:
-        part = rng.uniform(size=low.shape)
-        part[:, unknowns.local :] = part[:1, unknowns.local :]
+    part = np.full(low.shape, 0.5) if part is None else part
     wide = ~unknowns.log & (low > 0) & (high > WIDE * low)
     with np.errstate(invalid="ignore", divide="ignore"):
         geometric = low * (high / low) ** part

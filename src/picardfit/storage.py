@@ -74,10 +74,10 @@ def save(fit: Fit, path: str | Path) -> Path:
         "seed": fit.seed,
         "warnings": fit.warnings,
         "method": _method_record(fit.method),
-        "problem": _problem_record(fit.problem),
+        "problem": problem_record(fit.problem),
         "certificate": None if fit.certificate is None else asdict(fit.certificate),
         "starts": [{**asdict(one), "status": one.status.name} for one in fit.starts],
-        "solution": None if fit.solution is None else _solution_record(fit.solution),
+        "solution": None if fit.solution is None else solution_record(fit.solution),
         "trace": fit.trace,
     }
     return write_text(path, layout(plain(record, "the fit")) + "\n")
@@ -129,7 +129,7 @@ def _setting_record(value: object) -> object:
     return [_setting_record(one) for one in value] if isinstance(value, tuple) else value
 
 
-def _problem_record(problem: Problem) -> dict[str, object]:
+def problem_record(problem: Problem) -> dict[str, object]:
     return {
         "model": _model_record(problem.model),
         "parameters": {name: _belief_record(name, one) for name, one in problem.parameters.items()},
@@ -184,7 +184,7 @@ def _belief_record(name: str, spec: object) -> object:
     return parameter_record(as_parameter(name, spec))
 
 
-def _solution_record(solution: Solution) -> dict[str, object]:
+def solution_record(solution: Solution) -> dict[str, object]:
     mesh = solution.system.mesh
     arrays = {key: getattr(solution, key) for key in ("border", "states", "path", "jumps")}
     if not all(np.isfinite(values).all() for values in arrays.values()):
@@ -219,7 +219,7 @@ def _fit(record: dict) -> Fit:
     fit = Fit(
         problem=problem,
         method=_method(get(record, "method", dict)),
-        solution=None if solution is None else _solution(problem, solution),
+        solution=None if solution is None else solution_of(problem, solution),
         status=_status(get(record, "status", str)),
         certificate=None if certificate is None else _certificate(certificate),
         iterations=get(record, "iterations", int),
@@ -359,7 +359,7 @@ def _vector(value: object, where: str) -> float | tuple[float, ...]:
     return tuple(array(value, (None,), where).tolist()) if isinstance(value, list) else number(value, where)
 
 
-def _solution(problem: Problem, record: dict) -> Solution:
+def solution_of(problem: Problem, record: dict) -> Solution:
     mesh = Mesh(_rule(array(get(record, "nodes"), (None,), "nodes")), _knots(problem, record))
     states, segments = len(problem.model.states), len(mesh)
     shapes = {
@@ -412,6 +412,7 @@ def _start(record: dict) -> StartResult:
         iterations=get(record, "iterations", int),
         seconds=number(get(record, "seconds"), "seconds"),
         parameters={name: number(value, name) for name, value in parameters.items()},
+        cluster=get(record, "cluster", int | None) if "cluster" in record else None,
     )
 
 

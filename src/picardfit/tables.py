@@ -113,6 +113,7 @@ def fit_text(fit: Fit, most: int = 40) -> str:
     lines += ["", *statistics_lines(fit)]
     if len(fit.starts) > 1 and fit.success:
         lines.append(f"{fit.hits} of {len(fit.starts)} starts reached this loss")
+        lines += _rivals(fit)
     return "\n".join([*lines, "", str(fit.certificate)])
 
 
@@ -130,6 +131,58 @@ def statistics_lines(fit: Fit) -> list[str]:
         criteria["reduced chi-square"] = fit.reduced_chi_square
     lines.append(", ".join(f"{name} {number(value, 6)}" for name, value in criteria.items()))
     return [*lines, str(fit.diagnostics)]
+
+
+def optima_text(fit: Fit, most: int = 20) -> str:
+    """The optima that the starts reached, the best first, and the starts that reached none."""
+    names = list(fit.parameters)
+    rows = [("optimum", "loss", "starts", *names, "")]
+    for number_, one in enumerate(fit.optima[:most], 1):
+        values = [number(one.parameters[name]) for name in names]
+        remark = f"{', '.join(one.varying)} not determined" if one.flat else ""
+        rows.append((str(number_), number(one.loss, 6), str(one.count), *values, remark))
+    lines = _columns(rows)
+    if len(fit.optima) > most:
+        lines.append(f"... and {len(fit.optima) - most} more (fit.optima)")
+    lost = sum(one.cluster is None for one in fit.starts)
+    if lost:
+        lines.append(f"{count(lost, 'start')} reached no optimum")
+    return "\n".join(lines)
+
+
+def waterfall_text(fit: Fit, most: int = 40) -> str:
+    """The starts from the smallest loss on."""
+    rows = [("", "loss", "optimum", "start", "iterations", "seconds", "status")]
+    ranked = sorted(fit.starts, key=lambda one: (math.isnan(one.loss), one.loss, one.start))
+    for place, one in enumerate(ranked[:most], 1):
+        optimum = "-" if one.cluster is None else str(one.cluster + 1)
+        status = one.status.name.lower().replace("_", " ")
+        shown = (str(one.start), str(one.iterations), f"{one.seconds:.2f}", status)
+        rows.append((str(place), number(one.loss, 6), optimum, *shown))
+    lines = _columns(rows)
+    if len(ranked) > most:
+        lines.append(f"... and {len(ranked) - most} more (fit.starts)")
+    return "\n".join(lines)
+
+
+def _rivals(fit: Fit) -> list[str]:
+    """Optima elsewhere that are as good as the best one."""
+    best, *others = fit.optima or (None,)
+    rivals = [one for one in others if one.loss - best.loss <= 1e-3 * abs(best.loss)]
+    said = []
+    for one in rivals[:3]:
+        values = ", ".join(f"{name} = {number(value)}" for name, value in one.parameters.items())
+        said.append(f"another optimum fits as well ({count(one.count, 'start')}): {values}")
+    return said
+
+
+def _columns(rows: list[tuple[str, ...]]) -> list[str]:
+    """Rows of text under each other, flush right but for the last column."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join([*(c.rjust(w) for c, w in zip(row[:-1], widths[:-1], strict=True)), row[-1]]).rstrip()
+        for row in rows
+    ]
 
 
 def _aligned(row, widths):

@@ -1,0 +1,139 @@
+"""An append-only record of finished tasks, so that a killed run goes on where it stopped.
+
+JSON, one line each: first a header that says whose tasks these are, then `{"task": 7, "result": ...}` for a finished
+task and `{"task": 8, "failed": "why"}` for one that was given up (it is tried again next time). A line that was being
+written when the run was killed is dropped. The file is not locked: two runs at a time need two files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from picardfit.errors import InputError, listing
+from picardfit.records import plain
+
+FORMAT = "picardfit ledger"
+VERSION = 1
+SYNC_SECONDS = 1.0  # between two requests that the disk really has it
+
+
+class Ledger:
+    """`done`: task -> result of what the file already holds. `identity` must be that of the run that began it."""
+
+    def __init__(self, path: str | Path, identity: Mapping[str, object]) -> None:
+        self.path = Path(path)
+        self.done: dict[int, object] = {}
+        self.failed: dict[int, str] = {}
+        self._identity = plain(dict(identity), "the identity of a ledger")
+        self._synced = time.monotonic()
+        try:
+            whole = self._read()
+            self._file = self.path.open("r+b" if whole else "wb")
+        except OSError as error:
+            raise InputError(
+                f"The ledger `{path}` cannot be opened ({error.strerror}): choose another place."
+            ) from None
+        self._file.truncate(whole)
+        self._file.seek(whole)
+        if not whole:
+            self._write(_header(self._identity))
+
+    def append(self, task: int, result: object) -> None:
+        """Note a finished task."""
+        self._write({"task": task, "result": plain(result, f"result of task {task}")})
+
+    def fail(self, task: int, sentence: str) -> None:
+        """Note a task that was given up."""
+        self._write({"task": task, "failed": sentence})
+
+    def sync(self) -> None:
+        """Wait until the disk has everything."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+
+    def close(self) -> None:
+        self.sync()
+        self._file.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def _write(self, record: dict) -> None:
+        self._file.write(_line(record))
+        self._file.flush()
+        if time.monotonic() - self._synced > SYNC_SECONDS:
+            self.sync()
+
+    def _read(self) -> int:
+        """Fill `done` from the file; how many bytes of it are whole lines. 0 when there is nothing yet."""
+        if not self.path.exists():
+            return 0
+        content = self.path.read_bytes()
+        lines = content.split(b"\n")[:-1]  # after the last line end stands nothing, or half a line
+        if not lines:
+            if content and not _line(_header(self._identity)).startswith(content):
+                self._refuse_file()
+            return 0
+        self._check_header(_parsed(lines[0]))
+        size = len(lines[0]) + 1
+        for number, line in enumerate(lines[1:], 2):
+            record = _parsed(line)
+            if record is None or not isinstance(record.get("task"), int):
+                if number == len(lines):
+                    break
+                raise InputError(
+                    f"Line {number} of the ledger `{self.path}` is damaged: remove that line, or begin a new file."
+                )
+            self._take(record)
+            size += len(line) + 1
+        return size
+
+    def _take(self, record: dict) -> None:
+        task = record["task"]
+        if "result" in record:
+            self.done[task] = record["result"]
+            self.failed.pop(task, None)
+        else:
+            self.failed[task] = str(record.get("failed", ""))
+
+    def _check_header(self, header: dict | None) -> None:
+        if header is None or header.get("format") != FORMAT or not isinstance(header.get("run"), dict):
+            self._refuse_file()
+        if header.get("version") != VERSION:
+            raise InputError(
+                f"The ledger `{self.path}` was written by another version of picardfit: begin a new file."
+            )
+        mine, theirs = self._identity, header["run"]
+        other = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
+        if other:
+            raise InputError(
+                f"The ledger `{self.path}` belongs to another run, which differs in {listing(other)}: "
+                f"give this one a file of its own, or repeat that run exactly to resume it."
+            )
+
+    def _refuse_file(self) -> None:
+        raise InputError(f"`{self.path}` is no ledger of picardfit and is left alone: choose another name.")
+
+
+def _header(identity: object) -> dict:
+    return {"format": FORMAT, "version": VERSION, "run": identity}
+
+
+def _line(record: dict) -> bytes:
+    return json.dumps(record, allow_nan=False).encode() + b"\n"
+
+
+def _parsed(line: bytes) -> dict | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None

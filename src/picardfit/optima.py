@@ -1,0 +1,123 @@
+"""Which of many searches found the same optimum.
+
+Two of them did when their losses are equal and their unknowns differ by a small part of a standard error. Unknowns
+that the data do not determine are left out of the comparison: they end anywhere, and would make one flat optimum look
+like hundreds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from picardfit.noise import LeastSquares
+from picardfit.problem import Problem
+from picardfit.solvers.iterate import Solution
+from picardfit.uncertainty.fisher import Information, information
+
+if TYPE_CHECKING:
+    from picardfit.result import StartResult
+
+NEAR = 0.1  # standard errors, in the metric of the Fisher information, between two sights of one optimum
+SAME_LOSS = 0.01  # difference of the objectives, in units of the residual variance
+EXACT = 1e-10  # sum of squares, relative to the data's, that counts as none: data without noise
+
+VARIES = 1e-3  # relative difference of an undetermined parameter that is worth mentioning
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """An optimum that one or more starts reached; the best comes first in `fit.optima`."""
+
+    loss: float
+    count: int  # starts that ended here
+    start: int  # the best of them
+    parameters: dict[str, float]  # as that one found them
+    varying: dict[
+        str, tuple[float, float]
+    ]  # smallest and largest value of those that differ between the starts
+
+    @property
+    def flat(self) -> bool:
+        """Whether the data leave parameters open here: other values fit as well."""
+        return bool(self.varying)
+
+
+def clusters(best: Solution, value: float, found: Mapping[int, tuple[float, np.ndarray]]) -> dict[int, int]:
+    """Number of the optimum (0 is the best) of each start, from its (objective, border).
+
+    `best`, `value`: the best solution and its objective.
+    """
+    problem = best.system.problem
+    metric = _Metric(best, information(best, everything=True), _variance(problem, value))
+    numbers: dict[int, int] = {}
+    heads: list[tuple[float, np.ndarray]] = []
+    for start in sorted(found, key=lambda k: (found[k][0], k)):
+        objective, border = found[start]
+        place = metric.place(border)
+
+        def same(head: tuple[float, np.ndarray], objective=objective, place=place) -> bool:
+            least, other = head
+            variance = _variance(problem, least)
+            near = np.sum((place - other) ** 2) <= NEAR**2 * variance
+            return near and objective - least <= SAME_LOSS * variance
+
+        number = next((k for k, head in enumerate(heads) if same(head)), len(heads))
+        if number == len(heads):
+            heads.append((objective, place))
+        numbers[start] = number
+    return numbers
+
+
+def optima_of(starts: Sequence[StartResult], errors: Mapping[str, float]) -> tuple[Optimum, ...]:
+    """The optima that clustered starts reached; `errors`: standard errors by name."""
+    members: dict[int, list[StartResult]] = {}
+    for one in starts:
+        if one.cluster is not None:
+            members.setdefault(one.cluster, []).append(one)
+    return tuple(_optimum(members[number], errors) for number in sorted(members))
+
+
+def _optimum(members: Sequence[StartResult], errors: Mapping[str, float]) -> Optimum:
+    best = min(members, key=lambda one: (one.loss, one.start))
+    varying = {}
+    for name in best.parameters:
+        values = [one.parameters[name] for one in members]
+        low, high = min(values), max(values)
+        error = errors.get(name, np.nan)
+        slack = 2 * NEAR * error if np.isfinite(error) else 0.0
+        if high - low > max(slack, VARIES * max(abs(low), abs(high))):
+            varying[name] = (low, high)
+    return Optimum(best.loss, len(members), best.start, best.parameters, varying)
+
+
+class _Metric:
+    """Distances over the unknowns that are determined, in standard errors for residuals of variance 1."""
+
+    def __init__(self, best: Solution, found: Information, variance: float) -> None:
+        self._index = found.index
+        covariance = found.covariance()
+        sizes = best.system.problem.unknowns.size(best.border)[found.index[:, 0], found.index[:, 1]]
+        errors = np.sqrt(np.diag(covariance))
+        self._determined = np.flatnonzero(np.sqrt(variance) * errors <= sizes)
+        self._errors = errors[self._determined]
+        within = covariance[np.ix_(self._determined, self._determined)]
+        values, vectors = np.linalg.eigh(within / np.outer(self._errors, self._errors))
+        self._whiten = vectors / np.sqrt(np.maximum(values, 1e-12))
+
+    def place(self, border: np.ndarray) -> np.ndarray:
+        """Coordinates in which distances are plain."""
+        chosen = border[self._index[:, 0], self._index[:, 1]][self._determined]
+        return (chosen / self._errors) @ self._whiten
+
+
+def _variance(problem: Problem, value: float) -> float:
+    """Variance of one residual at an optimum, not smaller than rounding allows; 1 for a likelihood."""
+    if not isinstance(problem.objective, LeastSquares):
+        return 1.0
+    freedom = max(problem.measurements - problem.unknowns.count(), 1)
+    least = EXACT * float(np.nansum(problem.samples.data**2)) / problem.measurements
+    return max(2 * value / freedom, least, 1e-300)

@@ -1,0 +1,295 @@
+"""Many searches for one optimum: where they begin, how they travel to workers, what a ledger keeps of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from picardfit.certificate import path_value
+from picardfit.errors import InputError, Status
+from picardfit.ledger import Ledger
+from picardfit.parallel import Failure, Interrupted, Work, run_tasks
+from picardfit.problem import Problem
+from picardfit.progress import Bar
+from picardfit.records import array, get, number, plain
+from picardfit.solvers.gauss_newton import LiftedGaussNewton
+from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
+from picardfit.starts import make_start, spread_evenly
+from picardfit.storage import problem_record, solution_of, solution_record
+
+RESCUES = 4  # further starts that are tried when the only one asked for fails
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything a start's result depends on, besides its index."""
+
+    problem: Problem
+    method: Method
+    given: np.ndarray  # (experiments, width): values to begin with, internal, NaN where open
+    starts: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one search ended. Only the best so far keeps its path and trace; thousands of them would fill the memory."""
+
+    status: Status
+    value: float  # the objective, infinite where there is none
+    iterations: int
+    seconds: float
+    jump: float
+    border: np.ndarray | None  # (experiments, width)
+    solution: Solution | dict | None = None  # a dictionary when it came from a worker or a ledger
+    trace: np.ndarray | None = None  # (iterations, 2)
+
+
+@dataclass(frozen=True)
+class Searches:
+    """The searches that were done, by index of their start."""
+
+    endings: dict[int, Ending]
+    failures: dict[int, str]
+    interrupted: bool
+
+    @property
+    def best(self) -> int:
+        """The successful one with the smallest objective; of equals the first."""
+        return min(self.endings, key=lambda k: _rank(k, self.endings[k]))
+
+    def remarks(self, starts: int, ledger: str | Path | None) -> list[str]:
+        """What a user should know about the searches, in words."""
+        said = []
+        if self.interrupted and starts > 1:
+            done = sum(one.status is not Status.INTERRUPTED for one in self.endings.values())
+            onward = "call fit again with the same ledger" if ledger else "pass ledger='run.jsonl' next time"
+            said.append(
+                f"Only {done} of {starts} starts were done before the interruption: {onward} to go on."
+            )
+        if self.failures:
+            first, reason = next(iter(self.failures.items()))
+            said.append(f"{len(self.failures)} of {starts} starts broke down, start {first} with: {reason}")
+        return said
+
+
+def search_all(
+    request: Request,
+    executor: Executor | None,
+    ledger: str | Path | None,
+    progress: Callable[[Progress], None] | Literal[False] | None,
+) -> Searches:
+    """Search from every start; an only start that fails is followed by a few more."""
+    parts = _parts(request, request.starts)
+    news = progress or None
+    book = None if ledger is None else Ledger(ledger, identity(request))
+    bar = Bar("starts") if progress is None and request.starts > 1 else None
+    try:
+        run_some = partial(_run, request, executor, book, news, bar)
+        found = _gather(run_some(dict(enumerate(parts))), {})
+        if request.starts == 1 and _needs_rescue(request.method, found):
+            parts = dict(enumerate(_parts(request, 1 + RESCUES)))
+            del parts[0]
+            found = _gather(run_some(parts), found.endings)
+    finally:
+        if bar:
+            bar.close()
+        if book:
+            book.close()
+    if not found.endings:
+        raise KeyboardInterrupt
+    return found
+
+
+def outcome_of(request: Request, index: int, ending: Ending) -> Outcome:
+    """The whole outcome of a search; one whose path was dropped is repeated, with the same result."""
+    if ending.solution is None and np.isfinite(ending.value):
+        ending = search(request, (index, _parts(request, index + 1)[index]))
+    solution = ending.solution
+    if isinstance(solution, dict):
+        solution = solution_of(request.problem, plain(solution, "a path"))
+    trace = np.zeros((0, 2)) if ending.trace is None else ending.trace
+    return Outcome(solution, ending.status, ending.iterations, ending.seconds, trace)
+
+
+def search(request: Request, task: tuple, progress: Callable[[Progress], None] | None = None) -> Ending:
+    """One search, from (index, parts of the bounds); the first start has None and begins at what is given."""
+    index, part = task
+    begin = make_start(request.problem, request.given, part=part)
+
+    def news(iteration: int, loss: float, jump: float) -> None:
+        if progress is not None:
+            progress(Progress(index, request.starts, iteration, loss, jump))
+
+    outcome = run(request.method, request.method.init(request.problem, begin), news)
+    ending = _ending(outcome)
+    if outcome.status is Status.INTERRUPTED:
+        raise Interrupted((index, ending))
+    return ending
+
+
+def identity(request: Request) -> dict[str, object]:
+    """What must be the same for a ledger to be continued. More starts may be added: they extend the sequence."""
+    from picardfit import __version__
+
+    return {
+        "picardfit": __version__,
+        "problem": _digest(_content(request.problem)),
+        "method": repr(request.method),
+        "start": _digest(request.given),
+        "seed": request.seed,
+    }
+
+
+def _parts(request: Request, starts: int) -> list[np.ndarray | None]:
+    """Where between the bounds each start lies; the first at what is given and the middle."""
+    if starts == 1:
+        return [None]
+    return [None, *spread_evenly(request.problem.unknowns, starts - 1, request.seed)]
+
+
+def _run(request: Request, executor, book: Ledger | None, news, bar: Bar | None, parts: Mapping) -> Work:
+    best = _BestSoFar(parts)
+    done = {} if book is None else book.done
+
+    def show(done: int, total: int, index: int, ending: Ending | Failure) -> None:
+        if bar:
+            bar.show(done, total, f"best loss {request.problem.mean_loss(best.value):.6g}")
+        if news and executor is not None and isinstance(ending, Ending):
+            loss = request.problem.mean_loss(ending.value)
+            news(Progress(index, request.starts, ending.iterations, loss, ending.jump))
+
+    for index in parts.keys() & done.keys():
+        best(index, _decoded(done[index]))
+    return run_tasks(
+        partial(search, request, progress=news) if executor is None else partial(_packed_search, request),
+        {index: (index, part) for index, part in parts.items()},
+        executor=executor,
+        ledger=book,
+        keep=best,
+        encode=_encoded,
+        decode=_decoded,
+        progress=show,
+    )
+
+
+def _packed_search(request: Request, task: tuple) -> Ending:
+    """A search whose path travels without the problem."""
+    ending = search(request, task)
+    return ending if ending.solution is None else replace(ending, solution=solution_record(ending.solution))
+
+
+class _BestSoFar:
+    """Drops the path and trace of every search that is not the best so far."""
+
+    def __init__(self, parts: Mapping) -> None:
+        self._rank = (True, np.inf, max(parts) + 1)
+
+    @property
+    def value(self) -> float:
+        return self._rank[1]
+
+    def __call__(self, index: int, ending: Ending) -> Ending:
+        rank = _rank(index, ending)
+        if rank < self._rank:
+            self._rank = rank
+            return ending
+        return replace(ending, solution=None, trace=None)
+
+
+def _rank(index: int, ending: Ending) -> tuple[bool, float, int]:
+    return not ending.status.success, ending.value, index
+
+
+def _gather(work: Work, before: Mapping[int, Ending]) -> Searches:
+    endings = {**before, **work.results}
+    for index in work.failures:
+        endings[index] = Ending(Status.FAILED, np.inf, 0, 0.0, np.nan, None)
+    if work.partial is not None:
+        index, ending = work.partial
+        endings[index] = ending
+    return Searches(dict(sorted(endings.items())), work.failures, work.interrupted)
+
+
+def _needs_rescue(method: Method, found: Searches) -> bool:
+    failed = 0 in found.endings and not found.endings[0].status.success
+    return failed and not found.interrupted and isinstance(method, LiftedGaussNewton)
+
+
+def _ending(outcome: Outcome) -> Ending:
+    solution = outcome.solution
+    value = np.inf if solution is None else path_value(solution)
+    jump = float(outcome.trace[-1, 1]) if len(outcome.trace) else np.nan
+    border = None if solution is None else solution.border
+    if not np.isfinite(value) or not np.isfinite(solution.path).all():
+        solution, value = None, np.inf
+    return Ending(
+        outcome.status, value, outcome.iterations, outcome.seconds, jump, border, solution, outcome.trace
+    )
+
+
+# ---- on paper ----------------------------------------------------------------------------------------------
+
+
+def _encoded(ending: Ending) -> dict[str, object]:
+    solution = ending.solution
+    return {
+        "status": ending.status.name,
+        "value": ending.value,
+        "iterations": ending.iterations,
+        "seconds": ending.seconds,
+        "jump": ending.jump,
+        "border": ending.border,
+        "solution": solution_record(solution) if isinstance(solution, Solution) else solution,
+        "trace": ending.trace,
+    }
+
+
+def _decoded(record: dict) -> Ending:
+    border, trace = get(record, "border", list | None), get(record, "trace", list | None)
+    return Ending(
+        Status[get(record, "status", str)],
+        number(get(record, "value"), "value"),
+        get(record, "iterations", int),
+        number(get(record, "seconds"), "seconds"),
+        number(get(record, "jump"), "jump"),
+        None if border is None else array(border, (None, None), "border"),
+        get(record, "solution", dict | None),
+        None if trace is None else array(trace, (None, 2), "trace"),
+    )
+
+
+def _content(problem: Problem) -> object:
+    """What defines a problem: its formulas and data, or samples of its functions where there are no formulas."""
+    try:
+        return problem_record(problem)
+    except InputError:
+        return _samples(problem)
+
+
+def _samples(problem: Problem) -> list:
+    """Names, bounds, data and inputs, and the equations at a few points, to ten digits."""
+    model, samples, unknowns = problem.model, problem.samples, problem.unknowns
+    rng = np.random.default_rng(0)
+    x, p, u = (
+        rng.uniform(0.1, 2.0, (16, len(group))) for group in (model.states, model.parameters, model.inputs)
+    )
+    inputs = problem.inputs_at(samples.experiment, samples.times)
+    values = [part.value(rng.uniform(size=16), x, p, u) for part in (model.rhs, model.output)]
+    rounded = [np.char.mod("%.9e", a).tolist() for a in (*values, inputs)]
+    arrays = [samples.times, samples.data, unknowns.lower, unknowns.upper, unknowns.base, unknowns.known]
+    named = [problem.names, model.states, model.parameters, model.inputs, model.observables]
+    return [*named, *rounded, *arrays]
+
+
+def _digest(content: object) -> str:
+    text = json.dumps(plain(content, "the problem"), sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
