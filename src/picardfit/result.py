@@ -12,13 +12,14 @@ import numpy as np
 from picardfit.certificate import Certificate, path_value
 from picardfit.errors import InputError, Status, did_you_mean, listing
 from picardfit.integration import Run, trajectories
-from picardfit.parameters import is_number
 from picardfit.problem import Problem
 from picardfit.solvers.iterate import Method, Solution
-from picardfit.uncertainty.fisher import Information, information
+from picardfit.uncertainty.fisher import Information, information, quantile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from picardfit.uncertainty.profile import Profile
 
 MOST_SHOWN = 8  # parameters in the one-line form of a fit
 
@@ -91,6 +92,15 @@ class Fit:
             return float("nan")
         return 2 * path_value(self.solution) / freedom
 
+    @property
+    def variance_unit(self) -> tuple[float, float]:
+        """What a residual of one standard deviation costs in the objective (doubled), and how well that is known.
+
+        Least squares: the residual variance and its degrees of freedom (inf when there are none: NaN variance).
+        """
+        freedom = self.problem.measurements - self.problem.unknowns.count()
+        return self.residual_variance, float(freedom) if freedom > 0 else float("inf")
+
     @cached_property
     def _information(self) -> Information:
         return information(self.solution, path_value(self.solution))
@@ -129,16 +139,12 @@ class Fit:
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Confidence intervals of the unknowns, NaN at a bound; log parameters get one that is symmetric in the log."""
-        if not is_number(level) or not 0 < level < 1:
-            raise InputError(f"level = {level!r} is not between 0 and 1: write for example 0.95.")
+        variance, freedom = self.variance_unit
+        factor = quantile(level, freedom)
         if self.solution is None:
             return {}
-        from scipy.special import ndtri, stdtrit
-
-        freedom = self.problem.measurements - self.problem.unknowns.count()
-        factor = stdtrit(freedom, 0.5 + level / 2) if freedom > 0 else ndtri(0.5 + level / 2)
         unknowns, found = self.problem.unknowns, self._information
-        spread = factor * np.sqrt(np.diag(found.covariance(self.residual_variance)))
+        spread = factor * np.sqrt(np.diag(found.covariance(variance)))
         centre = self.solution.border[found.index[:, 0], found.index[:, 1]]
         log = unknowns.log[found.index[:, 0], found.index[:, 1]]
         low, high = centre - spread, centre + spread
@@ -149,6 +155,15 @@ class Fit:
         ends = zip(low.tolist(), high.tolist(), strict=True)
         inside = dict(zip(found.labels, ends, strict=True))
         return {name: inside.get(name, (float("nan"), float("nan"))) for name in self._estimated}
+
+    def profile(self, name: str, level: float = 0.95) -> Profile:
+        """The profile likelihood of an unknown (`a`, `a[pond 1]`, `prey(0)[pond 1]`) or of a formula (`a/b`).
+
+        It is followed to both ends of the confidence interval of this level.
+        """
+        from picardfit.uncertainty.profile import profile
+
+        return profile(self, name, level)
 
     def parameters_of(self, experiment: str) -> dict[str, float]:
         """The model's parameters in one experiment under their plain names, as `pf.simulate` takes them."""
