@@ -6,7 +6,7 @@ segment gives the Fisher information of the unknowns; it costs one more linearis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +24,22 @@ DETERMINED = (
 
 
 @dataclass(frozen=True)
+class Held:
+    """An unknown that sits on a bound: how the objective rises when it leaves it, the others following."""
+
+    label: str
+    place: tuple[int, int]  # experiment and border column
+    side: int  # -1 on its lower bound, 1 on its upper bound
+    slope: float  # away from the bound, at least 0
+    curvature: float
+
+    def reach(self, rise: float) -> float:
+        """How far from the bound the objective has risen by so much; inf where it never does."""
+        root = np.sqrt(self.slope**2 + 2 * self.curvature * rise)
+        return float(2 * rise / (self.slope + root)) if self.slope + root > 0 else np.inf
+
+
+@dataclass(frozen=True)
 class Information:
     """Fisher information of the unknowns that exist and are not at a bound."""
 
@@ -32,6 +48,7 @@ class Information:
     matrix: np.ndarray  # (unknowns, unknowns), internal coordinates, for residuals of unit variance
     slope: np.ndarray  # (unknowns,): gradient of the objective
     at_bound: tuple[str, ...]
+    held: tuple[Held, ...] = ()  # the unknowns at a bound
 
     @property
     def undetermined(self) -> tuple[str, ...]:
@@ -47,6 +64,19 @@ class Information:
         lost = (np.abs(vectors[:, inverse == 0]) > 1e-6).any(axis=1) | (np.diag(self.matrix) <= 0)
         covariance[lost, lost] = np.inf
         return covariance
+
+    def spread(self, jacobian: np.ndarray, variance: float = 1.0) -> np.ndarray:
+        """(...,): standard error of quantities whose derivatives by the unknowns are (..., unknowns).
+
+        Infinite where a quantity depends on what the data do not determine.
+        """
+        if not np.all(np.isfinite(self.matrix)):
+            return np.where(np.any(jacobian != 0, axis=-1), np.inf, 0.0)
+        scale, vectors, inverse = self._spectrum
+        along = (jacobian * scale) @ vectors
+        size = np.sqrt(np.sum(along**2, axis=-1, keepdims=True))
+        lost = ((np.abs(along) > 1e-6 * size) & (inverse == 0)).any(axis=-1)
+        return np.where(lost, np.inf, np.sqrt(np.sum(inverse * along**2, axis=-1) * variance))
 
     def promised_decrease(self) -> float:
         """1/2 g' H^-1 g over the determined directions: what one more Gauss-Newton step would gain."""
@@ -84,10 +114,30 @@ def information(solution: Solution, data: float) -> Information:
     with np.errstate(over="ignore", invalid="ignore"):  # exploding derivatives end as an infinite variance
         hessian, gradient = chained(system, linearise(system, point).quadratic)
     bound = at_bound(solution)
-    index = unknowns_index(unknowns.exists & ~bound, unknowns.local)
-    matrix, slope = dense(hessian, gradient, unknowns.local, index)
+    every = unknowns_index(unknowns.exists, unknowns.local)
+    matrix, slope = dense(hessian, gradient, unknowns.local, every)
+    free = ~bound[tuple(every.T)]
+    index = every[free]
     labels = tuple(unknowns.label(e, c) for e, c in index)
-    return Information(labels, index, matrix, slope, labels_at_bound(solution))
+    inner = Information(labels, index, matrix[np.ix_(free, free)], slope[free], labels_at_bound(solution))
+    return replace(inner, held=_held(solution, inner, every, matrix, slope, free))
+
+
+def _held(solution: Solution, inner: Information, every, matrix, slope, free) -> tuple[Held, ...]:
+    """The unknowns at a bound, each let loose alone: its curvature is the Schur complement against the free ones."""
+    if free.all() or not np.all(np.isfinite(matrix)):
+        return ()
+    unknowns = solution.system.problem.unknowns
+    scale, vectors, inverse = inner._spectrum
+    found = []
+    for k in np.flatnonzero(~free):
+        e, c = (int(i) for i in every[k])
+        middle = 0.5 * (unknowns.lower[e, c] + unknowns.upper[e, c])
+        side = 1 if solution.border[e, c] > middle else -1
+        along = (matrix[k, free] * scale) @ vectors
+        curvature = max(matrix[k, k] - float(np.sum(inverse * along**2)), 0.0)
+        found.append(Held(unknowns.label(e, c), (e, c), side, max(-side * float(slope[k]), 0.0), curvature))
+    return tuple(found)
 
 
 def chained(system: Discretisation, quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray]:

@@ -34,6 +34,7 @@ GROWTH = 3.0  # largest ratio of neighbouring steps
 HALVINGS = 8
 FARTHEST_LOG, FARTHEST = 25.0, 1e6  # from the estimate: in logarithms; in sizes of the unknown
 RESOLUTION = 1e-4  # largest unresolved part of a path, relative to the states' scale
+INSIDE = 1e-7  # part of the way to a corner of the box that is left
 BETTER = 1e-2  # of the unit: a decrease below the estimate's objective that is worth a word
 
 
@@ -42,6 +43,7 @@ class End(Enum):
 
     FOUND = "ends where the threshold is reached"
     BOUND = "the bound is reached first"
+    AT_BOUND = "the estimate sits on its bound"
     OPEN = "not determined: the threshold is never reached"
     FAILED = "could not be followed further"
 
@@ -62,6 +64,7 @@ class Profile:
         np.ndarray
     )  # (points,): the values in the coordinate that was stepped in (log for log parameters)
     slopes: np.ndarray  # (points,): d rise / d internal
+    curvature: float  # d^2 rise / d internal^2 at the estimate by Fisher's information
     log: bool
     refits: int  # warm fits that were made
     linearisations: int  # in all of them
@@ -91,6 +94,36 @@ class Profile:
             )
         return self._end(limit, -1), self._end(limit, 1)
 
+    def curve(self, points: int = 201) -> tuple[np.ndarray, np.ndarray]:
+        """Values and rises on a fine grid: cubics in z between the computed points."""
+        if len(self.values) < 2:
+            return self.values, self.rises
+        grid = np.linspace(self.internal[0], self.internal[-1], points)
+        z = np.sign(self.internal - self.internal[self._centre]) * np.sqrt(np.maximum(self.rises, 0.0))
+        steep = self._steepness(z)
+        k = np.clip(np.searchsorted(self.internal, grid, side="right") - 1, 0, len(z) - 2)
+        width = self.internal[k + 1] - self.internal[k]
+        fine = _cubic(
+            (grid - self.internal[k]) / width, z[k], z[k + 1], width * steep[k], width * steep[k + 1]
+        )
+        return np.exp(grid) if self.log else grid, fine**2
+
+    def parabola(self, points: int = 201) -> tuple[np.ndarray, np.ndarray] | None:
+        """What Fisher's information takes the profile for, over the same values; None if it determines nothing."""
+        if not self.curvature > 0:
+            return None
+        grid = np.linspace(self.internal[0], self.internal[-1], points)
+        away = grid - self.internal[self._centre]
+        rise = self.slopes[self._centre] * away + 0.5 * self.curvature * away**2
+        return np.exp(grid) if self.log else grid, rise
+
+    def _steepness(self, z: np.ndarray) -> np.ndarray:
+        """dz/dc at every point; where z vanishes, from the chords beside it."""
+        chord = np.diff(z) / np.diff(self.internal)
+        beside = 0.5 * (np.append(chord, chord[-1]) + np.insert(chord, 0, chord[0]))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(np.abs(z) > 1e-3 * np.abs(z).max(), 0.5 * self.slopes / z, beside)
+
     def plot(self, path: str | Path | None = None) -> Figure:
         """The rise over the value, with the threshold and Fisher's parabola."""
         from picardfit.plots import plot_profiles
@@ -101,16 +134,12 @@ class Profile:
         """First place beside the estimate where z reaches the limit."""
         centre = self._centre
         order = np.arange(centre, len(self.values)) if side > 0 else np.arange(centre, -1, -1)
-        z = np.sqrt(np.maximum(self.rises, 0.0))[order]
-        reached = np.flatnonzero(z >= limit * (1 - CLOSE))
+        reached = np.flatnonzero(self.rises[order] >= (1 - CLOSE) * limit**2)
         if len(reached) == 0:
-            end = self.ends[side > 0]
-            edge = float(self.values[order[-1]])
-            return {End.BOUND: edge, End.OPEN: side * np.inf if not self.log or side > 0 else 0.0}.get(
-                end, np.nan
-            )
+            edge, endless = float(self.values[order[-1]]), 0.0 if self.log and side < 0 else side * np.inf
+            return {End.BOUND: edge, End.AT_BOUND: edge, End.OPEN: endless}.get(self.ends[side > 0], np.nan)
         k = int(reached[0])
-        if z[k] <= limit * (1 + CLOSE) or k == 0:
+        if self.rises[order[k]] <= (1 + CLOSE) * limit**2 or k == 0:
             return float(self.values[order[k]])
         near, far = order[k - 1], order[k]
         c = _cross(self.internal[[near, far]], self.rises[[near, far]], self.slopes[[near, far]], limit)
@@ -185,6 +214,7 @@ def _collect(fit, held: Quantity, knots: list[_Knot], middle: _Knot, ends, level
         ends=ends,
         internal=internal,
         slopes=np.array([k.slope for k in knots]),
+        curvature=middle.curvature,
         log=held.formula is None and bool(unknowns.log[held.place]),
         refits=march.refits,
         linearisations=march.linearisations,
@@ -207,24 +237,26 @@ class _March:
         """Knots from the estimate outwards and how that side ended."""
         unknowns = middle.place.system.problem.unknowns
         bound = self.held.bounds(unknowns)[sign > 0]
-        far = self._farthest(middle)
-        knots = [middle]
+        far, knots = self._farthest(middle), [middle]
         if abs(bound - middle.c) <= 1e-12 * max(abs(middle.c), 1e-300):
-            return [], End.BOUND
+            return [], End.AT_BOUND
         while len(knots) <= MOST_POINTS:
+            if self.held.formula is not None:
+                bound = self._corner(knots[-1], sign)
+                if self._blocked(knots[-1], sign):
+                    return knots[1:], End.BOUND
             step = self._plan(knots, sign, far)
             target = knots[-1].c + sign * step
             on_bound = sign * (target - bound) >= -1e-3 * step
             knot = self._follow(knots, bound if on_bound else target)
             if knot is None:
-                blocked = self.held.formula is not None and self._blocked(knots[-1], sign)
-                return knots[1:], End.BOUND if blocked else End.FAILED
+                return knots[1:], End.FAILED
             if knot.rise > (1 + CLOSE) * self.limit**2:
                 return self._close(knots, knot)
             knots.append(knot)
             if knot.rise >= (1 - CLOSE) * self.limit**2:
                 return knots[1:], End.FOUND
-            if knot.c == bound:
+            if knot.c == bound and self.held.formula is None:
                 return knots[1:], End.BOUND
             if abs(knot.c - middle.c) > far:
                 break
@@ -304,16 +336,29 @@ class _March:
             inside, outside = (inside, knot) if knot.rise > self.limit**2 else (knot, outside)
         return [*knots[1:], outside], End.FOUND
 
-    def _blocked(self, knot: _Knot, sign: int) -> bool:
-        """Whether every free unknown that the formula needs sits on the bound that stops it."""
-        place = knot.place
-        unknowns = place.system.problem.unknowns
+    def _corner(self, knot: _Knot, sign: int) -> float:
+        """The formula where all its unknowns are on the bounds towards which it grows; sign * inf if there are none."""
+        place, unknowns = knot.place, knot.place.system.problem.unknowns
         normal = sign * self.held.slope(unknowns, knot.border, place.index)
-        at = tuple(place.index.T)
-        low, high = unknowns.lower[at] - knot.border[at], unknowns.upper[at] - knot.border[at]
-        room = np.where(normal > 0, high, -low)
-        scale = np.maximum(np.abs(knot.border[at]), 1e-300)
-        return bool(np.all((normal == 0) | (room <= 1e-6 * scale)))
+        corner = knot.border.copy()
+        for (e, c), rate in zip(place.index, normal, strict=True):
+            if rate != 0:
+                rows = slice(None) if c >= unknowns.local else e
+                corner[rows, c] = (unknowns.upper if rate > 0 else unknowns.lower)[e, c]
+        away = sign * (self.held.value(unknowns, corner) - knot.c)
+        # a hair inside, because nothing is free to move in the corner itself
+        return knot.c + sign * away * (1 - INSIDE) if np.isfinite(away) and away > 0 else sign * np.inf
+
+    def _blocked(self, knot: _Knot, sign: int) -> bool:
+        """Whether every unknown of the formula sits on the bound that stops it."""
+        place, unknowns = knot.place, knot.place.system.problem.unknowns
+        normal, at = sign * self.held.slope(unknowns, knot.border, place.index), tuple(place.index.T)
+        room = np.where(
+            normal > 0, unknowns.upper[at] - knot.border[at], knot.border[at] - unknowns.lower[at]
+        )
+        return bool(
+            np.all((normal == 0) | (room <= 10 * INSIDE * np.maximum(np.abs(knot.border[at]), 1e-300)))
+        )
 
     def _knot(self, found: Refit, c: float, model: Step) -> _Knot:
         return _Knot(
@@ -335,13 +380,19 @@ def _cross(c: np.ndarray, rise: np.ndarray, slope: np.ndarray, limit: float) -> 
     with np.errstate(divide="ignore", invalid="ignore"):
         steep = np.where(z > 1e-6 * limit, 0.5 * slope / z, chord)
     low, high = 0.0, 1.0
-    for _ in range(60):  # bisection: monotone between the ends, and it cannot fail
+    for _ in range(60):  # bisection cannot fail
         s = 0.5 * (low + high)
-        value = (
-            (1 + 2 * s) * (1 - s) ** 2 * z[0]
-            + s * (1 - s) ** 2 * width * steep[0]
-            + s**2 * (3 - 2 * s) * z[1]
-            - s**2 * (1 - s) * width * steep[1]
-        )
-        low, high = (s, high) if value < limit else (low, s)
+        below = _cubic(s, z[0], z[1], width * steep[0], width * steep[1]) < limit
+        low, high = (s, high) if below else (low, s)
     return float(c[0] + low * width)
+
+
+def _cubic(s, first, last, slope_first, slope_last):
+    """Hermite's cubic at the fractions s of an interval."""
+    t = 1 - s
+    return (
+        (1 + 2 * s) * t**2 * first
+        + s * t**2 * slope_first
+        + s**2 * (3 - 2 * s) * last
+        - s**2 * t * slope_last
+    )

@@ -187,34 +187,76 @@ def box_step(
 ) -> Step | None:
     """argmin 1/2 d'Hd + g'd over low <= d <= high and, if `normal` is given, normal'd = gap; None if there is none.
 
-    A primal-dual active set as in condense.solve_box; where it cycles, held unknowns are no longer released.
+    A primal active set: from a point in the box towards the minimum over the free unknowns; what blocks the way is
+    held, and what is held with a multiplier of the wrong sign is released, one at a time.
     """
-    at_low, at_high = np.zeros(len(slope), bool), np.zeros(len(slope), bool)
-    seen: set[bytes] = set()
-    release = True
-    while True:
-        found = _held_step(matrix, slope, normal, gap, np.where(at_low, low, high), at_low | at_high)
+    if normal is not None and np.count_nonzero(normal) == 1:  # an unknown that is held needs no bounds
+        own = normal != 0
+        if not np.all((low[own] * normal[own] <= gap) & (gap <= high[own] * normal[own])):
+            return None
+        low, high = np.where(own, -np.inf, low), np.where(own, np.inf, high)
+    held = np.zeros(len(slope), bool)
+    found = _held_step(matrix, slope, normal, gap, held, np.zeros(len(slope)))
+    if found is None or np.all((found.step >= low) & (found.step <= high)):
+        return found
+    current = _inside(normal, gap, low, high)
+    if current is None:
+        return None
+    for _ in range(20 * len(slope) + 20):
+        found = _held_step(matrix, slope, normal, gap, held, current)
         if found is None:
             return None
-        multiplier = 0.0 if normal is None else found.slope * normal
-        gradient = slope + matrix @ found.step - multiplier
-        held = at_low | at_high
-        lower = (~held & (found.step < low)) | (at_low & ((gradient >= 0) | (not release)))
-        upper = (~held & (found.step > high)) | (at_high & ((gradient <= 0) | (not release)))
-        if np.array_equal(lower, at_low) and np.array_equal(upper, at_high):
+        move = found.step - current
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(
+                move > 0, (high - current) / move, np.where(move < 0, (low - current) / move, np.inf)
+            )
+        room = np.where(held, np.inf, room)
+        blocking = int(np.argmin(room))
+        if room[blocking] < 1:
+            current = np.clip(current + max(room[blocking], 0.0) * move, low, high)
+            current[blocking] = high[blocking] if move[blocking] > 0 else low[blocking]
+            held[blocking] = True
+            continue
+        current = found.step
+        gradient = slope + matrix @ current - (0.0 if normal is None else found.slope * normal)
+        wrong = np.where(current >= high, gradient, -gradient) * (held & (low < high))
+        if normal is not None and found.variance == 0:  # at a corner the multiplier of the line is open
+            wrong = wrong * (normal == 0)
+        size = np.abs(slope) + np.abs(matrix) @ np.abs(current)
+        wrong = np.where(wrong > 1e-10 * size, wrong / np.sqrt(np.diag(matrix)), 0.0)
+        if not wrong.any():
             return found
-        key = lower.tobytes() + upper.tobytes()
-        release = release and key not in seen
-        seen.add(key)
-        at_low, at_high = lower, upper
+        held[int(np.argmax(wrong))] = False
+    return found
 
 
-def _held_step(matrix, slope, normal, gap, value, held) -> Step | None:
+def _inside(normal: np.ndarray | None, gap: float, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
+    """A point of the box with normal'd = gap, from the origin along the normal as far as each bound allows."""
+    start = np.clip(np.zeros(len(low)), low, high)
+    if normal is None:
+        return start
+    sign = np.sign(gap - normal @ start) or 1.0
+    reach = np.where(sign * normal > 0, high - start, np.where(normal != 0, start - low, 0.0)) * np.abs(
+        normal
+    )
+    missing = abs(gap - normal @ start)
+    if missing > reach.sum() * (1 + 1e-12):
+        return None
+    taken, left = np.zeros(len(low)), missing
+    for done, k in enumerate(np.argsort(reach)):  # equal shares, the narrowest first
+        taken[k] = min(reach[k], left / (len(low) - done))
+        left -= taken[k]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.clip(start + np.where(normal != 0, sign * taken / normal, 0.0), low, high)
+
+
+def _held_step(matrix, slope, normal, gap, held, value) -> Step | None:
     """The same with some unknowns held at `value` and no bounds for the others."""
     from scipy.linalg import cho_factor, cho_solve
 
     free, step = ~held, np.where(held, value, 0.0)
-    direction, rate, variance = np.zeros(len(slope)), 0.0, 0.0
+    direction = np.zeros(len(slope))
     right = (slope + matrix @ step)[free]
     if free.any():
         size = 1 / np.sqrt(np.diag(matrix)[free])
@@ -223,16 +265,15 @@ def _held_step(matrix, slope, normal, gap, value, held) -> Step | None:
         except np.linalg.LinAlgError:
             return None
         step[free] = -size * cho_solve(factor, size * right)
-    if normal is not None:
-        if free.any():
+        if normal is not None:
             direction[free] = size * cho_solve(factor, size * normal[free])
-        variance = float(normal @ direction)
-        if not variance > 0:
-            return None
-        direction /= variance
-        rate = (gap - float(normal @ step)) / variance
-        step = step + rate * variance * direction
-    return Step(step, rate, variance, direction)
+    if normal is None:
+        return Step(step, 0.0, 0.0, direction)
+    variance = float(normal @ direction)
+    if not variance > 0:
+        return Step(step, 0.0, 0.0, np.zeros(len(slope)))
+    rate = (gap - float(normal @ step)) / variance
+    return Step(step + rate * direction, rate, variance, direction / variance)
 
 
 def _moved(
