@@ -148,7 +148,9 @@ def chained(system: Discretisation, quadratic: Quadratic) -> tuple[np.ndarray, n
     return reduced(system, quadratic, start_derivatives(system, quadratic))
 
 
-def reduced(system: Discretisation, quadratic: Quadratic, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def reduced(
+    system: Discretisation, quadratic: Quadratic, columns: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The same from the start derivatives."""
     back, first = columns.transpose(0, 2, 1), system.mesh.first
     hessian = np.add.reduceat(back @ quadratic.hessian @ columns, first)

@@ -33,7 +33,7 @@ MOST_POINTS = 40  # on one side
 GROWTH = 3.0  # largest ratio of neighbouring steps
 HALVINGS = 8
 FARTHEST_LOG, FARTHEST = 25.0, 1e6  # from the estimate: in logarithms; in sizes of the unknown
-RESOLUTION = 1e-4  # largest unresolved part of a path, relative to the states' scale
+RESOLUTION = 1e-3  # largest unresolved part of a path, relative to the states' scale
 INSIDE = 1e-7  # part of the way to a corner of the box that is left
 BETTER = 1e-2  # of the unit: a decrease below the estimate's objective that is worth a word
 

@@ -38,7 +38,9 @@ class Place:
     point: Point
     scale: np.ndarray  # (states,)
     linear: Linearisation
-    starts: np.ndarray  # (segments, states, width): derivative of the start states by the border
+    columns: (
+        np.ndarray
+    )  # (segments, states + free parameters, width): derivative of the segments' own unknowns
     index: np.ndarray  # (unknowns, 2): experiment and border column
     matrix: np.ndarray  # (unknowns, unknowns)
     slope: np.ndarray  # (unknowns,)
@@ -155,13 +157,13 @@ def _place(system: Discretisation, point: Point, scale: np.ndarray) -> Place | N
     unknowns = system.problem.unknowns
     with np.errstate(over="ignore", invalid="ignore"):
         linear = linearise(system, point)
-        starts = start_derivatives(system, linear.quadratic)
-        hessian, slope = reduced(system, linear.quadratic, starts)
+        columns = start_derivatives(system, linear.quadratic)
+        hessian, slope = reduced(system, linear.quadratic, columns)
     index = unknowns_index(unknowns.exists, unknowns.local)
     matrix, vector = dense(hessian, slope, unknowns.local, index)
     if not (np.isfinite(matrix).all() and np.isfinite(vector).all()):
         return None
-    return Place(system, point, scale, linear, starts, index, matrix, vector)
+    return Place(system, point, scale, linear, columns, index, matrix, vector)
 
 
 def model_step(place: Place, quantity: Quantity | None, target: float, damping: float = 0.0) -> Step | None:
@@ -290,7 +292,8 @@ def _moved(
     border = np.clip(point.border + border_step, unknowns.lower, unknowns.upper)
     border_step = border - point.border
     mesh, quiet = place.system.mesh, np.zeros(len(place.scale), bool)
-    states_step = (place.starts @ border_step[mesh.experiment][..., None])[..., 0]
+    starts = place.columns[:, : len(place.scale)]
+    states_step = (starts @ border_step[mesh.experiment][..., None])[..., 0]
     trial = advance(place.system, point, place.linear, border_step, states_step, place.scale, quiet)
     still = np.zeros_like(border_step)
     last = np.inf
