@@ -27,7 +27,7 @@ from picardfit.noise import LeastSquares
 from picardfit.parameters import as_number
 from picardfit.problem import Problem
 from picardfit.result import Fit
-from picardfit.starts import open_values
+from picardfit.starts import draw, open_values
 from picardfit.uncertainty.sensitivities import expected, solvable
 from picardfit.unknowns import Unknowns
 from picardfit.values import border_from
@@ -324,7 +324,7 @@ def _drawn(base: Fit | Problem, both: Problem, centre: np.ndarray, rng: np.rando
         spread = np.minimum(np.nan_to_num(spread, nan=np.inf), unit[0] / np.sqrt(prior[0]))
         border[:, shared] += (spread * rng.standard_normal(unknowns.width))[shared]
     else:
-        border[:, shared] = open_values(both, centre, rng)[:1, shared]
+        border[:, shared] = open_values(both, centre, draw(unknowns, rng))[:1, shared]
     return np.clip(border, unknowns.lower, unknowns.upper)
 
 

@@ -29,7 +29,7 @@ from picardfit.errors import InputError
 from picardfit.expressions import names
 from picardfit.model import Model
 from picardfit.problem import Problem
-from picardfit.starts import open_values
+from picardfit.starts import draw, open_values
 from picardfit.tracing import NumericMap
 from picardfit.uncertainty.sensitivities import expected
 from picardfit.unknowns import Unknowns
@@ -219,8 +219,7 @@ def _acting(unknowns: Unknowns) -> np.ndarray:
 def _random_slopes(problem: Problem, dense: Problem, index, points: int, rng) -> list[_Slopes]:
     found: list[_Slopes] = []
     for _ in range(ATTEMPTS * points):
-        border = open_values(dense, dense.unknowns.start, rng)
-        border[:, dense.unknowns.local :] = border[:1, dense.unknowns.local :]
+        border = open_values(dense, dense.unknowns.start, draw(dense.unknowns, rng))
         slopes = _slopes(problem, dense, index, border)
         if slopes is not None:
             found.append(slopes)

@@ -153,7 +153,7 @@ def _polished(system: Discretisation, point: Point) -> Linearisation | None:
         moved = evaluate(system, point.border, states, path, scale, linear.inverse)
         if moved is None:
             return None
-        point, linear = moved, linearise(system, moved)
+        point, linear = moved, linearise(system, moved, expected=True)
     return linear
 
 
