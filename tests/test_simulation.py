@@ -5,6 +5,7 @@ from math import inf
 import numpy as np
 import pytest
 
+import picardfit as pf
 from picardfit.data import Experiment
 from picardfit.errors import InputError
 from picardfit.model import Model
@@ -212,3 +213,25 @@ def test_values_that_do_not_fit_are_named(parameters, initial, words):
 def test_log_parameter_must_be_positive():
     with pytest.raises(InputError, match="`a` is -1 but was declared with log=True"):
         ponds(parameters={"a": Parameter(0.1, 10, log=True), "b": 0.0}).loss({"a": -1.0}, STARTS)
+
+
+@pytest.mark.parametrize("common", [False, True])
+def test_simulated_measurements_follow_the_noise_model(common):
+    model = pf.Model("x' = 0*x\ny' = 0*y")
+    noise = pf.Noise(additive=0.3, proportional=0.1, common=common)
+    times = np.arange(4000.0)
+    exact = {"x": 4.0, "y": 8.0}
+    seen = pf.simulate(model, {}, exact, times, noise=noise, seed=1)
+    data = np.stack([seen.observables["x"], seen.observables["y"]])
+    np.testing.assert_allclose(data.mean(axis=1), [4.0, 8.0], atol=0.07)
+    cross = 0.01 * 32 if common else 0.0
+    expected = [[0.09 + 0.01 * 16, cross], [cross, 0.09 + 0.01 * 64]]
+    np.testing.assert_allclose(np.cov(data), expected, atol=0.06)
+    np.testing.assert_array_equal(seen.states["x"], np.full(4000, 4.0))
+    again = pf.simulate(model, {}, exact, times, noise=noise, seed=1)
+    np.testing.assert_array_equal(again.observables["x"], seen.observables["x"])
+
+
+def test_simulation_needs_known_levels():
+    with pytest.raises(pf.InputError, match="has no value"):
+        pf.simulate(pf.Model("x' = -x"), {}, {"x": 1.0}, [1.0], noise=pf.Noise(additive=(0.1, 1.0)))

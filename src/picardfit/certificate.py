@@ -10,7 +10,6 @@ from picardfit.integration import predict
 from picardfit.lifted import point_at
 from picardfit.meshing import state_scale
 from picardfit.picard import residual
-from picardfit.problem import Problem
 from picardfit.solvers.iterate import Solution
 from picardfit.uncertainty.fisher import information
 
@@ -78,7 +77,7 @@ def certify(solution: Solution) -> Certificate:
     size = max(problem.objective.size(path_rows(solution), value), problem.objective.least, 1e-300)
     for rtol in TOLERANCES:
         outputs = predict(problem, params, initial, rtol)
-        again = np.inf if outputs is None else objective_at(problem, solution.border, outputs)
+        again = np.inf if outputs is None else system.value(solution.border, outputs)
         if abs(again - value) <= CLOSE * size:
             break
     found = information(solution)
@@ -98,16 +97,9 @@ def certify(solution: Solution) -> Certificate:
 
 def path_value(solution: Solution) -> float:
     """The objective along the path of a solution, with priors."""
-    return objective_at(solution.system.problem, solution.border, path_rows(solution))
+    return point_at(solution.system, solution.border, solution.states, solution.path).data
 
 
 def path_rows(solution: Solution) -> np.ndarray:
     """(samples, rows): observables and noise levels along the path of a solution."""
     return point_at(solution.system, solution.border, solution.states, solution.path).outputs
-
-
-def objective_at(problem: Problem, border: np.ndarray, rows: np.ndarray) -> float:
-    """What is minimised: the cost of the data at these rows, and of the unknowns by their priors."""
-    with np.errstate(all="ignore"):
-        value = problem.objective.value(rows)
-    return value if problem.priors is None else value + problem.priors.value(border)

@@ -29,6 +29,11 @@ class Discretisation:
     def objective(self) -> Objective:
         return self.problem.objective if self.surrogate is None else self.surrogate
 
+    def value(self, border: np.ndarray, rows: np.ndarray) -> float:
+        """What is minimised: the cost of the data at these rows, and of the unknowns by their priors."""
+        value, priors = self.objective.value(rows), self.problem.priors
+        return value if priors is None else value + priors.value(border)
+
     @cached_property
     def field(self) -> Field:
         inputs = self.problem.inputs_at(self.mesh.experiment, self.mesh.node_times)

@@ -22,7 +22,7 @@ class Point:
     """Unknowns of the lifted problem with everything evaluated there."""
 
     border: np.ndarray  # (experiments, width)
-    params: np.ndarray  # (experiments, model parameters), natural units
+    params: np.ndarray  # (experiments, parameters of model and noise), natural units
     states: np.ndarray  # (segments, states): start state of each segment
     path: np.ndarray  # (segments, nodes, states), contracted: u = P u
     slopes: np.ndarray  # f along the path
@@ -88,9 +88,7 @@ def point_at(system: Discretisation, border, states, path, params=None, slopes=N
         jumps = end_states(mesh, states, slopes)[mesh.linked] - states[mesh.inner]
         sampled = system.at_samples(states, slopes)
         outputs = system.outputs(sampled, params)
-        data = system.objective.value(outputs)
-        if system.problem.priors is not None:
-            data += system.problem.priors.value(border)
+        data = system.value(border, outputs)
     return Point(border, params, states, path, slopes, jumps, sampled, outputs, data)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import e as EULER
 
+import numpy as np
 import sympy
 
 from picardfit.algebra import symbol
@@ -19,7 +20,7 @@ from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.expressions import BatchedMap, names, parse
 from picardfit.measurement import Measurement
 from picardfit.model import Model
-from picardfit.noise import Column, Shape
+from picardfit.noise import Column, CommonNoise, Likelihood, Shape
 from picardfit.parameters import Parameter, as_number, is_number
 
 Level = float | tuple[float, float] | Parameter | str
@@ -103,6 +104,10 @@ class Scatter:
         places = (*_places(model), *model.states)
         levels = BatchedMap(self.levels, states=places, parameters=tuple(parameters), inputs=model.inputs)
         return Measurement(model.output, levels, len(model.parameters))
+
+    def objective(self, data: np.ndarray) -> Likelihood | CommonNoise:
+        """The likelihood of data (samples, observables), NaN where not measured."""
+        return CommonNoise(data) if self.common else Likelihood(data, self.columns)
 
 
 def bind(noise: NoiseModel | Mapping[str, NoiseModel], model: Model) -> Scatter:

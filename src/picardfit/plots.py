@@ -129,15 +129,15 @@ def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
 
 
 def plot_convergence(fit: Fit, path: str | Path | None = None) -> Figure:
-    """Loss and largest jump at a knot, iteration by iteration, both on logarithmic axes."""
+    """Loss and largest jump at a knot, iteration by iteration, on logarithmic axes unless there are negative values."""
     figure = _figure(8.5, 2.7)
     panels = figure.subplots(1, 2)
     iterations = np.arange(1, len(fit.trace) + 1)
     for panel, values, label in zip(panels, fit.trace.T, ("loss", "largest jump (relative)"), strict=True):
-        positive = np.where(np.isfinite(values) & (values > 0), values, np.nan)
-        if np.isfinite(positive).any():
+        shown = np.where(np.isfinite(values) & (values != 0), values, np.nan)
+        if (shown > 0).any() and not (shown < 0).any():
             panel.set_yscale("log")
-        panel.plot(iterations, positive, color=BLUE, marker="o" if len(iterations) < 80 else "", markersize=3)
+        panel.plot(iterations, shown, color=BLUE, marker="o" if len(iterations) < 80 else "", markersize=3)
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.set_xlabel("iteration")
         panel.set_ylabel(label)

@@ -15,7 +15,7 @@ from picardfit.expressions import BatchedMap, names, parse
 from picardfit.integration import predict
 from picardfit.measurement import Measurement, Padded, padded
 from picardfit.model import Model
-from picardfit.noise import CommonNoise, LeastSquares, Likelihood, Objective
+from picardfit.noise import LeastSquares, Objective
 from picardfit.noise_models import NoiseModel, Scatter, bind
 from picardfit.parameters import Parameter, as_parameter, to_internal
 from picardfit.priors import Priors
@@ -98,9 +98,7 @@ class Problem:
         """What the data cost: least squares, or a negative log-likelihood; priors come on top."""
         if self.scatter is None:
             return self.least_squares
-        if self.scatter.common:
-            return CommonNoise(self.samples.data)
-        return Likelihood(self.samples.data, self.scatter.columns)
+        return self.scatter.objective(self.samples.data)
 
     @cached_property
     def least_squares(self) -> LeastSquares:

@@ -27,7 +27,7 @@ from picardfit.data import Experiment
 from picardfit.plots import plot_convergence, plot_fit, plot_residuals
 from picardfit.records import write_text
 from picardfit.result import Fit
-from picardfit.tables import count, number, parameter_rows, true_values, units
+from picardfit.tables import count, number, parameter_rows, statistics_lines, true_values, units
 
 MOST_ROWS = 200  # of a table
 SMALL_GRADIENT = 1e-6
@@ -92,7 +92,7 @@ def verdict(fit: Fit) -> tuple[str, str, list[str]]:
     lost = [row[0] for row in rows if "not determined" in row[5]]
     bound = list(fit.certificate.at_bound) if fit.certificate else []
     sentences = [fit.message]
-    if fit.solution is not None and np.isfinite(fit.residual_variance):
+    if fit.solution is not None and fit.problem.noise is None and np.isfinite(fit.residual_variance):
         sentences.append(
             f"A measurement lies typically {number(fit.residual_variance**0.5, 2)} away from the fit."
         )
@@ -176,12 +176,15 @@ def _estimates(fit: Fit) -> str:
     if truth:
         header = (*header, "true value")
         rows = [(*row, number(truth[row[0]]) if row[0] in truth else "") for row in rows]
+    plain = fit.problem.noise is None
+    holds = "the noise is about the same for all measurements" if plain else "the noise is as assumed"
     note = (
         "<p class='quiet'>name(0) is the state of that name at the start of an experiment. Intervals come from the "
-        "curvature of the loss at the optimum (Fisher information); they hold when the noise is about the same for all "
-        "measurements.</p>"
+        "curvature of the loss at the optimum (Fisher information); they hold when "
+        f"{holds}.</p>"
     )
-    return _table(header, rows, numeric=(1, 2, 3, 4, 7)) + note
+    statistics = "".join(f"<p>{escape(line)}</p>" for line in statistics_lines(fit))
+    return _table(header, rows, numeric=(1, 2, 3, 4, 7)) + note + statistics
 
 
 def _pictures(fit: Fit) -> str:

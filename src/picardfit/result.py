@@ -153,12 +153,16 @@ class Fit:
     @property
     def hits(self) -> int:
         """How many of the starts reached the optimum."""
+        return sum(abs(one.loss - self.objective) <= self.loss_tolerance for one in self.starts)
+
+    @property
+    def loss_tolerance(self) -> float:
+        """Difference up to which two losses of starts count as equally good."""
         if self.solution is None:
-            return 0
-        size = abs(self.objective)
-        if self.problem.noise is not None:
-            size = self.problem.objective.size(self._rows, self.objective)
-        return sum(abs(one.loss - self.objective) <= 1e-3 * size for one in self.starts)
+            return 0.0
+        if self.problem.noise is None:
+            return 1e-3 * abs(self.objective)
+        return 1e-3 * self.problem.objective.size(self._rows, self.objective)
 
     @cached_property
     def _rows(self) -> np.ndarray:

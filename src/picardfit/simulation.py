@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.inputs import as_input, number_array
+from picardfit.inputs import as_input, number_array, values_at
 from picardfit.integration import Run, last_time, observed, trajectories
 from picardfit.model import Model
+from picardfit.noise_models import NoiseModel, bind
 from picardfit.parameters import as_number
 
 if TYPE_CHECKING:
@@ -42,10 +43,14 @@ def simulate(
     times: Iterable[float],
     inputs: Mapping[str, object] | None = None,
     t0: float | None = None,
+    noise: NoiseModel | Mapping[str, NoiseModel] | None = None,
+    seed: int = 0,
 ) -> Simulation:
     """Solve the model from the initial state at t0 (0, or the first time if that is earlier) up to the times.
 
-    Accuracy is about 1e-9 relative. A solution that does not exist up to the last time is an InputError.
+    Accuracy is about 1e-9 relative. A solution that does not exist up to the last time is an InputError. With `noise`
+    the observables are measurements, drawn with `seed`; its levels must be known (numbers, or formulas of the model's
+    names).
     """
     if not isinstance(model, Model):
         raise InputError(
@@ -58,13 +63,28 @@ def simulate(
             f"the solution leaves every bound near t = {last_time(model, run):.3g}: "
             f"end earlier, change the values, or look for a division by zero or a root of a negative number."
         )
-    outputs = observed(model, run, states)
+    if noise is None:
+        outputs = observed(model, run, states)
+    else:
+        outputs = _measured(model, run, states, noise, seed)
     back = np.argsort(order, kind="stable")
     return Simulation(
         times=run.times[back],
         states={name: states[back, k] for k, name in enumerate(model.states)},
         observables={name: outputs[back, k] for k, name in enumerate(model.observables)},
     )
+
+
+def _measured(model: Model, run: Run, states: np.ndarray, noise, seed: int) -> np.ndarray:
+    """(k, observables): measurements of a run."""
+    scatter = bind(noise, model)
+    unknown = (*scatter.names, *scatter.parameters)
+    if unknown:
+        raise InputError(f"The noise level `{unknown[0]}` has no value: give levels as numbers to simulate.")
+    inputs = values_at(run.inputs, model.inputs, run.times)
+    rows = scatter.measurement(model, model.parameters).value(run.times, states, run.params, inputs)
+    empty = np.ones((len(run.times), len(model.observables)))
+    return scatter.objective(empty).sample(rows, np.random.default_rng(seed))
 
 
 def noisy(

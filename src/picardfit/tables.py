@@ -169,7 +169,7 @@ def waterfall_text(fit: Fit, most: int = 40) -> str:
 def _rivals(fit: Fit) -> list[str]:
     """Optima elsewhere that are as good as the best one."""
     best, *others = fit.optima or (None,)
-    rivals = [one for one in others if one.loss - best.loss <= 1e-3 * abs(best.loss)]
+    rivals = [one for one in others if one.loss - best.loss <= fit.loss_tolerance]
     said = []
     for one in rivals[:3]:
         values = ", ".join(f"{name} = {number(value)}" for name, value in one.parameters.items())

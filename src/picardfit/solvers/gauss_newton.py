@@ -214,16 +214,19 @@ class LiftedGaussNewton:
         return self._finish_stage(state, left, _relative(state, new))
 
     def _corrected(self, state: State, factor: Factor, linear: Linearisation, trial: Point) -> Point | None:
-        """The trial with a second-order correction."""
+        """The trial with a second-order correction; what reached a bound stays there."""
         slope, jumps = curvature_of_step(state.system, state.point, linear, trial)
-        move = self._move(state, factor, slope, jumps, trial.border)
+        unknowns = state.system.problem.unknowns
+        held = (trial.border <= unknowns.lower) | (trial.border >= unknowns.upper)
+        move = self._move(state, factor, slope, jumps, trial.border, held=held)
         return move and advance(state.system, trial, linear, *move[:2], state.scale, state.positive)
 
     def solution(self, state: State) -> Solution | None:
         point = state.point
         if point is None:
             return None
-        return Solution(state.system, point.border, point.states, point.path, point.jumps)
+        system = replace(state.system, surrogate=None) if state.system.surrogate else state.system
+        return Solution(system, point.border, point.states, point.path, point.jumps)
 
     def _enough(self, state: State) -> float:
         """|u - P u| that will do at this stage."""
@@ -245,16 +248,16 @@ class LiftedGaussNewton:
             hessian = hessian + priors.terms(state.point.border)[1][:, :, None] * np.eye(unknowns.width)
         return replace(factor, hessian=_damped(hessian, unknowns.local, state.size, state.damping))
 
-    def _move(self, state: State, factor: Factor, slope, jumps, border: np.ndarray, prior=None):
+    def _move(self, state: State, factor: Factor, slope, jumps, border: np.ndarray, prior=None, held=False):
         """The damped, bounded Gauss-Newton step: (border step, states step, predicted decrease), or None.
 
-        `prior` is the slope of the priors (experiments, width), if there are any.
+        `prior` is the slope of the priors (experiments, width), if there are any; `held` columns do not move.
         """
         unknowns = state.system.problem.unknowns
         reduced = factor.reduce(slope, jumps)
         if prior is not None:
             reduced = replace(reduced, slope=reduced.slope + prior, full_slope=reduced.full_slope + prior)
-        lower, upper = unknowns.lower - border, unknowns.upper - border
+        lower, upper = (np.where(held, 0.0, bound - border) for bound in (unknowns.lower, unknowns.upper))
         try:
             border_step = solve_box(factor.hessian, reduced.slope, unknowns.local, lower, upper)
         except np.linalg.LinAlgError:
@@ -361,10 +364,8 @@ def _unfrozen(state: State) -> State:
     system, point = replace(state.system, surrogate=None), state.point
     problem = system.problem
     outputs = point.outputs[:, : len(problem.model.observables)]
-    slopes = system.field.slopes(point.path, system.spread(system.parameters(point.border)))
-    states = system.at_samples(point.states, slopes)
     everywhere = np.ones(point.border.shape, bool)
-    border = fit_levels(problem, point.border, outputs, states, everywhere)
+    border = fit_levels(problem, point.border, outputs, point.sampled, everywhere)
     moved = evaluate(system, border, point.states, point.path, state.scale)
     if moved is None:
         return replace(state, status=Status.NOT_FINITE)

@@ -1,0 +1,125 @@
+"""Priors: densities against SciPy's, slopes and curvatures against differences, and their pull on a fit."""
+
+import numpy as np
+import pytest
+import scipy.stats as st
+
+import picardfit as pf
+from picardfit.priors import terms
+
+DENSITIES = {
+    "normal": (pf.Normal(1.5, 0.4), lambda v: st.norm.logpdf(v, 1.5, 0.4)),
+    "normal of log10": (pf.Normal(0.2, 0.4, base=10), lambda v: st.norm.logpdf(np.log10(v), 0.2, 0.4)),
+    "log-normal": (pf.LogNormalPrior(0.2, 0.4), lambda v: st.lognorm.logpdf(v, 0.4, scale=np.exp(0.2))),
+    "laplace": (pf.LaplacePrior(1.5, 0.4), lambda v: st.laplace.logpdf(v, 1.5, 0.4)),
+    "laplace of log": (
+        pf.LaplacePrior(0.2, 0.4, base=np.e),
+        lambda v: st.laplace.logpdf(np.log(v), 0.2, 0.4),
+    ),
+    "log-laplace": (
+        pf.LogLaplacePrior(0.2, 0.4),
+        lambda v: st.laplace.logpdf(np.log(v), 0.2, 0.4) - np.log(v),
+    ),
+    "uniform": (pf.Uniform(0.5, 4.0), lambda v: st.uniform.logpdf(v, 0.5, 3.5)),
+    "uniform of log10": (pf.Uniform(-1.0, 1.0, base=10), lambda v: st.uniform.logpdf(np.log10(v), -1, 2)),
+}
+
+
+@pytest.mark.parametrize("is_log", [False, True])
+@pytest.mark.parametrize("kind", DENSITIES)
+def test_density_is_that_of_scipy(kind, is_log):
+    prior, density = DENSITIES[kind]
+    for value in (0.7, 2.0):
+        cost = terms(prior, np.log(value) if is_log else value, is_log)[0]
+        assert cost == pytest.approx(-density(value), abs=1e-3)
+
+
+@pytest.mark.parametrize("is_log", [False, True])
+@pytest.mark.parametrize("kind", DENSITIES)
+def test_slope_is_that_of_differences(kind, is_log):
+    prior, h = DENSITIES[kind][0], 1e-6
+    for at in (0.6, 2.1):
+        up, down = (terms(prior, at + d, is_log)[0] for d in (h, -h))
+        _, slope, curvature = terms(prior, at, is_log)
+        assert slope == pytest.approx((up - down) / (2 * h), abs=1e-6)
+        assert curvature >= 0
+
+
+def _decay(noise, parameters, initial=None, data=2.0):
+    model = pf.Model("x' = -a*x")
+    times = np.linspace(0.5, 2.0, 4)
+    run = pf.Experiment(times, {"x": data * np.exp(-0.7 * times)}, t0=0.0)
+    return pf.Problem(model, run, parameters, initial or {"x": 2.0}, noise=noise)
+
+
+def test_fit_is_the_maximum_of_likelihood_times_prior():
+    from scipy.optimize import minimize_scalar
+
+    problem = _decay(
+        pf.Noise(additive=0.3), {"a": pf.Parameter(0.01, 10, log=True, prior=pf.Normal(1.5, 0.2))}
+    )
+    fit = pf.fit(problem)
+
+    def cost(a):
+        return problem.nllh({"a": a}) - st.norm.logpdf(a, 1.5, 0.2)
+
+    best = minimize_scalar(cost, bounds=(0.1, 3), method="bounded", options={"xatol": 1e-10})
+    assert fit.success
+    assert fit.parameters["a"] == pytest.approx(best.x, rel=1e-5)
+    assert fit.objective == pytest.approx(best.fun, rel=1e-8)
+    assert fit.nllh == pytest.approx(problem.nllh(fit.parameters), rel=1e-8)
+    assert fit.objective > fit.nllh - 1
+    assert fit.objective != fit.nllh
+
+
+def test_prior_of_an_initial_state_replaces_missing_data():
+    problem = _decay(
+        pf.Noise(additive=0.01),
+        {"a": (0.1, 2.0)},
+        {"x": pf.Parameter(0.1, 10, prior=pf.Normal(2.0, 1e-4))},
+        data=2.1,
+    )
+    fit = pf.fit(problem)
+    assert fit.initial_states["experiment 1"]["x"] == pytest.approx(2.0, abs=1e-3)
+    assert fit.standard_errors["x(0)"] == pytest.approx(1e-4, rel=0.01)
+
+
+def test_information_of_prior_and_data_adds_up():
+    tight, loose = (
+        pf.fit(_decay(pf.Noise(additive=0.1), {"a": pf.Parameter(0.1, 2.0, prior=prior)}))
+        for prior in (pf.Normal(0.7, 0.02), None)
+    )
+    added = 1 / loose.standard_errors["a"] ** 2 + 1 / 0.02**2
+    assert 1 / tight.standard_errors["a"] ** 2 == pytest.approx(added, rel=1e-4)
+
+
+def test_shared_parameter_counts_once_and_local_ones_each():
+    model = pf.Model("x' = -a*x")
+    times = np.linspace(0.5, 2.0, 4)
+    runs = [pf.Experiment(times, {"x": np.exp(-times)}, t0=0.0, initial={"x": 1.0}) for _ in range(2)]
+    for local, count in ((False, 1), (True, 2)):
+        spec = pf.Parameter(0.1, 2.0, local=local, prior=pf.Normal(1.0, 0.5))
+        problem = pf.Problem(model, runs, {"a": spec}, noise=pf.Noise(additive=0.1))
+        assert len(problem.priors.entries) == count
+
+
+def test_uniform_prior_bounds():
+    assert pf.Parameter(0.0, 10.0, prior=pf.Uniform(1.0, 20.0)).bounds == (1.0, 10.0)
+    with pytest.raises(pf.InputError, match="leaves nothing"):
+        pf.Parameter(0.0, 1.0, prior=pf.Uniform(2.0, 3.0))
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda: pf.Normal(0.0, 0.0), "not positive"),
+        (lambda: pf.Normal("a", 1.0), "not a number"),
+        (lambda: pf.Uniform(2.0, 1.0), "no room"),
+        (lambda: pf.LaplacePrior(0.0, 1.0, base=0.5), "base"),
+        (lambda: pf.Parameter(0, 1, prior=0.5), "not understood"),
+        (lambda: _decay(None, {"a": pf.Parameter(0.1, 2, prior=pf.Normal(1, 1))}), "without a noise model"),
+    ],
+)
+def test_bad_priors(make, words):
+    with pytest.raises(pf.InputError, match=words):
+        make()
