@@ -399,3 +399,46 @@ def test_a_later_command_that_is_not_there_is_one_sentence(monkeypatch):
     result = run("paper")
     assert result.exit_code == 2
     assert "do this" in result.output
+
+
+# ---- what the data can tell --------------------------------------------------------------------------------
+
+
+def test_check_tells_what_no_data_could_determine(ponds, tmp_path):
+    text = (
+        (ponds / "problem.toml").read_text().replace('t0 = "first"', 't0 = "first"\nobservables = ["hare"]')
+    )
+    (tmp_path / "problem.toml").write_text(text)
+    (tmp_path / "lynx_hare.csv").write_text(
+        "year,hare\n" + "".join(f"{1900 + k},{20 + k % 7}\n" for k in range(12))
+    )
+    result = run("check", tmp_path)
+    assert result.exit_code == 0
+    assert re.search(r"Not determined whatever the noise: .*hunt", result.output.replace("\n", " "))
+
+
+def test_check_confirms_what_can_be_determined(ponds):
+    assert "locally identifiable" in run("check", ponds).output
+
+
+def test_fit_shows_verdicts(fitted):
+    assert re.search(r"birth.* determined\n", re.sub(r" +\n", "\n", fitted[0].output))
+
+
+def test_design_ranks_the_candidates(ponds, tmp_path):
+    text = (ponds / "problem.toml").read_text()
+    plans = (
+        "[candidates.few]\ntimes = [1900, 1901]\n[candidates.many]\ntimes = [1900, 1902, 1904, 1906, 1908]\n"
+    )
+    (tmp_path / "problem.toml").write_text(text + plans)
+    (tmp_path / "lynx_hare.csv").write_bytes((ponds / "lynx_hare.csv").read_bytes())
+    result = run("design", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert result.output.index("many") < result.output.index("few")
+    assert run("design", tmp_path, "--criterion", "Q").exit_code == 2
+
+
+def test_design_without_candidates_says_how_to_add_them(ponds):
+    result = run("design", ponds)
+    assert result.exit_code == 2
+    assert "[candidates." in result.output

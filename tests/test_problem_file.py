@@ -145,6 +145,52 @@ def test_methods_of_the_paper_by_name(write):
     assert read_problem_file(write(text)).settings.method == pf.GradientDescent(order=4)
 
 
+@pytest.mark.parametrize(
+    "section, noise",
+    [
+        ("additive = 0.5\nproportional = 0.1", pf.Noise(additive=0.5, proportional=0.1)),
+        ("additive = [0.1, 5]\ncommon = true\nproportional = 0.1", None),
+        ("additive = { prey = 0.5, pred = [0.1, 2] }", pf.Noise(additive={"prey": 0.5, "pred": (0.1, 2)})),
+        ("type = 'log-normal'\nsigma = 0.2", pf.LogNormal(sigma=0.2)),
+        ("type = 'student-t'\nadditive = 1.0\ndegrees = 4.0", pf.StudentT(additive=1.0, degrees=4.0)),
+        ("prey = { type = 'laplace', scale = 0.5 }\npred = { additive = 1 }", None),
+    ],
+)
+def test_noise(write, section, noise):
+    problem = pf.read_problem(write(f"{MINIMAL}[noise]\n{section}\n"))
+    assert problem.noise is not None
+    assert noise is None or problem.noise == noise
+
+
+@pytest.mark.parametrize(
+    "section, words",
+    [
+        ("additve = 1", "Did you mean `additive`?"),
+        ("type = 'lognormal'", "Did you mean `log-normal`?"),
+        ("type = 3", "unknown"),
+        ("additive = 'x y'", "operator"),
+        ("additive = -1", "positive"),
+    ],
+)
+def test_wrong_noise(write, section, words):
+    path = write(f"{MINIMAL}[noise]\n{section}\n")
+    ((line, message),) = faults_of(path)
+    assert words in message, message
+    assert line in (line_of(path, "[noise]"), line_of(path, section))
+
+
+def test_priors(write):
+    text = MINIMAL.replace(
+        "a = [0.1, 10]", "a = { bounds = [0.1, 10], prior = { type = 'normal', mean = 1, sd = 2 } }"
+    )
+    assert "[noise]" in faults_of(write(text))[0][1]
+    text += "[noise]\nadditive = 1\n"
+    assert pf.read_problem(write(text)).parameters["a"].prior == pf.Normal(1, 2)
+    found = faults_of(write(text.replace("sd = 2", "sdd = 2")))
+    assert "Did you mean `sd`?" in found[0][1]
+    assert "`sd`" in faults_of(write(text.replace(", sd = 2", "")))[0][1]
+
+
 def test_a_plan_needs_no_data(write):
     text = MINIMAL.replace('data = "counts.csv"\n', "")
     assert read_problem_file(write(text), needs_data=False).problem is None

@@ -9,66 +9,27 @@ from importlib import import_module as _import
 __version__ = "0.1.0"
 
 _HOMES = {  # module -> the public names that live in it
-    "analysis": (
-        "Analysis",
-        "analyse",
-    ),
+    "analysis": ("Analysis", "analyse"),
     "certificate": ("Certificate",),
     "combinations": ("Combination",),
-    "data": (
-        "Experiment",
-        "plan",
-    ),
-    "errors": (
-        "InputError",
-        "Status",
-    ),
+    "data": ("Experiment", "plan"),
+    "errors": ("InputError", "Status"),
     "estimate": ("fit",),
-    "experiment_design": (
-        "Design",
-        "design",
-        "design_times",
-    ),
-    "identifiability": (
-        "Identifiability",
-        "Verdict",
-    ),
-    "inputs": (
-        "Signal",
-        "Table",
-    ),
+    "experiment_design": ("Design", "design", "design_times"),
+    "identifiability": ("Identifiability", "Verdict"),
+    "inputs": ("Signal", "Table"),
     "mesh": ("Nodes",),
     "model": ("Model",),
-    "noise_models": (
-        "Laplace",
-        "LogNormal",
-        "Noise",
-        "StudentT",
-    ),
+    "noise_models": ("Laplace", "LogNormal", "Noise", "StudentT"),
     "parameters": ("Parameter",),
-    "priors": (
-        "LaplacePrior",
-        "LogLaplacePrior",
-        "LogNormalPrior",
-        "Normal",
-        "Uniform",
-    ),
+    "priors": ("LaplacePrior", "LogLaplacePrior", "LogNormalPrior", "Normal", "Uniform"),
     "problem": ("Problem",),
     "problem_file": ("read_problem",),
     "problems": ("problems",),
     "reading": ("read_table",),
     "result": ("Fit",),
-    "sets": (
-        "Ball",
-        "Box",
-        "HalfSpace",
-        "Product",
-        "Simplex",
-    ),
-    "simulation": (
-        "Simulation",
-        "simulate",
-    ),
+    "sets": ("Ball", "Box", "HalfSpace", "Product", "Simplex"),
+    "simulation": ("Simulation", "simulate"),
     "solvers.contractive": (
         "ExtendedGradientContractMultiplier",
         "GradientContractMultiplier",
@@ -78,10 +39,7 @@ _HOMES = {  # module -> the public names that live in it
     "solvers.gauss_newton": ("LiftedGaussNewton",),
     "solvers.iterate": ("Progress",),
     "storage": ("load",),
-    "structure": (
-        "Structure",
-        "structural",
-    ),
+    "structure": ("Structure", "structural"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)

@@ -22,6 +22,7 @@ _SPELLINGS = (  # how Python says it, how a problem file says it
     ("pf.Parameter(lower, upper, ...)", "a table { lower = ..., upper = ... }"),
     ("a pair (lower, upper)", "a pair [lower, upper]"),
     ("pf.Parameter(..., local=True)", "local = true"),
+    ("pass noise=pf.Noise(...) to the problem", "add a section [noise] with additive = ..."),
     ("observables=[...]", "observables = [...] in [data]"),
     ("pass time='...'", "write time = '...' in [data]"),
     ("a pair (times, values), or a function of t", "or a table { times = [...], values = [...] }"),
