@@ -1,59 +1,69 @@
 """The command line, and how long it takes to begin."""
 
+import csv
+import json
+import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import picardfit as pf
-from picardfit.cli import Example, app
+from picardfit.cli import app
+from picardfit.cli.demo import Example
+from picardfit.cli.later import LATER, Later
+from picardfit.cli.new import Starter, write_starter
+from picardfit.cli.show import rounded
 
 runner = CliRunner()
+COMMANDS = ["demo", "new", "check", "fit", "simulate", "profile", "design", "petab"]
 
 
-def test_without_arguments_it_explains_itself():
-    assert "demo" in runner.invoke(app, []).output
-
-
-def test_version():
-    assert runner.invoke(app, ["--version"]).output == f"picardfit {pf.__version__}\n"
-
-
-def test_examples_are_the_built_in_problems():
-    assert {one.value.replace("-", "_") for one in Example} == set(pf.problems.ALL)
-
-
-@pytest.mark.parametrize("example", ["fitzhugh-nagumo", "van-der-pol"])
-def test_demo_saves_the_fit_that_it_shows(tmp_path, example):
-    result = runner.invoke(app, ["demo", "--example", example, "--seed", "3", "--out", str(tmp_path / "out")])
-    saved = pf.load(tmp_path / "out" / "fit.json")
-    assert result.exit_code == 0
-    assert f"{saved.parameters['theta1']:.5g}" in result.output
-
-
-def test_demo_says_where_the_report_is(tmp_path):
-    result = runner.invoke(app, ["demo", "--example", "lorenz", "--out", str(tmp_path)])
-    assert str(tmp_path / "report.html") in result.output
-    assert (tmp_path / "report.html").is_file()
-
-
-def test_a_bad_folder_is_one_sentence(tmp_path):
-    (tmp_path / "file").write_text("")
-    result = runner.invoke(app, ["demo", "--out", str(tmp_path / "file" / "folder")])
-    assert result.exit_code == 2
-    assert "choose another" in result.output
-    assert "Traceback" not in result.output
-
-
-def test_an_unknown_example_is_refused_with_the_known_ones():
-    result = runner.invoke(app, ["demo", "--example", "lorentz"])
-    assert result.exit_code == 2
-    assert "van-der-pol" in result.output
+def run(*arguments):
+    return runner.invoke(app, [str(one) for one in arguments])
 
 
 def python(code):
     return subprocess.run([sys.executable, *code], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def ponds(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ponds")
+    write_starter(Starter.LOTKA_VOLTERRA, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fitted(ponds, tmp_path_factory):
+    """What `picardfit fit` said and wrote."""
+    out = tmp_path_factory.mktemp("out") / "results"
+    return run("fit", ponds, "--out", out), out
+
+
+# ---- help and version --------------------------------------------------------------------------------------
+
+
+def test_without_arguments_it_explains_itself():
+    output = run().output
+    assert all(re.search(rf"\b{name}\b", output) for name in (*COMMANDS, *LATER))
+
+
+def test_version():
+    assert run("--version").output == f"picardfit {pf.__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(command):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert f"Example: picardfit {command}" in result.output
+
+
+def test_help_of_the_program_tells_the_exit_codes():
+    assert "2 bad input" in run("--help").output
 
 
 def test_it_runs_as_a_module():
@@ -64,3 +74,371 @@ def test_import_leaves_heavy_packages_alone():
     heavy = ["pandas", "matplotlib", "rich", "scipy"]
     code = f"import sys, picardfit; print([name for name in {heavy} if name in sys.modules])"
     assert python(["-c", code]) == "[]\n"
+
+
+def test_help_needs_no_numerics():
+    heavy = ["numpy", "sympy", "scipy", "pandas", "matplotlib"]
+    code = (
+        "import sys; from typer.testing import CliRunner; from picardfit.cli import app; "
+        "CliRunner().invoke(app, ['fit', '--help']); "
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    assert python(["-c", code]) == "[]\n"
+
+
+def test_public_names_work_without_being_imported_first():
+    code = (
+        "import picardfit as pf; print([n for n in pf.__all__ if not hasattr(pf, n)], hasattr(pf, 'nothing'))"
+    )
+    assert python(["-c", code]) == "[] False\n"
+
+
+def test_there_is_shell_completion():
+    assert "--install-completion" in run("--help").output
+
+
+# ---- demo and new ------------------------------------------------------------------------------------------
+
+
+def test_examples_are_the_built_in_problems():
+    assert {one.value.replace("-", "_") for one in Example} == set(pf.problems.ALL)
+
+
+@pytest.mark.parametrize("example", ["fitzhugh-nagumo", "van-der-pol"])
+def test_demo_saves_the_fit_that_it_shows(tmp_path, example):
+    result = run("demo", "--example", example, "--seed", 3, "--out", tmp_path / "out")
+    saved = pf.load(tmp_path / "out" / "fit.json")
+    assert result.exit_code == 0
+    assert rounded(saved.parameters["theta1"], saved.standard_errors["theta1"]) in result.output
+
+
+def test_demo_says_where_the_report_is(tmp_path):
+    result = run("demo", "--example", "lorenz", "--out", tmp_path)
+    assert str(tmp_path / "report.html") in result.output
+    assert (tmp_path / "report.html").is_file()
+
+
+def test_a_bad_folder_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = run("demo", "--out", tmp_path / "file" / "folder")
+    assert result.exit_code == 2
+    assert "choose another" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_an_unknown_example_is_refused_with_the_known_ones():
+    result = run("demo", "--example", "lorentz")
+    assert result.exit_code == 2
+    assert "van-der-pol" in result.output
+
+
+@pytest.mark.parametrize("starter", list(Starter))
+def test_new_writes_a_folder_that_check_accepts(tmp_path, starter):
+    assert run("new", tmp_path / "mine", "--from", starter.value).exit_code == 0
+    result = run("check", tmp_path / "mine", "--quick")
+    assert result.exit_code == 0, result.output
+    assert "in order" in result.output
+
+
+def test_new_overwrites_nothing(ponds):
+    before = (ponds / "problem.toml").read_bytes()
+    result = run("new", ponds, "--from", "influenza")
+    assert result.exit_code == 2
+    assert "already" in result.output
+    assert (ponds / "problem.toml").read_bytes() == before
+
+
+def test_the_schema_is_shown():
+    assert json.loads(run("schema").output)["title"] == "picardfit problem file"
+
+
+# ---- check -------------------------------------------------------------------------------------------------
+
+
+def test_check_shows_model_data_and_theory(ponds):
+    output = run("check", ponds).output
+    assert "hare' = " in output
+    assert "lynx_hare" in output
+    assert re.search(r"T = [\d.e-]+; along these data T = [\d.e-]+", output.replace("\n", " "))
+
+
+def test_check_tells_all_errors_at_once(ponds, tmp_path):
+    text = (
+        (ponds / "problem.toml")
+        .read_text()
+        .replace("birth = {", "brith = {")
+        .replace("lower = 0.001", "lowr = 1")
+    )
+    (tmp_path / "problem.toml").write_text(text)
+    (tmp_path / "lynx_hare.csv").write_bytes((ponds / "lynx_hare.csv").read_bytes())
+    result = run("check", tmp_path)
+    assert result.exit_code == 2
+    lines = result.stderr.splitlines()
+    assert lines[-1] == "picardfit: 3 errors."
+    assert all(
+        re.match(rf"{re.escape(str(tmp_path))}/problem.toml:\d+: .*Did you mean `\w+`\?$", x)
+        for x in lines[:-1]
+    )
+
+
+def test_check_for_machines(ponds, tmp_path):
+    record = json.loads(run("check", ponds, "--json").output)
+    assert record["unknowns"] == 6
+    assert record["experiments"]["lynx_hare"]["from"] == 1900
+    (tmp_path / "problem.toml").write_text("equations = 1\n")
+    result = run("check", tmp_path, "--json")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["errors"][0]["line"] == 1
+
+
+@pytest.mark.parametrize(
+    "old, new, words",
+    [
+        ('t0 = "first"', "", "t0 ="),
+        ("birth = {", "birth = {} #", "Bounds are missing for `birth`"),
+        (
+            'equations = """',
+            'observables = { hare = "hare", lynx = "lynx", both = "hare + lynx" }\nequations = """',
+            "both",
+        ),
+    ],
+)
+def test_check_warns(ponds, tmp_path, old, new, words):
+    text = (ponds / "problem.toml").read_text()
+    assert old in text
+    (tmp_path / "problem.toml").write_text(text.replace(old, new, 1))
+    (tmp_path / "lynx_hare.csv").write_bytes((ponds / "lynx_hare.csv").read_bytes())
+    result = run("check", tmp_path, "--quick")
+    assert result.exit_code == 0
+    assert words in result.output
+
+
+# ---- fit ---------------------------------------------------------------------------------------------------
+
+
+def test_fit_writes_its_files(fitted):
+    result, out = fitted
+    assert result.exit_code == 0
+    assert sorted(path.name for path in out.iterdir()) == [
+        "fit.json",
+        "parameters.csv",
+        "predictions.csv",
+        "report.html",
+    ]
+
+
+def test_tables_hold_the_fit(fitted):
+    _, out = fitted
+    saved = pf.load(out / "fit.json")
+    with (out / "parameters.csv").open() as file:
+        rows = {row["name"]: row for row in csv.DictReader(file)}
+    assert float(rows["birth"]["estimate"]) == saved.parameters["birth"]
+    assert float(rows["hare(0)"]["upper"]) == saved.intervals()["hare(0)"][1]
+    with (out / "predictions.csv").open() as file:
+        row = next(row for row in csv.DictReader(file) if float(row["time"]) == 1910)
+    assert float(row["lynx"]) == pytest.approx(saved.predict("lynx_hare", [1910.0])["lynx"][0], rel=1e-12)
+
+
+def test_fit_shows_estimates_and_how_it_ended(fitted):
+    output = fitted[0].output
+    assert re.search(r"birth +0\.481 +0\.035 +0\.415 +0\.558 +1/year", output)
+    assert pf.Status.CONVERGED.value in output
+
+
+def test_fit_for_machines(ponds, tmp_path):
+    result = run("fit", ponds, "--json", "--no-report", "--out", tmp_path)
+    record = json.loads(result.stdout)
+    assert (record["success"], record["status"]) == (True, "CONVERGED")
+    assert record["estimates"]["birth"]["estimate"] == pytest.approx(0.4812, rel=1e-3)
+    assert result.stderr == ""
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_fit_that_does_not_converge_ends_with_one(ponds, tmp_path):
+    result = run("fit", ponds, "--max-iterations", 2, "--out", tmp_path, "--no-report")
+    assert result.exit_code == 1
+    assert "iteration limit" in result.output
+
+
+def test_quiet_says_nothing(ponds, tmp_path):
+    result = run("fit", ponds, "--quiet", "--no-report", "--out", tmp_path)
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_start_values_by_name(ponds, tmp_path):
+    result = run("fit", ponds, "--start", "brith=1", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "Did you mean `birth`?" in result.output
+    assert run("fit", ponds, "--start", "birth", "--out", tmp_path).exit_code == 2
+
+
+def test_several_starts_in_processes(ponds, tmp_path):
+    result = run("fit", ponds, "--starts", 3, "--workers", 2, "--no-report", "--json", "--out", tmp_path)
+    assert json.loads(result.stdout)["loss"] == pytest.approx(14.16058, rel=1e-5)
+
+
+def test_a_missing_problem_is_one_sentence(tmp_path):
+    result = run("fit", tmp_path)
+    assert result.exit_code == 2
+    assert "picardfit new" in result.output
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_number_is_cut_on_a_terminal(fitted, monkeypatch, width):
+    from picardfit.cli import show
+
+    _, out = fitted
+    from rich.console import Console
+
+    paper = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    monkeypatch.setattr(show, "console", lambda: paper)
+    show.show_fit(pf.load(out / "fit.json"))
+    text = paper.export_text()
+    assert max(map(len, text.splitlines())) <= width
+    assert "1/(year*thousand)" in text
+    assert "…" not in text
+
+
+@pytest.mark.parametrize(
+    "value, error, text",
+    [
+        (0.48123, 0.0351, "0.481"),
+        (34.914, 1.6, "34.9"),
+        (12345.6, 120.0, "12350"),
+        (1.0, 1e-9, "1.0000000000"),
+        (3.2e-8, 1e-9, "3.20e-08"),
+        (0.0, 0.1, "0.00"),
+        (2.5, float("inf"), "2.5"),
+    ],
+)
+def test_digits_follow_the_error(value, error, text):
+    assert rounded(value, error) == text
+
+
+# ---- simulate ----------------------------------------------------------------------------------------------
+
+
+def rows_of(output):
+    return list(csv.DictReader(output.splitlines()))
+
+
+def test_simulate_gives_the_model_at_the_true_values(tmp_path):
+    write_starter(Starter.VAN_DER_POL, tmp_path)
+    rows = rows_of(run("simulate", tmp_path, "--times", "0:10:11").stdout)
+    model = pf.read_problem(tmp_path).model
+    exact = pf.simulate(model, {"mu": 1, "omega": 1}, {"x": 2.5, "y": 0}, np.linspace(0, 10, 11))
+    found = [float(row["x"]) for row in rows if row["experiment"] == "run 2"]
+    assert found == pytest.approx(exact.observables["x"].tolist())
+
+
+def test_simulated_noise_has_the_wanted_size_and_a_seed(tmp_path):
+    write_starter(Starter.VAN_DER_POL, tmp_path)
+    wanted = ("simulate", tmp_path, "--times", "0:10:401")
+    exact, noisy, again, other = (
+        run(*wanted, *more).stdout
+        for more in ((), ("--additive", 0.3), ("--additive", 0.3), ("--additive", 0.3, "--seed", 1))
+    )
+    assert noisy == again != other
+    gaps = [float(a["x"]) - float(b["x"]) for a, b in zip(rows_of(noisy), rows_of(exact), strict=True)]
+    assert np.std(gaps) == pytest.approx(0.3, rel=0.1)
+
+
+def test_simulated_data_can_be_fitted(tmp_path):
+    write_starter(Starter.PHARMACOKINETICS, tmp_path)
+    out = tmp_path / "concentrations.csv"
+    assert run("simulate", tmp_path, "--set", "eliminate=0.8", "--out", out).exit_code == 0
+    fit = pf.fit(pf.read_problem(tmp_path))
+    assert fit.parameters["eliminate"] == pytest.approx(0.8, rel=1e-4)
+
+
+def test_simulate_plans_without_data(tmp_path):
+    (tmp_path / "problem.toml").write_text('equations = "x\' = -k*x"\nparameters = { k = 2 }\n')
+    rows = rows_of(run("simulate", tmp_path, "--times", "0,1", "--set", "x=3").stdout)
+    assert float(rows[1]["x"]) == pytest.approx(3 * np.exp(-2))
+
+
+def test_simulate_takes_a_fit(ponds, fitted):
+    saved = fitted[1] / "fit.json"
+    rows = rows_of(run("simulate", ponds, "--fit", saved).stdout)
+    assert float(rows[5]["hare"]) == pytest.approx(
+        pf.load(saved).predict("lynx_hare", [1905.0])["hare"][0], rel=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ((), "--set birth="),
+        (("--set", "brith=1"), "Did you mean `birth`?"),
+        (("--times", "0:1"), "0:10:41"),
+        (("--times", "a,b"), "0:10:41"),
+        (("--times", "0:nan:3"), "finite"),
+    ],
+)
+def test_what_is_missing_to_simulate(ponds, options, words):
+    result = run("simulate", ponds, *options)
+    assert result.exit_code == 2
+    assert words in result.output
+
+
+# ---- commands that live elsewhere --------------------------------------------------------------------------
+
+
+def test_a_later_command_gets_its_arguments(tmp_path, monkeypatch):
+    (tmp_path / "later_here.py").write_text(
+        "def go(name: str, twice: bool = False):\n    print(name * (1 + twice))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(LATER, "paper", Later("later_here", "go", "", "", ""))
+    assert run("paper", "lorenz", "--twice").output == "lorenzlorenz\n"
+    assert "--no-twice" in run("paper", "--help").output
+
+
+def test_a_later_command_that_is_not_there_is_one_sentence(monkeypatch):
+    monkeypatch.setitem(LATER, "paper", Later("picardfit.nowhere.command", "go", "", "", "do this"))
+    result = run("paper")
+    assert result.exit_code == 2
+    assert "do this" in result.output
+
+
+# ---- what the data can tell --------------------------------------------------------------------------------
+
+
+def test_check_tells_what_no_data_could_determine(ponds, tmp_path):
+    text = (
+        (ponds / "problem.toml").read_text().replace('t0 = "first"', 't0 = "first"\nobservables = ["hare"]')
+    )
+    (tmp_path / "problem.toml").write_text(text)
+    (tmp_path / "lynx_hare.csv").write_text(
+        "year,hare\n" + "".join(f"{1900 + k},{20 + k % 7}\n" for k in range(12))
+    )
+    result = run("check", tmp_path)
+    assert result.exit_code == 0
+    assert re.search(r"Not determined whatever the noise: .*hunt", result.output.replace("\n", " "))
+
+
+def test_check_confirms_what_can_be_determined(ponds):
+    assert "locally identifiable" in run("check", ponds).output
+
+
+def test_fit_shows_verdicts(fitted):
+    assert re.search(r"birth.* determined\n", re.sub(r" +\n", "\n", fitted[0].output))
+
+
+def test_design_ranks_the_candidates(ponds, tmp_path):
+    text = (ponds / "problem.toml").read_text()
+    plans = (
+        "[candidates.few]\ntimes = [1900, 1901]\n[candidates.many]\ntimes = [1900, 1902, 1904, 1906, 1908]\n"
+    )
+    (tmp_path / "problem.toml").write_text(text + plans)
+    (tmp_path / "lynx_hare.csv").write_bytes((ponds / "lynx_hare.csv").read_bytes())
+    result = run("design", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert result.output.index("many") < result.output.index("few")
+    assert run("design", tmp_path, "--criterion", "Q").exit_code == 2
+
+
+def test_design_without_candidates_says_how_to_add_them(ponds):
+    result = run("design", ponds)
+    assert result.exit_code == 2
+    assert "[candidates." in result.output

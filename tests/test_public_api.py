@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import inspect
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -215,6 +218,18 @@ def loaded():
 @pytest.mark.parametrize("package", ["scipy.stats", "matplotlib", "pandas", "pyarrow", "typer", "rich"])
 def test_import_is_light(loaded, package):
     assert package not in loaded
+
+
+def test_editors_see_the_public_names():
+    stub = Path(pf.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    seen = [
+        (node.module, one.name)
+        for node in ast.parse(stub).body
+        if isinstance(node, ast.ImportFrom)
+        for one in node.names
+    ]
+    assert sorted(name for _, name in seen) == sorted(pf.__all__)
+    assert all(getattr(importlib.import_module(module), name) is getattr(pf, name) for module, name in seen)
 
 
 def test_version_is_a_number():

@@ -1,84 +1,58 @@
-"""picardfit: parameters of nonlinear ODE models from poor data, by Gauss-Newton on the Picard operator."""
+"""picardfit: parameters of nonlinear ODE models from poor data, by Gauss-Newton on the Picard operator.
 
-from picardfit import problems
-from picardfit.analysis import Analysis, analyse
-from picardfit.certificate import Certificate
-from picardfit.combinations import Combination
-from picardfit.data import Experiment, plan
-from picardfit.errors import InputError, Status
-from picardfit.estimate import fit
-from picardfit.experiment_design import Design, design, design_times
-from picardfit.identifiability import Identifiability, Verdict
-from picardfit.inputs import Signal, Table
-from picardfit.mesh import Nodes
-from picardfit.model import Model
-from picardfit.noise_models import Laplace, LogNormal, Noise, StudentT
-from picardfit.parameters import Parameter
-from picardfit.priors import LaplacePrior, LogLaplacePrior, LogNormalPrior, Normal, Uniform
-from picardfit.problem import Problem
-from picardfit.reading import read_table
-from picardfit.result import Fit
-from picardfit.sets import Ball, Box, HalfSpace, Product, Simplex
-from picardfit.simulation import Simulation, simulate
-from picardfit.solvers.contractive import (
-    ExtendedGradientContractMultiplier,
-    GradientContractive,
-    GradientContractMultiplier,
-    GradientDescent,
-)
-from picardfit.solvers.gauss_newton import LiftedGaussNewton
-from picardfit.solvers.iterate import Progress
-from picardfit.storage import load
-from picardfit.structure import Structure, structural
+The public names are imported when they are first used, so that the command line answers at once. A new one gets its
+place in _HOMES, and a line in __init__.pyi for editors.
+"""
+
+from importlib import import_module as _import
 
 __version__ = "0.1.0"
-__all__ = [
-    "Analysis",
-    "Ball",
-    "Box",
-    "Certificate",
-    "Combination",
-    "Design",
-    "Experiment",
-    "ExtendedGradientContractMultiplier",
-    "Fit",
-    "GradientContractMultiplier",
-    "GradientContractive",
-    "GradientDescent",
-    "HalfSpace",
-    "Identifiability",
-    "InputError",
-    "Laplace",
-    "LaplacePrior",
-    "LiftedGaussNewton",
-    "LogLaplacePrior",
-    "LogNormal",
-    "LogNormalPrior",
-    "Model",
-    "Nodes",
-    "Noise",
-    "Normal",
-    "Parameter",
-    "Problem",
-    "Product",
-    "Progress",
-    "Signal",
-    "Simplex",
-    "Simulation",
-    "Status",
-    "Structure",
-    "StudentT",
-    "Table",
-    "Uniform",
-    "Verdict",
-    "analyse",
-    "design",
-    "design_times",
-    "fit",
-    "load",
-    "plan",
-    "problems",
-    "read_table",
-    "simulate",
-    "structural",
-]
+
+_HOMES = {  # module -> the public names that live in it
+    "analysis": ("Analysis", "analyse"),
+    "certificate": ("Certificate",),
+    "combinations": ("Combination",),
+    "data": ("Experiment", "plan"),
+    "errors": ("InputError", "Status"),
+    "estimate": ("fit",),
+    "experiment_design": ("Design", "design", "design_times"),
+    "identifiability": ("Identifiability", "Verdict"),
+    "inputs": ("Signal", "Table"),
+    "mesh": ("Nodes",),
+    "model": ("Model",),
+    "noise_models": ("Laplace", "LogNormal", "Noise", "StudentT"),
+    "parameters": ("Parameter",),
+    "priors": ("LaplacePrior", "LogLaplacePrior", "LogNormalPrior", "Normal", "Uniform"),
+    "problem": ("Problem",),
+    "problem_file": ("read_problem",),
+    "problems": ("problems",),
+    "reading": ("read_table",),
+    "result": ("Fit",),
+    "sets": ("Ball", "Box", "HalfSpace", "Product", "Simplex"),
+    "simulation": ("Simulation", "simulate"),
+    "solvers.contractive": (
+        "ExtendedGradientContractMultiplier",
+        "GradientContractMultiplier",
+        "GradientContractive",
+        "GradientDescent",
+    ),
+    "solvers.gauss_newton": ("LiftedGaussNewton",),
+    "solvers.iterate": ("Progress",),
+    "storage": ("load",),
+    "structure": ("Structure", "structural"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"picardfit has no `{name}`; its public names are in picardfit.__all__.")
+    home = _import(f"picardfit.{_HOME_OF[name]}")
+    value = home if name == _HOME_OF[name] else getattr(home, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -230,6 +230,29 @@ def _read_equations(text: str, inputs: tuple[str, ...]) -> tuple[dict[str, sympy
     return equations, helpers, order
 
 
+def equation_faults(text: str) -> list[tuple[int, str]]:
+    """(line, message) of every statement that is wrong by itself; what statements do to each other is not looked at."""
+    try:
+        pieces = _split(text)
+    except InputError as error:
+        return [_placed(error)]
+    states = [match[1] for _, piece in pieces if (match := _PRIMED.match(piece) or _QUOTIENT.match(piece))]
+    faults = []
+    for line, piece in pieces:
+        try:
+            statement = _statement(line, piece)
+            _check_primes(statement, states)
+            parse(statement.formula, statement.where)
+        except InputError as error:
+            faults.append(_placed(error))
+    return faults
+
+
+def _placed(error: InputError) -> tuple[int, str]:
+    found = re.match(r"In line (\d+): ", str(error))
+    return int(found[1]), str(error)[found.end() :]
+
+
 def _spell_out(used: Sequence[str], helpers: Mapping[str, tuple[sympy.Expr, list[str]]]) -> list[str]:
     """The names a formula uses, helpers replaced by the names they use."""
     return list(dict.fromkeys(n for name in used for n in (helpers[name][1] if name in helpers else [name])))

@@ -1,0 +1,56 @@
+"""The public names, for editors and type checkers; the program reads __init__.py."""
+
+from picardfit import problems as problems
+from picardfit.analysis import Analysis as Analysis
+from picardfit.analysis import analyse as analyse
+from picardfit.certificate import Certificate as Certificate
+from picardfit.combinations import Combination as Combination
+from picardfit.data import Experiment as Experiment
+from picardfit.data import plan as plan
+from picardfit.errors import InputError as InputError
+from picardfit.errors import Status as Status
+from picardfit.estimate import fit as fit
+from picardfit.experiment_design import Design as Design
+from picardfit.experiment_design import design as design
+from picardfit.experiment_design import design_times as design_times
+from picardfit.identifiability import Identifiability as Identifiability
+from picardfit.identifiability import Verdict as Verdict
+from picardfit.inputs import Signal as Signal
+from picardfit.inputs import Table as Table
+from picardfit.mesh import Nodes as Nodes
+from picardfit.model import Model as Model
+from picardfit.noise_models import Laplace as Laplace
+from picardfit.noise_models import LogNormal as LogNormal
+from picardfit.noise_models import Noise as Noise
+from picardfit.noise_models import StudentT as StudentT
+from picardfit.parameters import Parameter as Parameter
+from picardfit.priors import LaplacePrior as LaplacePrior
+from picardfit.priors import LogLaplacePrior as LogLaplacePrior
+from picardfit.priors import LogNormalPrior as LogNormalPrior
+from picardfit.priors import Normal as Normal
+from picardfit.priors import Uniform as Uniform
+from picardfit.problem import Problem as Problem
+from picardfit.problem_file import read_problem as read_problem
+from picardfit.reading import read_table as read_table
+from picardfit.result import Fit as Fit
+from picardfit.sets import Ball as Ball
+from picardfit.sets import Box as Box
+from picardfit.sets import HalfSpace as HalfSpace
+from picardfit.sets import Product as Product
+from picardfit.sets import Simplex as Simplex
+from picardfit.simulation import Simulation as Simulation
+from picardfit.simulation import simulate as simulate
+from picardfit.solvers.contractive import (
+    ExtendedGradientContractMultiplier as ExtendedGradientContractMultiplier,
+)
+from picardfit.solvers.contractive import GradientContractive as GradientContractive
+from picardfit.solvers.contractive import GradientContractMultiplier as GradientContractMultiplier
+from picardfit.solvers.contractive import GradientDescent as GradientDescent
+from picardfit.solvers.gauss_newton import LiftedGaussNewton as LiftedGaussNewton
+from picardfit.solvers.iterate import Progress as Progress
+from picardfit.storage import load as load
+from picardfit.structure import Structure as Structure
+from picardfit.structure import structural as structural
+
+__version__: str
+__all__: list[str]

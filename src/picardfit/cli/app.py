@@ -1,0 +1,66 @@
+"""The commands of `picardfit`, in the order in which `picardfit --help` shows them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from picardfit.cli.check import check
+from picardfit.cli.demo import demo
+from picardfit.cli.design import design
+from picardfit.cli.fit import fit
+from picardfit.cli.later import LATER, forward
+from picardfit.cli.new import new, schema
+from picardfit.cli.petab import petab
+from picardfit.cli.profile import profile
+from picardfit.cli.simulate import simulate
+
+EXIT_CODES = "Exit codes: 0 converged or nothing wrong, 1 did not converge, 2 bad input, 130 stopped before any result."
+
+app = typer.Typer(
+    name="picardfit",
+    help="Parameters of ODE models from poor data.",
+    epilog=f"Begin with: picardfit new, then picardfit fit in the new folder. {EXIT_CODES}",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from picardfit import __version__
+
+        typer.echo(f"picardfit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """Parameters of ODE models from poor data."""
+
+
+app.command(epilog="Example: picardfit demo --example lorenz")(demo)
+app.command(epilog="Example: picardfit new ponds --from lotka-volterra")(new)
+app.command(epilog="Example: picardfit check ponds")(check)
+app.command(epilog="Example: picardfit fit ponds --starts 20 --out results")(fit)
+app.command(
+    epilog="Example: picardfit simulate ponds --times 0:20:41 --additive 0.5 --set birth=0.5 > plan.csv"
+)(simulate)
+app.command(epilog="Example: picardfit profile ponds -p birth -p death")(profile)
+app.command(epilog="Example: picardfit design ponds --criterion A --budget 2")(design)
+for _name, _command in LATER.items():
+    app.command(
+        _name,
+        help=_command.help,
+        epilog=f"Example: {_command.example}",
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    )(forward(_name))
+app.command(epilog="Example: picardfit petab model.yaml --starts 100")(petab)
+app.command(hidden=True, epilog="Example: picardfit schema > problem.schema.json")(schema)

@@ -1,0 +1,176 @@
+"""`picardfit check`: what a problem file says, and what its data can tell."""
+
+from __future__ import annotations
+
+from math import isinf
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from picardfit.cli.common import HERE, AsJson, ProblemPath, complaints, console, print_json
+from picardfit.errors import InputError
+
+if TYPE_CHECKING:
+    from picardfit.analysis import Analysis
+    from picardfit.problem import Problem
+    from picardfit.problem_file import ProblemFile
+
+LONG_BEFORE = 5  # spans of the data between t0 and the first sample that call for a warning
+MOST_SHOWN = 20  # experiments
+
+
+def check(
+    problem: ProblemPath = HERE,
+    quick: Annotated[bool, typer.Option("--quick", help="Only read the file: no analysis.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Validate a problem file; show model, data, what they can determine and the theory's segment length T."""
+    with complaints(as_json):
+        from picardfit.problem_file import read_problem_file
+
+        file = read_problem_file(problem)
+        structure = None if quick else _structure(file.problem)
+        analysis = None if quick else _analysis(file.problem)
+        warnings = [*_warnings(file.problem), *([] if structure is None else _undetermined(structure))]
+        if as_json:
+            print_json(_record(file, structure, analysis, warnings))
+        else:
+            _show(file, structure, analysis, warnings)
+
+
+def _structure(problem: Problem) -> object | None:
+    """The structural test, where this version has one."""
+    import picardfit
+
+    test = getattr(picardfit, "structural", None)
+    try:
+        return None if test is None else test(problem)
+    except InputError:  # nowhere can the model be integrated
+        return None
+
+
+def _analysis(problem: Problem) -> Analysis | None:
+    """The paper's constants; None where they cannot be found."""
+    from picardfit.analysis import analyse
+
+    try:
+        return analyse(problem, samples=500)
+    except InputError:
+        return None
+
+
+def _warnings(problem: Problem) -> list[str]:
+    """What will go wrong or stay unknown, as far as counting can tell."""
+    from picardfit.errors import listing
+
+    said = _early_start(problem)
+    unknowns, measured = problem.unknowns.count(), problem.measurements
+    if measured < unknowns:
+        said.append(
+            f"There are fewer measurements ({measured}) than unknowns ({unknowns}): not all can be determined."
+        )
+    open_ended = [
+        name for name, one in problem.parameters.items() if one.fixed is None and isinf(one.upper - one.lower)
+    ]
+    if open_ended:
+        said.append(f"Bounds are missing for {listing(open_ended)}: starts are easier to find inside bounds.")
+    switching = [n for n in problem.model.switching_parameters if problem.parameters[n].fixed is None]
+    if switching:
+        said.append(
+            f"{listing(switching)} only decide when something switches and cannot be searched: try starts."
+        )
+    said += [f"`{name}` was never measured in `{experiment}`." for experiment, name in problem.unmeasured]
+    never = set(problem.model.observables) - {n for one in problem.experiments for n in one.observables}
+    return said + [f"The observable `{name}` is in no data file." for name in sorted(never)]
+
+
+def _early_start(problem: Problem) -> list[str]:
+    """A warning when an unknown initial state is sought long before the first sample."""
+    free = problem.unknowns.exists[:, : len(problem.unknowns.initial_states)].any(axis=1)
+    for one, unknown in zip(problem.experiments, free, strict=True):
+        first, last = float(one.times[0]), float(one.times[-1])
+        if unknown and first - one.t0 > LONG_BEFORE * (last - first) > 0:
+            return [
+                f"The initial state of `{one.name}` is sought at {one.t0:g}, long before the first sample at "
+                f'{first:g}: write t0 = "first" unless that is meant.'
+            ]
+    return []
+
+
+def _undetermined(structure: object) -> list[str]:
+    """What no data of this kind could determine."""
+    return [f"Not determined whatever the noise: {group.sentence}." for group in structure.groups]
+
+
+def _show(
+    file: ProblemFile, structure: object | None, analysis: Analysis | None, warnings: list[str]
+) -> None:
+    from picardfit.cli.show import belief_row, experiment_row, print_table
+    from picardfit.tables import count
+
+    out, problem = console(), file.problem
+    out.print(f"{file.title}  ({file.path})\n", markup=False, style="bold")
+    out.print(str(problem.model), markup=False)
+    out.print()
+    header = ("parameter", "from", "to", "", "", "unit")
+    print_table(out, header, [belief_row(n, p) for n, p in problem.parameters.items()], numeric=(1, 2))
+    out.print()
+    header = ("experiment", "times", "from", "to", "measured", "inputs", "known at the start")
+    print_table(
+        out, header, [experiment_row(one) for one in problem.experiments[:MOST_SHOWN]], numeric=(1, 2, 3)
+    )
+    if len(problem.experiments) > MOST_SHOWN:
+        out.print(f"... and {len(problem.experiments) - MOST_SHOWN} more")
+    out.print()
+    out.print(f"{count(problem.measurements, 'measurement')}, {count(problem.unknowns.count(), 'unknown')}")
+    if structure is not None:
+        out.print(f"\n{structure}", markup=False)
+    if analysis is not None:
+        out.print(f"\n{_theory(analysis)}", markup=False)
+    for warning in warnings:
+        out.print(f"\nMind: {warning}", markup=False, style="yellow")
+    out.print(
+        "\nThe file is in order." if not warnings else "\nThe file is in order, with something to mind."
+    )
+
+
+def _theory(analysis: Analysis) -> str:
+    from picardfit.tables import number
+
+    ball, data = analysis.on_ball.segment_length, analysis.along_data.segment_length
+    return (
+        f"Theory: the Picard operator surely contracts on segments shorter than T = {number(ball, 3)}; "
+        f"along these data T = {number(data, 3)} will do, {number(analysis.segments(data), 4)} segments in all."
+    )
+
+
+def _record(
+    file: ProblemFile, structure: object | None, analysis: Analysis | None, warnings: list[str]
+) -> dict:
+    problem = file.problem
+    record = {
+        "success": True,
+        "title": file.title,
+        "file": str(file.path),
+        "states": problem.model.states,
+        "parameters": {
+            n: {"lower": p.lower, "upper": p.upper, "fixed": p.fixed} for n, p in problem.parameters.items()
+        },
+        "inputs": problem.model.inputs,
+        "observables": problem.model.observables,
+        "experiments": {
+            one.name: {"times": len(one.times), "from": one.t0, "to": float(one.times[-1])}
+            for one in problem.experiments
+        },
+        "measurements": problem.measurements,
+        "unknowns": problem.unknowns.count(),
+        "warnings": warnings,
+    }
+    if analysis is not None:
+        record["segment_length"] = {
+            "on_ball": analysis.on_ball.segment_length,
+            "along_data": analysis.along_data.segment_length,
+        }
+    if structure is not None:
+        record["structure"] = str(structure)
+    return record

@@ -1,0 +1,48 @@
+"""`picardfit demo`: a built-in example, fitted."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from picardfit.cli.common import complaints, make_folder
+
+
+class Example(StrEnum):
+    """The built-in examples, as `--example` takes them."""
+
+    FITZHUGH_NAGUMO = "fitzhugh-nagumo"
+    LORENZ = "lorenz"
+    ROSENZWEIG_MACARTHUR = "rosenzweig-macarthur"
+    TUMOR = "tumor"
+    VAN_DER_POL = "van-der-pol"
+
+
+def demo(
+    example: Annotated[Example, typer.Option(help="Which example to fit.")] = Example.FITZHUGH_NAGUMO,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated noise.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for the report and the saved fit.")] = Path(
+        "picardfit-demo"
+    ),
+) -> None:
+    """Fit a built-in example with simulated, noisy data and write a report about it."""
+    with complaints():
+        from picardfit import fit, problems
+        from picardfit.cli.progress import watched
+        from picardfit.cli.show import show_fit
+
+        make_folder(out)
+        problem = problems.ALL[example.value.replace("-", "_")].generate(seed=seed)
+        typer.echo(f"Example {example.value}, data simulated with noise from the true values in the table.\n")
+        typer.echo(problem)
+        with watched() as progress:
+            result = fit(problem, progress=progress)
+        show_fit(result)
+        report, saved = result.report(out / "report.html"), result.save(out / "fit.json")
+        typer.echo(f"report     {report}    (open it in a browser)")
+        typer.echo(f'saved fit  {saved}    (pf.load("{saved}") reads it back)')
+    if not result.success:
+        raise typer.Exit(1)

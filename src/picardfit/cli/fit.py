@@ -1,0 +1,137 @@
+"""`picardfit fit`: the estimates of a problem file."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import asdict, replace
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from picardfit.cli.common import HERE, AsJson, ProblemPath, Quiet, assignments, complaints, print_json
+from picardfit.errors import InputError
+
+if TYPE_CHECKING:
+    from picardfit.problem import Problem
+    from picardfit.result import Fit
+    from picardfit.sections.settings import FitSettings
+
+Out = Annotated[
+    Path | None, typer.Option(help="Folder for the files; `results` beside the problem if left out.")
+]
+Starts = Annotated[int | None, typer.Option(min=1, help="How many starting points to try.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the starting points.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes that share the starts.")]
+MaxIterations = Annotated[int | None, typer.Option(min=1, help="Iterations of a start at most.")]
+Report = Annotated[bool, typer.Option("--report/--no-report", help="Whether to write report.html.")]
+
+
+def fit(
+    problem: ProblemPath = HERE,
+    out: Out = None,
+    starts: Starts = None,
+    seed: Seed = None,
+    workers: Workers = None,
+    max_iterations: MaxIterations = None,
+    start: Annotated[
+        list[str] | None, typer.Option(help="A value to begin with, as in --start birth=0.5.")
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="A file that keeps finished starts, so that a stopped run can go on.")
+    ] = None,
+    report: Report = True,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Estimate parameters; shows a table and writes fit.json, parameters.csv, predictions.csv and report.html.
+
+    Ctrl-C ends the search and keeps the best so far. Options win over the fit section of the file.
+    """
+    with complaints(as_json):
+        from picardfit.problem_file import read_problem_file
+
+        file = read_problem_file(problem)
+        settings = changed(file.settings, starts, seed, workers, max_iterations)
+        settings = replace(settings, start={**settings.start, **assignments(start or [], "--start")})
+        folder = out or file.path.parent / "results"
+        result = run(file.problem, settings, quiet or as_json, ledger)
+        deliver(result, file.title, folder, settings.level, report, as_json, quiet)
+    raise typer.Exit(0 if result.success else 1)
+
+
+def changed(
+    settings: FitSettings,
+    starts: int | None,
+    seed: int | None,
+    workers: int | None,
+    max_iterations: int | None,
+) -> FitSettings:
+    """The settings of the file with those of the command line in their place."""
+    given = {"starts": starts, "seed": seed, "workers": workers}
+    settings = replace(settings, **{key: value for key, value in given.items() if value is not None})
+    if max_iterations is not None:
+        settings = replace(settings, method=replace(settings.method, max_iterations=max_iterations))
+    return settings
+
+
+def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Path | None = None) -> Fit:
+    """Fit with progress on a terminal; Ctrl-C keeps the best so far."""
+    from picardfit.cli.progress import watched
+    from picardfit.estimate import fit as estimate
+
+    if ledger is not None and "ledger" not in signature(estimate).parameters:
+        raise InputError("This version of picardfit keeps no ledger: leave --ledger out.")
+    more = {} if ledger is None else {"ledger": ledger}
+    pool = nullcontext()
+    if settings.workers > 1:
+        from concurrent.futures import ProcessPoolExecutor
+
+        pool = ProcessPoolExecutor(settings.workers)
+    with pool as executor, watched(quiet, catch=executor is None) as progress:
+        return estimate(
+            problem,
+            settings.method,
+            start=settings.start or None,
+            start_initial=settings.start_initial or None,
+            starts=settings.starts,
+            seed=settings.seed,
+            executor=executor,
+            progress=progress,
+            **more,
+        )
+
+
+def deliver(
+    result: Fit, title: str, folder: Path, level: float, report: bool, as_json: bool, quiet: bool
+) -> None:
+    """Show a fit and write its files."""
+    from picardfit.cli.output import write_fit
+    from picardfit.cli.show import show_fit
+
+    written = write_fit(result, folder, report, level)
+    if as_json:
+        print_json(record(result, level) | {"title": title, "files": [str(path) for path in written]})
+    elif not quiet:
+        typer.echo(title)
+        show_fit(result, level)
+        typer.echo(f"written to {folder}: {', '.join(path.name for path in written)}")
+
+
+def record(result: Fit, level: float) -> dict[str, object]:
+    """A fit for machines."""
+    from picardfit.cli.output import PARAMETER_COLUMNS, parameter_records
+
+    rows = (dict(zip(PARAMETER_COLUMNS, row, strict=True)) for row in parameter_records(result, level))
+    return {
+        "success": result.success,
+        "status": result.status.name,
+        "message": result.message,
+        "loss": result.loss,
+        "iterations": result.iterations,
+        "seconds": result.seconds,
+        "level": level,
+        "estimates": {row.pop("name"): row for row in rows},
+        "certificate": None if result.certificate is None else asdict(result.certificate),
+    }

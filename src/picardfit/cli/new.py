@@ -1,0 +1,61 @@
+"""`picardfit new`: a folder to begin with."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from picardfit.cli.common import complaints, make_folder
+from picardfit.errors import InputError
+
+
+class Starter(StrEnum):
+    """The starters, as `--from` takes them: folders of picardfit/starters."""
+
+    LOTKA_VOLTERRA = "lotka-volterra"
+    INFLUENZA = "influenza"
+    FITZHUGH_NAGUMO = "fitzhugh-nagumo"
+    VAN_DER_POL = "van-der-pol"
+    PHARMACOKINETICS = "pharmacokinetics"
+
+
+def new(
+    name: Annotated[
+        Path | None, typer.Argument(help="The folder to make; the starter's name if left out.")
+    ] = None,
+    starter: Annotated[Starter, typer.Option("--from", help="What to begin with.")] = Starter.LOTKA_VOLTERRA,
+) -> None:
+    """Write a folder with a commented problem.toml and data that fit at once."""
+    with complaints():
+        folder = name or Path(starter.value)
+        written = write_starter(starter, folder)
+        typer.echo(f"Written to {folder}: {', '.join(written)}")
+        typer.echo(f"Next:  picardfit check {folder}\n       picardfit fit {folder}")
+
+
+def write_starter(starter: Starter, folder: Path) -> list[str]:
+    """Copy a starter into a folder; files that are there already are left alone and complained about."""
+    source = files("picardfit") / "starters" / starter.value
+    content = {one.name: one.read_bytes() for one in source.iterdir() if one.is_file()}
+    content["problem.schema.json"] = (files("picardfit") / "problem.schema.json").read_bytes()
+    make_folder(folder)
+    taken = sorted(one for one in content if (folder / one).exists())
+    if taken:
+        raise InputError(f"There is a `{taken[0]}` in `{folder}` already: choose another folder.")
+    try:
+        for one, data in content.items():
+            (folder / one).write_bytes(data)
+    except OSError as error:
+        raise InputError(
+            f"`{folder}` cannot be written to ({error.strerror}): choose another folder."
+        ) from None
+    return sorted(content, key=lambda one: (one != "problem.toml", one))
+
+
+def schema() -> None:
+    """Show the JSON Schema of problem.toml, for editors."""
+    typer.echo((files("picardfit") / "problem.schema.json").read_text(encoding="utf-8"), nl=False)

@@ -1,0 +1,79 @@
+"""The files of a fit: fit.json, parameters.csv, predictions.csv, report.html."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from picardfit.cli.common import make_folder
+from picardfit.cli.show import estimated_values, verdicts
+from picardfit.records import write_text
+from picardfit.tables import parameter_rows, units
+
+if TYPE_CHECKING:
+    from picardfit.result import Fit
+
+GRID = 201  # times of a prediction, beside the sampling times
+
+
+def write_fit(fit: Fit, folder: Path, report: bool = True, level: float = 0.95) -> list[Path]:
+    """Write everything about a fit into a folder and tell which files these are."""
+    make_folder(folder)
+    written = [
+        fit.save(folder / "fit.json"),
+        write_csv(folder / "parameters.csv", PARAMETER_COLUMNS, parameter_records(fit, level)),
+    ]
+    if fit.solution is not None:
+        written.append(write_csv(folder / "predictions.csv", *_predictions(fit)))
+        if report:
+            written.append(fit.report(folder / "report.html"))
+    return written
+
+
+PARAMETER_COLUMNS = ("name", "estimate", "standard_error", "lower", "upper", "unit", "remark")
+
+
+def parameter_records(fit: Fit, level: float) -> list[tuple[object, ...]]:
+    """A row for every parameter and estimated initial state, numbers in full."""
+    if fit.solution is None:
+        return []
+    values, errors, intervals = estimated_values(fit), fit.standard_errors, fit.intervals(level)
+    given, said = units(fit), verdicts(fit)
+    rows = []
+    for name, *_, remark in parameter_rows(fit, level):
+        low, high = intervals.get(name, (np.nan, np.nan))
+        error = errors.get(name, np.nan)
+        rows.append((name, values[name], error, low, high, given.get(name, ""), remark or said.get(name, "")))
+    return rows
+
+
+def _predictions(fit: Fit) -> tuple[list[str], list[list[object]]]:
+    """Observables and hidden states along every experiment."""
+    model = fit.problem.model
+    hidden = [name for name in model.states if name not in model.observables]
+    rows: list[list[object]] = []
+    for one in fit.problem.experiments:
+        times = np.unique(np.concatenate([np.linspace(one.t0, one.times[-1], GRID), one.times]))
+        columns = fit.predict(one.name, times)
+        columns |= {name: values for name, values in fit.states(one.name, times).items() if name in hidden}
+        table = np.stack([times, *(columns[name] for name in (*model.observables, *hidden))], axis=1)
+        rows += [[one.name, *row] for row in table.tolist()]
+    return ["experiment", "time", *model.observables, *hidden], rows
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
+    return write_text(path, csv_text(header, rows))
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Numbers with all their digits, nothing where there is none."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([["" if one != one else one for one in row] for row in rows])
+    return text.getvalue()

@@ -1,0 +1,103 @@
+"""`picardfit profile`: intervals from the profile likelihood."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from picardfit.cli.common import HERE, AsJson, ProblemPath, Quiet, complaints, make_folder, print_json
+from picardfit.cli.fit import Out
+from picardfit.errors import InputError
+
+if TYPE_CHECKING:
+    from picardfit.result import Fit
+    from picardfit.uncertainty.profile import Profile
+
+
+def profile(
+    problem: ProblemPath = HERE,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option("--parameter", "-p", help="What to profile; every parameter if left out."),
+    ] = None,
+    level: Annotated[float, typer.Option(min=0.01, max=0.9999, help="Of the intervals.")] = 0.95,
+    out: Out = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Profile parameters: how the loss rises away from the estimate, and the interval that follows.
+
+    PROBLEM may also be a saved fit.json. Writes profiles.csv.
+    """
+    with complaints(as_json):
+        from picardfit.cli.output import write_csv
+
+        result, folder = fit_of(problem, quiet or as_json)
+        names = _names(result, parameter)
+        profiles = {name: _profile(result, name, level, quiet or as_json) for name in names}
+        intervals = {name: one.interval(level) for name, one in profiles.items()}
+        rows = [(n, v, r) for n, p in profiles.items() for v, r in zip(p.values, p.rises, strict=True)]
+        path = write_csv(make_folder(out or folder) / "profiles.csv", ("name", "value", "rise"), rows)
+        if as_json:
+            print_json(
+                {
+                    "success": result.success,
+                    "level": level,
+                    "profiles": {
+                        n: {"interval": intervals[n], "values": p.values, "rises": p.rises}
+                        for n, p in profiles.items()
+                    },
+                    "files": [str(path)],
+                }
+            )
+        elif not quiet:
+            _show(result, profiles, level)
+            typer.echo(f"written to {path}")
+    raise typer.Exit(0 if result.success else 1)
+
+
+def fit_of(path: Path, quiet: bool) -> tuple[Fit, Path]:
+    """The fit that is saved there, or that of the problem there; and a folder for files."""
+    if path.suffix == ".json":
+        from picardfit.storage import load
+
+        return load(path), path.parent
+    from picardfit.cli.fit import run
+    from picardfit.problem_file import read_problem_file
+
+    file = read_problem_file(path)
+    return run(file.problem, file.settings, quiet), file.path.parent / "results"
+
+
+def _names(result: Fit, wanted: list[str] | None) -> list[str]:
+    if not callable(getattr(result, "profile", None)):
+        raise InputError(
+            "This version of picardfit has no profiles: `picardfit fit` shows intervals from curvature."
+        )
+    if result.solution is None:
+        raise InputError(f"There is nothing to profile: {result.message}")
+    return wanted or [name for name in result.parameters if name in result.standard_errors]
+
+
+def _profile(result: Fit, name: str, level: float, quiet: bool) -> Profile:
+    from picardfit.cli.progress import line
+
+    with line(quiet) as show:
+        show(f"profile of {name}")
+        return result.profile(name, level=level)
+
+
+def _show(result: Fit, profiles: dict[str, Profile], level: float) -> None:
+    from picardfit.cli.common import console
+    from picardfit.cli.show import print_table
+    from picardfit.tables import number
+
+    curved, unknown = result.intervals(level), (float("nan"), float("nan"))
+    rows = [
+        (name, *(number(x) for x in (one.estimate, *one.interval(level), *curved.get(name, unknown))))
+        for name, one in profiles.items()
+    ]
+    header = ("", "estimate", f"{100 * level:g} % from", "to", "by curvature", "to")
+    print_table(console(), header, rows, numeric=(1, 2, 3, 4, 5))

@@ -1,0 +1,81 @@
+"""Live news of a running fit on standard error, and Ctrl-C that keeps the best so far."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from picardfit.solvers.iterate import Progress
+
+OFTEN = 0.1  # seconds between two lines of news
+
+
+@contextmanager
+def watched(quiet: bool = False, catch: bool = True) -> Iterator[Callable[[Progress], None]]:
+    """A function for `fit(progress=...)`: shows a line on a terminal, nothing on a pipe, and obeys Ctrl-C.
+
+    The first Ctrl-C ends the search at its next iteration, so that it hands over what it has; the second one ends
+    everything. Without `catch` Ctrl-C stays what it is: where processes work, `fit` itself waits for it.
+    """
+    asked = threading.Event()
+
+    def on_interrupt(*_) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+        sys.stderr.write(
+            "\nStopping at the next iteration, with the best so far. Ctrl-C again: stop at once.\n"
+        )
+
+    with _handler(on_interrupt, catch), line(quiet) as show:
+        last = 0.0
+
+        def news(progress: Progress) -> None:
+            nonlocal last
+            if asked.is_set():
+                raise KeyboardInterrupt
+            now = time.monotonic()
+            if now - last >= OFTEN:
+                last = now
+                show(_words(progress))
+
+        yield news
+
+
+@contextmanager
+def _handler(function: Callable, catch: bool) -> Iterator[None]:
+    """The function takes Ctrl-C while this lasts; only the main thread may set that."""
+    if not catch or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, function)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def line(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A function that shows a line which the next one replaces; on a pipe it shows nothing."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as status:
+        yield status.update
+
+
+def _words(progress: Progress) -> str:
+    start = f"start {progress.start + 1} of {max(progress.starts, progress.start + 1)}, "
+    return (
+        f"{start if progress.starts > 1 or progress.start else ''}iteration {progress.iteration}, "
+        f"loss {progress.loss:.6g}, largest jump {progress.jump:.0e}"
+    )

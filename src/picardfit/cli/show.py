@@ -1,0 +1,140 @@
+"""Fits and problems as tables for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from picardfit.cli.common import console
+from picardfit.tables import count, number, parameter_rows, true_values, units
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from picardfit.data import Experiment
+    from picardfit.parameters import Parameter
+    from picardfit.result import Fit
+
+MOST_ROWS = 60
+
+
+def show_fit(fit: Fit, level: float = 0.95) -> None:
+    """The estimates with their intervals and verdicts, how it ended, and the evidence."""
+    out = console()
+    out.print()
+    if fit.solution is not None:
+        rows = estimate_rows(fit, level)
+        header = ("", "estimate", "std. error", f"{100 * level:g} % from", "to", "unit", "", "true value")
+        print_table(out, header, rows[:MOST_ROWS], numeric=(1, 2, 3, 4, 7))
+        if len(rows) > MOST_ROWS:
+            out.print(f"... and {len(rows) - MOST_ROWS} more in parameters.csv")
+        out.print()
+    out.print(fit.message, markup=False)
+    out.print(f"{count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s, loss {number(fit.loss, 6)}")
+    if getattr(fit.problem, "noise", None) is not None:
+        out.print(f"negative log-likelihood {number(fit.nllh, 6)}, AIC {number(fit.aic, 6)}")
+    if len(fit.starts) > 1:
+        hits = sum(abs(one.loss - fit.loss) <= 1e-3 * abs(fit.loss) for one in fit.starts)
+        out.print(f"{hits} of {len(fit.starts)} starts reached this loss")
+    if fit.certificate is not None:
+        out.print(
+            f"an independent integration gives the same loss up to a relative {fit.certificate.mismatch:.0e}"
+        )
+    out.print()
+
+
+def estimate_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, ...]]:
+    """(name, estimate, standard error, from, to, unit, remark, true value), with digits that mean something."""
+    truth, given, said = true_values(fit), units(fit), verdicts(fit)
+    errors, intervals = fit.standard_errors, fit.intervals(level)
+    estimates = estimated_values(fit)
+    rows = []
+    for name, value, error, low, high, remark in parameter_rows(fit, level):
+        spread = errors.get(name, math.nan)
+        if name in estimates and math.isfinite(spread) and error:
+            value, error = rounded(estimates[name], spread), rounded(spread, spread)
+            low, high = (rounded(end, spread) for end in intervals[name])
+        true = number(truth[name]) if name in truth else ""
+        rows.append((name, value, error, low, high, given.get(name, ""), remark or said.get(name, ""), true))
+    return rows
+
+
+def estimated_values(fit: Fit) -> dict[str, float]:
+    """Parameters and estimated initial states under the names of `parameter_rows`."""
+    values, unknowns = dict(fit.parameters), fit.problem.unknowns
+    for e, experiment in enumerate(fit.problem.names):
+        for column, state in enumerate(unknowns.initial_states):
+            if unknowns.exists[e, column]:
+                values[unknowns.label(e, column)] = fit.initial_states[experiment][
+                    fit.problem.model.states[state]
+                ]
+    return values
+
+
+def verdicts(fit: Fit) -> dict[str, str]:
+    """What the data say about each unknown, in words."""
+    if fit.solution is None or not callable(getattr(fit, "identifiability", None)):
+        return {}
+    return {name: one.kind for name, one in fit.identifiability().verdicts.items()}
+
+
+def rounded(value: float, error: float) -> str:
+    """The value with as many digits as its error, of which two count, lets it have."""
+    if not (math.isfinite(value) and math.isfinite(error)) or error <= 0:
+        return number(value)
+    places = 1 - math.floor(math.log10(error))
+    size = math.floor(math.log10(abs(value))) if value else 0
+    digits = max(1, min(size + 1 + places, 12))
+    if -5 < size < 7 and places <= 12:
+        return f"{value:.{max(places, 0)}f}" if places > 0 else f"{round(value, places):.0f}"
+    return f"{value:.{digits - 1}e}"
+
+
+def belief_row(name: str, one: Parameter) -> tuple[str, ...]:
+    """(name, from, to, how it is searched, whether it is local, unit) of a parameter."""
+    if one.fixed is not None:
+        return name, "", "", f"fixed at {number(one.fixed)}", "", one.unit
+    low, high = ("no bound" if math.isinf(end) else number(end) for end in one.bounds)
+    return (
+        name,
+        low,
+        high,
+        "in its logarithm" if one.log else "",
+        "one for each experiment" if one.local else "",
+        one.unit,
+    )
+
+
+def experiment_row(one: Experiment) -> tuple[str, ...]:
+    """(name, times, from, to, what was measured, inputs, known initial values) of an experiment."""
+    counts = np.isfinite(one.values).sum(axis=0)
+    measured = ", ".join(f"{name} ({count})" for name, count in zip(one.observables, counts, strict=True))
+    inputs = "; ".join(f"{name} = {signal.describe()}" for name, signal in one.inputs.items())
+    known = ", ".join(
+        f"{k} = {number(v) if isinstance(v, float) else v}"
+        for k, v in one.initial.items()
+        if isinstance(v, float | str)
+    )
+    times = str(len(np.unique(one.times)))
+    return one.name, times, number(one.t0), number(float(one.times[-1])), measured, inputs, known
+
+
+def print_table(
+    out: Console, header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()
+) -> None:
+    """Columns that are empty throughout are left out; numbers never wrap."""
+    from rich.table import Table
+    from rich.text import Text
+
+    used = [k for k in range(len(header)) if any(row[k] for row in rows)]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for k in used:
+        table.add_column(
+            header[k], justify="right" if k in numeric else "left", no_wrap=k in numeric, overflow="fold"
+        )
+    for row in rows:
+        table.add_row(*(Text(row[k]) for k in used))
+    out.print(table)

@@ -1,0 +1,209 @@
+"""`picardfit simulate`: data as the model would give them, to plan a study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from picardfit.cli.common import HERE, ProblemPath, assignments, complaints
+from picardfit.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from picardfit.problem_file import ProblemFile
+    from picardfit.sections.experiments import Condition
+
+MOST_TIMES = 1_000_000
+PLAN = "plan"  # the experiment of a file without data and experiments
+
+
+def simulate(
+    problem: ProblemPath = HERE,
+    times: Annotated[
+        str | None,
+        typer.Option(help="Sampling times: from:to:count or a list 0,1,2; those of the data if left out."),
+    ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A parameter or initial state, as in --set birth=0.5 or --set hare=30.",
+        ),
+    ] = None,
+    fitted: Annotated[
+        Path | None, typer.Option("--fit", help="Take the values from a saved fit.json.")
+    ] = None,
+    additive: Annotated[float, typer.Option(min=0, help="Standard deviation of additive noise.")] = 0.0,
+    proportional: Annotated[
+        float, typer.Option(min=0, help="Standard deviation of proportional noise.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the noise.")] = 0,
+    states: Annotated[
+        bool, typer.Option("--states", help="Also write the states that are not observed.")
+    ] = False,
+    digits: Annotated[int, typer.Option(min=1, max=17, help="Significant digits of the numbers.")] = 17,
+    out: Annotated[
+        Path | None, typer.Option(help="The CSV file to write; standard output if left out.")
+    ] = None,
+) -> None:
+    """Simulate every experiment and write a table, with noise if wanted; no data are needed.
+
+    Values come from --set, --fit, the truth section of the file, fixed values and starts, in this order.
+    """
+    with complaints():
+        from picardfit.cli.output import csv_text
+        from picardfit.problem_file import read_problem_file
+        from picardfit.records import write_text
+
+        file = read_problem_file(problem, needs_data=False)
+        chosen = _values(file, assignments(values or [], "--set"), fitted)
+        header, rows = _simulated(file, chosen, _times(times), (additive, proportional), seed, states)
+        if digits < 17:
+            rows = [[name, *(float(f"{one:.{digits}g}") for one in row)] for name, *row in rows]
+        text = csv_text(header, rows)
+        if out is None:
+            typer.echo(text, nl=False)
+        else:
+            typer.echo(f"written to {write_text(out, text)}")
+
+
+def _simulated(
+    file: ProblemFile, values: dict[str, float], times, noise: tuple[float, float], seed: int, states: bool
+) -> tuple[list[str], list[list[object]]]:
+    import numpy as np
+
+    from picardfit.sections.experiments import initial_time
+    from picardfit.simulation import noisy
+    from picardfit.simulation import simulate as solve
+
+    model, rng = file.model, np.random.default_rng(seed)
+    hidden = [name for name in model.states if name not in model.observables] if states else []
+    rows: list[list[object]] = []
+    for name, (condition, own_times) in _conditions(file).items():
+        wanted = own_times if times is None else times
+        if wanted is None or len(wanted) == 0:
+            raise InputError("There are no sampling times: pass for example --times 0:10:41.")
+        parameters = {p: _value(file, values, p, name, "parameter") for p in model.parameters}
+        initial = {s: _initial(file, values, condition, s, name) for s in model.states}
+        found = solve(
+            model, parameters, initial, wanted, condition.inputs, initial_time(condition.t0, wanted)
+        )
+        exact = np.stack([found.observables[n] for n in model.observables], axis=-1)
+        columns = [noisy(rng, exact, *noise), *(found.states[n][:, None] for n in hidden)]
+        table = np.concatenate([found.times[:, None], *columns], axis=1)
+        rows += [[name, *row] for row in table.tolist()]
+    return ["experiment", "time", *model.observables, *hidden], rows
+
+
+def _conditions(file: ProblemFile) -> dict[str, tuple[Condition, np.ndarray | None]]:
+    """Every experiment with its inputs, known initial values and times."""
+    import numpy as np
+
+    from picardfit.sections.experiments import Condition
+
+    if file.problem is not None:
+        return {
+            one.name: (Condition(one.inputs, one.initial, one.t0), np.unique(one.times))
+            for one in file.problem.experiments
+        }
+    planned = {name: (one, np.array(one.times)) for name, one in file.conditions.items()}
+    for name in (file.truth or {}).get("initial", {}):
+        planned.setdefault(name, (Condition(file.inputs, {}, file.t0), None))
+    return planned or {PLAN: (Condition(file.inputs, {}, file.t0), None)}
+
+
+def _value(file: ProblemFile, values: dict[str, float], name: str, experiment: str, kind: str) -> float:
+    """The value of a parameter in an experiment: given, true, fixed or the start."""
+    for key in (f"{name}[{experiment}]", name):
+        if key in values:
+            return values[key]
+    spec = file.parameters.get(name)
+    for found in (getattr(spec, "fixed", None), getattr(spec, "start", None)):
+        if found is not None:
+            return found
+    raise InputError(
+        f"The {kind} `{name}` has no value in `{experiment}`: pass --set {name}=... or add [truth]."
+    )
+
+
+def _initial(
+    file: ProblemFile, values: dict[str, float], condition: Condition, name: str, experiment: str
+) -> float:
+    """The initial value of a state: given, true, or known from the file (a formula is computed)."""
+    for key in (f"{name}[{experiment}]", name):
+        if key in values:
+            return values[key]
+    spec = condition.initial.get(name, file.initial.get(name))
+    if isinstance(spec, str):
+        return _formula(file, values, spec, experiment)
+    if spec is not None and not hasattr(spec, "start"):
+        return float(spec)
+    if getattr(spec, "start", None) is not None:
+        return spec.start
+    raise InputError(
+        f"The initial state of `{name}` has no value in `{experiment}`: pass --set {name}=... or add [truth]."
+    )
+
+
+def _formula(file: ProblemFile, values: dict[str, float], text: str, experiment: str) -> float:
+    import numpy as np
+
+    from picardfit.expressions import BatchedMap, names_in_order, parse
+
+    names = names_in_order(text)
+    numbers = np.array([_value(file, values, name, experiment, "parameter") for name in names])
+    nothing = np.empty(0)
+    return float(BatchedMap([parse(text)], (), names, ()).value(np.array(0.0), nothing, numbers, nothing)[0])
+
+
+def _values(file: ProblemFile, given: dict[str, float], fitted: Path | None) -> dict[str, float]:
+    """Values by name or name[experiment], the later ones of truth, fit and command line winning."""
+    from picardfit.errors import did_you_mean, listing
+
+    known = [
+        *file.model.parameters,
+        *(n for n in file.parameters if n not in file.model.parameters),
+        *file.model.states,
+    ]
+    for name in given:
+        if name.split("[")[0] not in known:
+            raise InputError(
+                f"`{name}` is not a parameter or state ({listing(known)}).{did_you_mean(name, known)}"
+            )
+    values: dict[str, float] = {}
+    if file.truth is not None:
+        values |= file.truth["parameters"]
+        values |= {f"{s}[{e}]": x for e, states in file.truth["initial"].items() for s, x in states.items()}
+    if fitted is not None:
+        from picardfit.storage import load
+
+        result = load(fitted)
+        values |= result.parameters
+        values |= {f"{s}[{e}]": x for e, states in result.initial_states.items() for s, x in states.items()}
+    for name in given:  # a value for all experiments wins over the values of some
+        values = {key: x for key, x in values.items() if key != name and not key.startswith(f"{name}[")}
+    return values | given
+
+
+def _times(text: str | None) -> np.ndarray | None:
+    """`0:10:41` or `0,1,2` as times."""
+    import numpy as np
+
+    if text is None:
+        return None
+    try:
+        if ":" in text:
+            first, last, count = text.split(":")
+            if not 1 <= int(count) <= MOST_TIMES:
+                raise ValueError(count)
+            times = np.linspace(float(first), float(last), int(count))
+        else:
+            times = np.array([float(one) for one in text.split(",")])
+    except ValueError:
+        raise InputError(f"--times {text[:60]} is not understood: write 0:10:41 or 0,1,2,5.") from None
+    if not np.isfinite(times).all():
+        raise InputError(f"--times {text[:60]} holds no finite numbers: write 0:10:41 or 0,1,2,5.")
+    return times

@@ -1,0 +1,112 @@
+"""problem.toml -> Problem: model, data, what is known beforehand, and how to fit.
+
+All faults of a file are collected and raised together, each with its line. The keys are those of problem.schema.json.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from picardfit.errors import InputError
+from picardfit.faults import Place, Source, schema
+from picardfit.inputs import Input
+from picardfit.model import Model
+from picardfit.parameters import Parameter
+from picardfit.problem import Problem
+from picardfit.sections.beliefs import read_initial, read_parameters
+from picardfit.sections.equations import Inputs, read_model
+from picardfit.sections.experiments import Condition, read_conditions, read_experiments, read_t0
+from picardfit.sections.noise import read_noise
+from picardfit.sections.settings import FitSettings, read_settings, read_truth
+
+FILE_NAME = "problem.toml"
+
+
+@dataclass(frozen=True)
+class ProblemFile:
+    """What stands in a problem file. `problem` is None when the file names no data (a plan)."""
+
+    path: Path
+    title: str
+    model: Model
+    parameters: dict[str, Parameter]
+    initial: dict[str, object]
+    inputs: dict[str, Input]  # those with a value for all experiments
+    t0: float | str | None  # "first": the first sampling time
+    problem: Problem | None
+    settings: FitSettings
+    conditions: dict[str, Condition]
+    candidates: dict[str, Condition]
+    truth: dict[str, dict] | None
+
+
+def read_problem(path: str | Path) -> Problem:
+    """The problem that a problem.toml describes (or the one in a folder); all its faults are one InputError."""
+    return read_problem_file(path).problem
+
+
+def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
+    """Everything in a problem file; without `needs_data` a file that names no data is a plan, not a fault."""
+    path = Path(path)
+    source = Source(path / FILE_NAME if path.is_dir() else path)
+    content = source.known((), source.content, schema()["properties"])
+    inputs = Inputs.of(source, content)
+    model = read_model(source, content, inputs)
+    initial = read_initial(source, ("initial",), content.get("initial"), model)
+    conditions = read_conditions(source, "experiments", content, inputs, model)
+    candidates = read_conditions(source, "candidates", content, inputs, model)
+    experiments = read_experiments(source, content, inputs, conditions, model, needs_data)
+    parameters = read_parameters(
+        source,
+        content,
+        model,
+        [initial, *(one.initial for one in (*conditions.values(), *candidates.values()))],
+    )
+    t0 = read_t0(source, ("t0",), content.get("t0"))
+    noise = read_noise(source, content, model)
+    truth = read_truth(source, content, model, parameters, [one.name for one in experiments])
+    settings = read_settings(source, content, model, parameters)
+    title = source.text(("title",), content.get("title")) or source.path.parent.resolve().name
+    source.text(("description",), content.get("description"))
+    source.finish()
+    problem = None
+    if experiments:
+        problem = _problem(source, model, experiments, parameters, initial, truth, noise)
+        source.finish()
+    return ProblemFile(
+        path=source.path,
+        title=title,
+        model=model,
+        parameters=parameters,
+        initial=initial,
+        inputs=inputs.values,
+        t0=t0,
+        problem=problem,
+        settings=settings,
+        conditions=conditions,
+        candidates=candidates,
+        truth=truth,
+    )
+
+
+def _problem(source: Source, model, experiments, parameters, initial, truth, noise) -> Problem | None:
+    extra = {} if noise is None else {"noise": noise}
+    try:
+        problem = Problem(model, experiments, parameters=parameters, initial=initial, truth=truth, **extra)
+        if problem.unknowns.count() == 0:
+            source.fault(("parameters",), "Everything is fixed: give at least one parameter bounds.")
+        return problem
+    except InputError as error:
+        source.fault(_place_of(source, str(error)), str(error))
+        return None
+
+
+def _place_of(source: Source, message: str) -> Place:
+    """The first entry of the file that carries a name which the message mentions."""
+    for name in re.findall(r"`([^`]+)`", message):
+        for place in source.lines.keys:
+            if place[-1] == name:
+                return place
+    return ()

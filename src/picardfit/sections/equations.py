@@ -1,0 +1,114 @@
+"""The model of a problem file: equations, observables, inputs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from picardfit.errors import InputError
+from picardfit.expressions import parse
+from picardfit.faults import Place, Source, kind_of
+from picardfit.inputs import Input, Table, as_input
+from picardfit.model import Model, equation_faults
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs of the model: those with a value for all experiments, those in columns, and the rest."""
+
+    names: tuple[str, ...]
+    values: dict[str, Input]
+    columns: dict[str, str]  # input -> column
+
+    @classmethod
+    def of(cls, source: Source, content: dict) -> Inputs:
+        given = content.get("inputs")
+        if isinstance(given, list):
+            names = source.texts(("inputs",), given) or ()
+            own = source.content.get("experiments")
+            said = {n for one in own.values() if isinstance(one, dict) for n in _names_of(one)} if own else ()
+            return cls(tuple(names), {}, {name: name for name in names if name not in said})
+        table = source.table(("inputs",), given)
+        columns = {n: v["column"] for n, v in table.items() if isinstance(v, dict) and "column" in v}
+        for name, column in list(columns.items()):
+            if source.text(("inputs", name, "column"), column) is None:
+                del columns[name]
+            source.known(("inputs", name), table[name], ["column"])
+        values = {n: read_input(source, ("inputs", n), v) for n, v in table.items() if n not in columns}
+        return cls(tuple(table), {n: v for n, v in values.items() if v is not None}, columns)
+
+
+def _names_of(experiment: dict) -> list[str]:
+    given = experiment.get("inputs")
+    return list(given) if isinstance(given, dict) else []
+
+
+def read_input(source: Source, place: Place, value: object) -> Input | None:
+    if not isinstance(value, dict):
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            source.fault(
+                place,
+                f"Input `{place[-1]}` is {kind_of(value)}: write a number, a formula in t, "
+                f"or {{ times = [...], values = [...] }}.",
+            )
+            return None
+        return source.attempt(place, as_input, str(place[-1]), value)
+    table = source.known(place, value, ("times", "values", "kind"))
+    if "times" not in table or "values" not in table:
+        source.fault(place, f"Input `{place[-1]}` needs both times = [...] and values = [...].")
+        return None
+    return source.attempt(place, Table, table["times"], table["values"], table.get("kind", "hold"))
+
+
+def read_model(source: Source, content: dict, inputs: Inputs) -> Model | None:
+    if "equations" not in content:
+        source.fault(
+            (), 'There are no equations: write equations = """ ... """ with lines such as x\' = -a*x.'
+        )
+        return None
+    text = source.text(("equations",), content["equations"])
+    observables = _observables(source, content.get("observables"))
+    if text is None:
+        return None
+    faults = equation_faults(text)
+    for line, message in faults:
+        source.fault_at(source.lines.inside(("equations",), line), message)
+    for name, formula in (observables or {}).items():
+        before = len(source.faults)
+        source.attempt(("observables", name), parse, formula, f"Observable `{name}`")
+        faults += source.faults[before:]
+    if faults:
+        return None
+    try:
+        return Model(text, observables, inputs.names)
+    except InputError as error:
+        _model_fault(source, str(error))
+        return None
+
+
+def _model_fault(source: Source, message: str) -> None:
+    """Put an error of the model where it belongs."""
+    inside = re.match(r"In line (\d+): ", message)
+    if inside:
+        message = re.sub(
+            r"\bline (\d+)",
+            lambda m: f"line {source.lines.inside(('equations',), int(m[1]))}",
+            message[inside.end() :],
+        )
+        return source.fault_at(source.lines.inside(("equations",), int(inside[1])), message)
+    about = re.match(r"(Observable|Input) `([^`]+)`", message)
+    if about:
+        return source.fault((f"{about[1].lower()}s", about[2]), message)
+    return source.fault(("equations",), message)
+
+
+def _observables(source: Source, given: object) -> dict[str, str] | None:
+    """Formulas by name; None when every state is observed."""
+    if given is None:
+        return None
+    if isinstance(given, list):
+        names = source.texts(("observables",), given)
+        return None if names is None else {name: name for name in names}
+    table = source.table(("observables",), given)
+    texts = {name: source.text(("observables", name), formula) for name, formula in table.items()}
+    return {name: formula for name, formula in texts.items() if formula is not None}
