@@ -100,6 +100,24 @@ class Model:
         _fill(model, groups, rows, rhs, output, "")
         return model
 
+    @classmethod
+    def from_expressions(
+        cls,
+        rates: Mapping[str, sympy.Expr],
+        observables: Mapping[str, sympy.Expr],
+        parameters: Sequence[str],
+        inputs: Sequence[str] = (),
+    ) -> Model:
+        """The model with these right-hand sides by state and these outputs by name, for importers."""
+        groups = tuple(
+            _checked_names(names, kind)
+            for names, kind in ((tuple(rates), "states"), (parameters, "parameters"), (inputs, "inputs"))
+        )
+        rhs, output = (BatchedMap(tuple(rows.values()), *groups) for rows in (rates, observables))
+        model = object.__new__(cls)
+        _fill(model, groups, tuple(observables), rhs, output, "")
+        return model
+
     @property
     def equations(self) -> dict[str, str]:
         """The right-hand side of each state as text, helpers written out."""
