@@ -4,7 +4,7 @@ from picardfit import problems
 from picardfit.analysis import Analysis, analyse
 from picardfit.certificate import Certificate
 from picardfit.combinations import Combination
-from picardfit.data import Experiment, plan
+from picardfit.data import Experiment, Rest, plan
 from picardfit.errors import InputError, Status
 from picardfit.estimate import fit
 from picardfit.experiment_design import Design, design, design_times
@@ -62,6 +62,7 @@ __all__ = [
     "Problem",
     "Product",
     "Progress",
+    "Rest",
     "Signal",
     "Simplex",
     "Simulation",
