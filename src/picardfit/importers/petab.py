@@ -104,7 +104,7 @@ def simulate(imported: Imported, values: Mapping[str, float]) -> pd.DataFrame:
     problem = imported.problem
     unknowns, samples = problem.unknowns, problem.samples
     border = border_from(problem, values)
-    rows = predict(problem, unknowns.model_values(border), unknowns.initial(border)[0])
+    rows = predict(problem, unknowns.measured_values(border), unknowns.initial(border)[0])
     if rows is None:
         raise InputError("The model has no solution at these values: change them.")
     found = {}

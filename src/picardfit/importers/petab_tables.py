@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from math import isfinite, isinf, isnan
 from pathlib import Path
@@ -98,7 +99,9 @@ def _source(path: Path):
     if len(content.get("problems", ())) != 1:
         raise InputError(f"`{path}` does not hold exactly one problem: split it into one file for each.")
     try:
-        return petab.Problem.from_yaml(str(path))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the library about its own use of pandas
+            return petab.Problem.from_yaml(str(path))
     except Exception as error:  # whatever the library finds wrong with the files is told
         raise InputError(f"`{path}` could not be read ({error}): correct the file it names.") from error
 
