@@ -258,7 +258,9 @@ def test_what_is_refused(write, tmp_path):
         petab.read(write(rows(), {"obs_a": {"observableFormula": "nowhere * A", "noiseFormula": 1}}))
     kinds = {"observableTransformation": "log10"}
     with pytest.raises(pf.InputError, match="logarithmic scale"):
-        petab.read(write(rows(values=[1, -1, 2]), {"obs_a": {"observableFormula": "A", "noiseFormula": 1} | kinds}))
+        petab.read(
+            write(rows(values=[1, -1, 2]), {"obs_a": {"observableFormula": "A", "noiseFormula": 1} | kinds})
+        )
     with pytest.raises(pf.InputError, match="parameterScale `ln`"):
         petab.read(write(rows(), parameters={"k1": {"parameterScale": "ln", "nominalValue": 1}}))
 

@@ -15,9 +15,7 @@ def by_differences(model, start, params, h=1e-5):
     def at(s, p):
         return settle(model.rhs, 0.0, s, p, NOTHING).states
 
-    by_params = [
-        (at(start, params + d) - at(start, params - d)) / (2 * h) for d in h * np.eye(len(params))
-    ]
+    by_params = [(at(start, params + d) - at(start, params - d)) / (2 * h) for d in h * np.eye(len(params))]
     by_start = [(at(start + d, params) - at(start - d, params)) / (2 * h) for d in h * np.eye(len(start))]
     return np.array(by_params).T, np.array(by_start).T
 
@@ -91,7 +89,9 @@ def test_rest_is_fitted_and_saved(tmp_path):
     truth = problem().experiments[0]
     start = problem().unknowns.initial(np.array([[1.0, 0.6]]))[0][0]
     model = problem().model
-    data = pf.simulate(model, {"k": 1.0, "b": 0.6}, dict(zip("AB", start, strict=True)), truth.times, {"d": 0.8})
+    data = pf.simulate(
+        model, {"k": 1.0, "b": 0.6}, dict(zip("AB", start, strict=True)), truth.times, {"d": 0.8}
+    )
     fit = pf.fit(problem(data.observables["A"]))
     assert fit.parameters["k"] == pytest.approx(1.0, rel=1e-5)
     assert fit.parameters["b"] == pytest.approx(0.6, rel=1e-5)

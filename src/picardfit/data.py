@@ -30,7 +30,9 @@ class Rest:
         inputs = {n: as_input(n, spec) for n, spec in _mapping(self.inputs, "inputs").items()}
         for name, source in inputs.items():
             if not isinstance(source, Constant):
-                raise InputError(f"Input `{name}` before the experiment is not a number: give the one it had at rest.")
+                raise InputError(
+                    f"Input `{name}` before the experiment is not a number: give the one it had at rest."
+                )
         initial = {n: _initial(n, spec) for n, spec in _mapping(self.initial, "initial").items()}
         for name, spec in initial.items():
             if isinstance(spec, Parameter):

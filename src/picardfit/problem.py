@@ -535,7 +535,9 @@ def _rests(problem: Problem, before: Sequence[dict], formula_of: np.ndarray) -> 
     model, experiments = problem.model, problem.experiments
     if all(one.rest is None for one in experiments):
         return None
-    known = [[float(s) if isinstance(s := one.get(n), float) else 0.0 for n in model.states] for one in before]
+    known = [
+        [float(s) if isinstance(s := one.get(n), float) else 0.0 for n in model.states] for one in before
+    ]
     inputs = [
         [0.0 if one.rest is None else one.rest.inputs[n].value for n in model.inputs] for one in experiments
     ]
@@ -545,7 +547,9 @@ def _rests(problem: Problem, before: Sequence[dict], formula_of: np.ndarray) -> 
         inputs=np.array(inputs, float).reshape(len(experiments), -1),
         known=np.array(known, float),
         formula_of=formula_of,
-        kept=np.array([[isinstance(one[n], Rest) for n in model.states] for one in problem.initial_by_experiment]),
+        kept=np.array(
+            [[isinstance(one[n], Rest) for n in model.states] for one in problem.initial_by_experiment]
+        ),
     )
 
 

@@ -17,7 +17,9 @@ from picardfit.kernels import BatchedMap
 from picardfit.tracing import NumericMap
 
 _WINDOWS, _GROWTH = 32, 4.0  # of time, each so many times longer than the one before
-_STILL = 1e-3  # change of the states in one window, relative to their size, after which Newton's method may start
+_STILL = (
+    1e-3  # change of the states in one window, relative to their size, after which Newton's method may start
+)
 _NEAR = 0.05  # how far from the followed solution, relative to its size, the point of rest may be
 _CONSERVED = 1e-11  # size of L f relative to f at random points
 _CONVERGED, _NEWTON_STEPS = 1e-13, 30
@@ -81,7 +83,9 @@ def _settle(rhs, t: float, start: tuple, params: tuple, inputs: tuple) -> Steady
             if report["message"] != "Integration successful." or not np.isfinite(moved).all():
                 return None
             size = np.maximum(size, np.abs(moved))
-            still = np.abs(moved - x).max() <= _STILL * size.max() and (np.abs(moved - x) <= _STILL * size).all()
+            still = (
+                np.abs(moved - x).max() <= _STILL * size.max() and (np.abs(moved - x) <= _STILL * size).all()
+            )
             x, window = moved, window * _GROWTH
             if still and (found := system.newton(x, size)) is not None:
                 return system.steady(found, size)

@@ -22,14 +22,21 @@ from picardfit.data import Experiment, Rest
 from picardfit.errors import InputError, did_you_mean
 from picardfit.expressions import RESERVED
 from picardfit.importers.mathml import exact
-from picardfit.importers.petab_tables import MeasurementRow, ObservableRow, ParameterRow, Tables, Value, read_tables
+from picardfit.importers.petab_tables import (
+    MeasurementRow,
+    ObservableRow,
+    ParameterRow,
+    Tables,
+    Value,
+    read_tables,
+)
 from picardfit.importers.sbml import System, from_document, substitute
 from picardfit.inputs import Constant, Input, Table
 from picardfit.model import Model
 from picardfit.noise_models import Laplace, LogNormal, Noise
 from picardfit.parameters import Parameter
-from picardfit.priors import LaplacePrior, LogLaplacePrior, LogNormalPrior, Normal, Prior, Uniform
 from picardfit.printing import to_text
+from picardfit.priors import LaplacePrior, LogLaplacePrior, LogNormalPrior, Normal, Prior, Uniform
 from picardfit.problem import Problem
 
 if TYPE_CHECKING:
@@ -142,7 +149,9 @@ class _Import:
         self.tables = tables
         self.system: System = from_document(tables.document, "the SBML model")
         self.estimated = {_spelled(n) for n, row in tables.parameters.items() if row.estimated}
-        self.pairs: list[Pair] = list(dict.fromkeys((row.before, row.condition) for row in tables.measurements))
+        self.pairs: list[Pair] = list(
+            dict.fromkeys((row.before, row.condition) for row in tables.measurements)
+        )
         self.columns = sorted({entity for one in tables.conditions.values() for entity in one})
         self.taken = {*self.system.states, *self.system.constants, *self.system.definitions, *self.estimated}
         self.taken |= {"t", "time", *tables.observables, *map(_spelled, tables.parameters)}
@@ -175,7 +184,9 @@ class _Import:
             parameters=parameters,
             noise={name: self._noise(name, level, placed) for name, level in noise.items()},
             nominal={
-                _spelled(n): row.nominal for n, row in self.tables.parameters.items() if row.nominal is not None
+                _spelled(n): row.nominal
+                for n, row in self.tables.parameters.items()
+                if row.nominal is not None
             },
         )
         places = tuple(
@@ -212,7 +223,7 @@ class _Import:
         """What parameter table and condition say, by name in the system or of a new constant."""
         spelling = self.system.spelling
         given = {}
-        for name, row in self.tables.parameters.items():
+        for name in self.tables.parameters:
             if spelling.get(name, name) in self.system.constants:
                 given[spelling.get(name, name)] = self._cell(name, "the parameter table")
         for entity, value in self.tables.conditions[condition].items():
@@ -234,7 +245,10 @@ class _Import:
     def _used_constants(self) -> list[str]:
         """Constants of the model, and columns of the condition table that only formulas of observables use."""
         known = {*self.system.constants, *self.system.states, *self.system.spelling}
-        return [*self.system.constants, *(c for c in self.columns if c not in known and c not in self.estimated)]
+        return [
+            *self.system.constants,
+            *(c for c in self.columns if c not in known and c not in self.estimated),
+        ]
 
     def _constant(self, name: str, starts: Mapping[Pair | str, Mapping]) -> sympy.Expr:
         """A constant as an expression that holds in every run: with inputs where the runs differ."""
@@ -272,19 +286,21 @@ class _Import:
 
     # -- observables
 
-    def _observables(self, constants: Mapping) -> tuple[_Placed, dict[str, sympy.Expr], dict[str, sympy.Expr]]:
+    def _observables(
+        self, constants: Mapping
+    ) -> tuple[_Placed, dict[str, sympy.Expr], dict[str, sympy.Expr]]:
         """Where each measurement goes, the formulas of all observables, and those of their noise."""
         placed = _Placed(self.tables, self.taken)
         outputs, noise = {}, {}
-        also = {n: self._cell(n, "a formula") for n in self.tables.parameters if n not in self.system.spelling}
+        inside = {*self.system.constants, *self.system.spelling}
+        also = {n: self._cell(n, "a formula") for n in self.tables.parameters if n not in inside}
         also |= {c: symbol(c) for c in self._used_constants() if c not in self.system.constants}
-        bare = {n: row for n, row in self.tables.observables.items()}
         for name, members in placed.members.items():
-            row = bare[self.tables.measurements[members[0]].observable]
+            row = self.tables.observables[self.tables.measurements[members[0]].observable]
             holders = self._placeholders(name, row, members)
             where = f"the observable `{row.name}`"
             formula = self.system.formula(row.formula, where, {**also, **holders})
-            own = {n: f for n, f in self._own_formulas(row.noise, also).items()} | {row.name: formula}
+            own = {**self._own_formulas(row.noise, also), row.name: formula}
             level = self.system.formula(row.noise, f"the noise of `{row.name}`", {**also, **own, **holders})
             outputs[name] = substitute(formula, constants)
             noise[name] = substitute(level, constants)

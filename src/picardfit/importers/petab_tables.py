@@ -153,7 +153,9 @@ def _parameter(name: str, row: pd.Series) -> ParameterRow:
     if not estimated and nominal is None:
         raise InputError(f"the fixed parameter `{name}` has no value: fill in nominalValue.")
     prior = _text(row, "objectivePriorType", "")
-    numbers = [_value(piece) for piece in _text(row, "objectivePriorParameters", "").split(";") if piece.strip()]
+    numbers = [
+        _value(piece) for piece in _text(row, "objectivePriorParameters", "").split(";") if piece.strip()
+    ]
     if prior and not all(isinstance(n, float) for n in numbers):
         raise InputError(f"the objectivePriorParameters of `{name}` are not numbers: correct them.")
     return ParameterRow(name, scale, lower or 0.0, upper or 0.0, nominal, estimated, prior, tuple(numbers))
@@ -171,7 +173,11 @@ def _observable(name: str, row: pd.Series) -> ObservableRow:
             f"the noiseDistribution `{distribution}` of `{name}` is not known: use {listing(DISTRIBUTIONS)}."
         )
     return ObservableRow(
-        name, _text(row, "observableFormula", ""), _text(row, "noiseFormula", "1"), transformation, distribution
+        name,
+        _text(row, "observableFormula", ""),
+        _text(row, "noiseFormula", "1"),
+        transformation,
+        distribution,
     )
 
 
@@ -201,9 +207,13 @@ def _measurement(
     if value is None:
         return None
     if time is not None and isinf(time):
-        raise InputError(f"{where} is a measurement at steady state (time inf), which is not supported: remove it.")
+        raise InputError(
+            f"{where} is a measurement at steady state (time inf), which is not supported: remove it."
+        )
     if time is None or not isfinite(value) or time < 0:
-        raise InputError(f"{where} has time {time} and measurement {value}: write finite numbers, time from 0 on.")
+        raise InputError(
+            f"{where} has time {time} and measurement {value}: write finite numbers, time from 0 on."
+        )
     if observables[observable].transformation != "lin" and value <= 0:
         raise InputError(f"{where} is {value:g} on a logarithmic scale: write a positive number.")
     both = [_overrides(row.get(key)) for key in ("observableParameters", "noiseParameters")]
@@ -239,4 +249,6 @@ def _text(row: pd.Series, key: str, default: str) -> str:
 
 
 def _empty(cell: object) -> bool:
-    return cell is None or (isinstance(cell, float) and isnan(cell)) or str(cell).strip().lower() in ("", "nan")
+    return (
+        cell is None or (isinstance(cell, float) and isnan(cell)) or str(cell).strip().lower() in ("", "nan")
+    )
