@@ -289,7 +289,41 @@ def test_formulas(tmp_path, text):
     assert found["y"] == pytest.approx(FORMULAS[text](found["x"]), rel=1e-9)
 
 
-EVENT = '<listOfEvents><event id="dose" useValuesFromTriggerTime="true">{}</event></listOfEvents>'
+def event(trigger: str, target: str, value: str, initial: str = "true") -> str:
+    return (
+        f'<event id="dose" useValuesFromTriggerTime="true"><trigger initialValue="{initial}" persistent="true">'
+        f'{mathml(trigger)}</trigger><listOfEventAssignments><eventAssignment variable="{target}">{mathml(value)}'
+        "</eventAssignment></listOfEventAssignments></event>"
+    )
+
+
+def test_events_at_known_times_set_constants(tmp_path):
+    body = listed(
+        compartments=[ONE],
+        species=[species("A", initial='initialConcentration="0"')],
+        parameters=[parameters("false", k=1.0), parameters(top=3.0)],
+        reactions=[reaction("r", {}, {"A": 1}, "k")],
+    )
+    events = [event("time >= 0.75", "k", "top"), event("time > 1.5", "k", "0"), event("time >= 0", "k", "9")]
+    named = [one.replace("dose", f"dose{k}") for k, one in enumerate(events)]
+    path = write(tmp_path, f"{body}<listOfEvents>{''.join(named)}</listOfEvents>")
+    assert sbml.read(path).breakpoints == (0.75, 1.5)
+    expected = np.minimum(TIMES, 0.75) + 3 * np.clip(TIMES - 0.75, 0, 0.75)
+    assert simulated(path)["A"] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "one, message",
+    [
+        (("y < 0.5", "k", "1"), "`dose` does not wait for a time"),
+        (("time > 1", "y", "1"), "`dose` makes the state `y` jump"),
+        (("time > 1", "k", "2 * y"), "depends on `y`"),
+    ],
+)
+def test_other_events_are_refused_by_name(tmp_path, one, message):
+    body = listed(parameters=[parameters("false", y=1.0, k=1.0)], rules=[rule("rate", "y", "-k * y")])
+    with pytest.raises(pf.InputError, match=message):
+        sbml.read(write(tmp_path, f"{body}<listOfEvents>{event(*one)}</listOfEvents>"))
 
 
 @pytest.mark.parametrize(
@@ -309,15 +343,11 @@ def test_what_is_refused(tmp_path, rules, message):
         sbml.read(write(tmp_path, body))
 
 
-def test_algebraic_rules_and_events_are_refused_by_name(tmp_path):
+def test_algebraic_rules_are_refused(tmp_path):
     start = listed(parameters=[parameters("false", y=1.0)])
     algebraic = f"<listOfRules><algebraicRule>{mathml('y - 1')}</algebraicRule></listOfRules>"
     with pytest.raises(pf.InputError, match="algebraic rule"):
         sbml.read(write(tmp_path, start + algebraic))
-    rate = f"<listOfRules>{rule('rate', 'y', '-y')}</listOfRules>"
-    trigger = f'<trigger initialValue="true" persistent="true">{mathml("y < 0.5")}</trigger>'
-    with pytest.raises(pf.InputError, match="dose"):
-        sbml.read(write(tmp_path, start + rate + EVENT.format(trigger)))
 
 
 def test_files_that_are_no_sbml(tmp_path):

@@ -177,11 +177,7 @@ class Problem:
         """Times inside an experiment where the right-hand side may jump or kink."""
         one = self.experiments[experiment]
         start, stop = self.span(experiment)
-        every = {
-            *self.model.breakpoints,
-            *(b for name in self.model.inputs for b in one.inputs[name].breakpoints),
-        }
-        return tuple(sorted(b for b in every if start < b < stop))
+        return tuple(b for b in self.model.breaks(one.inputs) if start < b < stop)
 
     def inputs_at(self, experiment: np.ndarray, times: np.ndarray) -> np.ndarray:
         """The inputs (k, ..., inputs) at times (k, ...), of which the i-th belong to experiment[i]."""

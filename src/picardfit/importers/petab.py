@@ -199,7 +199,8 @@ class _Import:
 
     def _check_columns(self) -> None:
         for entity in self.columns:
-            if self.system.spelling.get(entity, entity) in self.system.definitions:
+            name = self.system.spelling.get(entity, entity)
+            if name in self.system.definitions and name not in self.system.constants:
                 raise InputError(
                     f"the condition table sets `{entity}`, which an assignment rule of the model sets: remove one."
                 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import sympy
 
-from picardfit.algebra import TIME, Slopes, add, divide, multiply, names, symbol
+from picardfit.algebra import TIME, Slopes, add, choose, compare, divide, multiply, names, symbol
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.expressions import RESERVED, parse
 from picardfit.importers.mathml import exact, expression
@@ -201,6 +201,8 @@ class _Reader:
             if r.isSetId()
         }
         self.spelling = self._spellings()
+        self.events = [_Event(e, k) for k, e in enumerate(model.getListOfEvents(), 1)]
+        self.switched = {target for event in self.events for target in event.values}
         self.locals: dict[str, float | None] = {}  # local parameters by their new name
         self.known: dict[str, sympy.Expr] = {}
         self.waiting: list[str] = []
@@ -212,8 +214,9 @@ class _Reader:
         if not states:
             raise InputError("nothing in it changes with time: it needs reactions or rate rules.")
         self.states = states
+        self._check_events()
         rates = {self.name(i): self._rate(i) for i in states}
-        definitions = {self.name(i): self.meaning(i) for i in (*self.rules, *self.reactions)}
+        definitions = {self.name(i): self.meaning(i) for i in (*self.rules, *self.reactions, *self.switched)}
         constants = {self.name(i): self._number(i) for i in everything if i not in (*states, *self.rules)}
         constants |= self.locals
         initial = {self.name(i): e for i in everything if (e := self._initial(i)) is not None}
@@ -255,7 +258,7 @@ class _Reader:
                 f"the identifier `{identifier}` is used but not defined: define it."
                 + did_you_mean(identifier, self.spelling)
             )
-        if identifier not in (*self.rules, *self.reactions):
+        if identifier not in (*self.rules, *self.reactions, *self.switched):
             return symbol(self.name(identifier))
         if identifier not in self.known:
             if identifier in self.waiting:
@@ -265,8 +268,10 @@ class _Reader:
             self.waiting.append(identifier)
             if identifier in self.rules:
                 found = self.formula(self.rules[identifier].getMath(), f"the rule of `{identifier}`")
-            else:
+            elif identifier in self.reactions:
                 found = self._law(self.reactions[identifier])
+            else:
+                found = self._steps(identifier)
             self.known[identifier] = found
             self.waiting.pop()
         return self.known[identifier]
@@ -278,6 +283,48 @@ class _Reader:
         return expression(
             node, where, lambda i: symbol(local[i]) if i in local else self.meaning(i), self.functions
         )
+
+    def _check_events(self) -> None:
+        """Events may set what is otherwise constant; a jump of a state has no place here."""
+        for event in self.events:
+            for target in event.values:
+                if target not in self.spelling:
+                    raise InputError(
+                        f"the event `{event.name}` sets `{target}`, which is not in the file: add it."
+                    )
+                if target in self.states or target in self.rules:
+                    raise InputError(
+                        f"the event `{event.name}` makes the state `{target}` jump, which is not supported: "
+                        f"write a dose as an inflow during a short time, piecewise in time."
+                    )
+
+    def _steps(self, identifier: str) -> sympy.Expr:
+        """A constant that events set at known times, as a piecewise formula of time."""
+        steps = []
+        for event in (e for e in self.events if identifier in e.values):
+            where = f"the event `{event.name}`"
+            value = self.formula(event.values[identifier], where)
+            time = _trigger_time(self.formula(event.trigger, where), event.name)
+            if event.delay is not None:
+                time = add(time, self.formula(event.delay, where))
+            moving = names(value) & {"t", *map(self.name, self.states)}
+            if moving:
+                raise InputError(
+                    f"{where} sets `{identifier}` to a value that depends on {listing(sorted(moving))}: "
+                    f"only constants are supported there."
+                )
+            if not (time.is_number and float(time) <= 0 and event.begins_true):
+                steps.append((time, value))
+        if len(steps) > 1:
+            if not all(time.is_number for time, _ in steps):
+                raise InputError(
+                    f"several events set `{identifier}` at times that are not numbers: write numbers."
+                )
+            steps.sort(key=lambda step: float(step[0]))
+        expr: sympy.Expr = symbol(self.name(identifier))
+        for time, value in steps:
+            expr = choose(compare(">=", TIME, time), value, expr)
+        return expr
 
     def _law(self, reaction: libsbml.Reaction) -> sympy.Expr:
         """The kinetic law; local parameters become parameters called reaction_parameter."""
@@ -414,14 +461,37 @@ class _Reader:
         return None
 
 
+class _Event:
+    """An event as it stands in the file."""
+
+    def __init__(self, event: libsbml.Event, count: int) -> None:
+        self.name = event.getId() or f"number {count}"
+        trigger = event.getTrigger()
+        self.trigger = None if trigger is None else trigger.getMath()
+        self.begins_true = trigger is None or not trigger.isSetInitialValue() or trigger.getInitialValue()
+        self.delay = event.getDelay().getMath() if event.isSetDelay() else None
+        self.values = {a.getVariable(): a.getMath() for a in event.getListOfEventAssignments()}
+
+
+def _trigger_time(condition: sympy.Basic, event: str) -> sympy.Expr:
+    """When `time >= ...` becomes true."""
+    if isinstance(condition, sympy.core.relational.Relational):
+        gap = (
+            condition.lhs - condition.rhs
+            if condition.rel_op in (">", ">=")
+            else condition.rhs - condition.lhs
+        )
+        slope = Slopes().slope(gap, TIME)
+        if condition.rel_op in (">", ">=", "<", "<=") and slope.is_number and slope > 0:
+            return divide(multiply(sympy.S.NegativeOne, gap.xreplace({TIME: sympy.S.Zero})), slope)
+    raise InputError(
+        f"the event `{event}` does not wait for a time (time >= ...), which is not supported: "
+        f"only events at known times are read."
+    )
+
+
 def _refuse(model: libsbml.Model) -> None:
     """What has no place in a system of ordinary differential equations, by name."""
-    events = [e.getId() or f"number {k}" for k, e in enumerate(model.getListOfEvents(), 1)]
-    if events:
-        raise InputError(
-            f"it has events ({listing(events)}), which are not supported: "
-            f"write inputs that switch at known times as piecewise formulas in time."
-        )
     if any(rule.isAlgebraic() for rule in model.getListOfRules()):
         raise InputError("it has an algebraic rule: solve it for a variable and write an assignment rule.")
     fast = [r.getId() for r in model.getListOfReactions() if r.isSetFast() and r.getFast()]
