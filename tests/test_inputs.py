@@ -128,7 +128,7 @@ def test_formula_text_is_not_executed():
 
 
 def test_unknown_table_kind_names_the_known_ones():
-    with pytest.raises(InputError, match="kind='hold' or kind='linear'"):
+    with pytest.raises(InputError, match="kind='hold', kind='linear' or kind='marks'"):
         Table([0], [1], kind="cubic")
 
 
@@ -236,3 +236,10 @@ def test_the_jump_of_a_linear_table_is_one_breakpoint():
 def test_too_many_values_at_one_time_are_refused(kind, count):
     with pytest.raises(InputError, match="values at time 1: keep"):
         Table([1] * count, range(count), kind=kind)
+
+
+def test_marks_hold_the_nearest_value_and_break_nothing():
+    table = Table([0, 2, 10], [1.0, 5.0, 7.0], kind="marks")
+    assert table.at(np.array([-1, 0, 0.9, 2, 5.9, 6.1, 20])).tolist() == [1, 1, 1, 5, 5, 7, 7]
+    assert table.breakpoints == ()
+    assert input_from_spec(table.spec()) == table

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from picardfit.errors import InputError
+from picardfit.inputs import as_input
 from picardfit.kernels import BatchedMap
 from picardfit.model import Model
+from picardfit.simulation import simulate
 from picardfit.tracing import NumericMap
 
 PONDS = """
@@ -414,3 +416,12 @@ def test_parameters_that_occur_in_conditions_only(text, expected):
 def test_a_misspelt_parameter_of_a_function_is_corrected():
     with pytest.raises(InputError, match="Did you mean `alpha`"):
         Model.from_function(lambda t, x, p: [-p.alpa * x[0]], ["x"], ["alpha"])
+
+
+def test_inputs_that_decide_when_something_switches_give_breaks():
+    model = Model("x' = -k*x if t < 2*on else d - x", inputs=["on", "d"])
+    sources = {"on": as_input("on", 1.5), "d": as_input("d", ([0, 7], [1, 2]))}
+    assert model.breakpoints == ()
+    assert model.breaks(sources) == (3.0, 7.0)
+    found = simulate(model, {"k": 1.0}, {"x": 1.0}, [3.0, 5.0], sources).states["x"]
+    assert found == pytest.approx([np.exp(-3), 1 + (np.exp(-3) - 1) * np.exp(-2)], rel=1e-8)

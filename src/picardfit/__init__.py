@@ -12,7 +12,7 @@ _HOMES = {  # module -> the public names that live in it
     "analysis": ("Analysis", "analyse"),
     "certificate": ("Certificate",),
     "combinations": ("Combination",),
-    "data": ("Experiment", "plan"),
+    "data": ("Experiment", "Rest", "plan"),
     "errors": ("InputError", "Status"),
     "estimate": ("fit",),
     "experiment_design": ("Design", "design", "design_times"),

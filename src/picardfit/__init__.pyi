@@ -6,6 +6,7 @@ from picardfit.analysis import analyse as analyse
 from picardfit.certificate import Certificate as Certificate
 from picardfit.combinations import Combination as Combination
 from picardfit.data import Experiment as Experiment
+from picardfit.data import Rest as Rest
 from picardfit.data import plan as plan
 from picardfit.errors import InputError as InputError
 from picardfit.errors import Status as Status

@@ -11,8 +11,36 @@ import numpy as np
 
 from picardfit.errors import InputError
 from picardfit.expressions import parse
-from picardfit.inputs import Input, as_input, number_array, read_only, values_at
+from picardfit.inputs import Constant, Input, as_input, number_array, read_only, values_at
 from picardfit.parameters import Parameter, as_number, as_parameter, is_number
+
+
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """The system came to rest before an experiment, under inputs of its own.
+
+    `inputs`: input -> number; `initial`: state -> number or formula of parameters, where it started from. States
+    that the experiment's own `initial` names are set anew when the experiment begins, the others go on from there.
+    """
+
+    inputs: dict[str, Input] | None = None
+    initial: dict[str, float | str] | None = None
+
+    def __post_init__(self) -> None:
+        inputs = {n: as_input(n, spec) for n, spec in _mapping(self.inputs, "inputs").items()}
+        for name, source in inputs.items():
+            if not isinstance(source, Constant):
+                raise InputError(
+                    f"Input `{name}` before the experiment is not a number: give the one it had at rest."
+                )
+        initial = {n: _initial(n, spec) for n, spec in _mapping(self.initial, "initial").items()}
+        for name, spec in initial.items():
+            if isinstance(spec, Parameter):
+                raise InputError(
+                    f"`{name}` before the experiment is unknown: give a number, or a formula of a parameter."
+                )
+        object.__setattr__(self, "inputs", inputs)
+        object.__setattr__(self, "initial", initial)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,6 +54,7 @@ class Experiment:
     `t0`: when the initial state holds; None is 0, or the first sample if that is earlier.
     `planned`: (n, k) True where something will be measured, for an experiment that is still to be done; its
     observations are all NaN. `pf.plan` makes such experiments.
+    `rest`: the system came to rest before it; `initial` then names only what was set anew.
 
     After construction `times` (n,) ascends, repeated measurements keep rows of their own, rows without a
     number are gone, `values` (n, k) has NaN where nothing was measured, and all arrays are read-only.
@@ -38,6 +67,7 @@ class Experiment:
     initial: dict[str, float | str | Parameter] | None = None
     t0: float | None = None
     planned: np.ndarray | None = None
+    rest: Rest | None = None
     observables: tuple[str, ...] = field(init=False)
     values: np.ndarray = field(init=False)
 
@@ -53,6 +83,8 @@ class Experiment:
             inputs = {n: as_input(n, spec) for n, spec in _mapping(self.inputs, "inputs").items()}
             initial = {n: _initial(n, spec) for n, spec in _mapping(self.initial, "initial").items()}
             t0 = _initial_time(self.t0, times[0])
+            if not isinstance(self.rest, Rest | None):
+                raise InputError(f"rest={self.rest!r} is not understood: pass pf.Rest(...).")
         except InputError as error:
             raise InputError(f"{label}: {error}") from None
         observables = tuple(self.observations)
@@ -71,7 +103,7 @@ class Experiment:
 
     def __reduce__(self):
         observed = (self.times, self.observations, self.name, self.inputs, self.initial, self.t0)
-        return Experiment, (*observed, self.planned)
+        return Experiment, (*observed, self.planned, self.rest)
 
     @property
     def sampled(self) -> np.ndarray:

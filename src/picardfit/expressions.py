@@ -381,14 +381,27 @@ def breakpoints(expressions: Iterable[sympy.Expr]) -> tuple[float, ...]:
 
     Only switches linear in t are found; conditions on states switch at times nobody knows beforehand.
     """
+    return zeros_in_time(d for expr in expressions for d in _switches(expr))
+
+
+def zeros_in_time(differences: Iterable[sympy.Expr]) -> tuple[float, ...]:
+    """Where expressions linear in t alone are zero; others are passed over."""
     slopes = Slopes()
     found = set()
-    for difference in {d for expr in expressions for d in _switches(expr)}:
+    for difference in set(differences):
         if slopes.free(difference) == {TIME}:
             slope = slopes.slope(difference, TIME)
             if slope.is_number and slope != 0:
                 found.add(float(-difference.xreplace({TIME: sympy.S.Zero}) / slope))
     return tuple(sorted(found))
+
+
+def switches_with(expressions: Iterable[sympy.Expr], others: Iterable[str]) -> tuple[sympy.Expr, ...]:
+    """Expressions in t and at least one of the names `others` (inputs) whose change of sign switches a formula."""
+    others = {symbol(name) for name in others}
+    found = {d for expr in expressions for d in _switches(expr)} if others else set()
+    slopes = Slopes()
+    return tuple(d for d in found if TIME in (free := slopes.free(d)) and {TIME} < free <= {TIME, *others})
 
 
 def _switches(expr: sympy.Basic) -> set[sympy.Expr]:

@@ -75,6 +75,8 @@ class Formula:
 class Table:
     """Values at given times: held until the next time (kind="hold") or joined by lines (kind="linear").
 
+    kind="marks": the value of the nearest time, for numbers that belong to samples (a standard deviation for each);
+    observables and noise may use them, the equations may not.
     Before the first time the first value holds, after the last time the last one. In a linear table two
     values at one time are a jump from the first to the second.
     `times`, `values`: (n,), sorted by time and read-only.
@@ -85,8 +87,10 @@ class Table:
     kind: str = "hold"
 
     def __post_init__(self) -> None:
-        if self.kind not in ("hold", "linear"):
-            raise InputError(f"The table kind {self.kind!r} is unknown: write kind='hold' or kind='linear'.")
+        if self.kind not in ("hold", "linear", "marks"):
+            raise InputError(
+                f"The table kind {self.kind!r} is unknown: write kind='hold', kind='linear' or kind='marks'."
+            )
         times, values = (
             number_array(self.times, "the table times"),
             number_array(self.values, "the table values"),
@@ -124,7 +128,9 @@ class Table:
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
-        """Held: the times where the value changes. Linear: every time, as each may be a kink."""
+        """Held: the times where the value changes. Linear: every time, as each may be a kink. Marks: none."""
+        if self.kind == "marks":
+            return ()
         if self.kind == "linear":
             return tuple(np.unique(self.times).tolist())
         return tuple(self.times[1:][np.diff(self.values) != 0].tolist())
@@ -133,6 +139,9 @@ class Table:
         t = np.asarray(t, dtype=float)
         if self.kind == "linear":
             return np.asarray(np.interp(t, self.times, self.values))
+        if self.kind == "marks":
+            middle = (self.times[1:] + self.times[:-1]) / 2
+            return np.asarray(self.values[np.searchsorted(middle, t)])
         last = np.searchsorted(self.times, t, side="right") - 1
         return np.asarray(self.values[np.maximum(last, 0)])
 

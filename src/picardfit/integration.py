@@ -204,7 +204,7 @@ def _piece(model: Model, runs: Sequence[Run], start: np.ndarray, stop: np.ndarra
     for column, name in enumerate(model.inputs):
         for row, run in enumerate(runs):
             source = run.inputs[name]
-            if isinstance(source, Constant) or (isinstance(source, Table) and source.kind == "hold"):
+            if isinstance(source, Constant) or (isinstance(source, Table) and source.kind != "linear"):
                 inputs[row, column] = source.at(middle[row])
             else:
                 varying[source, column].append(row)

@@ -6,13 +6,23 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import final
 
 import sympy
 
 from picardfit.algebra import names, names_outside_conditions, symbol
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.expressions import RESERVED, BatchedMap, breakpoints, names_in_order, parse
+from picardfit.expressions import (
+    RESERVED,
+    BatchedMap,
+    breakpoints,
+    names_in_order,
+    parse,
+    switches_with,
+    zeros_in_time,
+)
+from picardfit.inputs import Constant, Input
 from picardfit.printing import to_text
 from picardfit.tracing import NumericMap, map_of_function
 
@@ -99,6 +109,37 @@ class Model:
         model = object.__new__(cls)
         _fill(model, groups, rows, rhs, output, "")
         return model
+
+    @classmethod
+    def from_expressions(
+        cls,
+        rates: Mapping[str, sympy.Expr],
+        observables: Mapping[str, sympy.Expr],
+        parameters: Sequence[str],
+        inputs: Sequence[str] = (),
+    ) -> Model:
+        """The model with these right-hand sides by state and these outputs by name, for importers."""
+        groups = tuple(
+            _checked_names(names, kind)
+            for names, kind in ((tuple(rates), "states"), (parameters, "parameters"), (inputs, "inputs"))
+        )
+        rhs, output = (BatchedMap(tuple(rows.values()), *groups) for rows in (rates, observables))
+        model = object.__new__(cls)
+        _fill(model, groups, tuple(observables), rhs, output, "")
+        return model
+
+    def breaks(self, inputs: Mapping[str, Input]) -> tuple[float, ...]:
+        """Times at which the right-hand side may jump or kink under these inputs."""
+        found = {*self.breakpoints, *(b for name in self.inputs for b in inputs[name].breakpoints)}
+        if self._switches:
+            held = {symbol(n): sympy.Float(s.value) for n, s in inputs.items() if isinstance(s, Constant)}
+            found.update(zeros_in_time(d.xreplace(held) for d in self._switches))
+        return tuple(sorted(found))
+
+    @cached_property
+    def _switches(self) -> tuple[sympy.Expr, ...]:
+        """What switches at times that inputs decide."""
+        return switches_with(self.rhs.expressions, self.inputs) if isinstance(self.rhs, BatchedMap) else ()
 
     @property
     def equations(self) -> dict[str, str]:

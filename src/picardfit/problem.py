@@ -8,8 +8,9 @@ from functools import cached_property
 from math import inf
 
 import numpy as np
+import sympy
 
-from picardfit.data import Experiment, runs
+from picardfit.data import Experiment, Rest, runs
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.expressions import BatchedMap, names, parse
 from picardfit.integration import predict
@@ -20,7 +21,7 @@ from picardfit.noise_models import NoiseModel, Scatter, bind
 from picardfit.parameters import Parameter, as_parameter, to_internal
 from picardfit.priors import Priors
 from picardfit.tracing import NumericMap
-from picardfit.unknowns import Unknowns
+from picardfit.unknowns import Rests, Unknowns
 from picardfit.values import border_from
 
 LARGEST = 1e100  # size of a measurement, and the inverse of the smallest
@@ -45,6 +46,7 @@ class Problem:
     `truth`: the values that made the data, where they are known (simulated data).
     `noise`: how the measurements scatter, one pf.Noise (LogNormal, StudentT, Laplace) or one for each observable; then
     the likelihood is maximised. Without it: plain least squares.
+    `nominal`: values of the parameters that came with the problem; nothing starts from them.
     """
 
     model: Model
@@ -54,6 +56,7 @@ class Problem:
     truth: Mapping[str, object] | None = None
     noise: NoiseModel | Mapping[str, NoiseModel] | None = None
     scatter: Scatter | None = field(init=False, repr=False)
+    nominal: Mapping[str, float] | None = None
     initial_by_experiment: tuple[dict, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -172,11 +175,7 @@ class Problem:
         """Times inside an experiment where the right-hand side may jump or kink."""
         one = self.experiments[experiment]
         start, stop = self.span(experiment)
-        every = {
-            *self.model.breakpoints,
-            *(b for name in self.model.inputs for b in one.inputs[name].breakpoints),
-        }
-        return tuple(sorted(b for b in every if start < b < stop))
+        return tuple(b for b in self.model.breaks(one.inputs) if start < b < stop)
 
     def inputs_at(self, experiment: np.ndarray, times: np.ndarray) -> np.ndarray:
         """The inputs (k, ..., inputs) at times (k, ...), of which the i-th belong to experiment[i]."""
@@ -326,8 +325,25 @@ def _check_experiments(model: Model, experiments: Sequence[Experiment]) -> None:
                 )
         for name in one.initial:
             _check_state(model, name, f"initial of `{one.name}`")
+        if one.rest is not None:
+            _check_rest(model, one)
     for name in model.observables:
         _check_size(name, experiments)
+
+
+def _check_rest(model: Model, one: Experiment) -> None:
+    for name in one.rest.initial:
+        _check_state(model, name, f"initial of the rest before `{one.name}`")
+    for name in model.states:
+        if name not in one.rest.initial:
+            raise InputError(
+                f"The rest before `{one.name}` does not say where `{name}` started: add it to initial of pf.Rest."
+            )
+    for name in model.inputs:
+        if name not in one.rest.inputs:
+            raise InputError(
+                f"The rest before `{one.name}` does not say what the input `{name}` was: add it to inputs of pf.Rest."
+            )
 
 
 def _check_size(name: str, experiments: Sequence[Experiment]) -> None:
@@ -354,11 +370,14 @@ def _check_state(model: Model, name: str, where: str) -> None:
 
 
 def _initial_of(model: Model, one: Experiment, common: dict) -> dict[str, object]:
-    """state -> float (known) | sympy expression | Parameter (free), for one experiment."""
+    """state -> float (known) | sympy expression | Parameter (free) | Rest (from it), for one experiment."""
     for name in common:
         _check_state(model, name, "initial")
     resolved: dict[str, object] = {}
     for state in model.states:
+        if one.rest is not None and state not in one.initial:
+            resolved[state] = one.rest
+            continue
         spec = one.initial.get(state, common.get(state))
         if isinstance(spec, str):
             resolved[state] = parse(spec, f"Initial state of `{state}`")
@@ -372,8 +391,10 @@ def _formula_names(initial: Sequence[dict]) -> list[str]:
     """Names used by initial formulas, in order of appearance."""
     found: dict[str, None] = {}
     for one in initial:
-        for spec in one.values():
-            if not isinstance(spec, float | Parameter):
+        rests = {id(spec): spec for spec in one.values() if isinstance(spec, Rest)}
+        before = [parse(s) for rest in rests.values() for s in rest.initial.values() if isinstance(s, str)]
+        for spec in (*one.values(), *before):
+            if not isinstance(spec, float | Parameter | Rest):
                 found.update(dict.fromkeys(sorted(names(spec))))
     return list(found)
 
@@ -473,7 +494,8 @@ def _unknowns(problem: Problem) -> Unknowns:
         rows, -1, 2
     )
     start = [[np.nan if c is None or c.start is None else c.start for c in row] for row in columns]
-    formulas, formula_of = _formulas(model, order, initial)
+    before = [_before(one) for one in problem.experiments]
+    formulas, (formula_of, rest_formula_of) = _formulas(model, order, initial, before)
     known = [[one[s] if isinstance(one[s], float) else 0.0 for s in model.states] for one in initial]
     index = {name: k for k, name in enumerate(order)}
     return Unknowns(
@@ -493,19 +515,49 @@ def _unknowns(problem: Problem) -> Unknowns:
         start=to_internal(np.array(start, float).reshape(rows, -1), log),
         formulas=formulas,
         formula_of=formula_of,
+        rests=_rests(problem, before, rest_formula_of),
+    )
+
+
+def _before(one: Experiment) -> dict[str, object]:
+    """state -> number or expression at the start of the rest before an experiment; empty without one."""
+    specs = {} if one.rest is None else one.rest.initial
+    return {n: parse(s, f"Initial state of `{n}`") if isinstance(s, str) else s for n, s in specs.items()}
+
+
+def _rests(problem: Problem, before: Sequence[dict], formula_of: np.ndarray) -> Rests | None:
+    model, experiments = problem.model, problem.experiments
+    if all(one.rest is None for one in experiments):
+        return None
+    known = [
+        [float(s) if isinstance(s := one.get(n), float) else 0.0 for n in model.states] for one in before
+    ]
+    inputs = [
+        [0.0 if one.rest is None else one.rest.inputs[n].value for n in model.inputs] for one in experiments
+    ]
+    return Rests(
+        rhs=model.rhs,
+        times=np.array([one.t0 for one in experiments]),
+        inputs=np.array(inputs, float).reshape(len(experiments), -1),
+        known=np.array(known, float),
+        formula_of=formula_of,
+        kept=np.array(
+            [[isinstance(one[n], Rest) for n in model.states] for one in problem.initial_by_experiment]
+        ),
     )
 
 
 def _formulas(
-    model: Model, order: list[str], initial: Sequence[dict]
-) -> tuple[BatchedMap | None, np.ndarray]:
-    """Distinct initial formulas as one batched map, and which one each (experiment, state) uses."""
+    model: Model, order: list[str], *starts: Sequence[dict]
+) -> tuple[BatchedMap | None, list[np.ndarray]]:
+    """Distinct initial formulas as one batched map, and which one each (experiment, state) of each table uses."""
     distinct: dict[object, int] = {}
-    formula_of = np.full((len(initial), len(model.states)), -1)
-    for e, one in enumerate(initial):
-        for s, state in enumerate(model.states):
-            if not isinstance(one[state], float | Parameter):
-                formula_of[e, s] = distinct.setdefault(one[state], len(distinct))
+    tables = [np.full((len(initial), len(model.states)), -1) for initial in starts]
+    for initial, formula_of in zip(starts, tables, strict=True):
+        for e, one in enumerate(initial):
+            for s, state in enumerate(model.states):
+                if isinstance(spec := one.get(state), sympy.Expr):
+                    formula_of[e, s] = distinct.setdefault(spec, len(distinct))
     if not distinct:
-        return None, formula_of
-    return BatchedMap(list(distinct), states=(), parameters=tuple(order), inputs=()), formula_of
+        return None, tables
+    return BatchedMap(list(distinct), states=(), parameters=tuple(order), inputs=()), tables

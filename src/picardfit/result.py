@@ -439,12 +439,9 @@ class Fit:
             end, _ = mesh.locate(np.array([last]), np.array([e]))
             begin = self.solution.states[end[0]] + mesh.length[end[0]] * (mesh.rule.end @ slopes[end[0]])
             wanted, back = np.unique(times[beyond], return_inverse=True)
-            breaks = {
-                *self.problem.model.breakpoints,
-                *(b for i in one.inputs.values() for b in i.breakpoints),
-            }
+            breaks = self.problem.model.breaks(one.inputs)
             own = params[e, : len(self.problem.model.parameters)]
-            run = Run(last, begin, own, one.inputs, wanted, tuple(sorted(breaks)))
+            run = Run(last, begin, own, one.inputs, wanted, breaks)
             ahead = trajectories(self.problem.model, [run])[0]
             values[beyond] = np.nan if ahead is None else ahead[back]
         return values

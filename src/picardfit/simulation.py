@@ -112,9 +112,8 @@ def _checked_run(model: Model, parameters, initial, times, inputs, t0) -> tuple[
     states = _complete("state", model.states, initial, "initial")
     sources = {name: as_input(name, spec) for name, spec in dict(inputs or {}).items()}
     _complete_names("input", model.inputs, sources, "inputs")
-    breaks = {*model.breakpoints, *(b for source in sources.values() for b in source.breakpoints)}
     order = np.argsort(wanted, kind="stable")
-    return Run(start, states, params, sources, wanted[order], tuple(sorted(breaks))), order
+    return Run(start, states, params, sources, wanted[order], model.breaks(sources)), order
 
 
 def _complete(kind: str, names: tuple[str, ...], given: Mapping[str, float], argument: str) -> np.ndarray:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from picardfit.certificate import Certificate, path_rows
-from picardfit.data import Experiment
+from picardfit.data import Experiment, Rest
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError, Status, listing
 from picardfit.expressions import BatchedMap, names, parse
@@ -136,6 +136,7 @@ def problem_record(problem: Problem) -> dict[str, object]:
         "initial": {name: _belief_record(name, one) for name, one in problem.initial.items()},
         "truth": problem.truth,
         "noise": None if problem.noise is None else noise_record(problem.noise),
+        "nominal": problem.nominal,
         "experiments": [_experiment_record(one) for one in problem.experiments],
     }
 
@@ -174,7 +175,13 @@ def _experiment_record(one: Experiment) -> dict[str, object]:
         "inputs": {name: signal.spec() for name, signal in one.inputs.items()},
         "initial": {name: _belief_record(name, spec) for name, spec in one.initial.items()},
         "planned": None,  # pf.fit refuses experiments that are only planned
+        "rest": None if one.rest is None else _rest_record(one.rest),
     }
+
+
+def _rest_record(rest: Rest) -> dict[str, object]:
+    inputs = {name: signal.spec() for name, signal in rest.inputs.items()}
+    return {"inputs": inputs, "initial": rest.initial}
 
 
 def _belief_record(name: str, spec: object) -> object:
@@ -260,6 +267,7 @@ def _problem(record: dict) -> Problem:
         initial=_beliefs(get(record, "initial", dict)),
         truth=get(record, "truth", dict | None),
         noise=noise_from(record["noise"]) if record.get("noise") is not None else None,
+        nominal=get(record, "nominal", dict | None) if "nominal" in record else None,
     )
 
 
@@ -297,7 +305,15 @@ def _experiment(record: dict) -> Experiment:
         inputs={name: _input(name, spec) for name, spec in get(record, "inputs", dict).items()},
         initial=_beliefs(get(record, "initial", dict)),
         t0=number(get(record, "t0"), "t0"),
+        rest=_rest(record["rest"]) if record.get("rest") is not None else None,
     )
+
+
+def _rest(record: object) -> Rest:
+    if not isinstance(record, dict):
+        raise InputError("`rest` is not understood.")
+    inputs = {name: _input(name, spec) for name, spec in get(record, "inputs", dict).items()}
+    return Rest(inputs, get(record, "initial", dict))
 
 
 def _input(name: str, spec: object) -> Input:

@@ -15,6 +15,20 @@ import numpy as np
 from picardfit.condense import Border
 from picardfit.expressions import BatchedMap
 from picardfit.parameters import natural_slope, to_internal, to_natural
+from picardfit.rest import settle
+from picardfit.tracing import NumericMap
+
+
+@dataclass(frozen=True, eq=False)
+class Rests:
+    """Systems that came to rest before their experiments; rows of experiments without are not used."""
+
+    rhs: BatchedMap | NumericMap
+    times: np.ndarray  # (experiments,)
+    inputs: np.ndarray  # (experiments, inputs)
+    known: np.ndarray  # (experiments, states): where they started, 0 where a formula says it
+    formula_of: np.ndarray  # (experiments, states): row of the formulas, or -1
+    kept: np.ndarray  # (experiments, states) bool: states that go on from the rest
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,7 @@ class Unknowns:
     start: np.ndarray  # (experiments, width) internal, NaN where the user gave none
     formulas: BatchedMap | None  # distinct initial formulas of the parameters
     formula_of: np.ndarray  # (experiments, states): row of `formulas`, or -1
+    rests: Rests | None = None  # how initial states follow from a rest before the experiment
 
     @property
     def width(self) -> int:
@@ -123,9 +138,9 @@ class Unknowns:
 
     @cached_property
     def _plain_initial(self) -> bool:
-        """Whether no initial state is a log or a formula."""
+        """Whether no initial state is a log, a formula or a rest."""
         free, column, _ = self._free_initial
-        return self.formulas is None and not self.log[free, column].any()
+        return self.formulas is None and self.rests is None and not self.log[free, column].any()
 
     def initial(self, border: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Initial states (experiments, states) and their derivative (experiments, states, width) by the border."""
@@ -138,7 +153,9 @@ class Unknowns:
         derivative = np.zeros((*values.shape, self.width))
         derivative[free, state, column] = self.slopes(border)[free, column]
         if self.formulas is not None:
-            self._add_formulas(border, np.arange(len(border)), values, derivative)
+            self._add_formulas(border, self.formula_of, values, derivative)
+        if self.rests is not None:
+            self._add_rests(border, values, derivative)
         return values, derivative
 
     @cached_property
@@ -156,17 +173,37 @@ class Unknowns:
         derivative.setflags(write=False)
         return derivative
 
-    def _add_formulas(self, border, rows, values, derivative) -> None:
-        count = len(rows)
+    def _add_formulas(self, border, formula_of, values, derivative) -> None:
+        count = len(border)
         empty = np.zeros((count, 0))
         value, _, wrt_p = self.formulas.linearise(np.zeros(count), empty, self.parameters(border), empty)
         slopes = self.slopes(border)
         every = np.concatenate([self.local_parameters, self.global_parameters])
         columns = np.arange(len(self.initial_states), self.width)
-        for e, state in zip(*np.nonzero(self.formula_of >= 0), strict=True):
-            row = self.formula_of[e, state]
+        for e, state in zip(*np.nonzero(formula_of >= 0), strict=True):
+            row = formula_of[e, state]
             values[e, state] = value[e, row]
             derivative[e, state, columns] = wrt_p[e, row, every] * slopes[e, columns]
+
+    def _add_rests(self, border, values, derivative) -> None:
+        """States that go on from a rest, NaN where the system does not come to rest."""
+        rests = self.rests
+        start, by_border = rests.known.copy(), np.zeros_like(derivative)
+        if self.formulas is not None:
+            self._add_formulas(border, rests.formula_of, start, by_border)
+        params, slopes = self.model_values(border), self.slopes(border)
+        every = np.concatenate([self.local_parameters, self.global_parameters])
+        own = every < self.model_parameters
+        columns = len(self.initial_states) + np.flatnonzero(own)
+        for e in np.flatnonzero(rests.kept.any(axis=1)):
+            kept = rests.kept[e]
+            steady = settle(rests.rhs, rests.times[e], start[e], params[e], rests.inputs[e])
+            if steady is None:
+                values[e, kept], derivative[e, kept] = np.nan, np.nan
+                continue
+            slope = steady.by_start @ by_border[e]
+            slope[:, columns] += steady.by_params[:, every[own]] * slopes[e, columns]
+            values[e, kept], derivative[e, kept] = steady.states[kept], slope[kept]
 
     def label(self, experiment: int, column: int) -> str:
         """Name of one unknown: `a`, `a[pond 1]` for a local parameter, `prey(0)[pond 1]` for an initial state."""

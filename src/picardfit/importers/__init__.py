@@ -1,0 +1,1 @@
+"""Models and problems written for other programs: `picardfit.importers.sbml`, `picardfit.importers.petab`."""
