@@ -13,13 +13,11 @@ from picardfit.problems.fitzhugh_nagumo import INITIAL, TRUTH, model
 
 TITLE = "FitzHugh–Nagumo neuron (section 7.2, Figure 2)"
 NAMES = tuple(TRUTH)
-MANY = 100
+COUNTS = {ALGORITHM_4: (20, 2), DEFAULT: (100, 40), BOUND: (1, 1)}  # data sets of a full and of a quick run
 
 
 def tasks(plan: Plan) -> list[Task]:
-    return [
-        t for r in READINGS for e in FITZHUGH_NAGUMO for m in _methods(plan, r) for t in _tasks(plan, m, r, e)
-    ]
+    return [t for r in READINGS for e in FITZHUGH_NAGUMO for m in COUNTS for t in _tasks(plan, m, r, e)]
 
 
 def present(results: Results, plan: Plan) -> list[Table | Picture]:
@@ -30,16 +28,12 @@ def present(results: Results, plan: Plan) -> list[Table | Picture]:
     ]
 
 
-def _methods(plan: Plan, reading: str) -> tuple[str, ...]:
-    return (ALGORITHM_4, DEFAULT, BOUND)
-
-
 def _tasks(plan: Plan, method: str, reading: str, eps: float) -> list[Task]:
     settings = {"steps": plan.steps} if method == ALGORITHM_4 else {}
-    quick = {ALGORITHM_4: 2, BOUND: 1}.get(method, 40)
-    full = 1 if method == BOUND else MANY  # the truth is the same in all data sets
     data = {"eps": eps, "eps_is": reading}
-    return [Task("fitzhugh_nagumo", method, {"seed": s, **data}, settings) for s in plan.seeds(full, quick)]
+    return [
+        Task("fitzhugh_nagumo", method, {"seed": s, **data}, settings) for s in plan.seeds(*COUNTS[method])
+    ]
 
 
 def _one_table(results: Results, plan: Plan) -> Table:

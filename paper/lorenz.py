@@ -40,6 +40,21 @@ def no_other_tools(eps: float, reading: str) -> Mapping[str, Mapping[str, tuple[
     return {}
 
 
+def of_study(studies: Mapping[str, object]) -> Extra:
+    """`extra` from studies of other tools on the same data, one for each reading of eps (picardfit.compare.study)."""
+
+    def columns(eps: float, reading: str) -> Mapping[str, Mapping[str, tuple[float, float]]]:
+        study = studies.get(reading)
+        if study is None or eps not in study.levels:
+            return {}
+        cells = {
+            tool: {n: study.cell(tool, eps, n) for n in NAMES} for tool in study.tools if tool != "picardfit"
+        }
+        return {tool: {n: (c.mean, c.std) for n, c in own.items()} for tool, own in cells.items()}
+
+    return columns
+
+
 def data_seeds(plan: Plan) -> list[int]:
     """Seeds of the data sets of a noise level."""
     return plan.seeds(FIGURE_3_REPETITIONS, FIGURE_3_REPETITIONS)

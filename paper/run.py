@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from paper.ledger import run_tasks
 from paper.output import page
 from paper.plan import Plan
 from paper.tasks import solve
+from picardfit import __version__
 
 EXPERIMENTS = {
     "van-der-pol": van_der_pol,
@@ -22,6 +24,9 @@ EXPERIMENTS = {
 
 def run(names: Sequence[str], plan: Plan, out: Path, workers: int) -> list[Path]:
     """Run the named experiments; returns the page of each. Fits that a ledger in `out` holds are not repeated."""
+    out.mkdir(parents=True, exist_ok=True)
+    settings = {"version": __version__, "quick": plan.quick, "seed": plan.seed, "steps": plan.steps}
+    (out / "run.json").write_text(json.dumps(settings), encoding="utf-8")
     pages = []
     for name in names:
         module, folder = EXPERIMENTS[name], out / name

@@ -166,6 +166,10 @@ class Results:
             np.array([self[t]["loss_at_truth"] for t in tasks], float),
         )
 
+    def unconverged(self, tasks: Sequence[Task]) -> int:
+        """How many fits do not call themselves a success."""
+        return sum(not pf.Status[self[t]["status"]].success for t in tasks)
+
 
 def bound_of(task: Task) -> Task:
     """The task that computes the Cramér–Rao value of the same data."""

@@ -174,6 +174,7 @@ def _loss_table(results: Results, plan: Plan) -> Table:
                     spread(loss / OUTPUTS),
                     spread(truth / OUTPUTS),
                     f"{(loss / truth).max():.4f}",
+                    f"{results.unconverged(own)} of {len(own)}",
                     seconds,
                 )
             )
@@ -191,6 +192,7 @@ def _loss_table(results: Results, plan: Plan) -> Table:
             "default",
             "truth",
             "default over truth, largest",
+            "not converged",
             "s",
         ),
         tuple(rows),
@@ -244,7 +246,7 @@ def _dose_table(results: Results, plan: Plan) -> Table:
 
 
 def _picture(results: Results, plan: Plan) -> Picture:
-    made, panels = figure(10, 5, 2, 4, sharex=True)
+    made, panels = figure(10, 5, 2, 4, sharex=True, sharey="row")
     by_set = [_sources(results, plan, "variance", last) for last in SETS]
     styles = (
         {"color": INK, "marker": "s", "linestyle": ":"},

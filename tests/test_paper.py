@@ -3,6 +3,7 @@
 import csv
 import json
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from picardfit import paper_command
 paper_command.find_scripts()
 
 from paper import bounds, printed, run, tasks, van_der_pol  # noqa: E402
+from paper.document import PLACE, TEMPLATE, document  # noqa: E402
 from paper.ledger import read, run_tasks  # noqa: E402
 from paper.output import Spread, Table, short, spread  # noqa: E402
 from paper.plan import Plan  # noqa: E402
@@ -33,7 +35,9 @@ def truth_of(problem, settings):
 
 def invented(task):
     """A record as `solve` gives it, with known errors."""
-    shape = {k: v for k, v in task.data.items() if k not in ("seed", "eps", "eps_is", "bounds", "samples")}
+    shape = {
+        k: v for k, v in task.data.items() if k not in ("seed", "eps", "eps_is", "bounds", "samples", "u4")
+    }
     truth = truth_of(task.problem, json.dumps(shape))
     if task.method == BOUND:
         return {kind: dict.fromkeys(truth["parameters"], 0.05) for kind in ("likelihood", "least squares")}
@@ -48,6 +52,13 @@ def invented(task):
         "iterations": 10,
     }
     return found | ({"marks": {}} if task.method == ALGORITHM_4 else {})
+
+
+@cache
+def presented(module):
+    """The tables and figures of an experiment from invented records."""
+    plan = Plan(quick=True)
+    return module.present(Results({task.key: invented(task) for task in module.tasks(plan)}), plan)
 
 
 class TestPrinted:
@@ -230,9 +241,7 @@ class TestOutput:
 class TestPresentation:
     @pytest.mark.parametrize("module", MODULES)
     def test_tables_show_the_errors_of_the_records(self, module):
-        plan = Plan(quick=True)
-        results = Results({task.key: invented(task) for task in module.tasks(plan)})
-        parts = module.present(results, plan)
+        parts = presented(module)
         cells = [
             c for p in parts if isinstance(p, Table) for row in p.rows for c in row if isinstance(c, Spread)
         ]
@@ -246,17 +255,60 @@ class TestPresentation:
         table = module.present(results, plan, extra=lambda eps, reading: tool)[0]
         assert [row[2] for row in table.rows if row[1] == "a tool"] == 5 * [Spread(0.7, 0.2)]
 
+    def test_a_study_of_other_tools_is_read_by_tool_level_and_parameter(self):
+        class Study:
+            tools, levels = ("picardfit", "shooting"), (0.1,)
+
+            def cell(self, tool, eps, name):
+                return SimpleNamespace(mean=eps * len(name), std=1.0)
+
+        extra = run.EXPERIMENTS["lorenz"].of_study({"std": Study()})
+        assert extra(0.1, "std") == {
+            "shooting": {n: (pytest.approx(0.1 * len(n)), 1.0) for n in ("rho", "sigma", "beta")}
+        }
+        assert extra(0.2, "std") == extra(0.1, "variance") == {}
+
     def test_loss_of_van_der_pol_is_twice_that_of_the_package(self):
-        plan = Plan(quick=True)
-        results = Results({task.key: invented(task) for task in van_der_pol.tasks(plan)})
-        table = next(p for p in van_der_pol.present(results, plan) if p.name == "van_der_pol_loss_101_std")
+        table = next(p for p in presented(van_der_pol) if p.name == "van_der_pol_loss_101_std")
         assert {cell.mean for row in table.rows for cell in row[1:-1]} == {2.0}
+
+
+class TestDocument:
+    def run(self, folder):
+        (folder / "lorenz").mkdir()
+        (folder / "run.json").write_text(
+            json.dumps({"version": "1", "quick": True, "seed": 4, "steps": 3000})
+        )
+        Table("t", "Title", ("x",), (("a",),)).write(folder / "lorenz")
+        (folder / "lorenz" / "p.png").write_bytes(b"picture")
+        return folder
+
+    def test_tables_and_figures_stand_where_the_template_wants_them(self, tmp_path):
+        run_folder, docs = self.run(tmp_path), tmp_path / "docs"
+        text = document(run_folder, docs, "<<run>>\n<<lorenz/t>>\n<<figure lorenz/p | A caption>>\nEnd")
+        assert "quick run" in text
+        assert "seed 4" in text
+        assert "| a |" in text
+        assert text.endswith("![A caption](paper/p.png)\nEnd")
+        assert (docs / "paper" / "p.png").read_bytes() == b"picture"
+
+    def test_what_was_not_run_is_named(self, tmp_path):
+        with pytest.raises(pf.InputError, match=r"missing\.md"):
+            document(self.run(tmp_path), tmp_path, "<<lorenz/missing>>")
+
+    @pytest.mark.parametrize("module", MODULES)
+    def test_the_template_asks_only_for_what_the_experiments_give(self, module):
+        given = {part.name for part in presented(module)}
+        folder = next(name for name, one in run.EXPERIMENTS.items() if one is module)
+        asked = {m["name"] for m in PLACE.finditer(TEMPLATE.read_text()) if m["folder"] == folder}
+        assert asked <= given
+        assert asked
 
 
 class TestCommand:
     def app(self):
         made = typer.Typer()
-        made.command()(paper_command.command)
+        made.command()(paper_command.paper)
         return made
 
     def test_writes_tables_figures_and_a_page(self, tmp_path, monkeypatch):

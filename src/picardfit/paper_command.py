@@ -47,7 +47,7 @@ def run(names: Sequence[str], quick: bool, seed: int, out: Path, workers: int) -
     return import_module("paper.run").run(chosen, plan, Path(out), workers)
 
 
-def command(
+def paper(
     names: Annotated[
         list[Name] | None, typer.Argument(help="Which experiments; all if none is named.")
     ] = None,
