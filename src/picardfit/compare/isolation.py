@@ -74,7 +74,7 @@ def _received(receiver: Connection, budget: float) -> Report:
 
 
 def _child(tool: Tool, task: Task, sender: Connection) -> None:
-    _silence()
+    silence()
     try:
         module = tool.load()
     except ImportError as error:
@@ -98,7 +98,7 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), "")[:200]
 
 
-def _silence() -> None:
+def silence() -> None:
     """Solvers print from C++; their words would end up between the rows."""
     warnings.simplefilter("ignore")
     nowhere = os.open(os.devnull, os.O_WRONLY)

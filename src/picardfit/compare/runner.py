@@ -85,7 +85,7 @@ def _row(tool: Tool, task: Task) -> Row:
         tool.name,
         versions,
         report.sentence,
-        _loss(problem, border),
+        loss_at(problem, border),
         parameters_of(problem, border),
         {
             name: dict(zip(problem.model.states, row.tolist(), strict=True))
@@ -96,7 +96,7 @@ def _row(tool: Tool, task: Task) -> Row:
     )
 
 
-def _loss(problem: Problem, border: np.ndarray) -> float:
+def loss_at(problem: Problem, border: np.ndarray) -> float:
     """`problem.loss` at a border: the paper's L_ls."""
     unknowns = problem.unknowns
     outputs = predict(problem, unknowns.model_values(border), unknowns.initial(border)[0])

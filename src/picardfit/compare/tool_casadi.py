@@ -6,6 +6,7 @@ fiftieth of the experiment. Measured states start on the data, hidden ones on th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import casadi as ca
@@ -30,6 +31,11 @@ WORDS = {name: getattr(ca, name) for name in PLAIN.split()} | {
 
 
 def solve(task: Task) -> Answer:
+    return prepare(task)()
+
+
+def prepare(task: Task) -> Callable[[], Answer]:
+    """The search with everything built, to be run once or again."""
     problem = task.problem
     vector = ca.SX.sym("z", len(task.first))
     parameters, initial = _unknowns(task, vector)
@@ -50,18 +56,17 @@ def solve(task: Task) -> Answer:
         },
     )
     free = np.full(variables.numel() - len(task.first), np.inf)
-    found = solver(
-        x0=np.concatenate([task.first, *(piece[3] for piece in pieces)]),
-        lbx=np.concatenate([task.lower, -free]),
-        ubx=np.concatenate([task.upper, free]),
-        lbg=0,
-        ubg=0,
-    )
-    answer = np.asarray(found["x"]).ravel()[: len(task.first)]
-    done = solver.stats()
-    return Answer(
-        answer, bool(done["success"]), f"{done['return_status']} after {done['iter_count']} iterations"
-    )
+    first = np.concatenate([task.first, *(piece[3] for piece in pieces)])
+    lower, upper = np.concatenate([task.lower, -free]), np.concatenate([task.upper, free])
+
+    def search() -> Answer:
+        found = solver(x0=first, lbx=lower, ubx=upper, lbg=0, ubg=0)
+        vector = np.asarray(found["x"]).ravel()[: len(task.first)]
+        done = solver.stats()
+        words = f"{done['return_status']} after {done['iter_count']} iterations"
+        return Answer(vector, bool(done["success"]), words)
+
+    return search
 
 
 def _unknowns(task: Task, vector: ca.SX) -> tuple[list[list], list[list]]:

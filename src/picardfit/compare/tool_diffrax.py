@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import diffrax
 import jax
 import jax.numpy as jnp
@@ -13,6 +15,11 @@ from picardfit.compare.task import Answer, Task
 
 
 def solve(task: Task) -> Answer:
+    return prepare(task)()
+
+
+def prepare(task: Task) -> Callable[[], Answer]:
+    """The search; it is compiled when it is first run."""
     residuals = residual_function(task, diffrax.ForwardMode())
 
     @jax.jit
@@ -26,6 +33,9 @@ def solve(task: Task) -> Answer:
         )
         return found.value, found.result == optimistix.RESULTS.successful, found.stats["num_steps"]
 
-    value, done, steps = search(jnp.asarray(free_start(task)))
-    words = "converged" if done else "not converged"
-    return Answer(np.asarray(inside(task, value)), bool(done), f"{words} after {int(steps)} steps")
+    def found() -> Answer:
+        value, done, steps = search(jnp.asarray(free_start(task)))
+        words = "converged" if done else "not converged"
+        return Answer(np.asarray(inside(task, value)), bool(done), f"{words} after {int(steps)} steps")
+
+    return found
