@@ -13,10 +13,10 @@ from picardfit.compare.table import Comparison, Row, reaches
 from picardfit.compare.task import Task
 from picardfit.errors import InputError
 from picardfit.integration import predict
-from picardfit.parameters import as_number
+from picardfit.parameters import Parameter, as_number
 from picardfit.problem import Problem
 from picardfit.result import parameters_of
-from picardfit.starts import Start, make_start, open_values
+from picardfit.starts import Start, draw, make_start, open_values
 from picardfit.values import border_from
 
 ROUNDING = 1e-20  # part of the mean square of the data that no loss can be told from
@@ -35,6 +35,7 @@ def run(
 
     `start`, `start_initial`: values to begin with; parameters left out are drawn from the bounds with `seed`, initial
     states left out are read off the data. `seed` also drives the tools that search at random.
+    A noise model and priors are left out: least squares is what all of the tools can do.
     `budget`: processor seconds for each tool; one that does not stop by itself is stopped from outside.
     """
     if not isinstance(problem, Problem):
@@ -42,12 +43,28 @@ def run(
     if as_number(budget, "budget") <= 0:
         raise InputError(f"The budget is {budget:g} s: give a positive number of seconds.")
     wanted = chosen(tools)
+    problem = least_squares_only(problem)
     task = Task(problem, common_start(problem, start, start_initial, seed), seed, float(budget))
     rows = [_row(tool, task) for tool in wanted]
     best = min((row.loss for row in rows if np.isfinite(row.loss)), default=np.inf)
     floor = ROUNDING * float(np.nanmean(problem.samples.data**2))
     judged = tuple(replace(row, success=reaches(row.loss, best, floor)) for row in rows)
     return Comparison(judged, parameters_of(problem, task.start.border))
+
+
+def least_squares_only(problem: Problem) -> Problem:
+    """The problem without its noise model, the levels of the noise and the priors."""
+    if problem.scatter is None:
+        return problem
+    kept = {n: p for n, p in problem.parameters.items() if n not in problem.noise_names}
+    experiments = [replace(one, initial=_without_priors(one.initial)) for one in problem.experiments]
+    return Problem(
+        problem.model, experiments, _without_priors(kept), _without_priors(problem.initial), problem.truth
+    )
+
+
+def _without_priors(given: Mapping[str, object]) -> dict[str, object]:
+    return {n: replace(p, prior=None) if isinstance(p, Parameter) else p for n, p in given.items()}
 
 
 def common_start(
@@ -60,7 +77,7 @@ def common_start(
     unknowns = problem.unknowns
     given = border_from(problem, start, start_initial, missing="nan")
     given = np.where(np.isfinite(given), given, unknowns.start)
-    drawn = open_values(problem, given, np.random.default_rng(seed))
+    drawn = open_values(problem, given, draw(unknowns, np.random.default_rng(seed)))
     parameters = np.arange(unknowns.width) >= len(unknowns.initial_states)
     outside = unknowns.exists & ((given < unknowns.lower) | (given > unknowns.upper))
     if outside.any():
