@@ -1,0 +1,107 @@
+"""A tool in a process of its own, stopped from outside when it does not stop by itself."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import time
+import warnings
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+from picardfit.compare.registry import Tool
+from picardfit.compare.task import Answer, Task, Unable
+from picardfit.kernels import kernel
+
+IMPORTS = 120.0  # seconds to import a tool
+LATE = 3.0  # budgets on the clock after which a tool is stopped from outside
+GRACE = 10.0  # seconds
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a process sends back: an answer with its times, or only a sentence."""
+
+    answer: Answer | None
+    sentence: str
+    seconds: float = float("nan")  # of the processor
+    elapsed: float = float("nan")  # on the clock
+
+
+def isolated(tool: Tool, task: Task) -> Report:
+    """Run a tool on a task; the budget begins when its imports are done.
+
+    The tool counts its own processor seconds; one that does not is stopped by the clock, late enough for a machine
+    that is shared with others.
+    """
+    context = multiprocessing.get_context(_method())
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(tool, task, sender))
+    process.start()
+    sender.close()
+    try:
+        return _received(receiver, task.budget)
+    finally:
+        if process.is_alive():
+            process.join(1.0)
+        if process.is_alive():
+            process.kill()
+        process.join()
+        receiver.close()
+
+
+def _method() -> str:
+    """fork carries functions of the user along and needs no guarded main module; JAX does not survive it."""
+    return "fork" if sys.platform == "linux" and "jax" not in sys.modules else "spawn"
+
+
+def _received(receiver: Connection, budget: float) -> Report:
+    limit = LATE * budget + GRACE
+    try:
+        if not receiver.poll(IMPORTS):
+            return Report(None, f"stopped: it was not imported after {IMPORTS:g} s")
+        first = receiver.recv()
+        if isinstance(first, Report):
+            return first
+        if not receiver.poll(limit):
+            return Report(
+                None, f"stopped from outside: no answer after {limit:g} s on the clock", elapsed=limit
+            )
+        return receiver.recv()
+    except EOFError:
+        return Report(None, "its process died without an answer")
+
+
+def _child(tool: Tool, task: Task, sender: Connection) -> None:
+    silence()
+    try:
+        module = tool.load()
+    except ImportError as error:
+        sender.send(Report(None, f"it cannot be imported ({error}): pip install picardfit[compare]"))
+        return
+    kernel.cache_clear()  # a forked process inherits compiled equations, which would flatter picardfit
+    sender.send("ready")
+    began, used = time.perf_counter(), time.process_time()
+    try:
+        answer = module.solve(task)
+    except Unable as reason:
+        sender.send(Report(None, str(reason)))
+        return
+    except Exception as error:  # foreign code may raise anything; its row says what
+        sender.send(Report(None, f"failed: {type(error).__name__}: {_first_line(error)}"))
+        return
+    sender.send(Report(answer, answer.message, time.process_time() - used, time.perf_counter() - began))
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), "")[:200]
+
+
+def silence() -> None:
+    """Solvers print from C++; their words would end up between the rows."""
+    warnings.simplefilter("ignore")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for channel in (1, 2):
+        os.dup2(nowhere, channel)
+    os.close(nowhere)

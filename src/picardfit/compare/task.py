@@ -1,0 +1,150 @@
+"""What every tool is given, and the answer it gives back.
+
+All tools search the same vector z of unknowns: initial states and local parameters experiment by experiment, then
+the parameters shared by all; internal coordinates (the logarithm of a log parameter).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from picardfit.integration import Run, observed, trajectories
+from picardfit.problem import Problem
+from picardfit.starts import Start, search_box
+
+BAD = 1e3  # residual of a simulation that fails, in units of the spread of the data
+
+
+class Unable(Exception):
+    """The tool cannot treat this problem; the text is the sentence of its row."""
+
+
+class OutOfTime(Exception):
+    """The budget is used up."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Where a tool ended; `converged` is its own opinion."""
+
+    vector: np.ndarray  # (unknowns,)
+    converged: bool
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A problem with a start, a seed and a budget in processor seconds; `at` and `pack` go between z and the border."""
+
+    problem: Problem
+    start: Start
+    seed: int
+    budget: float
+
+    @cached_property
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
+        """Experiment and border column of every unknown."""
+        unknowns = self.problem.unknowns
+        own = np.argwhere(unknowns.exists[:, : unknowns.local])
+        shared = np.flatnonzero(unknowns.exists[0, unknowns.local :]) + unknowns.local
+        rows = np.concatenate([own[:, 0], np.zeros(len(shared), int)])
+        return rows, np.concatenate([own[:, 1], shared])
+
+    def pack(self, border: np.ndarray) -> np.ndarray:
+        return border[self.places]
+
+    def at(self, vector: np.ndarray) -> np.ndarray:
+        """The border (experiments, width) of a vector."""
+        border = self.start.border.copy()
+        border[self.places] = vector
+        local = self.problem.unknowns.local
+        border[:, local:] = border[:1, local:]
+        return border
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        return np.clip(self.pack(self.start.border), self.lower, self.upper)
+
+    @property
+    def lower(self) -> np.ndarray:
+        return self.pack(self.problem.unknowns.lower)
+
+    @property
+    def upper(self) -> np.ndarray:
+        return self.pack(self.problem.unknowns.upper)
+
+    @cached_property
+    def box(self) -> tuple[np.ndarray, np.ndarray]:
+        """Finite bounds for tools that need them."""
+        low, high = search_box(self.problem.unknowns, self.start.border)
+        return self.pack(low), self.pack(high)
+
+    @cached_property
+    def size(self) -> np.ndarray:
+        """By how much each unknown may reasonably move."""
+        return self.pack(self.problem.unknowns.size(self.start.border))
+
+    def residuals(self, vector: np.ndarray, rtol: float) -> np.ndarray:
+        """Model minus data, (measurements,), by simulation with LSODA."""
+        problem = self.problem
+        objective, unknowns = problem.samples.data, problem.unknowns
+        measured = np.isfinite(objective)
+        border = self.at(vector)
+        parameters, initial = unknowns.model_values(border), unknowns.initial(border)[0]
+        runs = [
+            Run(one.t0, initial[e], parameters[e], one.inputs, one.times, problem.breaks(e))
+            for e, one in enumerate(problem.experiments)
+        ]
+        solved = trajectories(problem.model, runs, rtol)
+        blocks = [
+            np.full((len(run.times), len(problem.model.observables)), np.nan)
+            if states is None
+            else observed(problem.model, run, states)
+            for run, states in zip(runs, solved, strict=True)
+        ]
+        gap = np.concatenate(blocks) - np.where(measured, objective, 0.0)
+        wall = BAD * np.where(problem.output_scale > 0, problem.output_scale, 1.0)
+        gap = np.where(np.isfinite(gap), np.clip(gap, -wall, wall), wall)
+        return gap[measured]
+
+    def loss(self, vector: np.ndarray, rtol: float) -> float:
+        """The paper's L_ls by simulation."""
+        residuals = self.residuals(vector, rtol)
+        return 0.5 * float(residuals @ residuals) / len(self.problem.samples.times)
+
+
+class Watch:
+    """Counts processor time, which does not depend on who else uses the machine, and remembers the best point."""
+
+    def __init__(self, budget: float) -> None:
+        self.end = time.process_time() + budget
+        self.best: np.ndarray | None = None
+        self.value = np.inf
+        self.calls = 0
+
+    @property
+    def over(self) -> bool:
+        return time.process_time() > self.end
+
+    def tick(self, vector: np.ndarray, value: float) -> float:
+        """Note a value; OutOfTime when the budget is used up."""
+        self.calls += 1
+        if value < self.value:
+            self.best, self.value = np.array(vector, float), value
+        if self.over:
+            raise OutOfTime
+        return value
+
+
+def until_over(watch: Watch, task: Task, search: Callable[[], Answer]) -> Answer:
+    """The answer of a search, or the best point it had asked for when its time was up."""
+    try:
+        return search()
+    except OutOfTime:
+        best = task.first if watch.best is None else watch.best
+        return Answer(best, False, f"stopped when the budget of {task.budget:g} s was used up")
