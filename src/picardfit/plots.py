@@ -6,6 +6,7 @@ Dots, lines and dashes differ in shape as well as in colour: everything can be r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from picardfit.identifiability import Identifiability
     from picardfit.result import Fit
+    from picardfit.uncertainty.profile import Profile
 
 INK, BLUE, ORANGE, GREY = "#222222", "#0072B2", "#D55E00", "#999999"  # of Okabe and Ito's palette
 MARKERS = "osD^vP*X<>hp"
@@ -33,10 +35,11 @@ NEGLIGIBLE = 1e-6  # variation that is not worth an axis of its own, relative to
 CROWDED = 2000  # dots from which on a panel is drawn as pixels, to keep files small
 
 
-def plot_fit(fit: Fit, path: str | Path | None = None) -> Figure:
+def plot_fit(fit: Fit, path: str | Path | None = None, band: float | None = None) -> Figure:
     """Data as dots, fit as line; dashed where nothing was measured. A panel for each observable and hidden state.
 
     Hidden is a state that no observable shows alone. Experiments stand beside each other, at most 12 of them.
+    `band`: level of confidence bands, drawn as shades.
     """
     problem = fit.problem
     shown = problem.names[:MOST_EXPERIMENTS]
@@ -50,6 +53,8 @@ def plot_fit(fit: Fit, path: str | Path | None = None) -> Figure:
         block, column = divmod(k, columns)
         own = panels[block * height : (block + 1) * height, column]
         _draw_experiment(fit, k, name, quantities, own, first=column == 0)
+        if band is not None and fit.solution is not None:
+            _draw_bands(fit, k, quantities, own, band)
     for row in panels[(blocks - 1) * height :]:
         for panel in row[len(shown) - (blocks - 1) * columns :]:
             panel.set_axis_off()
@@ -137,6 +142,50 @@ def plot_convergence(fit: Fit, path: str | Path | None = None) -> Figure:
         panel.set_xlabel("iteration")
         panel.set_ylabel(label)
     return _written(figure, path)
+
+
+def plot_profiles(profiles: Sequence[Profile], path: str | Path | None = None) -> Figure:
+    """The rise of the objective over each profiled quantity; dots were computed, dashes are the threshold.
+
+    The thin dotted line is the parabola behind Fisher's interval.
+    """
+    columns = min(len(profiles), 3)
+    rows = ceil(len(profiles) / columns)
+    figure = _figure(max(4.5, 3.2 * columns), 0.4 + 2.7 * rows)
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for panel, one in zip(panels, profiles, strict=False):
+        low, high = (x if np.isfinite(x) else None for x in one.interval())
+        line, parabola = one.curve(), one.parabola()
+        panel.plot(*line, color=BLUE, linewidth=1.5)
+        panel.plot(one.values, one.rises, "o", color=BLUE, markersize=3.5)
+        if parabola is not None:
+            panel.plot(*parabola, color=GREY, linewidth=1.0, linestyle=":")
+        panel.axhline(one.threshold(), color=INK, linewidth=0.8, linestyle="--")
+        for end in (low, high):
+            if end is not None:
+                panel.axvline(end, color=ORANGE, linewidth=0.9, linestyle=(0, (5, 2)))
+        panel.set_ylim(-0.03 * one.threshold(), 1.25 * one.threshold())
+        panel.set_xlabel(_short(one.name), parse_math=False)
+        if one.log:
+            panel.set_xscale("log")
+    for panel in panels[::columns]:
+        panel.set_ylabel("rise of the objective")
+    for panel in panels[len(profiles) :]:
+        panel.set_axis_off()
+    return _written(figure, path)
+
+
+def _draw_bands(fit: Fit, index: int, quantities: list[str], panels, level: float) -> None:
+    one = fit.problem.experiments[index]
+    times = _grid(fit, index, _spans_decades(one.times))
+    found = fit.bands(one.name, times, level)
+    for panel, quantity in zip(panels, quantities, strict=True):
+        band = found[quantity]
+        if np.isfinite(band.low).all() and np.isfinite(band.high).all():
+            style = {"color": BLUE, "alpha": 0.2, "linewidth": 0}
+            panel.fill_between(
+                times, band.low, band.high, label=f"{100 * level:g} % band", zorder=0.5, **style
+            )
 
 
 def _draw_experiment(fit: Fit, index: int, name: str, quantities: list[str], panels, first: bool) -> None:
@@ -238,12 +287,13 @@ def _legend(figure: Figure, panels, note: str) -> None:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
     if entries:
-        order = sorted(entries, key=["data", "fit", "fit of what was not measured"].index)
+        known = ["data", "fit", "fit of what was not measured"]
+        order = [*(k for k in known if k in entries), *(k for k in entries if k not in known)]
         figure.legend(
             [entries[k] for k in order],
             order,
             loc="outside upper left",
-            ncols=3,
+            ncols=4,
             frameon=False,
             fontsize=9,
             title=note or None,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,15 +15,17 @@ from picardfit.certificate import Certificate, path_rows, path_value
 from picardfit.diagnostics import Diagnostics, diagnose
 from picardfit.errors import InputError, Status, did_you_mean, listing
 from picardfit.integration import Run, trajectories
-from picardfit.parameters import is_number
 from picardfit.problem import Problem
 from picardfit.solvers.iterate import Method, Solution
-from picardfit.uncertainty.fisher import Information, information
+from picardfit.uncertainty.fisher import Information, information, quantile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from picardfit.identifiability import Identifiability
+    from picardfit.uncertainty.bands import Bands
+    from picardfit.uncertainty.bootstrap import Bootstrap, Kind
+    from picardfit.uncertainty.profile import Profile
 
 MOST_SHOWN = 8  # parameters in the one-line form of a fit
 
@@ -188,6 +192,15 @@ class Fit:
             return float("nan")
         return 2 * path_value(self.solution) / freedom
 
+    @property
+    def variance_unit(self) -> tuple[float, float]:
+        """What a residual of one standard deviation costs in the objective (doubled), and how well that is known.
+
+        Least squares: the residual variance and its degrees of freedom (inf when there are none: NaN variance).
+        """
+        freedom = self.problem.measurements - self.problem.unknowns.count()
+        return self.residual_variance, float(freedom) if freedom > 0 else float("inf")
+
     @cached_property
     def _information(self) -> Information:
         return information(self.solution)
@@ -224,29 +237,98 @@ class Fit:
         states = [unknowns.label(e, c) for e, c in places if c < initial]
         return [*(name for name in self.parameters if name in parameters), *states]
 
+    @cached_property
+    def correlation(self) -> np.ndarray:
+        """Correlation of the unknowns `covariance_labels`; NaN where one of them is not determined."""
+        size = np.sqrt(np.diag(self.covariance))
+        with np.errstate(invalid="ignore"):
+            return self.covariance / size / size[:, None]
+
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """Confidence intervals of the unknowns, NaN at a bound; log parameters get one that is symmetric in the log."""
-        if not is_number(level) or not 0 < level < 1:
-            raise InputError(f"level = {level!r} is not between 0 and 1: write for example 0.95.")
+        """Confidence intervals of the unknowns from the Fisher information, cut off at the bounds.
+
+        Log parameters get one that is symmetric in the log. An unknown at its bound gets a one-sided interval from
+        there: as far as the quadratic model of its profile stays below the threshold of `level`.
+        """
+        variance, freedom = self.variance_unit
+        factor = quantile(level, freedom)
         if self.solution is None:
             return {}
-        from scipy.special import ndtri, stdtrit
-
-        freedom = self.problem.measurements - self.problem.unknowns.count()
-        known = self.problem.noise is not None or freedom <= 0
-        factor = ndtri(0.5 + level / 2) if known else stdtrit(freedom, 0.5 + level / 2)
         unknowns, found = self.problem.unknowns, self._information
-        spread = factor * np.sqrt(np.diag(found.covariance(self.residual_variance)))
-        centre = self.solution.border[found.index[:, 0], found.index[:, 1]]
-        log = unknowns.log[found.index[:, 0], found.index[:, 1]]
-        low, high = centre - spread, centre + spread
-        with np.errstate(over="ignore"):
-            low, high = np.where(log, np.exp(low), low), np.where(log, np.exp(high), high)
-        low = np.maximum(low, unknowns.natural(unknowns.lower)[found.index[:, 0], found.index[:, 1]])
-        high = np.minimum(high, unknowns.natural(unknowns.upper)[found.index[:, 0], found.index[:, 1]])
-        ends = zip(low.tolist(), high.tolist(), strict=True)
-        inside = dict(zip(found.labels, ends, strict=True))
-        return {name: inside.get(name, (float("nan"), float("nan"))) for name in self._estimated}
+        at = tuple(found.index.T)
+        spread = factor * np.sqrt(np.diag(found.covariance(variance)))
+        low, high = np.full_like(unknowns.lower, np.nan), np.full_like(unknowns.lower, np.nan)
+        low[at], high[at] = self.solution.border[at] - spread, self.solution.border[at] + spread
+        for one in found.held:
+            bound = self.solution.border[one.place]
+            other = bound - one.side * one.reach(0.5 * factor**2 * variance)
+            low[one.place], high[one.place] = min(bound, other), max(bound, other)
+        low = unknowns.natural(np.maximum(low, unknowns.lower))
+        high = unknowns.natural(np.minimum(high, unknowns.upper))
+        places = [*map(tuple, found.index), *(one.place for one in found.held)]
+        ends = {unknowns.label(*p): (float(low[p]), float(high[p])) for p in places}
+        return {name: ends.get(name, (float("nan"), float("nan"))) for name in self._estimated}
+
+    def profile(self, name: str, level: float = 0.95) -> Profile:
+        """The profile likelihood of an unknown (`a`, `a[pond 1]`, `prey(0)[pond 1]`) or of a formula (`a/b`).
+
+        It is followed to both ends of the confidence interval of this level.
+        """
+        from picardfit.uncertainty.profile import profile
+
+        return profile(self, name, level)
+
+    def profiles(
+        self, names: Iterable[str] | None = None, level: float = 0.95, executor: Executor | None = None
+    ) -> dict[str, Profile]:
+        """Profiles of several unknowns or formulas (all parameters by default), side by side with an executor."""
+        from picardfit.uncertainty.profile import profile
+
+        wanted = [n for n in self._estimated if n in self.parameters] if names is None else list(names)
+        task = partial(profile, self, level=level)
+        found = map(task, wanted) if executor is None else executor.map(task, wanted)
+        return dict(zip(wanted, found, strict=True))
+
+    def bootstrap(
+        self,
+        count: int = 200,
+        *,
+        kind: Kind | str = "parametric",
+        seed: int = 0,
+        executor: Executor | None = None,
+    ) -> Bootstrap:
+        """Fits to `count` data sets made anew from this fit, each started from its solution.
+
+        `kind`: "parametric" draws noise from the estimated noise, "residual" draws from the residuals of each
+        observable. The same seed gives the same samples with every executor.
+        """
+        from picardfit.uncertainty.bootstrap import bootstrap
+
+        return bootstrap(self, count, kind, seed, executor)
+
+    def bands(
+        self,
+        experiment: str,
+        times,
+        level: float = 0.95,
+        *,
+        noise: bool = False,
+        inputs: Mapping[str, object] | None = None,
+        initial: Mapping[str, float] | None = None,
+        bootstrap: Bootstrap | None = None,
+    ) -> Bands:
+        """States and observables with pointwise confidence bands, at any times from t0 on.
+
+        By the delta method from the covariance of the unknowns, or from the percentiles of a `bootstrap`. With `noise`
+        the bands of the observables are those in which a new measurement lies. `inputs`, `initial`: a prediction under
+        other inputs, from other (known) initial states; what is not named stays as in the experiment.
+        """
+        from picardfit.uncertainty.bands import bands
+
+        e = self._index(experiment)
+        if self.solution is None:
+            raise InputError(f"There is no solution to evaluate: {self.status.value}")
+        return bands(self, self._information, e, _times(times), level, noise, inputs, initial, bootstrap)
 
     def parameters_of(self, experiment: str) -> dict[str, float]:
         """The model's parameters in one experiment under their plain names, as `pf.simulate` takes them."""
@@ -277,11 +359,14 @@ class Fit:
 
         return identifiability(self)
 
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """Data and fit, a panel for each observable and hidden state of each experiment; written to `path` if given."""
+    def plot(self, path: str | Path | None = None, band: float | None = None) -> Figure:
+        """Data and fit, a panel for each observable and hidden state of each experiment; written to `path` if given.
+
+        `band`: the level of confidence bands to draw, for example 0.95.
+        """
         from picardfit.plots import plot_fit
 
-        return plot_fit(self, path)
+        return plot_fit(self, path, band)
 
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML report."""

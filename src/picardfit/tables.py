@@ -28,7 +28,8 @@ def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, s
 
     def row(name: str, value: float) -> tuple[str, str, str, str, str, str]:
         if name in held:
-            return name, number(value), "", "", "", "at its bound"
+            low, high = intervals.get(name, (math.nan, math.nan))
+            return name, number(value), "", number(low), number(high), "at its bound"
         if name not in errors:
             return name, number(value), "", "", "", "fixed" if name in problem.parameters else ""
         low, high = intervals[name]

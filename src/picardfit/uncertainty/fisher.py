@@ -6,14 +6,16 @@ segment gives the Fisher information of the unknowns; it costs one more linearis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from picardfit.condense import Quadratic, dense, unknowns_index
 from picardfit.discretise import Discretisation
+from picardfit.errors import InputError
 from picardfit.lifted import linearise, point_at
+from picardfit.parameters import is_number
 from picardfit.solvers.iterate import Solution
 
 DETERMINED = (
@@ -22,16 +24,31 @@ DETERMINED = (
 
 
 @dataclass(frozen=True)
+class Held:
+    """An unknown that sits on a bound: how the objective rises when it leaves it, the others following."""
+
+    label: str
+    place: tuple[int, int]  # experiment and border column
+    side: int  # -1 on its lower bound, 1 on its upper bound
+    slope: float  # away from the bound, at least 0
+    curvature: float
+
+    def reach(self, rise: float) -> float:
+        """How far from the bound the objective has risen by so much; inf where it never does."""
+        root = np.sqrt(self.slope**2 + 2 * self.curvature * rise)
+        return float(2 * rise / (self.slope + root)) if self.slope + root > 0 else np.inf
+
+
+@dataclass(frozen=True)
 class Information:
     """Fisher information of the unknowns that exist and are not at a bound."""
 
     labels: tuple[str, ...]
     index: np.ndarray  # (unknowns, 2): experiment and border column; global columns have experiment 0
-    matrix: (
-        np.ndarray
-    )  # (unknowns, unknowns), internal coordinates; least squares: for residuals of unit variance
+    matrix: np.ndarray  # (unknowns, unknowns), internal; least squares: for residuals of unit variance
     slope: np.ndarray  # (unknowns,): gradient of the objective
     at_bound: tuple[str, ...]
+    held: tuple[Held, ...] = ()  # the unknowns at a bound
 
     @property
     def undetermined(self) -> tuple[str, ...]:
@@ -47,6 +64,19 @@ class Information:
         lost = (np.abs(vectors[:, inverse == 0]) > 1e-6).any(axis=1) | (np.diag(self.matrix) <= 0)
         covariance[lost, lost] = np.inf
         return covariance
+
+    def spread(self, jacobian: np.ndarray, variance: float = 1.0) -> np.ndarray:
+        """(...,): standard error of quantities whose derivatives by the unknowns are (..., unknowns).
+
+        Infinite where a quantity depends on what the data do not determine.
+        """
+        if not np.all(np.isfinite(self.matrix)):
+            return np.where(np.any(jacobian != 0, axis=-1), np.inf, 0.0)
+        scale, vectors, inverse = self._spectrum
+        along = (jacobian * scale) @ vectors
+        size = np.sqrt(np.sum(along**2, axis=-1, keepdims=True))
+        lost = ((np.abs(along) > 1e-6 * size) & (inverse == 0)).any(axis=-1)
+        return np.where(lost, np.inf, np.sqrt(np.sum(inverse * along**2, axis=-1) * variance))
 
     def promised_decrease(self) -> float:
         """1/2 g' H^-1 g over the determined directions: what one more Gauss-Newton step would gain."""
@@ -65,6 +95,15 @@ class Information:
         return scale, vectors, np.where(weak, 0.0, 1 / np.where(weak, 1.0, values))
 
 
+def quantile(level: float, freedom: float) -> float:
+    """How many standard errors an interval of this level reaches to either side: of Student's t, or normal for inf."""
+    if not is_number(level) or not 0 < level < 1:
+        raise InputError(f"level = {level!r} is not between 0 and 1: write for example 0.95.")
+    from scipy.special import ndtri, stdtrit
+
+    return float(stdtrit(freedom, 0.5 + level / 2) if np.isfinite(freedom) else ndtri(0.5 + level / 2))
+
+
 def information(solution: Solution, everything: bool = False) -> Information:
     """The information at a solution; with `everything` also of the unknowns at a bound."""
     system = solution.system
@@ -78,22 +117,47 @@ def information(solution: Solution, everything: bool = False) -> Information:
         hessian = hessian + curvature[:, :, None] * np.eye(unknowns.width)
         gradient = gradient + slope
     bound = at_bound(solution)
-    index = unknowns_index(unknowns.exists & (everything | ~bound), unknowns.local)
-    matrix, slope = dense(hessian, gradient, unknowns.local, index)
+    every = unknowns_index(unknowns.exists, unknowns.local)
+    matrix, slope = dense(hessian, gradient, unknowns.local, every)
+    free = everything | ~bound[tuple(every.T)]
+    index = every[free]
     labels = tuple(unknowns.label(e, c) for e, c in index)
-    return Information(labels, index, matrix, slope, labels_at_bound(solution))
+    inner = Information(labels, index, matrix[np.ix_(free, free)], slope[free], labels_at_bound(solution))
+    return replace(inner, held=_held(solution, inner, every, matrix, slope, free))
+
+
+def _held(solution: Solution, inner: Information, every, matrix, slope, free) -> tuple[Held, ...]:
+    """The unknowns at a bound, each let loose alone: its curvature is the Schur complement against the free ones."""
+    if free.all() or not np.all(np.isfinite(matrix)):
+        return ()
+    unknowns = solution.system.problem.unknowns
+    scale, vectors, inverse = inner._spectrum
+    found = []
+    for k in np.flatnonzero(~free):
+        e, c = (int(i) for i in every[k])
+        middle = 0.5 * (unknowns.lower[e, c] + unknowns.upper[e, c])
+        side = 1 if solution.border[e, c] > middle else -1
+        along = (matrix[k, free] * scale) @ vectors
+        curvature = max(matrix[k, k] - float(np.sum(inverse * along**2)), 0.0)
+        found.append(Held(unknowns.label(e, c), (e, c), side, max(-side * float(slope[k]), 0.0), curvature))
+    return tuple(found)
 
 
 def chained(system: Discretisation, quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray]:
-    """Hessian (experiments, width, width) and slope (experiments, width) with inner states as functions of the border.
+    """Hessian (experiments, width, width) and slope (experiments, width), inner states as functions of the border.
 
     Continuity is exact: the derivative of a segment's start state is carried from segment to segment.
     """
-    mesh = system.mesh
-    columns = start_derivatives(system, quadratic)
-    back = columns.transpose(0, 2, 1)
-    hessian = np.add.reduceat(back @ quadratic.hessian @ columns, mesh.first)
-    return hessian, np.add.reduceat((back @ quadratic.slope[..., None])[..., 0], mesh.first)
+    return reduced(system, quadratic, start_derivatives(system, quadratic))
+
+
+def reduced(
+    system: Discretisation, quadratic: Quadratic, columns: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same from the start derivatives."""
+    back, first = columns.transpose(0, 2, 1), system.mesh.first
+    hessian = np.add.reduceat(back @ quadratic.hessian @ columns, first)
+    return hessian, np.add.reduceat((back @ quadratic.slope[..., None])[..., 0], first)
 
 
 def start_derivatives(system: Discretisation, quadratic: Quadratic) -> np.ndarray:
@@ -103,6 +167,10 @@ def start_derivatives(system: Discretisation, quadratic: Quadratic) -> np.ndarra
     columns = np.zeros((len(mesh), states + len(border.parameters), border.width))
     columns[:, states + np.arange(len(border.parameters)), border.parameters] = 1
     columns[mesh.first, :states] = quadratic.initial
+    if len(mesh.first) == 1:  # plain products are several times faster than indexed ones
+        for j, end in enumerate(quadratic.end):
+            np.matmul(end, columns[j], out=columns[j + 1, :states])
+        return columns
     link = np.full(len(mesh), -1)
     link[mesh.linked] = np.arange(len(mesh.linked))
     for step in range(mesh.counts.max() - 1):

@@ -1,0 +1,213 @@
+"""Bands around states and observables, in an experiment of the fit or under new inputs and from new initial states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.inputs import as_input, values_at
+from picardfit.integration import Run, trajectories
+from picardfit.parameters import as_number
+from picardfit.sensitivity import sensitivity
+from picardfit.uncertainty.fisher import Information, quantile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from picardfit.result import Fit
+    from picardfit.uncertainty.bootstrap import Bootstrap
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """One curve with its band; arrays (times,)."""
+
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    standard_error: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Bands:
+    """States and observables of one run by name, with pointwise confidence bands."""
+
+    times: np.ndarray
+    level: float
+    states: dict[str, Band]
+    observables: dict[str, Band]
+
+    def __getitem__(self, name: str) -> Band:
+        """The band of an observable or state."""
+        every = {**self.states, **self.observables}
+        if name not in every:
+            raise InputError(
+                f"There is no band of `{name}` ({listing(every)})." + did_you_mean(str(name), every)
+            )
+        return every[name]
+
+    def to_frame(self) -> pd.DataFrame:
+        """A long table with the columns time, quantity, value, low, high, standard_error."""
+        import pandas as pd
+
+        rows = [
+            pd.DataFrame(
+                {
+                    "time": self.times,
+                    "quantity": name,
+                    "value": band.value,
+                    "low": band.low,
+                    "high": band.high,
+                    "standard_error": band.standard_error,
+                }
+            )
+            for name, band in {**self.states, **self.observables}.items()
+        ]
+        return pd.concat(rows, ignore_index=True)
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """The run that bands are wanted of."""
+
+    experiment: int
+    times: np.ndarray  # as given
+    order: np.ndarray  # that sorts them
+    inputs: Mapping[str, object]
+    given: dict[int, float]  # state -> new initial value
+    new: bool  # differs from the experiment of the fit
+
+
+def bands(
+    fit: Fit,
+    found: Information,
+    experiment: int,
+    times: np.ndarray,
+    level: float,
+    noise: bool,
+    inputs: Mapping[str, object] | None,
+    initial: Mapping[str, float] | None,
+    bootstrap: Bootstrap | None,
+) -> Bands:
+    """Pointwise bands at any times from t0 on.
+
+    From the covariance of the unknowns by the delta method, or from the percentiles of a bootstrap. `noise`: bands in
+    which a new measurement lies (observables only). `inputs`, `initial`: other inputs, other (known) initial states.
+    """
+    limit = quantile(level, fit.variance_unit[1])
+    setting = _setting(fit, experiment, times, inputs, initial)
+    if bootstrap is not None:
+        groups = _by_samples(fit, setting, bootstrap, level, noise)
+    else:
+        groups = _by_derivatives(fit, found, setting, limit, noise)
+    back = np.argsort(setting.order, kind="stable")
+    model = fit.problem.model
+    curves = [
+        {name: Band(*(part[back, k] for part in group)) for k, name in enumerate(names)}
+        for names, group in zip((model.states, model.observables), groups, strict=True)
+    ]
+    return Bands(setting.times, level, *curves)
+
+
+def _setting(fit: Fit, e: int, times: np.ndarray, inputs, initial) -> _Setting:
+    one, model = fit.problem.experiments[e], fit.problem.model
+    if len(times) and times.min() < one.t0:
+        raise InputError(
+            f"Time {times.min():g} lies before t0 = {one.t0:g} of `{one.name}`: ask for times from t0 on."
+        )
+    for kind, names, given in (("input", model.inputs, inputs), ("state", model.states, initial)):
+        for name in given or {}:
+            if name not in names:
+                raise InputError(
+                    f"`{name}` is not one of the model's {kind}s ({listing(names)})."
+                    + did_you_mean(str(name), names)
+                )
+    signals = {**one.inputs, **{name: as_input(name, spec) for name, spec in (inputs or {}).items()}}
+    given = {
+        model.states.index(name): as_number(value, f"initial value of `{name}`")
+        for name, value in (initial or {}).items()
+    }
+    return _Setting(e, times, np.argsort(times, kind="stable"), signals, given, bool(inputs or initial))
+
+
+def _run(fit: Fit, setting: _Setting, border: np.ndarray) -> Run:
+    """The initial value problem at given unknowns (experiments, width)."""
+    problem, e = fit.problem, setting.experiment
+    unknowns, one = problem.unknowns, problem.experiments[e]
+    start = unknowns.initial(border)[0][e].copy()
+    for state, value in setting.given.items():
+        start[state] = value
+    breaks = {
+        *problem.model.breakpoints,
+        *(b for signal in setting.inputs.values() for b in signal.breakpoints),
+    }
+    times = setting.times[setting.order]
+    params = unknowns.model_values(border)[e]
+    return Run(one.t0, start, params, setting.inputs, times, tuple(sorted(breaks)))
+
+
+def _by_derivatives(fit: Fit, information: Information, setting: _Setting, limit: float, noise: bool):
+    """((value, low, high, standard error) of states, the same of observables), each (times, names)."""
+    problem, border, e = fit.problem, fit.solution.border, setting.experiment
+    unknowns, model = problem.unknowns, problem.model
+    run = _run(fit, setting, border)
+    found = sensitivity(model, run, None if setting.new else fit.solution.system.mesh.knots[e])
+    if found is None:
+        lost_x = np.full((len(run.times), len(model.states)), np.nan)
+        lost_y = np.full((len(run.times), len(model.observables)), np.nan)
+        return (lost_x,) * 4, (lost_y,) * 4
+    by_border = _by_border(unknowns, border, e, setting)  # (states + parameters, width)
+    inputs = _inputs(model, setting, run.times)
+    values, by_state, by_parameter = model.output.linearise(run.times, found.states, run.params, inputs)
+    by_outputs = by_state @ found.derivatives
+    by_outputs[..., len(model.states) :] += by_parameter
+    variance, _ = fit.variance_unit
+    index = information.index
+    mine = (index[:, 1] >= unknowns.local) | (index[:, 0] == e)
+    both = []
+    for value, derivative in ((found.states, found.derivatives), (values, by_outputs)):
+        jacobian = np.where(mine, (derivative @ by_border)[..., index[:, 1]], 0.0)
+        error = information.spread(jacobian, variance)
+        total = error
+        if noise and value is values:
+            total = np.sqrt(error**2 + variance)
+        both.append((value, value - limit * total, value + limit * total, total))
+    return tuple(both)
+
+
+def _by_border(unknowns, border: np.ndarray, e: int, setting: _Setting) -> np.ndarray:
+    """Derivative of (initial state, model parameters) of one experiment by its border row."""
+    initial = unknowns.initial(border)[1][e].copy()
+    initial[list(setting.given)] = 0.0
+    parameters = np.zeros((unknowns.model_parameters, unknowns.width))
+    parameters[unknowns.free_parameters, unknowns.border.parameters] = unknowns.parameter_slopes(border)[e]
+    return np.concatenate([initial, parameters])
+
+
+def _by_samples(fit: Fit, setting: _Setting, bootstrap: Bootstrap, level: float, noise: bool):
+    """The same from the percentiles of bootstrap samples; the values are those of the fit."""
+    model = fit.problem.model
+    runs = [_run(fit, setting, border) for border in (fit.solution.border, *bootstrap.borders)]
+    solved = trajectories(model, runs)
+    inputs = _inputs(model, setting, runs[0].times)
+    empty = np.full((len(runs[0].times), len(model.states)), np.nan)
+    states = np.stack([empty if s is None else s for s in solved])  # (1 + samples, times, states)
+    params = np.stack([run.params for run in runs])[:, None, :]
+    outputs = model.output.value(runs[0].times, states, params, inputs)
+    rng = np.random.default_rng([bootstrap.seed, 1])
+    both = []
+    for values in (states, outputs):
+        drawn = values[1:]
+        if noise and values is outputs:
+            drawn = drawn + np.sqrt(fit.variance_unit[0]) * rng.standard_normal(drawn.shape)
+        low, high = np.nanquantile(drawn, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+        both.append((values[0], low, high, np.nanstd(drawn, axis=0, ddof=1)))
+    return tuple(both)
+
+
+def _inputs(model, setting: _Setting, times: np.ndarray) -> np.ndarray:
+    return values_at(setting.inputs, model.inputs, times)

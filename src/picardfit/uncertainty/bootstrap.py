@@ -1,0 +1,173 @@
+"""Bootstrap: fits to data made anew from the fit, each started from the fit's solution."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from picardfit.condense import unknowns_index
+from picardfit.errors import InputError
+from picardfit.problem import Problem
+from picardfit.solvers.gauss_newton import LiftedGaussNewton
+from picardfit.solvers.iterate import Solution, run
+from picardfit.uncertainty.fisher import quantile
+from picardfit.uncertainty.warm import place_at, refit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from picardfit.result import Fit
+
+SETTLED = 1e-7  # part of the variance unit that a warm fit may still promise to gain
+
+
+class Kind(Enum):
+    """Where new data come from."""
+
+    PARAMETRIC = "parametric"  # the fitted curve plus noise drawn from the fitted noise
+    RESIDUAL = "residual"  # the fitted curve plus residuals drawn from those of the same observable
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Estimates from data made anew. `samples`: unknown -> (samples,), natural units, failed fits left out."""
+
+    samples: dict[str, np.ndarray]
+    estimates: dict[str, float]  # of the fit
+    borders: np.ndarray  # (samples, experiments, width): the unknowns in internal coordinates
+    failures: int
+    kind: Kind
+    seed: int
+
+    def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
+        """Percentile intervals."""
+        quantile(level, np.inf)  # refuses a level that is none
+        parts = (0.5 - level / 2, 0.5 + level / 2)
+        return {name: tuple(np.quantile(values, parts).tolist()) for name, values in self.samples.items()}
+
+    @property
+    def standard_errors(self) -> dict[str, float]:
+        return {name: float(np.std(values, ddof=1)) for name, values in self.samples.items()}
+
+    @property
+    def bias(self) -> dict[str, float]:
+        """Mean of the samples minus the estimate."""
+        return {name: float(np.mean(values)) - self.estimates[name] for name, values in self.samples.items()}
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each sample."""
+        import pandas as pd
+
+        return pd.DataFrame(self.samples)
+
+    def __str__(self) -> str:
+        errors, bias, intervals = self.standard_errors, self.bias, self.intervals()
+        rows = [("", "estimate", "std. error", "bias", "95 % from", "to")]
+        for name, value in self.estimates.items():
+            numbers = (value, errors[name], bias[name], *intervals[name])
+            rows.append((name, *(f"{number:.4g}" for number in numbers)))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(
+                [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+            )
+            for row in rows
+        ]
+        count = len(self.borders)
+        head = f"{self.kind.value} bootstrap: {count} fits" + (
+            f", {self.failures} failed" if self.failures else ""
+        )
+        return "\n".join([head, *lines])
+
+
+def bootstrap(
+    fit: Fit, count: int, kind: Kind | str, seed: int, executor: Executor | None = None
+) -> Bootstrap:
+    """Fits to `count` new data sets; the same seed gives the same samples with every executor."""
+    for value, name, least in ((count, "count", 2), (seed, "seed", 0)):
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+            raise InputError(
+                f"{name} = {value!r} is not a whole number from {least} on: write {name}={max(least, 200)}."
+            )
+    if kind not in {*Kind, *(k.value for k in Kind)}:
+        raise InputError(f"kind={kind!r} is unknown: write kind='parametric' or kind='residual'.")
+    if fit.solution is None or not fit.success:
+        raise InputError(f"A bootstrap starts from a fit that succeeded, but: {fit.message}")
+    if not np.isfinite(fit.variance_unit[0]):
+        raise InputError(
+            "There are no degrees of freedom left to learn the noise from: give the noise, or fix some unknowns."
+        )
+    task = partial(_one, fit.problem, fit.solution, *fit.variance_unit, Kind(kind), int(seed))
+    found = list(map(task, range(count)) if executor is None else executor.map(task, range(count)))
+    borders = np.array([b for b in found if b is not None]).reshape(-1, *fit.solution.border.shape)
+    if len(borders) < 2:
+        raise InputError(
+            f"{count - len(borders)} of {count} fits to new data failed: the problem is too sensitive."
+        )
+    unknowns = fit.problem.unknowns
+    index = unknowns_index(unknowns.exists, unknowns.local)
+    labels = [unknowns.label(e, c) for e, c in index]
+    values = unknowns.natural(borders)[:, index[:, 0], index[:, 1]]
+    estimates = unknowns.natural(fit.solution.border)[tuple(index.T)]
+    return Bootstrap(
+        samples=dict(zip(labels, values.T, strict=True)),
+        estimates=dict(zip(labels, estimates.tolist(), strict=True)),
+        borders=borders,
+        failures=count - len(borders),
+        kind=Kind(kind),
+        seed=int(seed),
+    )
+
+
+def _one(
+    problem: Problem, solution: Solution, variance: float, freedom: float, kind: Kind, seed: int, index: int
+) -> np.ndarray | None:
+    """The unknowns (experiments, width) from one new data set, or None."""
+    rng = np.random.default_rng([seed, index])
+    outputs = _outputs(solution)
+    if kind is Kind.PARAMETRIC:
+        data = outputs + np.sqrt(variance) * rng.standard_normal(outputs.shape)
+    else:
+        data = outputs + _drawn_residuals(problem.samples.data - outputs, freedom, rng)
+    renewed = _with_data(problem, np.where(np.isfinite(problem.samples.data), data, np.nan))
+    place = place_at(renewed, solution)
+    found = None if place is None else refit(place, variance, tolerance=SETTLED)
+    if found is not None:
+        return found.point.border
+    method = LiftedGaussNewton()
+    outcome = run(method, method.resume(renewed, solution))
+    return outcome.solution.border if outcome.status.success else None
+
+
+def _outputs(solution: Solution) -> np.ndarray:
+    """(samples, outputs) along the path."""
+    system = solution.system
+    params = system.parameters(solution.border)
+    slopes = system.field.slopes(solution.path, system.spread(params))
+    return system.outputs(system.at_samples(solution.states, slopes), params)
+
+
+def _drawn_residuals(residuals: np.ndarray, freedom: float, rng: np.random.Generator) -> np.ndarray:
+    """Residuals drawn with replacement from those of the same observable, centred, spread as much as the noise is."""
+    measured = np.isfinite(residuals)
+    inflation = np.sqrt(measured.sum() / freedom)
+    drawn = np.zeros_like(residuals)
+    for k in np.flatnonzero(measured.any(axis=0)):
+        pool = residuals[measured[:, k], k]
+        drawn[:, k] = inflation * rng.choice(pool - pool.mean(), len(residuals))
+    return drawn
+
+
+def _with_data(problem: Problem, data: np.ndarray) -> Problem:
+    """The problem with other data (samples, observables) in the order of its samples."""
+    names, samples = problem.model.observables, problem.samples
+    renewed = []
+    for e, one in enumerate(problem.experiments):
+        block = data[samples.experiment == e]
+        renewed.append(replace(one, observations={n: block[:, names.index(n)] for n in one.observables}))
+    return problem.with_experiments(renewed)

@@ -1,0 +1,358 @@
+"""A fit from a nearby solution: Gauss-Newton on the unknowns alone, with exact continuity.
+
+Near a solution neither penalties nor multipliers are needed. The inner states follow the unknowns along the derivatives
+that are carried from segment to segment (fisher.py), and jumps left by a step are swept away with the same matrices,
+so that every point is feasible and the objective is its own measure of progress. Profiles hold one quantity at a value;
+a bootstrap changes the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from picardfit.condense import dense, unknowns_index
+from picardfit.discretise import Discretisation
+from picardfit.lifted import Linearisation, Point, advance, evaluate, linearise
+from picardfit.meshing import carry, split, state_scale, unresolved
+from picardfit.problem import Problem
+from picardfit.solvers.iterate import Solution
+from picardfit.uncertainty.fisher import reduced, start_derivatives
+from picardfit.uncertainty.quantity import Quantity
+
+MOST_STEPS = 60
+SWEEPS = 8  # to remove the jumps of one step
+CONTINUOUS = 1e-9  # jump relative to the states' scale that counts as none
+RIDGE = 1e-11  # of the scaled matrix: directions that nothing determines stay where they are
+STRONGEST_DAMPING = 1e8
+SUFFICIENT = 1e-3  # part of the predicted decrease that a step must bring
+REFINEMENTS = 4
+
+
+@dataclass(frozen=True)
+class Place:
+    """A feasible point with the quadratic model of the objective in the unknowns there."""
+
+    system: Discretisation
+    point: Point
+    scale: np.ndarray  # (states,)
+    linear: Linearisation
+    columns: (
+        np.ndarray
+    )  # (segments, states + free parameters, width): derivative of the segments' own unknowns
+    index: np.ndarray  # (unknowns, 2): experiment and border column
+    matrix: np.ndarray  # (unknowns, unknowns)
+    slope: np.ndarray  # (unknowns,)
+
+    def box(self) -> tuple[np.ndarray, np.ndarray]:
+        """How far each unknown may move down and up: (unknowns,) each."""
+        unknowns, at = self.system.problem.unknowns, tuple(self.index.T)
+        return unknowns.lower[at] - self.point.border[at], unknowns.upper[at] - self.point.border[at]
+
+
+@dataclass(frozen=True)
+class Step:
+    """The minimum of the quadratic model in the box, on the line a'd = gap if a quantity is held."""
+
+    step: np.ndarray  # (unknowns,)
+    slope: float  # derivative of the minimum by the value of the quantity
+    variance: float  # a'H^-1 a over the unknowns that are not held at a bound: 1/variance is its curvature
+    direction: np.ndarray  # (unknowns,): how the minimum moves with the value of the quantity
+
+
+@dataclass(frozen=True)
+class Refit:
+    """How a warm fit ended."""
+
+    place: Place  # where the model was made last, at most one short step before the end
+    point: Point
+    last: Step
+    steps: int  # linearisations
+
+    @property
+    def value(self) -> float:
+        return self.point.data
+
+    def solution(self) -> Solution:
+        point = self.point
+        return Solution(self.place.system, point.border, point.states, point.path, point.jumps)
+
+
+def place_at(problem: Problem, solution: Solution) -> Place | None:
+    """The place of a solution, possibly for other data; None if it cannot be evaluated."""
+    system = Discretisation(problem, solution.system.mesh)
+    scale = state_scale(problem, [solution.path], least=1e-6)
+    point = evaluate(system, solution.border, solution.states, solution.path, scale)
+    return None if point is None else _place(system, point, scale)
+
+
+def refit(
+    place: Place,
+    unit: float,
+    quantity: Quantity | None = None,
+    target: float = 0.0,
+    tolerance: float = 1e-6,
+    guess: np.ndarray | None = None,
+) -> Refit | None:
+    """Minimise the objective from a place, with `quantity` held at `target` if there is one; None after a failure.
+
+    Ends when a step promises less than `tolerance` times `unit`, and takes that step. `guess` (unknowns,) is a first
+    step towards the target.
+    """
+    damping, steps, free = 0.0, 0, quantity is None
+    while steps < MOST_STEPS:
+        solved = model_step(place, quantity, target, damping)
+        if solved is None:
+            return None
+        step = solved.step if guess is None else guess
+        trial = _moved(place, step, solved.direction, quantity, target)
+        if guess is not None and trial is None:
+            guess = None
+            continue
+        if free:
+            promised = -float(place.slope @ step + 0.5 * step @ place.matrix @ step)
+            enough = promised <= tolerance * unit
+            gain = -np.inf if trial is None else place.point.data - trial.data
+            if not gain >= SUFFICIENT * promised - 1e-13 * abs(place.point.data):
+                if enough:
+                    return Refit(place, place.point, solved, steps)
+                damping = max(10 * damping, 1e-3)
+                if damping > STRONGEST_DAMPING:
+                    return None
+                continue
+            if enough:
+                return Refit(place, trial, solved, steps)
+            damping = 0.0 if damping < 1e-4 else 0.1 * damping
+        elif trial is None:
+            return None
+        free, guess = True, None
+        place = _place(place.system, trial, place.scale)
+        steps += 1
+        if place is None:
+            return None
+    return None
+
+
+def refined(place: Place, tolerance: float) -> Place:
+    """The same place on a mesh that resolves its path."""
+    for _ in range(REFINEMENTS):
+        system, point = place.system, place.point
+        slopes = system.field.slopes(point.path, system.spread(system.parameters(point.border)))
+        chosen = unresolved(system.mesh, slopes, place.scale, tolerance)
+        if not chosen.any():
+            break
+        mesh, parent, half = split(system.mesh, chosen)
+        states, path = carry(system.mesh, mesh, point.states, slopes, parent, half)
+        finer = Discretisation(system.problem, mesh)
+        moved = evaluate(finer, point.border, states, path, place.scale)
+        renewed = None if moved is None else _place(finer, moved, place.scale)
+        if renewed is None:
+            break
+        place = renewed
+    return place
+
+
+def _place(system: Discretisation, point: Point, scale: np.ndarray) -> Place | None:
+    unknowns = system.problem.unknowns
+    with np.errstate(over="ignore", invalid="ignore"):
+        linear = linearise(system, point)
+        columns = start_derivatives(system, linear.quadratic)
+        hessian, slope = reduced(system, linear.quadratic, columns)
+    index = unknowns_index(unknowns.exists, unknowns.local)
+    matrix, vector = dense(hessian, slope, unknowns.local, index)
+    if not (np.isfinite(matrix).all() and np.isfinite(vector).all()):
+        return None
+    return Place(system, point, scale, linear, columns, index, matrix, vector)
+
+
+def model_step(place: Place, quantity: Quantity | None, target: float, damping: float = 0.0) -> Step | None:
+    """The damped, bounded step; None when the bounds do not allow the target."""
+    size = np.diag(place.matrix)
+    size = np.where(size > 0, size, max(size.max(initial=0.0), 1e-300))
+    matrix = place.matrix + np.diag((damping + RIDGE) * size)
+    low, high = place.box()
+    if quantity is None:
+        return box_step(matrix, place.slope, None, 0.0, low, high)
+    unknowns, border = place.system.problem.unknowns, place.point.border
+    gap = target - quantity.value(unknowns, border)
+    return box_step(matrix, place.slope, quantity.slope(unknowns, border, place.index), gap, low, high)
+
+
+def box_step(
+    matrix: np.ndarray,
+    slope: np.ndarray,
+    normal: np.ndarray | None,
+    gap: float,
+    low: np.ndarray,
+    high: np.ndarray,
+) -> Step | None:
+    """argmin 1/2 d'Hd + g'd over low <= d <= high and, if `normal` is given, normal'd = gap; None if there is none.
+
+    A primal active set: from a point in the box towards the minimum over the free unknowns; what blocks the way is
+    held, and what is held with a multiplier of the wrong sign is released, one at a time.
+    """
+    if normal is not None and np.count_nonzero(normal) == 1:  # an unknown that is held needs no bounds
+        own = normal != 0
+        if not np.all((low[own] * normal[own] <= gap) & (gap <= high[own] * normal[own])):
+            return None
+        low, high = np.where(own, -np.inf, low), np.where(own, np.inf, high)
+    held = np.zeros(len(slope), bool)
+    found = _held_step(matrix, slope, normal, gap, held, np.zeros(len(slope)))
+    if found is None or np.all((found.step >= low) & (found.step <= high)):
+        return found
+    current = _inside(normal, gap, low, high)
+    if current is None:
+        return None
+    for _ in range(20 * len(slope) + 20):
+        found = _held_step(matrix, slope, normal, gap, held, current)
+        if found is None:
+            return None
+        move = found.step - current
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(
+                move > 0, (high - current) / move, np.where(move < 0, (low - current) / move, np.inf)
+            )
+        room = np.where(held, np.inf, room)
+        blocking = int(np.argmin(room))
+        if room[blocking] < 1:
+            current = np.clip(current + max(room[blocking], 0.0) * move, low, high)
+            current[blocking] = high[blocking] if move[blocking] > 0 else low[blocking]
+            held[blocking] = True
+            continue
+        current = found.step
+        gradient = slope + matrix @ current - (0.0 if normal is None else found.slope * normal)
+        wrong = np.where(current >= high, gradient, -gradient) * (held & (low < high))
+        if normal is not None and found.variance == 0:  # at a corner the multiplier of the line is open
+            wrong = wrong * (normal == 0)
+        size = np.abs(slope) + np.abs(matrix) @ np.abs(current)
+        wrong = np.where(wrong > 1e-10 * size, wrong / np.sqrt(np.diag(matrix)), 0.0)
+        if not wrong.any():
+            return found
+        held[int(np.argmax(wrong))] = False
+    return found
+
+
+def _inside(normal: np.ndarray | None, gap: float, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
+    """A point of the box with normal'd = gap, from the origin along the normal as far as each bound allows."""
+    start = np.clip(np.zeros(len(low)), low, high)
+    if normal is None:
+        return start
+    sign = np.sign(gap - normal @ start) or 1.0
+    reach = np.where(sign * normal > 0, high - start, np.where(normal != 0, start - low, 0.0)) * np.abs(
+        normal
+    )
+    missing = abs(gap - normal @ start)
+    if missing > reach.sum() * (1 + 1e-12):
+        return None
+    taken, left = np.zeros(len(low)), missing
+    for done, k in enumerate(np.argsort(reach)):  # equal shares, the narrowest first
+        taken[k] = min(reach[k], left / (len(low) - done))
+        left -= taken[k]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.clip(start + np.where(normal != 0, sign * taken / normal, 0.0), low, high)
+
+
+def _held_step(matrix, slope, normal, gap, held, value) -> Step | None:
+    """The same with some unknowns held at `value` and no bounds for the others."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    free, step = ~held, np.where(held, value, 0.0)
+    direction = np.zeros(len(slope))
+    right = (slope + matrix @ step)[free]
+    if free.any():
+        size = 1 / np.sqrt(np.diag(matrix)[free])
+        try:
+            factor = cho_factor(matrix[np.ix_(free, free)] * size[:, None] * size)
+        except np.linalg.LinAlgError:
+            return None
+        step[free] = -size * cho_solve(factor, size * right)
+        if normal is not None:
+            direction[free] = size * cho_solve(factor, size * normal[free])
+    if normal is None:
+        return Step(step, 0.0, 0.0, direction)
+    variance = float(normal @ direction)
+    if not variance > 0:
+        return Step(step, 0.0, 0.0, np.zeros(len(slope)))
+    rate = (gap - float(normal @ step)) / variance
+    return Step(step + rate * direction, rate, variance, direction / variance)
+
+
+def _moved(
+    place: Place, step: np.ndarray, direction: np.ndarray, quantity: Quantity | None, target: float
+) -> Point | None:
+    """The feasible point after a step of the unknowns, on the target of the quantity."""
+    unknowns, point = place.system.problem.unknowns, place.point
+    border_step = _spread(place, step)
+    if quantity is not None and quantity.formula is not None:
+        along = _spread(place, direction)
+        border_step = _onto(place, border_step, along, quantity, target)
+        if border_step is None:
+            return None
+    border = np.clip(point.border + border_step, unknowns.lower, unknowns.upper)
+    border_step = border - point.border
+    mesh, quiet = place.system.mesh, np.zeros(len(place.scale), bool)
+    starts = place.columns[:, : len(place.scale)]
+    states_step = (starts @ border_step[mesh.experiment][..., None])[..., 0]
+    trial = advance(place.system, point, place.linear, border_step, states_step, place.scale, quiet)
+    still = np.zeros_like(border_step)
+    last = np.inf
+    for _ in range(SWEEPS):
+        if trial is None:
+            return None
+        jump = float(np.abs(trial.jumps / place.scale).max(initial=0.0))
+        if jump <= CONTINUOUS:
+            return trial
+        if not jump < last:
+            return None
+        last = jump
+        swept = _sweep(place, trial.jumps)
+        trial = advance(place.system, trial, place.linear, still, swept, place.scale, quiet)
+    return None
+
+
+def _onto(place: Place, step, along, quantity: Quantity, target: float) -> np.ndarray | None:
+    """The step with its end moved along a direction onto quantity = target, by the secant rule."""
+    unknowns, border = place.system.problem.unknowns, place.point.border
+    size = max(abs(target), 1e-300)
+    for _ in range(20):
+        end = np.clip(border + step, unknowns.lower, unknowns.upper)
+        gap = target - quantity.value(unknowns, end)
+        if abs(gap) <= 1e-11 * size:
+            return end - border
+        rate = float(quantity.slope(unknowns, end, place.index) @ _gather(place, along))
+        if not (np.isfinite(gap) and rate != 0):
+            return None
+        step = end - border + gap / rate * along
+    return None
+
+
+def _sweep(place: Place, jumps: np.ndarray) -> np.ndarray:
+    """(segments, states): steps of the start states that close the jumps, d_(j+1) = B_j d_j + c_j."""
+    mesh, end = place.system.mesh, place.linear.quadratic.end
+    states = jumps.shape[1]
+    step = np.zeros((len(mesh), states))
+    onward, gap = np.zeros((len(mesh), states, states)), np.zeros((len(mesh), states))
+    onward[mesh.linked], gap[mesh.linked] = end[..., :states], jumps
+    if len(mesh.first) == 1:
+        for j in range(len(mesh) - 1):
+            step[j + 1] = onward[j] @ step[j] + gap[j]
+        return step
+    for k in range(mesh.counts.max() - 1):
+        segment = mesh.first[mesh.counts > k + 1] + k
+        step[segment + 1] = (onward[segment] @ step[segment][..., None])[..., 0] + gap[segment]
+    return step
+
+
+def _spread(place: Place, vector: np.ndarray) -> np.ndarray:
+    """A vector over the unknowns as (experiments, width)."""
+    local = place.system.problem.unknowns.local
+    found = np.zeros_like(place.point.border)
+    own = place.index[:, 1] < local
+    found[tuple(place.index[own].T)] = vector[own]
+    found[:, place.index[~own, 1]] = vector[~own]
+    return found
+
+
+def _gather(place: Place, border: np.ndarray) -> np.ndarray:
+    return border[tuple(place.index.T)]

@@ -1,0 +1,166 @@
+"""Bands against closed forms, other inputs and initial states, and the bootstrap."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import picardfit as pf
+
+DECAY = pf.Model("x' = -k*x", observables={"y": "3*x"})
+DOSED = pf.Model("x' = -k*x + dose", inputs=["dose"])
+TIMES = np.linspace(0, 3, 25)
+LATER = np.array([0.0, 1.0, 7.0])
+
+
+def decay(initial=None, model=DECAY, **parameters) -> pf.Fit:
+    noise = 0.05 * np.random.default_rng(0).standard_normal(len(TIMES))
+    size = 3.0 if model is DECAY else 1.0
+    one = pf.Experiment(TIMES, {model.observables[0]: size * 2 * np.exp(-0.7 * TIMES) + noise}, "pond")
+    return pf.fit(pf.Problem(model, one, parameters, initial))
+
+
+@pytest.fixture(scope="module")
+def known():
+    return decay({"x": 2.0})
+
+
+@pytest.fixture(scope="module")
+def free():
+    return decay()
+
+
+def test_a_decay_with_known_start_has_the_closed_form(known):
+    """x = 2 exp(-k t): standard error t x sd(k), in the data's span and beyond."""
+    found = known.bands("pond", LATER)
+    x = 2 * np.exp(-known.parameters["k"] * LATER)
+    error = LATER * x * known.standard_errors["k"]
+    np.testing.assert_allclose(found["x"].value, x, rtol=1e-8)
+    np.testing.assert_allclose(found["x"].standard_error, error, rtol=1e-6)
+    np.testing.assert_allclose(found["y"].standard_error, 3 * error, rtol=1e-6)
+
+
+def test_the_quantile_is_that_of_intervals(known):
+    """At t = 1 the band of x is the transformed interval of k, but for curvature."""
+    band = known.bands("pond", [1e-4], level=0.9)["x"]
+    low, high = known.intervals(0.9)["k"]
+    assert band.high[0] - band.low[0] == pytest.approx(2e-4 * (high - low), rel=1e-3)
+
+
+def test_unknown_initial_states_take_part(free):
+    found = free.bands("pond", [0.0])
+    assert found["x"].standard_error[0] == pytest.approx(free.standard_errors["x(0)"], rel=1e-6)
+    low, high = free.intervals()["x(0)"]
+    assert (found["x"].low[0], found["x"].high[0]) == pytest.approx((low, high), rel=1e-6)
+
+
+def test_a_new_measurement_scatters_more(free):
+    plain, noisy = (free.bands("pond", LATER, noise=n) for n in (False, True))
+    expected = np.sqrt(plain["y"].standard_error ** 2 + free.residual_variance)
+    np.testing.assert_allclose(noisy["y"].standard_error, expected)
+    np.testing.assert_array_equal(noisy["x"].low, plain["x"].low)
+
+
+def test_new_initial_states_are_known(free):
+    found = free.bands("pond", LATER, initial={"x": 5.0})
+    assert found["x"].standard_error[0] == 0
+    np.testing.assert_allclose(found["x"].value, 5 * np.exp(-free.parameters["k"] * LATER), rtol=1e-8)
+    np.testing.assert_allclose(
+        found["x"].standard_error, LATER * found["x"].value * free.standard_errors["k"], rtol=1e-6
+    )
+
+
+def test_new_inputs():
+    """x' = -k x + dose from 0 under a constant dose: x = dose/k (1 - exp(-k t))."""
+    noise = 0.02 * np.random.default_rng(1).standard_normal(len(TIMES))
+    one = pf.Experiment(TIMES, {"x": 2 * np.exp(-0.7 * TIMES) + noise}, "pond", inputs={"dose": 0.0})
+    fit = pf.fit(pf.Problem(DOSED, one))
+    k = fit.parameters["k"]
+    found = fit.bands("pond", LATER, inputs={"dose": 4.0}, initial={"x": 0.0})["x"]
+    np.testing.assert_allclose(found.value, 4 / k * (1 - np.exp(-k * LATER)), rtol=1e-8)
+    slope = 4 / k * LATER * np.exp(-k * LATER) - 4 / k**2 * (1 - np.exp(-k * LATER))
+    np.testing.assert_allclose(
+        found.standard_error, np.abs(slope) * fit.standard_errors["k"], rtol=1e-6, atol=1e-12
+    )
+
+
+def test_bootstrap_bands_agree_with_the_delta_method(free):
+    """200 samples: 5 %."""
+    samples = free.bootstrap(200)
+    plain, drawn = free.bands("pond", LATER), free.bands("pond", LATER, bootstrap=samples)
+    np.testing.assert_allclose(drawn["y"].standard_error, plain["y"].standard_error, rtol=0.2)
+    np.testing.assert_allclose(drawn["y"].value, plain["y"].value, rtol=1e-8)
+    noisy = free.bands("pond", LATER, bootstrap=samples, noise=True)
+    assert np.all(noisy["y"].high - noisy["y"].low > drawn["y"].high - drawn["y"].low)
+
+
+def test_order_of_the_times_is_kept(free):
+    forward, mixed = free.bands("pond", [0, 1, 7]), free.bands("pond", [7, 0, 1])
+    np.testing.assert_array_equal(mixed["x"].high, forward["x"].high[[2, 0, 1]])
+
+
+def test_what_only_a_pair_determines_is_predicted_all_the_same():
+    """a*b is determined, a and b are not: the curve of x is, that of a hidden z' = a is not."""
+    model = pf.Model("x' = -a*b*x; z' = a", observables=["x"])
+    fit = decay({"z": 0.0}, model, a=(0.01, 100), b=(0.01, 100))
+    simple = decay(None, pf.Model("x' = -k*x"))
+    found, expected = fit.bands("pond", [1.0]), simple.bands("pond", [1.0])
+    assert fit.standard_errors["a"] == np.inf
+    assert found["x"].standard_error[0] == pytest.approx(expected["x"].standard_error[0], rel=0.05)
+    assert found["z"].standard_error[0] == np.inf
+
+
+def test_local_parameters_belong_to_their_experiment():
+    runs = [
+        pf.Experiment(TIMES, {"x": np.exp(-k * TIMES) + 0.03 * np.cos(40 * TIMES)}, n)
+        for n, k in (("a", 0.3), ("b", 0.9))
+    ]
+    model = pf.Model("x' = -k*x")
+    fit = pf.fit(pf.Problem(model, runs, {"k": pf.Parameter(0, 5, local=True)}, {"x": 1.0}))
+    for name in "ab":
+        x = np.exp(-fit.parameters[f"k[{name}]"] * 2.0)
+        error = fit.bands(name, [2.0])["x"].standard_error[0]
+        assert error == pytest.approx(2 * x * fit.standard_errors[f"k[{name}]"], rel=1e-6)
+
+
+def test_log_parameters():
+    plain, log = decay(), decay(k=pf.Parameter(0.01, 9, log=True))
+    np.testing.assert_allclose(
+        plain.bands("pond", LATER)["x"].standard_error,
+        log.bands("pond", LATER)["x"].standard_error,
+        rtol=1e-4,
+    )
+
+
+def test_a_table_of_all(free):
+    frame = free.bands("pond", LATER).to_frame()
+    assert list(frame["quantity"].unique()) == ["x", "y"]
+    assert len(frame) == 6
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"experiment": "lake"}, "There is no experiment `lake`"),
+        ({"times": [-1.0]}, "lies before t0"),
+        ({"times": "soon"}, "finite numbers"),
+        ({"level": 2}, "level = 2"),
+        ({"initial": {"q": 1.0}}, "`q` is not one of the model's states"),
+        ({"inputs": {"dose": 1.0}}, "`dose` is not one of the model's inputs"),
+        ({"initial": {"x": "much"}}, "initial value of `x`"),
+    ],
+)
+def test_bad_input_is_named(free, options, words):
+    with pytest.raises(pf.InputError, match=words):
+        free.bands(**({"experiment": "pond", "times": [1.0]} | options))
+
+
+def test_a_band_that_is_not_there(free):
+    with pytest.raises(pf.InputError, match="There is no band of `q`"):
+        free.bands("pond", [1.0])["q"]
+
+
+def test_plot_with_bands(free, tmp_path):
+    figure = free.plot(tmp_path / "fit.png", band=0.95)
+    assert figure.axes[0].collections
+    assert not free.plot().axes[0].collections

@@ -1,0 +1,105 @@
+"""Bootstrap samples: reproducible, as wide as theory says, gaps kept."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import picardfit as pf
+from picardfit.uncertainty.bootstrap import _drawn_residuals, _with_data
+
+DECAY = pf.Model("x' = -k*x")
+TIMES = np.linspace(0, 3, 25)
+
+
+def problem(seed=0, sd=0.05) -> pf.Problem:
+    noise = sd * np.random.default_rng(seed).standard_normal(len(TIMES))
+    values = 2 * np.exp(-0.7 * TIMES) + noise
+    values[[3, 8]] = np.nan
+    return pf.Problem(DECAY, pf.Experiment(TIMES, {"x": values}), {"k": (0, 5)})
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return pf.fit(problem())
+
+
+@pytest.mark.parametrize("kind", ["parametric", "residual"])
+def test_samples_spread_as_fishers_standard_errors(fit, kind):
+    """200 samples: a standard deviation is known to 5 %."""
+    found = fit.bootstrap(200, kind=kind)
+    for name, error in fit.standard_errors.items():
+        assert found.standard_errors[name] == pytest.approx(error, rel=0.2)
+        assert abs(found.bias[name]) < 4 * error / np.sqrt(200) + 0.05 * error
+    assert found.failures == 0
+
+
+def test_intervals_are_percentiles(fit):
+    found = fit.bootstrap(50, seed=3)
+    assert found.intervals(0.8)["k"] == pytest.approx(np.quantile(found.samples["k"], [0.1, 0.9]))
+    assert found.estimates["k"] == pytest.approx(fit.parameters["k"])
+
+
+def test_samples_depend_on_the_seed_only(fit):
+    serial = fit.bootstrap(6, seed=1)
+    with ThreadPoolExecutor(1) as executor:
+        again = fit.bootstrap(6, seed=1, executor=executor)
+    np.testing.assert_array_equal(serial.samples["k"], again.samples["k"])
+    assert not np.array_equal(serial.samples["k"], fit.bootstrap(6, seed=2).samples["k"])
+    np.testing.assert_array_equal(serial.samples["k"], fit.bootstrap(8, seed=1).samples["k"][:6])
+
+
+def test_one_sample_is_the_fit_to_its_data(fit):
+    sd = np.sqrt(fit.residual_variance)
+    noise = sd * np.random.default_rng([4, 0]).standard_normal((23, 1))
+    times = fit.problem.experiments[0].times
+    data = fit.predict("experiment 1", times)["x"] + noise[:, 0]
+    expected = pf.fit(pf.Problem(DECAY, pf.Experiment(times, {"x": data}), {"k": (0, 5)}))
+    assert fit.bootstrap(2, seed=4).samples["k"][0] == pytest.approx(expected.parameters["k"], rel=1e-5)
+
+
+def test_gaps_stay_gaps():
+    one = pf.Experiment([0, 1, 2], {"x": [1.0, np.nan, 2.0], "y": [np.nan, 3.0, 4.0]}, name="p")
+    two = pf.Experiment([0, 5], {"y": [1.0, 2.0]}, name="q")
+    given = pf.Problem(pf.Model("x' = -k*x; y' = k*x"), [one, two])
+    new = given.samples.data + 10
+    np.testing.assert_array_equal(_with_data(given, new).samples.data, new)
+
+
+def test_residuals_are_drawn_from_their_own_observable():
+    rng = np.random.default_rng(0)
+    residuals = np.stack([rng.standard_normal(40), 100 * rng.standard_normal(40)], axis=1)
+    residuals[5, 0] = np.nan
+    drawn = _drawn_residuals(residuals, 70.0, rng)
+    pool = residuals[np.isfinite(residuals[:, 0]), 0]
+    allowed = np.sqrt(79 / 70) * (pool - pool.mean())
+    assert np.abs(drawn[:, 0][:, None] - allowed).min(axis=1).max() < 1e-12
+
+
+def test_text_and_table(fit):
+    found = fit.bootstrap(4)
+    assert "parametric bootstrap: 4 fits" in str(found)
+    assert list(found.to_frame().columns) == list(found.samples)
+    assert len(found.to_frame()) == 4
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"count": 1}, "count = 1"),
+        ({"count": 2.5}, "count = 2.5"),
+        ({"kind": "wild"}, "kind='wild'"),
+        ({"seed": -1}, "seed = -1"),
+    ],
+)
+def test_bad_settings_are_named(fit, options, words):
+    with pytest.raises(pf.InputError, match=words):
+        fit.bootstrap(**options)
+
+
+def test_no_degrees_of_freedom_are_said():
+    exact = pf.fit(pf.Problem(DECAY, pf.Experiment([0, 1], {"x": [2.0, 1.0]})))
+    with pytest.raises(pf.InputError, match="degrees of freedom"):
+        exact.bootstrap(5)

@@ -1,0 +1,308 @@
+"""Profiles against fits with the quantity held, closed forms, other parametrisations and bounds."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import picardfit as pf
+from picardfit.uncertainty.profile import End
+from picardfit.uncertainty.quantity import quantity
+
+LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
+DECAY = pf.Model("x' = -k*x")
+TIMES = np.linspace(0, 8, 17)
+START = {"b": 0.4, "c": 0.9, "d": 0.3}
+
+
+def data(model, truth, initial, times=TIMES, sd=0.1, seed=0, **options):
+    run, rng = pf.simulate(model, truth, initial, times), np.random.default_rng(seed)
+    return pf.Experiment(
+        times,
+        {n: v + sd * rng.standard_normal(len(times)) for n, v in run.observables.items()},
+        **options,
+    )
+
+
+LOTKA_DATA = data(LOTKA, {"a": 1.0, "b": 0.4, "c": 0.9, "d": 0.3}, {"x": 2.0, "y": 1.0})
+
+
+def sum_of_squares(fit) -> float:
+    return 2 * fit.loss * len(fit.problem.samples.times)
+
+
+@pytest.fixture(scope="module")
+def lotka_fit():
+    return pf.fit(pf.Problem(LOTKA, LOTKA_DATA))
+
+
+@pytest.fixture(scope="module")
+def lotka_profile(lotka_fit):
+    return lotka_fit.profile("a")
+
+
+# the profile itself
+
+
+def test_every_point_is_the_optimum_with_the_parameter_held(lotka_fit, lotka_profile):
+    for value, rise in zip(lotka_profile.values, lotka_profile.rises, strict=True):
+        held = pf.fit(pf.Problem(LOTKA, LOTKA_DATA, {"a": float(value)}), start=START)
+        expected = (sum_of_squares(held) - sum_of_squares(lotka_fit)) / lotka_fit.residual_variance
+        assert rise == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_other_unknowns_follow(lotka_profile):
+    value = float(lotka_profile.values[1])
+    held = pf.fit(pf.Problem(LOTKA, LOTKA_DATA, {"a": value}), start=START)
+    for name in "bcd":
+        assert lotka_profile.unknowns[name][1] == pytest.approx(held.parameters[name], rel=1e-4)
+
+
+def test_an_initial_state_has_a_profile(lotka_fit):
+    found = lotka_fit.profile("y(0)")
+    value, rise = float(found.values[0]), found.rises[0]
+    known = replace(LOTKA_DATA, initial={"y": value})
+    held = pf.fit(pf.Problem(LOTKA, known))
+    expected = (sum_of_squares(held) - sum_of_squares(lotka_fit)) / lotka_fit.residual_variance
+    assert rise == pytest.approx(expected, abs=1e-4)
+
+
+def test_end_points_lie_on_the_threshold(lotka_profile):
+    assert lotka_profile.ends == (End.FOUND, End.FOUND)
+    np.testing.assert_allclose(lotka_profile.rises[[0, -1]], lotka_profile.threshold(), rtol=1e-3)
+    assert lotka_profile.interval() == (lotka_profile.values[0], lotka_profile.values[-1])
+
+
+def test_it_starts_from_the_estimate(lotka_fit, lotka_profile):
+    assert lotka_profile.estimate == pytest.approx(lotka_fit.parameters["a"], rel=1e-6)
+    assert lotka_profile.rises.min() == pytest.approx(0, abs=1e-6)
+    assert np.all(np.diff(lotka_profile.values) > 0)
+
+
+def test_it_is_cheap(lotka_fit):
+    """A warm fit needs three linearisations at least."""
+    for name in ("a", "b", "x(0)", "a/b"):
+        found = lotka_fit.profile(name)
+        assert found.refits <= 15
+        assert found.linearisations <= 45
+
+
+def test_a_linear_model_has_fishers_interval():
+    """x = x0 + c t: the sum of squares is a parabola, and Student's t is exact."""
+    model = pf.Model("x' = c")
+    fit = pf.fit(pf.Problem(model, data(model, {"c": 0.5}, {"x": 1.0}, np.linspace(0, 3, 7))))
+    for name in ("c", "x(0)"):
+        np.testing.assert_allclose(fit.profile(name).interval(), fit.intervals()[name], rtol=1e-3)
+
+
+def test_it_does_not_depend_on_the_scale_of_the_parameter():
+    run = data(DECAY, {"k": 0.7}, {"x": 2.0}, np.linspace(0, 3, 13))
+    plain, log = (
+        pf.fit(pf.Problem(DECAY, run, {"k": pf.Parameter(1e-3, 50, log=g)})).profile("k").interval()
+        for g in (False, True)
+    )
+    np.testing.assert_allclose(plain, log, rtol=2e-3)
+
+
+def test_a_smaller_level_is_read_off_the_same_profile(lotka_fit, lotka_profile):
+    np.testing.assert_allclose(
+        lotka_profile.interval(0.7), lotka_fit.profile("a", level=0.7).interval(), rtol=1e-3
+    )
+
+
+def test_the_curve_passes_through_the_points(lotka_profile):
+    values, rises = lotka_profile.curve(4001)
+    np.testing.assert_allclose(
+        np.interp(lotka_profile.values, values, rises),
+        lotka_profile.rises,
+        atol=1e-4 * lotka_profile.threshold(),
+    )
+
+
+def test_experiments_of_their_own():
+    """Initial states and local parameters of one of several experiments."""
+    runs = [
+        data(DECAY, {"k": k}, {"x": 2.0}, np.linspace(0, 3, 9), seed=s, name=n)
+        for s, (n, k) in enumerate((("slow", 0.3), ("fast", 0.9)))
+    ]
+    fit = pf.fit(pf.Problem(DECAY, runs, {"k": pf.Parameter(0, 5, local=True)}))
+    both = fit.profiles(["k[slow]", "x(0)[fast]"])
+    for name, value in (
+        ("k[slow]", fit.parameters["k[slow]"]),
+        ("x(0)[fast]", fit.initial_states["fast"]["x"]),
+    ):
+        low, high = both[name].interval()
+        assert low < value < high
+    # the experiments share nothing, but for the variance
+    np.testing.assert_allclose(both["x(0)[fast]"].unknowns["k[slow]"], fit.parameters["k[slow]"], rtol=1e-5)
+
+
+# formulas
+
+
+def test_a_formula_has_the_interval_of_the_parameter_it_becomes(lotka_fit):
+    """With a = ratio*b the ratio is a parameter."""
+    again = pf.Model("x' = ratio*b*x - b*x*y; y' = d*x*y - c*y")
+    expected = pf.fit(pf.Problem(again, LOTKA_DATA)).profile("ratio").interval()
+    np.testing.assert_allclose(lotka_fit.profile("a/b").interval(), expected, rtol=1e-4)
+
+
+def test_a_formula_stops_at_the_bounds_of_its_parameters():
+    run = data(LOTKA, {"a": 1.0, "b": 0.4, "c": 0.9, "d": 0.3}, {"x": 2.0, "y": 1.0})
+    estimate = pf.fit(pf.Problem(LOTKA, run)).parameters
+    top = {n: estimate[n] * 1.004 for n in "ab"}
+    fit = pf.fit(pf.Problem(LOTKA, run, {n: (0.0, high) for n, high in top.items()}))
+    found = fit.profile("a + b")
+    assert found.ends[1] is End.BOUND
+    assert found.interval()[1] == pytest.approx(sum(top.values()), rel=1e-3)
+
+
+# bounds and what is not determined
+
+
+def test_a_bound_that_is_reached_first_ends_the_interval(lotka_fit):
+    value, error = lotka_fit.parameters["a"], lotka_fit.standard_errors["a"]
+    fit = pf.fit(pf.Problem(LOTKA, LOTKA_DATA, {"a": (0.0, value + error)}))
+    found = fit.profile("a")
+    assert found.ends == (End.FOUND, End.BOUND)
+    assert found.interval()[1] == pytest.approx(value + error)
+    assert "the bound is reached first" in str(found)
+
+
+def test_an_estimate_at_its_bound_has_a_one_sided_interval(lotka_fit):
+    value, error = lotka_fit.parameters["a"], lotka_fit.standard_errors["a"]
+    fit = pf.fit(pf.Problem(LOTKA, LOTKA_DATA, {"a": (value + 0.5 * error, 5.0)}))
+    found = fit.profile("a")
+    low, high = found.interval()
+    assert found.ends == (End.AT_BOUND, End.FOUND)
+    assert low == pytest.approx(value + 0.5 * error)
+    assert found.rises[-1] == pytest.approx(found.threshold(), rel=1e-3)
+    # Fisher's interval starts at the same bound and ends nearby
+    fisher_low, fisher_high = fit.intervals()["a"]
+    assert fisher_low == low
+    assert fisher_high - low == pytest.approx(high - low, rel=0.1)
+
+
+def saturating(**options) -> pf.Fit:
+    """Far below saturation only V/K is determined, and K only from below."""
+    model = pf.Model("x' = -V*x/(K + x)")
+    run = data(model, {"V": 10.0, "K": 10.0}, {"x": 1.0}, np.linspace(0, 3, 25), 0.02, seed=3)
+    both = {n: pf.Parameter(1e-3, log=True, start=10.0, **options) for n in "VK"}
+    return pf.fit(pf.Problem(model, run, both))
+
+
+def test_what_is_determined_from_below_only_is_open_above():
+    fit = saturating(upper=1e4)
+    found = fit.profile("K")
+    assert found.ends[0] is End.FOUND
+    assert found.ends[1] in (End.BOUND, End.AT_BOUND)
+    assert found.interval()[1] == pytest.approx(1e4)
+
+
+def test_without_a_bound_the_interval_is_infinite():
+    found = saturating().profile("V")
+    assert found.ends[1] is End.OPEN
+    assert found.interval()[1] == np.inf
+    assert "not determined" in str(found)
+
+
+def test_a_pair_that_is_only_determined_together_is_open():
+    model = pf.Model("x' = -a*b*x")
+    run = data(model, {"a": 0.7, "b": 1.0}, {"x": 2.0}, np.linspace(0, 3, 13))
+    fit = pf.fit(pf.Problem(model, run, dict.fromkeys("ab", (0.01, 100))))
+    low, high = fit.profile("a").interval()
+    assert low == pytest.approx(0.01)
+    assert high > 50  # where b meets its bound
+    low, high = fit.profile("a*b").interval()
+    expected = pf.fit(pf.Problem(DECAY, run)).profile("k").interval()
+    # one more unknown leaves one degree of freedom less
+    np.testing.assert_allclose((low, high), expected, rtol=0.03)
+
+
+# bad input
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("q", "`q` is not an unknown"),
+        ("x(0)[pond]", "is not an unknown"),
+        ("a + q", "`q` in `a \\+ q` is not a parameter"),
+        ("a + x", "`x` in `a \\+ x` is not a parameter"),
+        ("2*3", "depends on no free parameter"),
+        (3, "is not text"),
+    ],
+)
+def test_a_name_that_means_nothing_is_refused(lotka_fit, name, words):
+    with pytest.raises(pf.InputError, match=words):
+        lotka_fit.profile(name)
+
+
+def test_fixed_and_local_parameters_are_named():
+    runs = [data(DECAY, {"k": 0.3}, {"x": 2.0}, np.linspace(0, 3, 9), name=n) for n in ("p", "q")]
+    local = pf.Problem(DECAY, runs, {"k": pf.Parameter(0, 5, local=True)})
+    with pytest.raises(pf.InputError, match="k\\[p\\]"):
+        quantity(local, "k")
+    with pytest.raises(pf.InputError, match="`k` is fixed"):
+        quantity(pf.Problem(DECAY, runs, {"k": 0.3}), "k")
+
+
+@pytest.mark.parametrize("level", [0, 1, 1.5, "0.95", None])
+def test_a_level_outside_zero_and_one_is_refused(lotka_fit, level):
+    with pytest.raises(pf.InputError, match="level"):
+        lotka_fit.profile("a", level=level)
+
+
+def test_a_level_beyond_the_profile_is_refused(lotka_profile):
+    with pytest.raises(pf.InputError, match=r"level=0\.99"):
+        lotka_profile.interval(0.99)
+
+
+def test_no_degrees_of_freedom_are_said():
+    fit = pf.fit(pf.Problem(DECAY, pf.Experiment([0, 1], {"x": [2.0, 1.0]})))
+    with pytest.raises(pf.InputError, match="degrees of freedom"):
+        fit.profile("k")
+
+
+# executors, pictures
+
+
+def test_profiles_are_the_same_with_an_executor(lotka_fit, lotka_profile):
+    with ThreadPoolExecutor(1) as executor:
+        found = lotka_fit.profiles(["a", "b"], executor=executor)
+    np.testing.assert_array_equal(found["a"].values, lotka_profile.values)
+
+
+def test_fit_and_profile_can_be_sent_elsewhere(lotka_fit, lotka_profile):
+    again = pickle.loads(pickle.dumps(lotka_fit)).profile("a")
+    np.testing.assert_allclose(again.values, lotka_profile.values, rtol=1e-12)
+    assert pickle.loads(pickle.dumps(lotka_profile)).interval() == lotka_profile.interval()
+
+
+def test_all_parameters_by_default(lotka_fit):
+    assert list(lotka_fit.profiles(level=0.5)) == list(lotka_fit.parameters)
+
+
+def test_plot(lotka_profile, tmp_path):
+    figure = lotka_profile.plot(tmp_path / "profile.png")
+    assert (tmp_path / "profile.png").stat().st_size > 1000
+    assert len(figure.axes) == 1
+
+
+# statistics
+
+
+@pytest.mark.slow
+def test_profile_intervals_cover_where_fishers_do_not():
+    """Few samples of the ponds: binomial of 200 and 0.95 has mean 190 and standard deviation 3."""
+    ponds = pf.problems.rosenzweig_macarthur
+    inside = 0
+    for seed in range(200):
+        fit = pf.fit(ponds.generate(seed=seed, bounds=(0.05, 20.0)))
+        low, high = fit.profile("b").interval()
+        inside += low < ponds.TRUTH["b"] < high
+    assert 180 <= inside <= 198

@@ -1,0 +1,92 @@
+"""Warm fits against fits from scratch, bounded steps against SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import picardfit as pf
+from picardfit.certificate import path_value
+from picardfit.uncertainty.warm import box_step, place_at, refined, refit
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("line", [False, True])
+def test_a_bounded_step_is_the_minimum(seed, line):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((9, 5))
+    matrix, slope = rows.T @ rows, 5 * rng.standard_normal(5)
+    low, high = -rng.uniform(0, 0.5, 5), rng.uniform(0, 0.5, 5)
+    normal = rng.standard_normal(5) if line else None
+    gap = 0.1 * rng.standard_normal() if line else 0.0
+    found = box_step(matrix, slope, normal, gap, low, high)
+    constraints = [{"type": "eq", "fun": lambda d: normal @ d - gap, "jac": lambda d: normal}] if line else []
+    expected = minimize(
+        lambda d: 0.5 * d @ matrix @ d + slope @ d,
+        np.zeros(5),
+        jac=lambda d: matrix @ d + slope,
+        bounds=list(zip(low, high, strict=True)),
+        constraints=constraints,
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 500},
+    )
+    np.testing.assert_allclose(found.step, expected.x, atol=1e-6)
+
+
+def test_a_line_outside_the_box_has_no_step():
+    assert box_step(np.eye(2), np.zeros(2), np.ones(2), 5.0, -np.ones(2), np.ones(2)) is None
+
+
+def test_the_slope_is_the_derivative_of_the_minimum():
+    rng = np.random.default_rng(1)
+    rows, slope, normal = rng.standard_normal((9, 4)), rng.standard_normal(4), rng.standard_normal(4)
+    matrix, wide = rows.T @ rows, np.full(4, np.inf)
+
+    def least(gap):
+        d = box_step(matrix, slope, normal, gap, -wide, wide).step
+        return 0.5 * d @ matrix @ d + slope @ d
+
+    found = box_step(matrix, slope, normal, 0.3, -wide, wide)
+    assert found.slope == pytest.approx((least(0.3001) - least(0.2999)) / 2e-4, rel=1e-6)
+    assert 1 / found.variance == pytest.approx((least(0.31) - 2 * least(0.3) + least(0.29)) / 1e-4, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", pf.problems.ALL)
+def test_new_data_give_the_fit_from_scratch(name):
+    module = pf.problems.ALL[name]
+    first = pf.fit(module.generate(seed=1))
+    other = module.generate(seed=1)
+    rng = np.random.default_rng(5)
+    runs = [
+        type(one)(
+            one.times,
+            {n: v + 0.02 * rng.standard_normal(len(v)) for n, v in one.observations.items()},
+            one.name,
+            one.inputs,
+            one.initial,
+            one.t0,
+        )
+        for one in other.experiments
+    ]
+    problem = other.with_experiments(runs)
+    cold = pf.fit(problem)
+    warm = refit(place_at(problem, first.solution), first.residual_variance, tolerance=1e-8)
+    assert warm.value == pytest.approx(path_value(cold.solution), rel=1e-5)
+    assert np.abs(warm.point.jumps / place_at(problem, first.solution).scale).max() <= 1e-9
+
+
+def test_at_the_optimum_there_is_nothing_to_do():
+    fit = pf.fit(pf.problems.van_der_pol.generate(seed=1))
+    found = refit(place_at(fit.problem, fit.solution), fit.residual_variance)
+    assert found.steps == 0
+    assert found.value == pytest.approx(path_value(fit.solution), rel=1e-12)
+
+
+def test_a_finer_mesh_changes_nothing():
+    fit = pf.fit(pf.problems.van_der_pol.generate(seed=1))
+    place = place_at(fit.problem, fit.solution)
+    finer = refined(place, 1e-9)
+    assert len(finer.system.mesh) > len(place.system.mesh)
+    np.testing.assert_allclose(finer.matrix, place.matrix, rtol=1e-5)
+    assert finer.point.data == pytest.approx(place.point.data, rel=1e-7)
