@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -185,7 +185,8 @@ def errors_of(case: Case, seed: int) -> Errors:
 
 def variants(problem: pf.Problem, sd: float) -> dict[str, pf.Problem]:
     """The estimates that are compared."""
-    return {"least squares": problem}
+    noise = pf.Noise(additive=sd, proportional=sd, common=True)
+    return {"least squares": problem, "likelihood": replace(problem, noise=noise)}
 
 
 def efficiency(cases: list[Case], datasets: int, executor: Executor | None) -> None:

@@ -196,10 +196,12 @@ class Fit:
     def variance_unit(self) -> tuple[float, float]:
         """What a residual of one standard deviation costs in the objective (doubled), and how well that is known.
 
-        Least squares: the residual variance and its degrees of freedom (inf when there are none: NaN variance).
+        Least squares: the residual variance and its degrees of freedom (inf when there are none: NaN variance). With a
+        noise model: 1, known.
         """
         freedom = self.problem.measurements - self.problem.unknowns.count()
-        return self.residual_variance, float(freedom) if freedom > 0 else float("inf")
+        estimated = self.problem.noise is None and freedom > 0
+        return self.residual_variance, float(freedom) if estimated else float("inf")
 
     @cached_property
     def _information(self) -> Information:
