@@ -61,6 +61,32 @@ def test_a_new_measurement_scatters_more(free):
     np.testing.assert_array_equal(noisy["x"].low, plain["x"].low)
 
 
+def test_a_new_measurement_scatters_as_the_noise_model_says():
+    values = 6 * np.exp(-0.7 * TIMES) * (1 + 0.1 * np.random.default_rng(2).standard_normal(len(TIMES)))
+    one = pf.Experiment(TIMES, {"y": values}, "pond")
+    for noise, expected in (
+        (pf.Noise(additive=0.2, proportional=0.1), lambda y: 0.04 + 0.01 * y**2),
+        (pf.LogNormal(sigma=0.1), lambda y: 0.01 * y**2),
+    ):
+        fit = pf.fit(pf.Problem(DECAY, one, noise=noise))
+        plain, noisy = (fit.bands("pond", LATER, noise=n)["y"] for n in (False, True))
+        added = noisy.standard_error**2 - plain.standard_error**2
+        np.testing.assert_allclose(added, expected(plain.value), rtol=1e-6)
+
+
+def test_estimated_levels_do_not_widen_the_curve():
+    one = pf.Experiment(TIMES, {"y": 6 * np.exp(-0.7 * TIMES) + 0.05 * np.cos(50 * TIMES)}, "pond")
+    known, estimated = (
+        pf.fit(pf.Problem(DECAY, one, noise=pf.Noise(additive=level))) for level in (0.05, (0.001, 1.0))
+    )
+    size = known.standard_errors["k"] / estimated.standard_errors["k"]
+    np.testing.assert_allclose(
+        known.bands("pond", LATER)["y"].standard_error,
+        size * estimated.bands("pond", LATER)["y"].standard_error,
+        rtol=1e-3,
+    )
+
+
 def test_new_initial_states_are_known(free):
     found = free.bands("pond", LATER, initial={"x": 5.0})
     assert found["x"].standard_error[0] == 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.uncertainty.bootstrap import _drawn_residuals, _with_data
+from picardfit.uncertainty.bootstrap import _drawn_residuals
 
 DECAY = pf.Model("x' = -k*x")
 TIMES = np.linspace(0, 3, 25)
@@ -60,12 +60,16 @@ def test_one_sample_is_the_fit_to_its_data(fit):
     assert fit.bootstrap(2, seed=4).samples["k"][0] == pytest.approx(expected.parameters["k"], rel=1e-5)
 
 
-def test_gaps_stay_gaps():
-    one = pf.Experiment([0, 1, 2], {"x": [1.0, np.nan, 2.0], "y": [np.nan, 3.0, 4.0]}, name="p")
-    two = pf.Experiment([0, 5], {"y": [1.0, 2.0]}, name="q")
-    given = pf.Problem(pf.Model("x' = -k*x; y' = k*x"), [one, two])
-    new = given.samples.data + 10
-    np.testing.assert_array_equal(_with_data(given, new).samples.data, new)
+def test_a_noise_model_is_drawn_from():
+    """Proportional noise: the spread of k is that of Fisher's information with it."""
+    values = 2 * np.exp(-0.7 * TIMES) * (1 + 0.1 * np.random.default_rng(2).standard_normal(len(TIMES)))
+    given = pf.Problem(
+        DECAY, pf.Experiment(TIMES, {"x": values}), noise=pf.Noise(additive=1e-3, proportional=0.1)
+    )
+    fit = pf.fit(given)
+    assert fit.bootstrap(100).standard_errors["k"] == pytest.approx(fit.standard_errors["k"], rel=0.25)
+    with pytest.raises(pf.InputError, match="kind='parametric'"):
+        fit.bootstrap(5, kind="residual")
 
 
 def test_residuals_are_drawn_from_their_own_observable():

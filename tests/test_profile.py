@@ -141,6 +141,48 @@ def test_experiments_of_their_own():
     np.testing.assert_allclose(both["x(0)[fast]"].unknowns["k[slow]"], fit.parameters["k[slow]"], rtol=1e-5)
 
 
+# likelihoods
+
+
+def test_a_known_noise_has_the_threshold_of_chi_squared(lotka_fit):
+    """The same data with the variance that least squares found: the profile is the same, the quantile is not."""
+    sd = float(np.sqrt(lotka_fit.residual_variance))
+    fit = pf.fit(pf.Problem(LOTKA, LOTKA_DATA, noise=pf.Noise(additive=sd)))
+    found = fit.profile("a")
+    assert found.threshold() == pytest.approx(1.959964**2, rel=1e-6)
+    expected = lotka_fit.profile("a")
+    np.testing.assert_allclose(np.interp(found.values, *expected.curve()), found.rises, atol=0.02)
+
+
+def test_a_level_of_the_noise_has_a_profile():
+    """Normal noise around a known curve: -log L = n log s + q / (2 s^2)."""
+    rng = np.random.default_rng(0)
+    values = 2 * np.exp(-0.7 * TIMES) + 0.1 * rng.standard_normal(len(TIMES))
+    problem = pf.Problem(
+        DECAY,
+        pf.Experiment(TIMES, {"x": values}),
+        {"k": 0.7},
+        {"x": pf.Parameter(1.9, 2.1)},
+        noise=pf.Noise(additive=(0.01, 1.0)),
+    )
+    fit = pf.fit(problem)
+    name = next(n for n in fit.parameters if n != "k")
+    found = fit.profile(name)
+    x0 = fit.initial_states["experiment 1"]["x"]
+    q, n = np.sum((values - x0 * np.exp(-0.7 * TIMES)) ** 2), len(TIMES)
+    cost = 2 * (n * np.log(found.values) + q / (2 * found.values**2))
+    np.testing.assert_allclose(found.rises, cost - cost.min(), atol=0.02)
+
+
+def test_a_prior_takes_part(lotka_fit):
+    value = lotka_fit.parameters["a"]
+    sd = float(np.sqrt(lotka_fit.residual_variance))
+    tight = pf.Parameter(0, 5, prior=pf.Normal(value, 1e-3))
+    fit = pf.fit(pf.Problem(LOTKA, LOTKA_DATA, {"a": tight}, noise=pf.Noise(additive=sd)))
+    low, high = fit.profile("a").interval()
+    assert high - low == pytest.approx(2 * 1.96e-3, rel=0.02)
+
+
 # formulas
 
 

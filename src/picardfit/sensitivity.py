@@ -17,7 +17,7 @@ from picardfit.model import Model
 from picardfit.picard import Field, exact_multipliers, newton_matrix, tails
 
 NODES = 9
-FEWEST = 8  # segments to begin with
+FEWEST = 24  # segments to begin with
 RESOLVED = 1e-7  # last Legendre modes of h f, relative to the size of each state
 ROUNDS = 30  # of halving segments
 MOST_SEGMENTS = 20_000

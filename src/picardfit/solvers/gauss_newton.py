@@ -149,7 +149,7 @@ class LiftedGaussNewton:
         system = Discretisation(problem, solution.system.mesh)
         scale = state_scale(problem, [solution.path])
         point = evaluate(system, solution.border, solution.states, solution.path, scale)
-        return State(
+        state = State(
             system,
             scale,
             point,
@@ -163,6 +163,9 @@ class LiftedGaussNewton:
             damping=1e-4,
             status=Status.NOT_FINITE if point is None else None,
         )
+        if point is None:
+            return state
+        return replace(state, multipliers=_adjoint_multipliers(system, point, state.knot_penalty))
 
     def step(self, state: State) -> State:
         penalty = state.knot_penalty
@@ -397,6 +400,24 @@ def _damped(hessian: np.ndarray, local: int, size: np.ndarray, damping: float) -
     index = np.arange(hessian.shape[1])
     damped[:, index, index] += damping * np.maximum(diagonal, least)
     return damped
+
+
+def _adjoint_multipliers(system: Discretisation, point: Point, penalty: np.ndarray) -> np.ndarray:
+    """What the multipliers are if the point is a solution: stationarity of every inner state, from the last one back.
+
+    With y the multiplier of the knot before a segment and B the derivative of the segment's end by its start:
+    y = grad(data in that segment) + B' y(next knot).
+    """
+    mesh, states = system.mesh, point.states.shape[1]
+    quadratic = linearise(system, point).quadratic
+    demand = quadratic.slope[:, :states].copy()
+    link = np.full(len(mesh), -1)
+    link[mesh.linked] = np.arange(len(mesh.linked))
+    for step in range(mesh.counts.max() - 2, 0, -1):
+        segment = mesh.first[mesh.counts > step + 1] + step
+        forward = quadratic.end[link[segment], :, :states].transpose(0, 2, 1)
+        demand[segment] += (forward @ demand[segment + 1][..., None])[..., 0]
+    return demand[mesh.linked + 1] / penalty
 
 
 def _new_multipliers(fine: Discretisation, point: Point, parent, half, state: State) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.inputs import as_input, values_at
 from picardfit.integration import Run, trajectories
+from picardfit.noise import Shape
 from picardfit.parameters import as_number
 from picardfit.sensitivity import sensitivity
 from picardfit.uncertainty.fisher import Information, quantile
@@ -174,7 +175,7 @@ def _by_derivatives(fit: Fit, information: Information, setting: _Setting, limit
         error = information.spread(jacobian, variance)
         total = error
         if noise and value is values:
-            total = np.sqrt(error**2 + variance)
+            total = np.sqrt(error**2 + _noise_variance(fit, setting, border, run.times, found.states))
         both.append((value, value - limit * total, value + limit * total, total))
     return tuple(both)
 
@@ -184,7 +185,9 @@ def _by_border(unknowns, border: np.ndarray, e: int, setting: _Setting) -> np.nd
     initial = unknowns.initial(border)[1][e].copy()
     initial[list(setting.given)] = 0.0
     parameters = np.zeros((unknowns.model_parameters, unknowns.width))
-    parameters[unknowns.free_parameters, unknowns.border.parameters] = unknowns.parameter_slopes(border)[e]
+    own = unknowns.free_parameters < unknowns.model_parameters  # the others are the noise's
+    columns = unknowns.border.parameters[own]
+    parameters[unknowns.free_parameters[own], columns] = unknowns.slopes(border)[e, columns]
     return np.concatenate([initial, parameters])
 
 
@@ -203,10 +206,37 @@ def _by_samples(fit: Fit, setting: _Setting, bootstrap: Bootstrap, level: float,
     for values in (states, outputs):
         drawn = values[1:]
         if noise and values is outputs:
-            drawn = drawn + np.sqrt(fit.variance_unit[0]) * rng.standard_normal(drawn.shape)
+            spread = [
+                _noise_variance(fit, setting, border, runs[0].times, x)
+                for border, x in zip(bootstrap.borders, states[1:], strict=True)
+            ]
+            drawn = drawn + np.sqrt(spread) * rng.standard_normal(drawn.shape)
         low, high = np.nanquantile(drawn, [0.5 - level / 2, 0.5 + level / 2], axis=0)
         both.append((values[0], low, high, np.nanstd(drawn, axis=0, ddof=1)))
     return tuple(both)
+
+
+def _noise_variance(fit: Fit, setting: _Setting, border, times: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """(times, observables): variance of a measurement around its prediction; noise in logs to first order."""
+    problem, model = fit.problem, fit.problem.model
+    if problem.scatter is None:
+        return np.full((len(times), len(model.observables)), fit.variance_unit[0])
+    params = problem.unknowns.measured_values(border)[setting.experiment]
+    rows = problem.measurement.value(times, states, params, _inputs(model, setting, times))
+    count = len(model.observables)
+    outputs, levels, more = rows[:, :count], rows[:, count : 2 * count], rows[:, 2 * count :]
+    if problem.scatter.common:
+        return levels**2 + more**2
+    found = levels**2
+    for k, column in enumerate(problem.scatter.columns):
+        if column.shape is Shape.LAPLACE:
+            found[:, k] *= 2
+        if column.shape is Shape.STUDENT:
+            degrees = more[:, k] if column.degrees is None else column.degrees
+            found[:, k] *= np.where(degrees > 2, degrees / np.maximum(degrees - 2, 1e-300), np.inf)
+        if column.base is not None:
+            found[:, k] *= (outputs[:, k] * np.log(column.base)) ** 2
+    return found
 
 
 def _inputs(model, setting: _Setting, times: np.ndarray) -> np.ndarray:

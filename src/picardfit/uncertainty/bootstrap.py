@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from picardfit.certificate import path_rows
 from picardfit.condense import unknowns_index
 from picardfit.errors import InputError
 from picardfit.problem import Problem
@@ -30,7 +31,9 @@ class Kind(Enum):
     """Where new data come from."""
 
     PARAMETRIC = "parametric"  # the fitted curve plus noise drawn from the fitted noise
-    RESIDUAL = "residual"  # the fitted curve plus residuals drawn from those of the same observable
+    RESIDUAL = (
+        "residual"  # the fitted curve plus residuals drawn from those of the same observable (least squares)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +101,10 @@ def bootstrap(
         raise InputError(f"kind={kind!r} is unknown: write kind='parametric' or kind='residual'.")
     if fit.solution is None or not fit.success:
         raise InputError(f"A bootstrap starts from a fit that succeeded, but: {fit.message}")
+    if Kind(kind) is Kind.RESIDUAL and fit.problem.noise is not None:
+        raise InputError(
+            "Residuals of unequal noise cannot be exchanged: with a noise model write kind='parametric'."
+        )
     if not np.isfinite(fit.variance_unit[0]):
         raise InputError(
             "There are no degrees of freedom left to learn the noise from: give the noise, or fix some unknowns."
@@ -129,12 +136,12 @@ def _one(
 ) -> np.ndarray | None:
     """The unknowns (experiments, width) from one new data set, or None."""
     rng = np.random.default_rng([seed, index])
-    outputs = _outputs(solution)
+    rows = path_rows(solution)
     if kind is Kind.PARAMETRIC:
-        data = outputs + np.sqrt(variance) * rng.standard_normal(outputs.shape)
+        data = problem.objective.sample(rows, rng, np.sqrt(variance))
     else:
-        data = outputs + _drawn_residuals(problem.samples.data - outputs, freedom, rng)
-    renewed = _with_data(problem, np.where(np.isfinite(problem.samples.data), data, np.nan))
+        data = rows + _drawn_residuals(problem.samples.data - rows, freedom, rng)
+    renewed = problem.with_data(np.where(np.isfinite(problem.samples.data), data, np.nan))
     place = place_at(renewed, solution)
     found = None if place is None else refit(place, variance, tolerance=SETTLED)
     if found is not None:
@@ -142,14 +149,6 @@ def _one(
     method = LiftedGaussNewton()
     outcome = run(method, method.resume(renewed, solution))
     return outcome.solution.border if outcome.status.success else None
-
-
-def _outputs(solution: Solution) -> np.ndarray:
-    """(samples, outputs) along the path."""
-    system = solution.system
-    params = system.parameters(solution.border)
-    slopes = system.field.slopes(solution.path, system.spread(params))
-    return system.outputs(system.at_samples(solution.states, slopes), params)
 
 
 def _drawn_residuals(residuals: np.ndarray, freedom: float, rng: np.random.Generator) -> np.ndarray:
@@ -161,13 +160,3 @@ def _drawn_residuals(residuals: np.ndarray, freedom: float, rng: np.random.Gener
         pool = residuals[measured[:, k], k]
         drawn[:, k] = inflation * rng.choice(pool - pool.mean(), len(residuals))
     return drawn
-
-
-def _with_data(problem: Problem, data: np.ndarray) -> Problem:
-    """The problem with other data (samples, observables) in the order of its samples."""
-    names, samples = problem.model.observables, problem.samples
-    renewed = []
-    for e, one in enumerate(problem.experiments):
-        block = data[samples.experiment == e]
-        renewed.append(replace(one, observations={n: block[:, names.index(n)] for n in one.observables}))
-    return problem.with_experiments(renewed)

@@ -45,9 +45,7 @@ class Information:
 
     labels: tuple[str, ...]
     index: np.ndarray  # (unknowns, 2): experiment and border column; global columns have experiment 0
-    matrix: (
-        np.ndarray
-    )  # (unknowns, unknowns), internal coordinates; least squares: for residuals of unit variance
+    matrix: np.ndarray  # (unknowns, unknowns), internal; least squares: for residuals of unit variance
     slope: np.ndarray  # (unknowns,): gradient of the objective
     at_bound: tuple[str, ...]
     held: tuple[Held, ...] = ()  # the unknowns at a bound

@@ -159,6 +159,9 @@ def _place(system: Discretisation, point: Point, scale: np.ndarray) -> Place | N
         linear = linearise(system, point)
         columns = start_derivatives(system, linear.quadratic)
         hessian, slope = reduced(system, linear.quadratic, columns)
+    if (priors := system.problem.priors) is not None:
+        prior_slope, prior_curvature = priors.terms(point.border)
+        slope, hessian = slope + prior_slope, hessian + prior_curvature[:, :, None] * np.eye(unknowns.width)
     index = unknowns_index(unknowns.exists, unknowns.local)
     matrix, vector = dense(hessian, slope, unknowns.local, index)
     if not (np.isfinite(matrix).all() and np.isfinite(vector).all()):
