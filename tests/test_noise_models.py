@@ -431,3 +431,15 @@ def test_logarithms_need_positive_data():
     data = {"x": [1.0, 0.0], "y": [1.0, 2.0]}
     with pytest.raises(pf.InputError, match="`x` is not positive"):
         pf.Problem(MODEL, pf.Experiment([0.0, 1.0], data), BOUNDS, noise=pf.LogNormal(sigma=0.1))
+
+
+@pytest.mark.parametrize("seed", [18, 98])
+def test_narrow_common_noise_finds_its_way(seed):
+    """A covariance ten times wider along the outputs than across: frozen at wrong directions it leads astray."""
+    noise = pf.Noise(additive=0.02, proportional=0.2, common=True)
+    base = replace(van_der_pol.generate(seed=1, eps=0.1), noise=noise)
+    truth, initial = base.truth["parameters"], base.truth["initial"]["run 1"]
+    problem = base.simulate_data(truth, initial, seed=seed)
+    fit = pf.fit(problem)
+    assert fit.success
+    assert fit.nllh < problem.nllh(truth, initial)

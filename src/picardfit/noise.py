@@ -372,10 +372,13 @@ class CommonNoise:
         return _sum_of_medians(np.where(self.measured, 1 / (a**2 + v**2), np.nan), size)
 
     def with_frozen(self, levels: np.ndarray) -> CommonNoise:
-        """The robust version for the way: levels held."""
+        """The robust version for the way: levels held and the common factor taken as one of each output's own.
+
+        The directions v follow the outputs, and far from the optimum wrong ones would weigh most.
+        """
         n = self.outputs
-        a = _not_too_small(levels[:, :n], self.measured)
-        return replace(self, frozen=np.concatenate([a, levels[:, n:]], axis=1))
+        total = _not_too_small(np.hypot(levels[:, :n], levels[:, n:]), self.measured)
+        return replace(self, frozen=np.concatenate([total, np.zeros_like(total)], axis=1))
 
     def residuals(self, rows: np.ndarray) -> np.ndarray:
         """(samples, outputs): L^-1 (y - g) with covariance L L', standard normal and independent; else NaN."""
