@@ -36,9 +36,8 @@ def show_fit(fit: Fit, level: float = 0.95) -> None:
     out.print(f"{count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s, loss {number(fit.loss, 6)}")
     if fit.problem.noise is not None:
         out.print(f"negative log-likelihood {number(fit.nllh, 6)}, AIC {number(fit.aic, 6)}")
-    if len(fit.starts) > 1:
-        hits = sum(abs(one.loss - fit.loss) <= 1e-3 * abs(fit.loss) for one in fit.starts)
-        out.print(f"{hits} of {len(fit.starts)} starts reached this loss")
+    if len(fit.starts) > 1 and fit.success:
+        out.print(f"{fit.hits} of {len(fit.starts)} starts reached this loss")
     if fit.certificate is not None:
         out.print(
             f"an independent integration gives the same loss up to a relative {fit.certificate.mismatch:.0e}"
