@@ -394,6 +394,13 @@ def test_a_later_command_gets_its_arguments(tmp_path, monkeypatch):
     assert "--no-twice" in run("paper", "--help").output
 
 
+@pytest.mark.parametrize("name", list(LATER))
+def test_registered_commands_are_there(name):
+    result = run(name, "--help")
+    assert result.exit_code == 0
+    assert LATER[name].example in " ".join(result.output.split())
+
+
 def test_a_later_command_that_is_not_there_is_one_sentence(monkeypatch):
     monkeypatch.setitem(LATER, "paper", Later("picardfit.nowhere.command", "go", "", "", "do this"))
     result = run("paper")
@@ -423,6 +430,29 @@ def test_check_confirms_what_can_be_determined(ponds):
 
 def test_fit_shows_verdicts(fitted):
     assert re.search(r"birth.* determined\n", re.sub(r" +\n", "\n", fitted[0].output))
+
+
+def test_profile_gives_intervals(fitted, tmp_path):
+    saved = fitted[1] / "fit.json"
+    result = run("profile", saved, "-p", "birth", "-p", "birth/death", "--out", tmp_path, "--json")
+    found = json.loads(result.stdout)["profiles"]
+    low, high = found["birth"]["interval"]
+    assert low < pf.load(saved).parameters["birth"] < high
+    assert found["birth/death"]["interval"][0] > 0
+    assert (tmp_path / "profiles.csv").read_text().startswith("name,value,rise\nbirth,")
+
+
+def test_profile_of_an_unknown_name_is_one_sentence(fitted):
+    result = run("profile", fitted[1] / "fit.json", "-p", "brith")
+    assert result.exit_code == 2
+    assert "Did you mean `birth`?" in result.output
+
+
+def test_a_ledger_makes_a_fit_go_on(ponds, tmp_path):
+    options = ("fit", ponds, "--starts", 2, "--ledger", tmp_path / "run.jsonl", "--no-report", "--json")
+    first, again = (json.loads(run(*options, "--out", tmp_path).stdout) for _ in range(2))
+    assert first["estimates"] == again["estimates"]
+    assert len((tmp_path / "run.jsonl").read_text().splitlines()) == 3
 
 
 def test_design_ranks_the_candidates(ponds, tmp_path):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogFormatter, MaxNLocator, NullLocator
 
 from picardfit.errors import InputError
 from picardfit.expressions import BatchedMap
@@ -32,6 +32,7 @@ WIDEST = 4  # experiments beside each other
 LONGEST_NAME = 40
 GRID = 401
 NEGLIGIBLE = 1e-6  # variation that is not worth an axis of its own, relative to the same quantity elsewhere
+MANY_DECADES = 1e3  # range of a logarithmic axis that needs no ticks between the decades
 CROWDED = 2000  # dots from which on a panel is drawn as pixels, to keep files small
 
 
@@ -137,11 +138,21 @@ def plot_convergence(fit: Fit, path: str | Path | None = None) -> Figure:
         shown = np.where(np.isfinite(values) & (values != 0), values, np.nan)
         if (shown > 0).any() and not (shown < 0).any():
             panel.set_yscale("log")
+            _plain_ticks(panel, shown)
         panel.plot(iterations, shown, color=BLUE, marker="o" if len(iterations) < 80 else "", markersize=3)
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.set_xlabel("iteration")
         panel.set_ylabel(label)
     return _written(figure, path)
+
+
+def _plain_ticks(panel: Axes, values: np.ndarray) -> None:
+    """Ticks of a logarithmic axis as plain text and no more than needed: setting formulas and many ticks is slow."""
+    panel.yaxis.set_major_formatter(LogFormatter())
+    if np.nanmax(values) > MANY_DECADES * np.nanmin(values):
+        panel.yaxis.set_minor_locator(NullLocator())
+    else:
+        panel.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
 
 
 def plot_profiles(profiles: Sequence[Profile], path: str | Path | None = None) -> Figure:

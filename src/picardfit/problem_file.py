@@ -92,9 +92,10 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
 
 
 def _problem(source: Source, model, experiments, parameters, initial, truth, noise) -> Problem | None:
-    extra = {} if noise is None else {"noise": noise}
     try:
-        problem = Problem(model, experiments, parameters=parameters, initial=initial, truth=truth, **extra)
+        problem = Problem(
+            model, experiments, parameters=parameters, initial=initial, truth=truth, noise=noise
+        )
         if problem.unknowns.count() == 0:
             source.fault(("parameters",), "Everything is fixed: give at least one parameter bounds.")
         return problem

@@ -6,6 +6,7 @@ import csv
 import difflib
 import io
 import re
+import sys
 from collections.abc import Iterable
 from math import nan
 from pathlib import Path
@@ -61,7 +62,7 @@ def read_table(
     measure = _long_columns(sheet)
     if measure is None:
         taken = {time_column, group_column, *inputs}
-        names, columns = _wide(sheet, [c for c in sheet.frame.columns if c not in taken], observables)
+        names, columns = _wide(sheet, [c for c in sheet.columns if c not in taken], observables)
     else:
         names, columns = _long(sheet, *measure, observables)
     experiments = []
@@ -78,9 +79,12 @@ def read_table(
 
 
 class _Sheet(NamedTuple):
-    """A table before it is understood: unique column names, one place per row for error messages."""
+    """A table before it is understood: columns by name, one place per row for error messages.
 
-    frame: pd.DataFrame
+    A column is an array (rows,) of numbers, of dates, or of objects with None where a cell is missing.
+    """
+
+    columns: dict[str, np.ndarray]
     label: str  # the file in backticks
     stem: str  # the file's name without folder and ending
     unit: str  # "line" of a file or "row" of a DataFrame
@@ -92,35 +96,28 @@ class _Sheet(NamedTuple):
 
     def text(self, column: str) -> np.ndarray:
         """The cells of a column as stripped text, "" where missing."""
-        cells = self.frame[column]
-        if cells.dtype.kind == "f" and bool((cells.dropna() % 1 == 0).all()):
-            cells = cells.astype("Int64")  # 1.0 is experiment "1"
-        return cells.astype("string").str.strip().fillna("").to_numpy(dtype=object)
+        cells = self.columns[column]
+        if cells.dtype.kind == "f" and bool((cells[np.isfinite(cells)] % 1 == 0).all()):
+            cells = [int(cell) if np.isfinite(cell) else None for cell in cells]  # 1.0 is experiment "1"
+        missing = [cell is None or cell != cell for cell in cells]
+        return np.array(
+            ["" if gone else str(cell).strip() for cell, gone in zip(cells, missing, strict=True)],
+            dtype=object,
+        )
 
     def numbers(self, column: str, missing: bool = True) -> np.ndarray:
         """The cells of a column as floats (rows,), NaN where missing."""
-        import pandas as pd
-
-        cells = self.frame[column]
-        if pd.api.types.is_datetime64_any_dtype(cells) or pd.api.types.is_timedelta64_dtype(cells):
+        cells = self.columns[column]
+        if cells.dtype.kind in "mM":
             raise InputError(
                 f"Column `{column}` of {self.label} holds dates: "
                 f"convert dates to numbers, such as days since the first."
             )
-        if pd.api.types.is_numeric_dtype(cells):
-            array, wrong = cells.to_numpy(dtype=float, na_value=nan), np.zeros(len(cells), dtype=bool)
-        else:
-            blank = cells.isna().to_numpy()
-            if self.decimal_comma:
-                cells = cells.str.replace(",", ".", regex=False)
-            array = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=nan)
-            wrong = np.isnan(array) & ~blank
-        if wrong.any():
-            wrong[wrong] = [str(cell).strip().lower() not in MISSING for cell in self.frame[column][wrong]]
+        array, wrong = _floats(cells, self.decimal_comma)
         wrong |= np.isinf(array) if missing else ~np.isfinite(array)
         if wrong.any():
             row = int(np.argmax(wrong))
-            cell = self.frame[column].iloc[row]
+            cell = cells[row]
             if re.match(DATE, str(cell).strip()):
                 raise InputError(
                     f"Column `{column}` holds dates ({str(cell)!r} in {self.place(row)}): "
@@ -135,12 +132,36 @@ class _Sheet(NamedTuple):
         return array
 
     def without_blank_rows(self) -> _Sheet:
-        keep = ~self.frame.isna().all(axis=1).to_numpy()
+        keep = np.zeros(len(self.places), dtype=bool)
+        for cells in self.columns.values():
+            keep |= (
+                np.array([cell is not None for cell in cells], dtype=bool)
+                if cells.dtype == object
+                else cells == cells
+            )
         if not keep.any():
             raise InputError(
                 f"There are column names but no rows in {self.label}: add the measurements below them."
             )
-        return self._replace(frame=self.frame[keep], places=self.places[keep])
+        columns = {name: cells[keep] for name, cells in self.columns.items()}
+        return self._replace(columns=columns, places=self.places[keep])
+
+
+def _floats(cells: np.ndarray, decimal_comma: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Cells as floats, NaN where missing or wrong; and where they are wrong."""
+    if cells.dtype != object:
+        return cells.astype(float), np.zeros(len(cells), dtype=bool)
+    array, wrong = np.full(len(cells), nan), np.zeros(len(cells), dtype=bool)
+    for row, cell in enumerate(cells):
+        if cell is None:
+            continue
+        text = str(cell).replace(",", ".") if decimal_comma else str(cell)
+        try:
+            array[row] = float(text)
+            wrong[row] = "_" in text  # Python reads 1_000, tables do not
+        except ValueError:
+            wrong[row] = not _blank(cell)
+    return array, wrong
 
 
 def _blank(cell: object) -> bool:
@@ -149,10 +170,8 @@ def _blank(cell: object) -> bool:
 
 def _sheet(source: object, text_columns: set[str]) -> _Sheet:
     """The table in a path, an open file or a DataFrame; `text_columns` in lower case."""
-    import pandas as pd
-
-    if isinstance(source, pd.DataFrame):
-        return _checked_columns(source, "the table", "")
+    if "pandas" in sys.modules and isinstance(source, sys.modules["pandas"].DataFrame):
+        return _from_frame(source, "the table", "")
     if isinstance(source, (str, Path)):
         if "\n" in str(source):
             raise InputError("This text is a table, not a path: wrap it as io.StringIO(text).")
@@ -166,7 +185,7 @@ def _sheet(source: object, text_columns: set[str]) -> _Sheet:
         )
     if isinstance(content, bytes):
         if content[:4] == b"PAR1":
-            return _checked_columns(_parquet(content, label), label, stem)
+            return _from_frame(_parquet(content, label), label, stem)
         if content[:4] in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"):
             raise InputError(
                 f"The bytes of {label} are those of an Excel file: save it as CSV and read that."
@@ -220,8 +239,6 @@ def _decoded(content: bytes, label: str) -> str:
 
 def _parsed(text: str, label: str, stem: str, text_columns: set[str]) -> _Sheet:
     """The cells of a delimited text and the line of each row; `text_columns` are not read as numbers."""
-    import pandas as pd
-
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     places = [n for n, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith("#")]
     if not places:
@@ -231,38 +248,40 @@ def _parsed(text: str, label: str, stem: str, text_columns: set[str]) -> _Sheet:
     header = lines[places[0] - 1].strip(" ")
     separator = _separator(header)
     names = [n.strip() for n in next(csv.reader([header], delimiter=separator, skipinitialspace=True))]
-    # A first row of blanks in place of the names fixes the number of columns: longer lines are errors.
-    table = "\n".join([separator.join(["NA"] * len(names)), *(lines[n - 1] for n in places[1:])])
-    comma = separator != "," and bool(re.search(r"\d,\d", table)) and not re.search(r"\d\.\d", table)
-    texts = [n.lower() in text_columns for n in names]
-    blanks = ["NaN", *MISSING, *(word.upper() for word in MISSING), *(word.title() for word in MISSING)]
-    try:
-        frame = pd.read_csv(
-            io.StringIO(table),
-            sep=r"\s+" if separator == " " else separator,
-            decimal="," if comma else ".",
-            header=None,
-            dtype={k: str for k, is_text in enumerate(texts) if is_text},
-            keep_default_na=False,
-            na_values={k: [""] if is_text else blanks for k, is_text in enumerate(texts)},
-            skipinitialspace=True,
-            low_memory=False,
-        )
-    except pd.errors.ParserError as error:
-        found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
-        if found is None:
+    body = [lines[n - 1] for n in places[1:]]
+    rows = _rows(body, separator, label)
+    if len(rows) != len(body):  # a quoted cell spans lines
+        places = list(range(1, len(rows) + 2))
+    for row, place in zip(rows, places[1:], strict=True):
+        if len(row) > len(names):
             raise InputError(
-                f"The lines of {label} cannot be split into columns ({error}): check its quotes."
-            ) from None
-        expected, row, saw = (int(n) for n in found.groups())
+                f"Line {place} of {label} has {len(row)} cells, but there are {len(names)} column names: "
+                f"correct it."
+            )
+    joined = "\n".join(body)
+    comma = separator != "," and bool(re.search(r"\d,\d", joined)) and not re.search(r"\d\.\d", joined)
+    columns = []
+    for k, name in enumerate(names):
+        cells = [row[k] if k < len(row) else "" for row in rows]
+        gone = (lambda cell: not cell) if name.lower() in text_columns else _blank
+        columns.append(np.array([None if gone(cell) else cell for cell in cells], dtype=object))
+    return _checked_columns(names, columns, label, stem, np.array(places[1:], dtype=int), comma)
+
+
+def _rows(lines: list[str], separator: str, label: str) -> list[list[str]]:
+    """The cells of every row."""
+    if separator == " ":
+        lines = [re.sub(r"\s+", " ", line.strip()) for line in lines]
+    try:
+        return list(
+            csv.reader(
+                (line + "\n" for line in lines), delimiter=separator, skipinitialspace=True, strict=True
+            )
+        )
+    except csv.Error as error:
         raise InputError(
-            f"Line {places[row - 1]} of {label} has {saw} cells, but there are {expected} column names: "
-            f"correct it."
+            f"The lines of {label} cannot be split into columns ({error}): check its quotes."
         ) from None
-    frame.columns = names
-    if len(frame) != len(places):  # a quoted cell spans lines
-        places = list(range(1, len(frame) + 1))
-    return _checked_columns(frame.iloc[1:], label, stem, np.array(places[1:], dtype=int), comma)
 
 
 def _separator(header: str) -> str:
@@ -272,37 +291,62 @@ def _separator(header: str) -> str:
     return best if bare.count(best) else " "
 
 
-def _checked_columns(
-    frame: pd.DataFrame, label: str, stem: str, lines: np.ndarray | None = None, decimal_comma: bool = False
-) -> _Sheet:
-    """The sheet with stripped, unique names; named index levels become columns, unnamed columns go."""
+def _from_frame(frame: pd.DataFrame, label: str, stem: str) -> _Sheet:
+    """The sheet of a DataFrame; named index levels become columns."""
     fresh = [level for level in frame.index.names if level is not None and level not in frame.columns]
     frame = frame.reset_index(level=fresh) if fresh else frame
-    names = [str(column).strip() for column in frame.columns]
+    columns = [_array(frame.iloc[:, k]) for k in range(frame.shape[1])]
+    return _checked_columns([str(column).strip() for column in frame.columns], columns, label, stem)
+
+
+def _array(cells: pd.Series) -> np.ndarray:
+    """A column of a DataFrame: numbers, dates, or objects with None where missing."""
+    import pandas as pd
+
+    if pd.api.types.is_datetime64_any_dtype(cells) or pd.api.types.is_timedelta64_dtype(cells):
+        return cells.to_numpy(dtype="datetime64[ns]" if cells.dtype.kind == "M" else "timedelta64[ns]")
+    if pd.api.types.is_integer_dtype(cells) and not cells.hasnans:
+        return cells.to_numpy(dtype=np.int64 if cells.dtype.kind == "i" else float)
+    if pd.api.types.is_numeric_dtype(cells):
+        return cells.to_numpy(dtype=float, na_value=nan)
+    return np.array(
+        [None if gone else cell for cell, gone in zip(cells, cells.isna(), strict=True)], dtype=object
+    )
+
+
+def _checked_columns(
+    names: list[str],
+    columns: list[np.ndarray],
+    label: str,
+    stem: str,
+    lines: np.ndarray | None = None,
+    decimal_comma: bool = False,
+) -> _Sheet:
+    """The sheet with unique names; unnamed columns go."""
     if all(re.fullmatch(r"[-+.,\deE]*", column) for column in names):
         raise InputError(f"There are no column names in {label}: add a first line such as time,prey,pred.")
-    named = [bool(column) for column in names]
-    frame = frame.loc[:, named].set_axis([column for column in names if column], axis=1)
-    frame = frame.reset_index(drop=True)
-    twice = frame.columns[frame.columns.duplicated()]
-    if len(twice):
-        raise InputError(f"There are two columns called `{twice[0]}` in {label}: rename or remove one.")
-    places = np.arange(1, len(frame) + 1) if lines is None else lines
-    return _Sheet(frame, label, stem, "row" if lines is None else "line", places, decimal_comma)
+    named = [(name, cells) for name, cells in zip(names, columns, strict=True) if name]
+    seen: set[str] = set()
+    for name, _ in named:
+        if name in seen:
+            raise InputError(f"There are two columns called `{name}` in {label}: rename or remove one.")
+        seen.add(name)
+    places = np.arange(1, len(columns[0]) + 1) if lines is None else lines
+    return _Sheet(dict(named), label, stem, "row" if lines is None else "line", places, decimal_comma)
 
 
 def _find(sheet: _Sheet, column: str) -> str | None:
     """The column of that name, exactly or else without regard to case."""
-    if column in sheet.frame.columns:
+    if column in sheet.columns:
         return column
-    same = [c for c in sheet.frame.columns if c.lower() == str(column).strip().lower()]
+    same = [c for c in sheet.columns if c.lower() == str(column).strip().lower()]
     return same[0] if len(same) == 1 else None
 
 
 def _required(sheet: _Sheet, column: str, what: str) -> str:
     found = _find(sheet, column)
     if found is None:
-        columns = list(sheet.frame.columns)
+        columns = list(sheet.columns)
         raise InputError(
             f"There is no {what} column `{column}` in {sheet.label}: its columns are {listing(columns)}."
             f"{_like(str(column), columns)}"
@@ -319,7 +363,7 @@ def _like(name: str, columns: list[str]) -> str:
 def _time_column(sheet: _Sheet, time: str | None) -> str:
     if time is not None:
         return _required(sheet, time, "time")
-    columns = list(sheet.frame.columns)
+    columns = list(sheet.columns)
     unit = r"\s*([(\[].*[)\]])?"
     for pattern in ("(?i:time)" + unit, "t" + unit, f"(?i:t|{TIME_UNITS})" + unit):
         # T is also a usual name of a state (tumour, temperature): the time only as the first column.
@@ -362,7 +406,7 @@ def _wide(sheet: _Sheet, free: list[str], wanted: list[str] | None) -> tuple[lis
     if not names:
         raise InputError(
             f"There is no column of measurements in {sheet.label}: "
-            f"add one to {listing(sheet.frame.columns)}, or name it in observables=[...]."
+            f"add one to {listing(sheet.columns)}, or name it in observables=[...]."
         )
     return names, [sheet.numbers(n) for n in names]
 
@@ -371,9 +415,7 @@ def _long(
     sheet: _Sheet, which: str, value: str, wanted: list[str] | None
 ) -> tuple[list[str], tuple[np.ndarray, np.ndarray]]:
     """Names of the observables of a long table; each row's index of a name (-1: unwanted) and value."""
-    import pandas as pd
-
-    codes, found = pd.factorize(sheet.text(which))
+    codes, found = _numbered(sheet.text(which))
     values = sheet.numbers(value)
     unnamed = np.flatnonzero((codes == list(found).index("")) & np.isfinite(values)) if "" in found else []
     if len(unnamed):
@@ -391,16 +433,20 @@ def _long(
 
 def _groups(sheet: _Sheet, column: str | None, name: str) -> list[tuple[str, np.ndarray]]:
     """Name and row numbers of each experiment, in the order of first appearance."""
-    import pandas as pd
-
     if column is None:
-        return [(name, np.arange(len(sheet.frame)))]
-    codes, names = pd.factorize(sheet.text(column))
+        return [(name, np.arange(len(sheet.places)))]
+    codes, names = _numbered(sheet.text(column))
     if "" in names:
         row = int(np.argmax(codes == list(names).index("")))
         raise InputError(f"Column `{column}` is blank in {sheet.place(row)}: name the experiment.")
     order = np.argsort(codes, kind="stable")
     return list(zip(names, np.split(order, np.cumsum(np.bincount(codes))[:-1]), strict=True))
+
+
+def _numbered(texts: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Every text as a number, and the texts in the order of first appearance."""
+    order = {text: k for k, text in enumerate(dict.fromkeys(texts))}
+    return np.array([order[text] for text in texts], dtype=int), list(order)
 
 
 def _held(column: str, group: str, times: np.ndarray, values: np.ndarray) -> Input:

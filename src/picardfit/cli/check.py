@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from picardfit.analysis import Analysis
     from picardfit.problem import Problem
     from picardfit.problem_file import ProblemFile
+    from picardfit.structure import Structure
 
 LONG_BEFORE = 5  # spans of the data between t0 and the first sample that call for a warning
 MOST_SHOWN = 20  # experiments
@@ -38,14 +39,13 @@ def check(
             _show(file, structure, analysis, warnings)
 
 
-def _structure(problem: Problem) -> object | None:
-    """The structural test, where this version has one."""
-    import picardfit
+def _structure(problem: Problem) -> Structure | None:
+    """The structural test; None where the model can nowhere be integrated."""
+    from picardfit.structure import structural
 
-    test = getattr(picardfit, "structural", None)
     try:
-        return None if test is None else test(problem)
-    except InputError:  # nowhere can the model be integrated
+        return structural(problem)
+    except InputError:
         return None
 
 
@@ -97,13 +97,13 @@ def _early_start(problem: Problem) -> list[str]:
     return []
 
 
-def _undetermined(structure: object) -> list[str]:
+def _undetermined(structure: Structure) -> list[str]:
     """What no data of this kind could determine."""
     return [f"Not determined whatever the noise: {group.sentence}." for group in structure.groups]
 
 
 def _show(
-    file: ProblemFile, structure: object | None, analysis: Analysis | None, warnings: list[str]
+    file: ProblemFile, structure: Structure | None, analysis: Analysis | None, warnings: list[str]
 ) -> None:
     from picardfit.cli.show import belief_row, experiment_row, print_table
     from picardfit.tables import count
@@ -145,7 +145,7 @@ def _theory(analysis: Analysis) -> str:
 
 
 def _record(
-    file: ProblemFile, structure: object | None, analysis: Analysis | None, warnings: list[str]
+    file: ProblemFile, structure: Structure | None, analysis: Analysis | None, warnings: list[str]
 ) -> dict:
     problem = file.problem
     record = {

@@ -24,25 +24,21 @@ def design(
 ) -> None:
     """Fit, then rank the candidates of the problem file by what they would add."""
     with complaints():
-        import picardfit
         from picardfit.cli.fit import run
+        from picardfit.experiment_design import design as rank
         from picardfit.problem_file import read_problem_file
 
         file = read_problem_file(problem)
-        if getattr(picardfit, "design", None) is None:
-            raise InputError(
-                "This version of picardfit has no experiment design: plan with `picardfit simulate`."
-            )
         candidates = _candidates(file)
         result = run(file.problem, file.settings, quiet)
         if result.solution is None:
             raise InputError(f"There is no fit to design for: {result.message}")
-        typer.echo(picardfit.design(result, candidates, criterion=criterion, budget=budget))
+        typer.echo(rank(result, candidates, criterion=criterion, budget=budget))
     raise typer.Exit(0 if result.success else 1)
 
 
 def _candidates(file: ProblemFile) -> list[Experiment]:
-    import picardfit
+    from picardfit.data import plan
     from picardfit.sections.experiments import initial_time
 
     if not file.candidates:
@@ -57,7 +53,7 @@ def _candidates(file: ProblemFile) -> list[Experiment]:
             )
         observables = one.observables or file.model.observables
         plans.append(
-            picardfit.plan(
+            plan(
                 one.times,
                 observables=observables,
                 inputs=one.inputs,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import asdict, replace
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from picardfit.cli.common import HERE, AsJson, ProblemPath, Quiet, assignments, complaints, print_json
-from picardfit.errors import InputError
 
 if TYPE_CHECKING:
     from picardfit.problem import Problem
@@ -81,9 +79,6 @@ def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Pa
     from picardfit.cli.progress import watched
     from picardfit.estimate import fit as estimate
 
-    if ledger is not None and "ledger" not in signature(estimate).parameters:
-        raise InputError("This version of picardfit keeps no ledger: leave --ledger out.")
-    more = {} if ledger is None else {"ledger": ledger}
     pool = nullcontext()
     if settings.workers > 1:
         from concurrent.futures import ProcessPoolExecutor
@@ -98,8 +93,8 @@ def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Pa
             starts=settings.starts,
             seed=settings.seed,
             executor=executor,
+            ledger=ledger,
             progress=progress,
-            **more,
         )
 
 

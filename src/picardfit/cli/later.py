@@ -38,7 +38,7 @@ LATER = {
     ),
     "paper": Later(
         "picardfit.paper_command",
-        "command",
+        "paper",
         "Run the numerical experiments of the paper.",
         "picardfit paper lorenz --quick",
         "run it in a checkout of the repository",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,6 @@ import typer
 
 from picardfit.cli.common import AsJson, Quiet, complaints
 from picardfit.cli.fit import MaxIterations, Out, Report, Seed, Starts, Workers
-from picardfit.errors import InputError
 
 
 def petab(
@@ -26,8 +24,6 @@ def petab(
 ) -> None:
     """Fit a PEtab problem as `picardfit fit` does a problem file."""
     with complaints(as_json):
-        if find_spec("picardfit.importers") is None or find_spec("picardfit.importers.petab") is None:
-            raise InputError("This version of picardfit does not read PEtab: write a problem.toml instead.")
         from picardfit.cli.fit import changed, deliver, run
         from picardfit.importers.petab import read
         from picardfit.sections.settings import FitSettings

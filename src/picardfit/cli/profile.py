@@ -72,10 +72,6 @@ def fit_of(path: Path, quiet: bool) -> tuple[Fit, Path]:
 
 
 def _names(result: Fit, wanted: list[str] | None) -> list[str]:
-    if not callable(getattr(result, "profile", None)):
-        raise InputError(
-            "This version of picardfit has no profiles: `picardfit fit` shows intervals from curvature."
-        )
     if result.solution is None:
         raise InputError(f"There is nothing to profile: {result.message}")
     return wanted or [name for name in result.parameters if name in result.standard_errors]

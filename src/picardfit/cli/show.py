@@ -34,11 +34,10 @@ def show_fit(fit: Fit, level: float = 0.95) -> None:
         out.print()
     out.print(fit.message, markup=False)
     out.print(f"{count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s, loss {number(fit.loss, 6)}")
-    if getattr(fit.problem, "noise", None) is not None:
+    if fit.problem.noise is not None:
         out.print(f"negative log-likelihood {number(fit.nllh, 6)}, AIC {number(fit.aic, 6)}")
-    if len(fit.starts) > 1:
-        hits = sum(abs(one.loss - fit.loss) <= 1e-3 * abs(fit.loss) for one in fit.starts)
-        out.print(f"{hits} of {len(fit.starts)} starts reached this loss")
+    if len(fit.starts) > 1 and fit.success:
+        out.print(f"{fit.hits} of {len(fit.starts)} starts reached this loss")
     if fit.certificate is not None:
         out.print(
             f"an independent integration gives the same loss up to a relative {fit.certificate.mismatch:.0e}"
@@ -76,7 +75,7 @@ def estimated_values(fit: Fit) -> dict[str, float]:
 
 def verdicts(fit: Fit) -> dict[str, str]:
     """What the data say about each unknown, in words."""
-    if fit.solution is None or not callable(getattr(fit, "identifiability", None)):
+    if fit.solution is None:
         return {}
     return {name: one.kind for name, one in fit.identifiability().verdicts.items()}
 

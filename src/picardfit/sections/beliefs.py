@@ -105,8 +105,6 @@ def _parameter(source: Source, place: Place, table: dict[str, object]) -> Parame
         return Parameter(**table)
     except InputError as error:
         source.fault(place, f"`{place[-1]}`: {error}")
-    except TypeError:
-        source.fault(place, f"`{place[-1]}`: a prior is not available in this version: leave it out.")
     return None
 
 

@@ -45,10 +45,7 @@ def described(
             (*place, "type"), f"The {word} type {kind!r} is unknown: write one of {listing(kinds)}.{hint}"
         )
         return None
-    builder = getattr(picardfit, kinds[kind], None)
-    if builder is None:
-        source.fault(place, f"A {kind} {word} is not available in this version of picardfit: leave it out.")
-        return None
+    builder = getattr(picardfit, kinds[kind])
     before = len(source.faults)
     settings = source.known(place, table, [one.name for one in fields(builder) if one.init])
     settings = {key: _pairs(value) for key, value in settings.items()}
