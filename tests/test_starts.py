@@ -134,9 +134,9 @@ def test_initial_state_stays_in_its_bounds():
     assert start("x' = -k*x", {"x": 3 + TIMES}, initial={"x": (0, 2)}).border[0, 0] == 2.0
 
 
-def test_hidden_initial_state_is_the_middle_of_its_bounds():
+def test_hidden_initial_state_is_near_the_middle_of_its_bounds():
     made = start("x' = -x; z' = -z", {"x": np.exp(-TIMES)}, initial={"z": (2, 6)})
-    assert made.border[0, 1] == 4.0
+    assert made.border[0, 1] == pytest.approx(3.8)
 
 
 def test_hidden_initial_state_without_bounds_has_the_size_of_the_measured_ones():
@@ -155,13 +155,13 @@ def test_log_initial_state_with_negative_data_is_positive():
 @pytest.mark.parametrize(
     "parameter, middle",
     [
-        (pf.Parameter(2, 4), 3.0),
-        (pf.Parameter(1e-2, 1e2, log=True), 1.0),
-        (pf.Parameter(), 1.0),
-        (pf.Parameter(log=True), 1.0),
+        (pf.Parameter(2, 4), 2.9),
+        (pf.Parameter(1e-2, 1e2, log=True), 10**-0.2),
+        (pf.Parameter(), 0.91),
+        (pf.Parameter(log=True), 10**-0.1),
     ],
 )
-def test_open_parameters_begin_in_the_middle(parameter, middle):
+def test_open_parameters_begin_near_the_middle(parameter, middle):
     problem = growth(parameter)
     opened = problem.unknowns.parameters(open_values(problem, problem.unknowns.start, None))
     assert opened[0, 0] == pytest.approx(middle)

@@ -15,6 +15,7 @@ from picardfit.certificate import Certificate, path_rows, path_value
 from picardfit.diagnostics import Diagnostics, diagnose
 from picardfit.errors import InputError, Status, did_you_mean, listing
 from picardfit.integration import Run, trajectories
+from picardfit.optima import Optimum, optima_of
 from picardfit.problem import Problem
 from picardfit.solvers.iterate import Method, Solution
 from picardfit.uncertainty.fisher import Information, information, quantile
@@ -243,6 +244,16 @@ class Fit:
         parameters = {unknowns.label(e, c) for e, c in places if c >= initial}
         states = [unknowns.label(e, c) for e, c in places if c < initial]
         return [*(name for name in self.parameters if name in parameters), *states]
+
+    @cached_property
+    def optima(self) -> tuple[Optimum, ...]:
+        """The different optima that the starts reached, the best first."""
+        return optima_of(self.starts, self.standard_errors)
+
+    def waterfall(self) -> np.ndarray:
+        """The losses of all starts from the smallest on; infinite where a start found nothing."""
+        losses = np.array([one.loss for one in self.starts])
+        return np.sort(np.where(np.isnan(losses), np.inf, losses))
 
     @cached_property
     def correlation(self) -> np.ndarray:

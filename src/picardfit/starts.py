@@ -18,6 +18,9 @@ from picardfit.matching import match_parameters
 from picardfit.problem import Problem
 from picardfit.unknowns import Unknowns
 
+NEAR_MIDDLE = (
+    0.45  # of the bounds; the middle itself is a point of symmetry too often, as in theta = (rho - 1)^2
+)
 MARCH = 120  # steps of the march over an experiment
 WIDE = 30  # positive bounds further apart than this factor are searched by ratios
 ABSURD = 1e8  # changes over an experiment, relative to the largest state, that no start should have
@@ -49,7 +52,7 @@ def make_start(
     rng: np.random.Generator | None = None,
     part: np.ndarray | None = None,
 ) -> Start:
-    """A start: `given` (internal, NaN where open) wins, then the parameters' own starts, then the middle of the bounds.
+    """A start: `given` (internal, NaN where open) wins, then the parameters' own starts, then the bounds' middle, nearly.
 
     With `rng` all values are drawn from the bounds; where bounds are missing, from around these starts. Instead of
     `rng`, `part` (experiments, width) says how far between the bounds each value lies, from 0 to 1.
@@ -94,7 +97,7 @@ def open_values(problem: Problem, around: np.ndarray, part: np.ndarray | None) -
     """Middle of the bounds, or `part` of the way between them; `around` (internal, or NaN) replaces missing bounds."""
     unknowns = problem.unknowns
     low, high = search_box(unknowns, around)
-    part = np.full(low.shape, 0.5) if part is None else part
+    part = np.full(low.shape, NEAR_MIDDLE) if part is None else part
     wide = ~unknowns.log & (low > 0) & (high > WIDE * low)
     with np.errstate(invalid="ignore", divide="ignore"):
         geometric = low * (high / low) ** part
