@@ -52,7 +52,7 @@ def make_start(
     rng: np.random.Generator | None = None,
     part: np.ndarray | None = None,
 ) -> Start:
-    """A start: `given` (internal, NaN where open) wins, then the parameters' own starts, then the bounds' middle, nearly.
+    """A start: `given` (internal, NaN where open) wins, then the parameters' own starts, then (nearly) the middle.
 
     With `rng` all values are drawn from the bounds; where bounds are missing, from around these starts. Instead of
     `rng`, `part` (experiments, width) says how far between the bounds each value lies, from 0 to 1.
