@@ -1,14 +1,21 @@
-"""Run tasks over an executor, with a ledger: a run that was stopped goes on where it was."""
+"""Run tasks over processes, with a ledger by task: a run that was stopped, or was smaller, goes on where it was.
+
+picardfit.ledger holds one piece of work whose tasks are numbered; here quick and full runs share what they have in
+common, so that a line is found by the text of its task.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 from paper.tasks import Results, Task
+from picardfit.errors import InputError
+from picardfit.parallel import run_tasks as run_over
+from picardfit.progress import Bar
 
 
 def run_tasks(
@@ -22,13 +29,27 @@ def run_tasks(
         return Results(known)
     ledger.parent.mkdir(parents=True, exist_ok=True)
     _end_last_line(ledger)
-    with ledger.open("a", encoding="utf-8") as file, _progress(label, len(missing)) as advance:
-        for task, record in _finished(function, missing, workers):
-            text = json.dumps({"task": task.key, "record": record})
+    pool = ProcessPoolExecutor(workers) if workers > 1 else nullcontext()
+    with (
+        ledger.open("a", encoding="utf-8") as file,
+        closing(Bar(f"fits of {label}")) as bar,
+        pool as executor,
+    ):
+
+        def write(index: int, record: dict) -> None:
+            text = json.dumps({"task": missing[index].key, "record": record})
             file.write(text + "\n")
             file.flush()
-            known[task.key] = json.loads(text)["record"]  # what a resumed run would read
-            advance()
+            known[missing[index].key] = json.loads(text)["record"]  # what a resumed run would read
+
+        def show(done: int, total: int, *_: object) -> None:
+            bar.show(done, total)
+
+        work = run_over(function, missing, executor=executor, keep=write, progress=show)
+    if work.interrupted:
+        raise KeyboardInterrupt
+    for index, reason in work.failures.items():
+        raise InputError(f"{missing[index].key} failed ({reason}): the same command tries it again.")
     return Results(known)
 
 
@@ -49,36 +70,3 @@ def _end_last_line(ledger: Path) -> None:
     if ledger.exists() and not ledger.read_bytes().endswith(b"\n"):
         with ledger.open("a", encoding="utf-8") as file:
             file.write("\n")
-
-
-def _finished(function, tasks: Sequence[Task], workers: int) -> Iterable[tuple[Task, dict]]:
-    """(task, record) as they are done."""
-    if workers == 1:
-        for task in tasks:
-            yield task, function(task)
-        return
-    with ProcessPoolExecutor(workers) as pool:
-        yield from _over(pool, function, tasks)
-
-
-def _over(pool: Executor, function, tasks: Sequence[Task]) -> Iterable[tuple[Task, dict]]:
-    futures = {pool.submit(function, task): task for task in tasks}
-    try:
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    finally:  # after an interrupt what has not begun is dropped
-        for future in futures:
-            future.cancel()
-
-
-@contextmanager
-def _progress(label: str, total: int):
-    """A bar on a terminal, nothing on a pipe."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        bar = progress.add_task(label, total=total)
-        yield lambda: progress.advance(bar)

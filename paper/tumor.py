@@ -129,7 +129,7 @@ def _verdict(results: Results, plan: Plan) -> Table:
                     short(bound.mean),
                     "yes" if bound.mean <= printed.mean else "no",
                     replace(ours, mark=""),
-                    "yes" if ours.mean <= printed.mean else "no",
+                    "yes" if round(ours.mean, 2) <= printed.mean else "no",
                 )
             )
     return Table(

@@ -212,6 +212,28 @@ class TestLedger:
         assert found[task]["value"] == 2
         assert [record["value"] for _, record in read(path)] == [2]
 
+    def test_a_task_that_fails_is_named_and_the_others_are_kept(self, tmp_path):
+        every = [Task("lorenz", DEFAULT, {"seed": s}) for s in range(3)]
+
+        def fragile(task):
+            return {"value": 1 / task.data["seed"]}
+
+        with pytest.raises(pf.InputError, match=r"seed.*0.*ZeroDivisionError"):
+            run_tasks(fragile, every, tmp_path / "ledger.jsonl", 1, "test")
+        assert len(list(read(tmp_path / "ledger.jsonl"))) == 2
+
+    def test_an_interrupt_keeps_what_is_done(self, tmp_path):
+        every = [Task("lorenz", DEFAULT, {"seed": s}) for s in range(3)]
+
+        def stopped(task):
+            if task.data["seed"] == 1:
+                raise KeyboardInterrupt
+            return {"value": 1}
+
+        with pytest.raises(KeyboardInterrupt):
+            run_tasks(stopped, every, tmp_path / "ledger.jsonl", 1, "test")
+        assert len(list(read(tmp_path / "ledger.jsonl"))) == 1
+
     def test_processes_give_the_same_records(self, tmp_path):
         every = [Task("van_der_pol", BOUND, {**VAN_DER_POL, "seed": s}) for s in range(3)]
         one = run_tasks(solve, every, tmp_path / "one.jsonl", 1, "test")
