@@ -15,6 +15,7 @@ from picardfit.certificate import Certificate, path_rows, path_value
 from picardfit.diagnostics import Diagnostics, diagnose
 from picardfit.errors import InputError, Status, did_you_mean, listing
 from picardfit.integration import Run, trajectories
+from picardfit.optima import Optimum, optima_of
 from picardfit.problem import Problem
 from picardfit.solvers.iterate import Method, Solution
 from picardfit.uncertainty.fisher import Information, information, quantile
@@ -250,6 +251,16 @@ class Fit:
         size = np.sqrt(np.diag(self.covariance))
         with np.errstate(invalid="ignore"):
             return self.covariance / size / size[:, None]
+
+    @cached_property
+    def optima(self) -> tuple[Optimum, ...]:
+        """The different optima that the starts reached, the best first."""
+        return optima_of(self.starts, self.standard_errors)
+
+    def waterfall(self) -> np.ndarray:
+        """The losses of all starts from the smallest on; infinite where a start found nothing."""
+        losses = np.array([one.loss for one in self.starts])
+        return np.sort(np.where(np.isnan(losses), np.inf, losses))
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Confidence intervals of the unknowns from the Fisher information, cut off at the bounds.
