@@ -308,6 +308,8 @@ def test_no_number_is_cut_on_a_terminal(fitted, monkeypatch, width):
         (1.0, 1e-9, "1.0000000000"),
         (3.2e-8, 1e-9, "3.20e-08"),
         (0.0, 0.1, "0.00"),
+        (1.0, 3300.0, "1.0"),
+        (123.0, 3300.0, "120"),
         (2.5, float("inf"), "2.5"),
     ],
 )
@@ -426,6 +428,27 @@ def test_check_tells_what_no_data_could_determine(ponds, tmp_path):
 
 def test_check_confirms_what_can_be_determined(ponds):
     assert "locally identifiable" in run("check", ponds).output
+
+
+def test_check_gives_up_on_an_examination_that_takes_too_long(ponds, monkeypatch):
+    import time
+
+    from picardfit.cli import check
+
+    monkeypatch.setattr(check, "_structure", lambda _: time.sleep(60))
+    monkeypatch.setattr(check, "PATIENCE", 0.2)
+    result = run("check", ponds)
+    assert result.exit_code == 0
+    assert "was not examined" in result.output
+
+
+def test_check_does_not_examine_a_long_void(ponds, tmp_path):
+    """Without t0 the years would be counted from the year 0."""
+    (tmp_path / "problem.toml").write_text((ponds / "problem.toml").read_text().replace('t0 = "first"', ""))
+    (tmp_path / "lynx_hare.csv").write_bytes((ponds / "lynx_hare.csv").read_bytes())
+    output = " ".join(run("check", tmp_path).output.split())
+    assert 'write t0 = "first"' in output
+    assert "was not examined" in output
 
 
 def test_fit_shows_verdicts(fitted):

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isinf
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from picardfit.cli.common import HERE, AsJson, ProblemPath, complaints, console, print_json
+from picardfit.cli.common import (
+    HERE,
+    AsJson,
+    ProblemPath,
+    TimeUpError,
+    at_most,
+    complaints,
+    console,
+    print_json,
+)
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,6 +28,7 @@ if TYPE_CHECKING:
 
 LONG_BEFORE = 5  # spans of the data between t0 and the first sample that call for a warning
 MOST_SHOWN = 20  # experiments
+PATIENCE = 20.0  # seconds that an examination may take
 
 
 def check(
@@ -30,33 +41,43 @@ def check(
         from picardfit.problem_file import read_problem_file
 
         file = read_problem_file(problem)
-        structure = None if quick else _structure(file.problem)
-        analysis = None if quick else _analysis(file.problem)
-        warnings = [*_warnings(file.problem), *([] if structure is None else _undetermined(structure))]
+        warnings = _warnings(file.problem)
+        structure = analysis = None
+        if not quick:
+            early = bool(_early_start(file.problem))  # then everything would be integrated over a long void
+            structure = None if early else _in_time(_structure, file.problem)
+            analysis = None if early else _in_time(_analysis, file.problem)
+            if structure is None:
+                warnings.append(
+                    "What the data can determine was not examined: the model is too slow, or not finite."
+                )
+            else:
+                warnings += _undetermined(structure)
         if as_json:
             print_json(_record(file, structure, analysis, warnings))
         else:
             _show(file, structure, analysis, warnings)
 
 
-def _structure(problem: Problem) -> Structure | None:
-    """The structural test; None where the model can nowhere be integrated."""
+def _in_time(function: Callable, problem: Problem) -> object | None:
+    """What the function finds; None where the model cannot be evaluated, or takes too long."""
+    try:
+        with at_most(PATIENCE):
+            return function(problem)
+    except (InputError, TimeUpError):
+        return None
+
+
+def _structure(problem: Problem) -> Structure:
     from picardfit.structure import structural
 
-    try:
-        return structural(problem)
-    except InputError:
-        return None
+    return structural(problem)
 
 
-def _analysis(problem: Problem) -> Analysis | None:
-    """The paper's constants; None where they cannot be found."""
+def _analysis(problem: Problem) -> Analysis:
     from picardfit.analysis import analyse
 
-    try:
-        return analyse(problem, samples=500)
-    except InputError:
-        return None
+    return analyse(problem, samples=500)
 
 
 def _warnings(problem: Problem) -> list[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +59,29 @@ def complaints(as_json: bool = False) -> Iterator[None]:
         raise typer.Exit(0) from None
 
 
+class TimeUpError(Exception):
+    """Something took longer than it may."""
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Ends what takes longer with a TimeUpError, where the system has an alarm clock and this is the main thread."""
+    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(*_) -> None:
+        raise TimeUpError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def console() -> Console:
     """Where tables go: as wide as the terminal, or wide enough for a pipe."""
     from rich.console import Console
@@ -92,12 +117,3 @@ def assignments(given: Sequence[str], option: str) -> dict[str, float]:
         if not equals or not name.strip():
             raise InputError(f"{option} {text} is not understood: write for example {option} birth=0.5.")
     return values
-
-
-def split_names(values: Mapping[str, float], known: Sequence[str], what: str) -> None:
-    """Check that every name is known."""
-    from picardfit.errors import did_you_mean, listing
-
-    for name in values:
-        if name.split("[")[0] not in known:
-            raise InputError(f"`{name}` is not {what} ({listing(known)}).{did_you_mean(name, known)}")

@@ -84,8 +84,8 @@ def rounded(value: float, error: float) -> str:
     """The value with as many digits as its error, of which two count, lets it have."""
     if not (math.isfinite(value) and math.isfinite(error)) or error <= 0:
         return number(value)
-    places = 1 - math.floor(math.log10(error))
     size = math.floor(math.log10(abs(value))) if value else 0
+    places = max(1 - math.floor(math.log10(error)), 1 - size)  # two digits at least
     digits = max(1, min(size + 1 + places, 12))
     if -5 < size < 7 and places <= 12:
         return f"{value:.{max(places, 0)}f}" if places > 0 else f"{round(value, places):.0f}"
