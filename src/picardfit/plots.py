@@ -518,13 +518,11 @@ def _legend(figure: Figure, panels, note: str, handles: Sequence = ()) -> None:
         return
     known = ["data", "fit", "fit of what was not measured"]
     order = [*(k for k in known if k in entries), *(k for k in entries if k not in known)]
-    widest = 0.6 + 0.072 * max(map(len, order))  # inches, about
-    ncols = max(1, min(len(order), int(figure.get_figwidth() / widest)))
     legend = figure.legend(
         [entries[k] for k in order],
         order,
         loc="outside upper left",
-        ncols=ncols,
+        ncols=_columns(order, figure.get_figwidth()),
         frameon=False,
         fontsize=8.5,
         title=note or None,
@@ -533,6 +531,16 @@ def _legend(figure: Figure, panels, note: str, handles: Sequence = ()) -> None:
     )
     for text in legend.get_texts():
         text.set_parse_math(False)
+
+
+def _columns(labels: Sequence[str], width: float) -> int:
+    """How many columns of a legend fit beside each other, filled column by column."""
+    sizes = [0.6 + 0.075 * len(label) for label in labels]  # inches, about
+    for columns in range(len(sizes), 1, -1):
+        rows = ceil(len(sizes) / columns)
+        if sum(max(sizes[k : k + rows]) for k in range(0, len(sizes), rows)) <= width:
+            return columns
+    return 1
 
 
 def _tidy(panel: Axes) -> None:
