@@ -499,7 +499,7 @@ def test_chained_segments_see_the_jump_of_an_input():
 def test_the_one_loop_runs_every_method(method):
     method = replace(method, max_iterations=7)
     outcome = iterate.run(method, method.init(ponds_problem(), make_start(ponds_problem())))
-    assert (outcome.status, outcome.trace.shape) == (Status.ITERATION_LIMIT, (7, 2))
+    assert (outcome.status, outcome.trace.shape) == (Status.ITERATION_LIMIT, (7, 3))
 
 
 @every_method

@@ -8,7 +8,19 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.plots import plot_convergence, plot_fit, plot_residuals
+from picardfit.plots import (
+    MOST_UNKNOWNS,
+    _columns,
+    pages,
+    plot_convergence,
+    plot_correlation,
+    plot_fit,
+    plot_identifiability,
+    plot_profiles,
+    plot_residuals,
+    plot_waterfall,
+)
+from picardfit.result import StartResult
 from picardfit.problems import fitzhugh_nagumo, rosenzweig_macarthur
 
 
@@ -97,7 +109,8 @@ def test_residuals_are_data_minus_prediction(ponds):
 def test_convergence_shows_every_iteration_in_logarithms(neuron):
     panels = plot_convergence(neuron).axes
     np.testing.assert_array_equal(panels[0].lines[0].get_ydata(), neuron.trace[:, 0])
-    assert [panel.get_yscale() for panel in panels] == ["log", "log"]
+    np.testing.assert_array_equal(panels[2].lines[0].get_ydata(), neuron.trace[:, 2])
+    assert [panel.get_yscale() for panel in panels] == ["log", "log", "log"]
 
 
 @pytest.mark.parametrize("ending, magic", [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
@@ -119,3 +132,145 @@ def test_no_global_figures_are_made():
     code = "import sys, picardfit.report; print('matplotlib.pyplot' in sys.modules)"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output == "False\n"
+
+
+# ---- starts, correlations, profiles, units -----------------------------------------------------------------
+
+
+def with_starts(fit, losses, clusters):
+    """The fit as if these starts had been made."""
+    ends = [pf.Status.CONVERGED if k is not None else pf.Status.STALLED for k in clusters]
+    starts = tuple(
+        StartResult(k, loss, end, 3, 0.1, fit.parameters, cluster)
+        for k, (loss, end, cluster) in enumerate(zip(losses, ends, clusters, strict=True))
+    )
+    return replace(fit, starts=starts)
+
+
+def test_waterfall_ranks_the_starts_and_groups_them_by_optimum(neuron):
+    best = neuron.loss
+    many = with_starts(neuron, [40 * best, best, 2 * best, best, np.inf], [None, 0, 1, 0, None])
+    panel = plot_waterfall(many).axes[0]
+    shown = {one.get_label(): one.get_xydata().tolist() for one in panel.lines if one.get_label()[0] != "_"}
+    assert shown == {
+        "best optimum (2 starts)": [[1, best], [2, best]],
+        "2. optimum (1 start)": [[3, 2 * best]],
+        "no optimum reached (1)": [[4, 40 * best]],
+        "nothing found (1)": [[5, 80 * best]],
+    }
+    assert panel.get_yscale() == "log"
+
+
+def test_waterfall_draws_rounding_errors_flat(neuron):
+    many = with_starts(neuron, [neuron.loss, neuron.loss * (1 + 1e-9)], [0, 0])
+    low, high = plot_waterfall(many).axes[0].get_ylim()
+    assert high - low > 0.1 * neuron.loss
+
+
+def test_waterfall_of_failures_only_is_drawn(neuron, tmp_path):
+    plot_waterfall(with_starts(neuron, [np.inf, np.nan], [None, None]), tmp_path / "waterfall.png")
+
+
+def test_squares_are_as_large_as_correlations_and_hollow_when_negative(neuron):
+    panel = plot_correlation(neuron).axes[0]
+    value = neuron.correlation[1, 0]
+    square = next(one for one in panel.patches if one.get_center() == pytest.approx((0, 1)))
+    assert square.get_width() * square.get_height() == pytest.approx(0.81 * abs(value))
+    assert (square.get_facecolor()[3] == 0) == (value < 0)
+    assert f"{value:.2f}".replace("-", "−") in {text.get_text() for text in panel.texts}
+
+
+def test_correlations_of_many_unknowns_are_counted_not_drawn():
+    runs = [pf.Experiment([0, 1, 2], {"x": [1, 0.6, 0.4 + 0.01 * k]}, f"run {k}") for k in range(30)]
+    fit = pf.fit(pf.Problem(pf.Model("x' = -a*x"), runs, {"a": (0.1, 2)}))
+    figure = plot_correlation(fit)
+    assert len(figure.axes[0].get_xticklabels()) == MOST_UNKNOWNS
+    assert figure.legends[0].get_title().get_text() == "7 more unknowns not drawn"
+
+
+def test_profiles_show_threshold_interval_and_unit(ponds):
+    found = replace(ponds.profile("r"), unit="1/day")
+    panel = plot_profiles([found]).axes[0]
+    assert line(panel, "threshold of 95 %").get_ydata()[0] == pytest.approx(found.threshold())
+    ends = sorted(one.get_xdata()[0] for one in panel.lines if one.get_label() == "95 % interval")
+    assert ends == pytest.approx(found.interval())
+    assert panel.get_xlabel() == "r (1/day)"
+
+
+def test_units_stand_on_the_axes(tmp_path):
+    model = pf.Model("x' = -a*x", observables={"y": "x"}, units={"t": "h", "x": "mg/l", "a": "1/h"})
+    run = pf.Experiment([0, 1, 2, 3], {"y": [1, 0.6, 0.4, 0.2]})
+    fit = pf.fit(pf.Problem(model, run, {"a": (0.1, 2)}))
+    panel = plot_fit(fit).axes[0]
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("time (h)", "y (mg/l)")
+    assert plot_residuals(fit).axes[0].get_ylabel() == "data − fit\ny (mg/l)"
+    assert fit.profile("a").unit == "1/h"
+
+
+def test_band_is_that_of_the_fit(neuron):
+    panel = neuron.plot(band=0.9).axes[0]
+    high = neuron.bands("neuron", [1.0, 2.0], 0.9)["y"].high
+    shade = panel.collections[0].get_paths()[0].vertices
+    for time, value in zip((1.0, 2.0), high, strict=True):
+        there = shade[np.abs(shade[:, 0] - time) < 0.02, 1]
+        assert there.max() == pytest.approx(value, abs=0.02)
+
+
+def test_chosen_experiments_are_drawn(ponds):
+    assert ponds.plot(experiments=["pond 2"]).axes[0].get_title() == "pond 2"
+
+
+def test_an_unknown_experiment_is_named(ponds):
+    with pytest.raises(pf.InputError, match="no experiment `pond 9`"):
+        ponds.plot(experiments=["pond 9"])
+
+
+def test_pages_hold_every_drawn_experiment_once(ponds):
+    runs = [pf.Experiment([0, 1, 2], {"x": [1, 0.6, 0.4]}, f"run {k}") for k in range(20)]
+    model = pf.Model("x' = -a*x\n" + "\n".join(f"h{k}' = x - h{k}" for k in range(5)), observables=["x"])
+    fit = replace(ponds, problem=pf.Problem(model, runs), solution=None, certificate=None)
+    found = pages(fit)
+    assert sum(found, []) == [f"run {k}" for k in range(12)]
+    assert len(found) > 1
+
+
+def test_identifiability_picture_has_a_bar_for_each_unknown(neuron):
+    found = neuron.identifiability()
+    panel = plot_identifiability(found).axes[0]
+    assert [text.get_text() for text in panel.get_yticklabels()] == list(found.verdicts)[::-1]
+
+
+@pytest.mark.parametrize("width, columns", [(2.0, 1), (3.2, 2), (20.0, 4)])
+def test_legends_have_as_many_columns_as_fit(width, columns):
+    assert _columns(["ten letters"] * 4, width) == columns
+
+
+def test_all_pictures_are_written_to_a_folder(neuron, tmp_path):
+    written = neuron.plots(tmp_path / "new", "svg")
+    assert [one.name for one in written] == [
+        "fit.svg",
+        "residuals.svg",
+        "identifiability.svg",
+        "correlation.svg",
+        "convergence.svg",
+    ]
+    assert all(one.stat().st_size > 1000 for one in written)
+
+
+def test_texts_of_pictures_stay_inside(ponds):
+    """No label of any picture is cut off at the edge."""
+    many = with_starts(ponds, [ponds.loss, 3 * ponds.loss], [0, 1])
+    pictures = [many.plot(band=0.95), many.plot_residuals(), many.plot_correlation(), many.plot_waterfall()]
+    pictures += [many.plot_convergence(), many.identifiability().plot(), ponds.profile("r").plot()]
+    for figure in pictures:
+        figure.canvas.draw()
+        whole = figure.bbox
+        for panel in figure.axes:
+            box = panel.get_tightbbox()
+            assert box.x0 >= whole.x0 - 1, panel.get_ylabel()
+            assert box.x1 <= whole.x1 + 1
+            assert box.y0 >= whole.y0 - 1
+        for legend in figure.legends:
+            box = legend.get_window_extent()
+            assert box.x1 <= whole.x1 + 1
+            assert all(box.y0 >= panel.get_window_extent().y1 - 1 for panel in figure.axes if panel.lines)

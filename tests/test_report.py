@@ -1,14 +1,20 @@
 """The HTML report: complete, self-contained, and safe to open."""
 
 import re
+import shutil
+import subprocess
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
+from textwrap import dedent
 
+import numpy as np
 import pytest
 
 import picardfit as pf
+from picardfit.identifiability import Identifiability, Verdict
 from picardfit.problems import fitzhugh_nagumo, tumor
-from picardfit.report import verdict
+from picardfit.report import determined_words, verdict
 from picardfit.tables import parameter_rows, true_values
 
 VOID = {"meta", "br", "hr", "img", "link"}
@@ -56,7 +62,7 @@ def outline(page):
 
 
 def test_the_verdict_comes_before_everything_else(page):
-    assert page.index("The fit succeeded.") < page.index("<h2>")
+    assert page.index("parameters are determined") < page.index("The fit succeeded.") < page.index("<h2>")
 
 
 def test_every_tag_is_closed(outline):
@@ -73,7 +79,7 @@ def test_style_fetches_nothing(page):
     assert re.search(r"@import|url\((?!#)", page) is None
 
 
-@pytest.mark.parametrize("count, tag", [(3, "svg"), (1, "h1"), (7, "h2")])
+@pytest.mark.parametrize("count, tag", [(5, "svg"), (1, "h1"), (8, "h2")])
 def test_parts_are_there(outline, count, tag):
     assert outline.tags.count(tag) == count
 
@@ -91,7 +97,11 @@ def test_true_values_have_the_names_of_the_rows(fit):
 
 
 def test_equations_are_shown_as_they_were_written(fit, outline):
-    assert fit.problem.model.text.strip() in outline.texts
+    assert dedent(fit.problem.model.text).strip() in outline.texts
+
+
+def test_equations_are_typeset(outline):
+    assert outline.tags.count("math") > 4
 
 
 def test_seed_and_version_are_shown(page):
@@ -119,7 +129,10 @@ def test_a_fit_at_its_bounds_says_so_first():
 def test_what_the_data_do_not_determine_is_named():
     run = pf.Experiment([0, 1, 2, 3], {"x": [1, 0.62, 0.35, 0.22]}, initial={"x": 1.0})
     fit = pf.fit(pf.Problem(pf.Model("x' = -a*b*x"), run, {"a": (0.1, 10), "b": (0.1, 10)}))
-    assert any("do not determine a and b" in one for one in verdict(fit)[2])
+    kind, headline, sentences = verdict(fit)
+    assert kind == "mind"
+    assert headline == "No of two parameters are determined; the data do not determine a and b."
+    assert any(one.startswith("Determined only together: a*b") for one in sentences)
 
 
 def test_a_failed_fit_is_reported_without_a_table(fit, tmp_path):
@@ -139,7 +152,7 @@ def test_tables_scroll_inside_their_own_box(outline):
 
 
 def test_settings_are_folded(outline):
-    assert outline.tags.count("details") == 1
+    assert outline.tags.count("details") == 4
 
 
 def test_units_of_local_parameters_are_shown(tmp_path):

@@ -294,7 +294,7 @@ def change(record, where, value):
         (("problem", "experiments", 0, "values", "y", 5), 3.0, "does not give"),
         (("problem", "experiments", 0, "inputs"), {"u": {"kind": "formula", "text": []}}, "input `u`"),
         (("iterations",), 3.5, "`iterations` is a float"),
-        (("trace",), [[1.0, 2.0, 3.0]], "`trace` has the shape"),
+        (("trace",), [[1.0, 2.0, 3.0, 4.0]], "`trace` has the shape"),
     ],
 )
 def test_a_damaged_entry_is_named(record, tmp_path, where, value, words):

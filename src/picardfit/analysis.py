@@ -90,6 +90,11 @@ class Analysis:
             return np.inf
         return float(sum(max(1.0, np.ceil(span / length - 1e-9)) for span in self.spans))
 
+    def _repr_html_(self) -> str:
+        from picardfit.notebook import text_html
+
+        return text_html("Analysis", self)
+
     def __str__(self) -> str:
         sets = (self.on_ball, self.along_data)
         table = [

@@ -49,6 +49,11 @@ class Certificate:
     def agrees(self) -> bool:
         return self.mismatch <= AGREES
 
+    def _repr_html_(self) -> str:
+        from picardfit.notebook import text_html
+
+        return text_html("Certificate", self)
+
     def __str__(self) -> str:
         bound = ", ".join(self.at_bound) or "none"
         return "\n".join(

@@ -110,6 +110,11 @@ class Experiment:
         """(n, k): where something was measured, or will be."""
         return np.isfinite(self.values) if self.planned is None else self.planned
 
+    def _repr_html_(self) -> str:
+        from picardfit.notebook import experiment_html
+
+        return experiment_html(self)
+
     def __repr__(self) -> str:
         distinct, counts = len(np.unique(self.times)), self.sampled.sum(axis=0)
         span = f"{distinct} times from {self.times[0]:g} to {self.times[-1]:g}"

@@ -71,6 +71,11 @@ class Design:
         """The chosen sampling times, in order; empty for a choice of experiments."""
         return () if self.plan is None else tuple(np.unique(self.plan.times).tolist())
 
+    def _repr_html_(self) -> str:
+        from picardfit.notebook import design_html
+
+        return design_html(self)
+
     def __str__(self) -> str:
         shown = list(self.before)[:MOST_SHOWN]
         rows = [("", self.criterion, *shown), ("now", *_row(self.value_before, self.before, shown))]

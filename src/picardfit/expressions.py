@@ -65,18 +65,18 @@ _SPELLINGS = {"^": "**", "&": "and", "|": "or", "&&": "and", "||": "or", "−": 
     "≤": "<=",
     "≥": ">=",
 }
-_STRENGTH = (
+STRENGTH = (
     {"if": 1, "or": 2, "and": 3} | dict.fromkeys(RELATIONS, 5) | {"+": 6, "-": 6, "*": 7, "/": 7, "**": 9}
 )
 _PAIRS = (
     "`piecewise` in pairs is written `piecewise((1, t < 3), (2, t < 5), (0, True))`, "
     "without pairs `piecewise(1, t < 3, 2, t < 5, 0)`"
 )
-_NOT_STRENGTH, _SIGN_STRENGTH = 4, 8
+NOT_STRENGTH, SIGN_STRENGTH = 4, 8
 
 
 @dataclass(frozen=True)
-class _Token:
+class Token:
     kind: str  # number, name, operator (also logical words) or end
     text: str
     start: int
@@ -101,8 +101,8 @@ def parse(
 
 def names_in_order(text: str, where: str = "Formula") -> tuple[str, ...]:
     """The names in a formula in order of first appearance, also those that cancel out."""
-    tokens = _tokens(text, where)
-    return tuple(dict.fromkeys(t.text for t in tokens if t.kind == "name" and t.text not in RESERVED))
+    found = tokens(text, where)
+    return tuple(dict.fromkeys(t.text for t in found if t.kind == "name" and t.text not in RESERVED))
 
 
 def _complain(text: str, where: str, position: int, problem: str) -> NoReturn:
@@ -114,8 +114,9 @@ def _complain(text: str, where: str, position: int, problem: str) -> NoReturn:
     raise InputError(f"{where}: column {position - start + 1} of `{shown}`: {problem}{end}")
 
 
-def _tokens(text: str, where: str) -> list[_Token]:
-    tokens = []
+def tokens(text: str, where: str = "Formula") -> list[Token]:
+    """The numbers, names and operators of a formula, ending in one of kind `end`."""
+    found = []
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -132,9 +133,9 @@ def _tokens(text: str, where: str) -> list[_Token]:
         if kind == "operator":
             piece = _SPELLINGS.get(piece, piece)
         if kind != "space":
-            tokens.append(_Token(kind, piece, position))
+            found.append(Token(kind, piece, position))
         position = match.end()
-    return [*tokens, _Token("end", "", len(text.rstrip()))]
+    return [*found, Token("end", "", len(text.rstrip()))]
 
 
 def _unexpected(character: str) -> str:
@@ -155,7 +156,7 @@ class _Parser:
 
     def __init__(self, text: str, where: str, definitions: Mapping[str, sympy.Expr]) -> None:
         self._text, self._where, self._definitions = text, where, definitions
-        self._tokens = _tokens(text, where)
+        self._tokens = tokens(text, where)
         self._next = 0
         self._depth = 0
 
@@ -174,17 +175,17 @@ class _Parser:
         return expr
 
     @property
-    def _peek(self) -> _Token:
+    def _peek(self) -> Token:
         return self._tokens[self._next]
 
-    def _take(self) -> _Token:
+    def _take(self) -> Token:
         self._next += 1
         return self._tokens[self._next - 1]
 
-    def _fail(self, token: _Token, problem: str) -> NoReturn:
+    def _fail(self, token: Token, problem: str) -> NoReturn:
         _complain(self._text, self._where, token.start, problem)
 
-    def _stray(self, token: _Token) -> NoReturn:
+    def _stray(self, token: Token) -> NoReturn:
         if token.kind in ("number", "name") or token.text == "(":
             before = self._tokens[self._next - 1].text
             self._fail(
@@ -192,7 +193,7 @@ class _Parser:
             )
         self._fail(token, f"unexpected `{token.text}`" if token.text != ")" else "unmatched `)`")
 
-    def _apply(self, token: _Token, builder: Callable, *args: sympy.Basic) -> sympy.Basic:
+    def _apply(self, token: Token, builder: Callable, *args: sympy.Basic) -> sympy.Basic:
         """Build an expression; what is wrong with it is reported at the token."""
         try:
             return builder(*args)
@@ -206,8 +207,8 @@ class _Parser:
         if self._depth > _DEEPEST_NESTING:
             self._fail(self._peek, f"the formula is nested more than {_DEEPEST_NESTING} levels deep")
         left = self._operand()
-        while self._peek.kind == "operator" and _STRENGTH.get(self._peek.text, -1) >= weakest:
-            left = self._continue(left, _STRENGTH[self._peek.text])
+        while self._peek.kind == "operator" and STRENGTH.get(self._peek.text, -1) >= weakest:
+            left = self._continue(left, STRENGTH[self._peek.text])
         self._depth -= 1
         return left
 
@@ -220,9 +221,9 @@ class _Parser:
             return choose(condition, left, self._expression(1))
         if token.text == "**":
             self._take()
-            return self._apply(token, power, left, self._expression(_SIGN_STRENGTH))
+            return self._apply(token, power, left, self._expression(SIGN_STRENGTH))
         parts = [(None, left)]
-        while self._peek.kind == "operator" and _STRENGTH.get(self._peek.text) == strength:
+        while self._peek.kind == "operator" and STRENGTH.get(self._peek.text) == strength:
             operator = self._take()
             parts.append((operator, self._expression(strength + 1)))
         return self._apply(token, _combine, parts)
@@ -245,16 +246,16 @@ class _Parser:
             self._expect(")", "a parenthesis is not closed")
             return inside
         if token.text in ("+", "-"):
-            inside = as_number(self._expression(_SIGN_STRENGTH))
+            inside = as_number(self._expression(SIGN_STRENGTH))
             return inside if token.text == "+" else multiply(sympy.S.NegativeOne, inside)
         if token.text == "not":
-            return sympy.Not(as_condition(self._expression(_NOT_STRENGTH)))
+            return sympy.Not(as_condition(self._expression(NOT_STRENGTH)))
         self._next -= 1
         if token.kind == "end":
             self._fail(token, "the formula ends where a number or name is expected")
         self._fail(token, f"a number or name is expected, not `{token.text}`")
 
-    def _name(self, token: _Token) -> sympy.Basic:
+    def _name(self, token: Token) -> sympy.Basic:
         if token.text in FUNCTIONS:
             self._fail(
                 token, f"`{token.text}` is a function: write `{token.text}(...)`, or choose another name"
@@ -263,7 +264,7 @@ class _Parser:
             return _CONSTANTS[token.text]
         return self._definitions.get(token.text, symbol(token.text))
 
-    def _call(self, token: _Token) -> sympy.Basic:
+    def _call(self, token: Token) -> sympy.Basic:
         if token.text not in FUNCTIONS:
             hint = did_you_mean(token.text, FUNCTIONS)
             self._fail(
@@ -331,7 +332,7 @@ def _read_number(text: str) -> sympy.Expr:
     return number(float(text))
 
 
-def _combine(parts: Sequence[tuple[_Token | None, sympy.Basic]]) -> sympy.Basic:
+def _combine(parts: Sequence[tuple[Token | None, sympy.Basic]]) -> sympy.Basic:
     """One chain of operators of equal strength, such as a - b + c or 0 < x <= 1."""
     operators = [token.text for token, _ in parts[1:]]
     values = [value for _, value in parts]

@@ -79,6 +79,11 @@ class Identifiability:
 
         return plot_identifiability(self, path)
 
+    def _repr_html_(self) -> str:
+        from picardfit.notebook import identifiability_html
+
+        return identifiability_html(self)
+
     def __str__(self) -> str:
         lines = [verdict.sentence for verdict in self.verdicts.values()]
         if self.undetermined:

@@ -41,7 +41,7 @@ class Model:
     `name' = formula` (or `dname/dt = formula`) is the equation of a state, `name = formula` defines a helper
     for the lines below it, `#` starts a comment. Names that are left over are parameters; `t` is time.
     Observables are formulas by name, names of states, or None: then every state is observed. Models are equal
-    when their contents are.
+    when their contents are. `units`: name -> unit as text, for tables and pictures only; `t` is the unit of time.
     """
 
     states: tuple[str, ...]
@@ -52,12 +52,14 @@ class Model:
     output: BatchedMap | NumericMap
     breakpoints: tuple[float, ...]
     text: str = field(compare=False)  # as it was given; empty for a function
+    units: Mapping[str, str] = field(compare=False)  # of states, parameters, inputs, observables and time (t)
 
     def __init__(
         self,
         text: str,
         observables: Mapping[str, str] | Sequence[str] | None = None,
         inputs: Sequence[str] = (),
+        units: Mapping[str, str] | None = None,
     ) -> None:
         inputs = _checked_names(inputs, "inputs")
         equations, helpers, order = _read_equations(text, inputs)
@@ -70,7 +72,8 @@ class Model:
             raise InputError(f"Input `{unused[0]}` is declared but no equation uses it: use it or drop it.")
         groups = (states, parameters, inputs)
         rhs = BatchedMap(tuple(equations.values()), *groups)
-        _fill(self, groups, tuple(outputs), rhs, BatchedMap(tuple(outputs.values()), *groups), text)
+        output = BatchedMap(tuple(outputs.values()), *groups)
+        _fill(self, groups, tuple(outputs), rhs, output, text, units)
 
     @classmethod
     def from_function(
@@ -80,6 +83,7 @@ class Model:
         parameters: Sequence[str],
         inputs: Sequence[str] = (),
         observables: Callable | Mapping[str, str] | Sequence[str] | None = None,
+        units: Mapping[str, str] | None = None,
     ) -> Model:
         """The model x' = f(t, x, p, u), f written in plain Python and NumPy.
 
@@ -107,7 +111,7 @@ class Model:
             outputs, _ = _read_observables(observables, groups[0], {}, everything, complete=True)
             output, rows = BatchedMap(tuple(outputs.values()), *groups), tuple(outputs)
         model = object.__new__(cls)
-        _fill(model, groups, rows, rhs, output, "")
+        _fill(model, groups, rows, rhs, output, "", units)
         return model
 
     @classmethod
@@ -125,7 +129,7 @@ class Model:
         )
         rhs, output = (BatchedMap(tuple(rows.values()), *groups) for rows in (rates, observables))
         model = object.__new__(cls)
-        _fill(model, groups, tuple(observables), rhs, output, "")
+        _fill(model, groups, tuple(observables), rhs, output, "", None)
         return model
 
     def breaks(self, inputs: Mapping[str, Input]) -> tuple[float, ...]:
@@ -152,6 +156,23 @@ class Model:
         return _texts(self.observables, self.output)
 
     @property
+    def written(self) -> list[tuple[str, str, bool]]:
+        """(name, formula, whether it is a state) of every line as it was given, helpers too; empty for a function."""
+        if self.text:
+            found = [_statement(line, piece) for line, piece in _split(self.text)]
+            return [(one.name, one.formula, one.is_state) for one in found]
+        if isinstance(self.rhs, NumericMap):
+            return []
+        return [(state, formula, True) for state, formula in self.equations.items()]
+
+    def unit(self, name: str) -> str:
+        """The unit of a name, empty when none was given; an observable that is a state alone has the state's."""
+        if name in self.units:
+            return self.units[name]
+        alone = self.observable_formulas.get(name) if name not in self.states else None
+        return self.units.get(alone, "") if alone in self.states else ""
+
+    @property
     def switching_parameters(self) -> tuple[str, ...]:
         """Parameters that occur in conditions only (`t < ts`): every derivative by them is zero."""
         if not (isinstance(self.rhs, BatchedMap) and isinstance(self.output, BatchedMap)):
@@ -159,6 +180,11 @@ class Model:
         expressions = (*self.rhs.expressions, *self.output.expressions)
         everywhere = set().union(*map(names, expressions))
         return tuple(n for n in self.parameters if n in everywhere - names_outside_conditions(expressions))
+
+    def _repr_html_(self) -> str:
+        from picardfit.notebook import model_html
+
+        return model_html(self)
 
     def __str__(self) -> str:
         left = [f"{name}'" for name in self.states]
@@ -178,9 +204,10 @@ class Model:
         return f"Model({', '.join(parts)}, observables={list(self.observables)})"
 
 
-def _fill(model: Model, groups: tuple, observables: tuple[str, ...], rhs, output, text: str) -> None:
+def _fill(model: Model, groups: tuple, observables: tuple[str, ...], rhs, output, text: str, units) -> None:
     times = breakpoints(rhs.expressions) if isinstance(rhs, BatchedMap) else ()
-    values = (*groups, observables, rhs, output, times, text)
+    known = ("t", *(name for group in (*groups, observables) for name in group))
+    values = (*groups, observables, rhs, output, times, text, _checked_units(units, known))
     for name, value in zip(Model.__dataclass_fields__, values, strict=True):
         object.__setattr__(model, name, value)
 
@@ -195,6 +222,22 @@ def _texts(rows: Sequence[str], mapping: BatchedMap | NumericMap) -> dict[str, s
 def _aligned(left: Sequence[str], right: Sequence[str]) -> list[str]:
     width = max(map(len, left))
     return [f"  {a:<{width}} = {b}" for a, b in zip(left, right, strict=True)]
+
+
+def _checked_units(units: Mapping[str, str] | None, known: Sequence[str]) -> dict[str, str]:
+    if units is None:
+        return {}
+    if not isinstance(units, Mapping):
+        raise InputError(
+            f'units={units!r} is not a mapping: write for example units={{"t": "h", "x": "mg/l"}}.'
+        )
+    for name, unit in units.items():
+        if name not in known:
+            hint = did_you_mean(str(name), known)
+            raise InputError(f"units: `{name}` is not a name of the model ({listing(known)}).{hint}")
+        if not isinstance(unit, str):
+            raise InputError(f'The unit of `{name}` is {unit!r}, not text: write for example "1/h".')
+    return dict(units)
 
 
 def _checked_names(names: Sequence[str], kind: str) -> tuple[str, ...]:

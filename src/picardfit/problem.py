@@ -258,6 +258,11 @@ class Problem:
             renewed.append(replace(one, observations=columns))
         return self.with_experiments(renewed)
 
+    def _repr_html_(self) -> str:
+        from picardfit.notebook import problem_html
+
+        return problem_html(self)
+
     def __str__(self) -> str:
         count = len(self.experiments)
         what = "1 experiment" if count == 1 else f"{count} experiments"

@@ -1,47 +1,112 @@
-"""A line on the terminal that says how far long work has come; nothing at all on a pipe or in a file."""
+"""A line that says how far long work has come: on a terminal or in a notebook, nothing on a pipe or in a file."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import TextIO
+from html import escape
+from typing import Protocol, TextIO
 
 QUIET_SECONDS = 1.0  # work that ends sooner shows nothing
 EVERY = 0.2  # seconds between two versions of the line
 WIDTH = 24
 
 
+class Surface(Protocol):
+    """Where the line stands."""
+
+    def draw(self, done: int, total: int, text: str) -> None: ...
+
+    def finish(self, text: str) -> None: ...
+
+
 class Bar:
     """`bar.show(done, total)` as work goes on, `bar.close()` at its end."""
 
     def __init__(self, words: str, stream: TextIO | None = None) -> None:
-        self._words, self._stream = words, stream or sys.stderr
+        self._words = words
         self._began = self._shown = time.monotonic()
         self._first: int | None = None  # what a ledger had done before
-        self._visible = self._stream.isatty()
+        self._surface = _surface(stream)
         self._drawn = False
+        self._last = ""
 
     def show(self, done: int, total: int, note: str = "") -> None:
         now = time.monotonic()
         if self._first is None:
             self._first = done - 1
-        if not self._visible or now - self._began < QUIET_SECONDS or now - self._shown < EVERY:
+        spent, more = now - self._began, f", {note}" if note else ""
+        self._last = f"{done} of {total} {self._words} in {_duration(spent)}{more}"
+        if self._surface is None or spent < QUIET_SECONDS or now - self._shown < EVERY:
             return
         self._shown, self._drawn = now, True
-        rate = (done - self._first) / (now - self._began)
-        full = WIDTH * done // max(total, 1)
+        rate = (done - self._first) / spent
         left = _duration((total - done) / rate)
-        line = (
-            f"{'█' * full}{'░' * (WIDTH - full)} {done} of {total} {self._words}, {rate:.3g}/s, {left} left"
-        )
-        self._stream.write(f"\r\x1b[K{line}{', ' if note else ''}{note}")
-        self._stream.flush()
+        self._surface.draw(done, total, f"{done} of {total} {self._words}, {rate:.3g}/s, {left} left{more}")
 
     def close(self) -> None:
-        """Wipe the line."""
+        """Wipe the line; a notebook keeps how far it came."""
         if self._drawn:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+            self._surface.finish(self._last)
+
+
+class _Terminal:
+    """A line that is written over itself, and wiped at the end."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def draw(self, done: int, total: int, text: str) -> None:
+        full = WIDTH * done // max(total, 1)
+        self._write(f"{'█' * full}{'░' * (WIDTH - full)} {text}")
+
+    def finish(self, text: str) -> None:
+        self._write("")
+
+    def _write(self, line: str) -> None:
+        self._stream.write(f"\r\x1b[K{line}")
+        self._stream.flush()
+
+
+class _Notebook:
+    """An output of the running cell that is updated in place."""
+
+    def __init__(self, display) -> None:
+        self._display, self._handle = display, None
+
+    def draw(self, done: int, total: int, text: str) -> None:
+        bar = f'<progress value="{done}" max="{max(total, 1)}"></progress> {escape(text)}'
+        self._put({"text/plain": text, "text/html": bar})
+
+    def finish(self, text: str) -> None:
+        self._put({"text/plain": text, "text/html": f"<span>{escape(text)}</span>"})
+
+    def _put(self, content: dict[str, str]) -> None:
+        if self._handle is None:
+            self._handle = self._display(content, raw=True, display_id=True)
+        else:
+            self._handle.update(content, raw=True)
+
+
+def _surface(stream: TextIO | None) -> Surface | None:
+    """A given stream if it is a terminal; else the notebook that runs this, or the terminal behind stderr."""
+    if stream is None and (display := _notebook_display()) is not None:
+        return _Notebook(display)
+    stream = stream or sys.stderr
+    return _Terminal(stream) if stream.isatty() else None
+
+
+def _notebook_display():
+    """IPython's `display` inside a notebook's kernel, else None; IPython is never imported for that."""
+    shell = sys.modules.get("IPython")
+    if shell is None or "ipykernel" not in sys.modules:
+        return None
+    running = shell.get_ipython()
+    if running is None or "IPKernelApp" not in running.config:
+        return None
+    from IPython.display import display
+
+    return display
 
 
 def _duration(seconds: float) -> str:

@@ -6,30 +6,44 @@ has named or typed is escaped.
 
 from __future__ import annotations
 
-import io
 import platform
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import date
 from enum import Enum
 from html import escape
-from math import inf, isfinite
 from pathlib import Path
+from textwrap import dedent
 
 import matplotlib
 import numpy as np
 import scipy
-from matplotlib.figure import Figure
+import sympy
 
 from picardfit.certificate import AGREES, Certificate
-from picardfit.data import Experiment
-from picardfit.plots import plot_convergence, plot_fit, plot_residuals
+from picardfit.combinations import percent
+from picardfit.identifiability import Identifiability, Verdict
+from picardfit.markup import counted, equations, experiment_table, parameter_table, picture, table, words
+from picardfit.plots import (
+    MOST_EXPERIMENTS,
+    pages,
+    plot_convergence,
+    plot_correlation,
+    plot_fit,
+    plot_identifiability,
+    plot_residuals,
+    plot_waterfall,
+)
+from picardfit.recipe import recipe
 from picardfit.records import write_text
 from picardfit.result import Fit
 from picardfit.tables import count, number, parameter_rows, statistics_lines, true_values, units
 
-MOST_ROWS = 200  # of a table
+LEVEL = 0.95  # of bands and intervals
+MOST_VALUES, PRINTED_VALUES = 200, 40  # rows of measured values, and up to which they go to paper
+MOST_OPTIMA = 12
+MOST_COMBINATIONS = 12
 SMALL_GRADIENT = 1e-6
 SMALL_JUMP = 1e-6
 
@@ -47,6 +61,9 @@ p { margin: .5rem 0; }
 .verdict strong { display: block; font-size: 1.1em; }
 .wide { overflow-x: auto; }
 summary { cursor: pointer; }
+table.equations td { border: 0; padding: .3rem .5rem .3rem 0; vertical-align: middle; white-space: nowrap; }
+table.equations { font-size: 1.02em; margin: .4rem 0; }
+math { font-size: 1.12em; }
 table { border-collapse: collapse; font-size: .93em; }
 th, td { text-align: left; padding: .28rem 1.5rem .28rem 0; border-bottom: 1px solid #eee; vertical-align: top; }
 th { border-bottom: 1px solid #999; font-weight: 600; }
@@ -54,10 +71,14 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space:
 pre { background: #f6f6f6; padding: .7rem .9rem; overflow-x: auto; font: .87em/1.45 ui-monospace, Menlo, Consolas,
       monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
 figure { margin: .6rem 0 1.2rem; }
-figure svg { width: 100%; height: auto; display: block; }
+figure svg, figure img { max-width: 100%; height: auto; display: block; }
 figcaption { color: #666; font-size: .88em; }
 @page { size: A4; margin: 16mm; }
-@media print { body { margin: 0; max-width: none; font-size: 10.5pt; padding: 0; }
+@media print { a { color: inherit; } pre { font-size: 7.5pt; } .wide { overflow: visible; }
+  figure svg, figure img { width: auto; max-height: 105mm; } figure.tall svg, figure.tall img { max-height: 235mm; }
+  details::details-content { content-visibility: visible; height: auto; } summary { list-style: none; }
+  details.screen { display: none; }
+  body { margin: 0; max-width: none; font-size: 10.5pt; padding: 0; }
   table { font-size: .85em; } th, td { padding-right: .8rem; }
   h2 { break-after: avoid; } figure, tr, .verdict { break-inside: avoid; } }
 """
@@ -65,18 +86,19 @@ figcaption { color: #666; font-size: .88em; }
 
 def write_report(fit: Fit, path: str | Path) -> Path:
     """Write the report of a fit as one self-contained HTML file."""
-    body = "\n".join(
-        [
-            _head(fit),
-            _section("What was fitted", _model(fit)),
-            _section("Data", _data(fit)),
-            _section("Estimates", _estimates(fit)),
-            _section("Data and fit", _pictures(fit)),
-            _section("Evidence", _evidence(fit)),
-            _section("Method", _method(fit)),
-            _section("How to do it again", _again(fit)),
-        ]
-    )
+    found = None if fit.solution is None else fit.identifiability()
+    sections = {
+        "What was fitted": _model(fit),
+        "Data": _data(fit),
+        "Estimates": _estimates(fit),
+        "Data and fit": _pictures(fit),
+        "What the data determine": "" if found is None else _determined(fit, found),
+        "Starts": _starts(fit) if len(fit.starts) > 1 else "",
+        "Evidence": _evidence(fit),
+        "Method": _method(fit),
+        "How to do it again": _again(fit),
+    }
+    body = "\n".join([_head(fit, found), *(_section(*one) for one in sections.items() if one[1])])
     page = (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -86,29 +108,78 @@ def write_report(fit: Fit, path: str | Path) -> Path:
     return write_text(path, page)
 
 
-def verdict(fit: Fit) -> tuple[str, str, list[str]]:
+def verdict(fit: Fit, found: Identifiability | None = None) -> tuple[str, str, list[str]]:
     """(class, headline, sentences): what the fit means in plain words."""
-    rows = parameter_rows(fit) if fit.solution is not None else []
-    lost = [row[0] for row in rows if "not determined" in row[5]]
+    if found is None and fit.solution is not None:
+        found = fit.identifiability()
     bound = list(fit.certificate.at_bound) if fit.certificate else []
-    sentences = [fit.message]
-    if fit.solution is not None and fit.problem.noise is None and np.isfinite(fit.residual_variance):
-        sentences.append(
-            f"A measurement lies typically {number(fit.residual_variance**0.5, 2)} away from the fit."
-        )
-    if lost and fit.success:
-        sentences.append(f"The data do not determine {_words(lost)}: other values fit about as well.")
+    sentences = [*_together(found)] if found is not None and fit.success else []
     if bound:
-        sentences.append(f"On a bound: {_words(bound)}; there is no interval for what a bound holds.")
+        sentences.append(f"On a bound: {words(bound)}; a bound, not the data, sets these values.")
+    if found is not None and found.alternatives and fit.success:
+        sentences.append("Other parameters far from these fit as well: see the starts.")
+    if fit.solution is not None and fit.problem.noise is None and np.isfinite(fit.residual_variance):
+        size = number(fit.residual_variance**0.5, 2)
+        sentences.append(f"A measurement lies typically {size} away from the fit.")
+    if fit.solution is not None:
+        sentences += [one for one in fit.diagnostics.sentences if one != "nothing remarkable."]
     if not fit.success:
-        return "failed", "The fit did not succeed.", sentences
-    if lost or bound or fit.warnings or fit.status.name != "CONVERGED":
-        return "mind", "The fit succeeded, with something to mind.", sentences
-    return "fine", "The fit succeeded.", sentences
+        return "failed", "The fit did not succeed.", [fit.message, *sentences]
+    sentences.insert(0, f"The fit succeeded. {fit.message}")
+    poor = found is not None and any(one.kind != "determined" for one in found.verdicts.values())
+    mind = poor or bound or fit.warnings or fit.status.name != "CONVERGED"
+    return "mind" if mind else "fine", determined_words(fit, found), sentences
 
 
-def _head(fit: Fit) -> str:
-    kind, headline, sentences = verdict(fit)
+def determined_words(fit: Fit, found: Identifiability) -> str:
+    """`All six parameters are determined; b only to ± 38 %.`"""
+    own = {name: one for name, one in found.verdicts.items() if name in fit.parameters}
+    kind, judged = ("parameter", own) if own else ("initial state", dict(found.verdicts))
+    total = len(judged)
+    if not np.isfinite(fit.residual_variance):
+        return "There are estimates but no errors: no more was measured than is unknown."
+    if not total:
+        return "Nothing was left to estimate."
+    weak = [name for name, one in judged.items() if one.kind == "weakly"]
+    lost = [name for name, one in judged.items() if one.kind == "not determined"]
+    sure = total - len(lost)
+    if total == 1:
+        parts = [f"The {kind} {next(iter(judged))} is {'not ' if lost else ''}determined"]
+    elif not lost:
+        parts = [f"{f'Both {kind}s' if total == 2 else f'All {counted(total, kind)}'} are determined"]
+    else:
+        few = counted(sure, "x").split()[0]
+        parts = [f"{few.capitalize()} of {counted(total, kind)} {'is' if sure == 1 else 'are'} determined"]
+    if weak:
+        told = [f"{name} only to {_spread(judged[name])}" for name in weak[:4]]
+        told += [f"{len(weak) - 4} more only roughly"] if len(weak) > 4 else []
+        parts.append(words(told))
+    if lost and total > 1:
+        parts.append(f"the data do not determine {words(lost)}")
+    if not weak and not lost:
+        worst = max(judged, key=lambda name: judged[name].error)
+        parts[0] += f" to {_spread(judged[worst])}"
+        parts[0] += f" or better (the least: {worst})" if total > 1 else ""
+    return "; ".join(parts) + "."
+
+
+def _spread(one: Verdict) -> str:
+    """The `± 38 %` or `± 0.2` of a verdict's sentence."""
+    told = re.search(r"± [^\s;]+(?: %)?", one.sentence)
+    return told[0] if told else percent(one.error)
+
+
+def _together(found: Identifiability) -> list[str]:
+    """What is determined only together, and which initial states are not."""
+    poor = {name for name, one in found.verdicts.items() if one.kind == "not determined"}
+    told = [c for c in found.determined if poor.issuperset(c.names)]
+    if not told:
+        return []
+    return [f"Determined only together: {words([f'{one.text} ({percent(one.error)})' for one in told[:3]])}."]
+
+
+def _head(fit: Fit, found: Identifiability | None) -> str:
+    kind, headline, sentences = verdict(fit, found)
     problem = fit.problem
     summary = (
         f"{count(problem.unknowns.count(), 'unknown')} from {count(problem.measurements, 'measurement')} in "
@@ -117,54 +188,46 @@ def _head(fit: Fit) -> str:
     text = " ".join(escape(one) for one in sentences)
     return (
         f'<h1>Report of a fit</h1>\n<p class="quiet">{summary}</p>\n'
-        f'<div class="verdict {kind}"><strong>{headline}</strong>{text}</div>'
+        f'<div class="verdict {kind}"><strong>{escape(headline)}</strong>{text}</div>'
     )
 
 
 def _model(fit: Fit) -> str:
     model = fit.problem.model
-    text = model.text.strip() or "\n".join(f"{state}' = {right}" for state, right in model.equations.items())
-    shown = [f"<pre>{escape(text)}</pre>"]
-    formulas = model.observable_formulas
-    if all(name == right for name, right in formulas.items()):
-        shown.append(f"<p>Observed: {escape(', '.join(formulas))}.</p>")
-    else:
-        lines = "\n".join(f"{name} = {right}" for name, right in formulas.items())
-        shown.append(f"<p>Observables:</p><pre>{escape(lines)}</pre>")
-    rows = [
-        (
-            name,
-            *_belief(p.lower, p.upper, p.log, p.fixed),
-            "one for each experiment" if p.local else "",
-            p.unit,
-        )
-        for name, p in fit.problem.parameters.items()
-    ]
-    table = _table(("parameter", "from", "to", "", "", "unit"), rows, numeric=(1, 2))
-    return "\n".join([*shown, "<p>What was known beforehand:</p>", table])
-
-
-def _belief(lower: float, upper: float, log: bool, fixed: float | None) -> tuple[str, str, str]:
-    if fixed is not None:
-        return "", "", f"fixed at {number(fixed)}"
-    low = "0" if log and lower == -inf else number(lower) if isfinite(lower) else "no bound"
-    return low, number(upper) if isfinite(upper) else "no bound", "searched in its logarithm" if log else ""
+    parts = [equations(model)]
+    given = {name: model.unit(name) for name in ("t", *model.states, *model.inputs, *model.observables)}
+    if any(given.values()):
+        told = ", ".join(f"{name} in {unit}" for name, unit in given.items() if unit)
+        parts.append(f"<p>Units: {escape(told)}.</p>")
+    if fit.problem.noise is not None:
+        parts.append(f"<p>Noise: {escape(str(fit.problem.noise))}</p>")
+    if model.text.strip():
+        folded = f"<pre>{escape(dedent(model.text).strip())}</pre>"
+        parts.append(f"<details>\n<summary>As it was written</summary>\n{folded}\n</details>")
+    return "\n".join([*parts, "<p>What was known beforehand:</p>", parameter_table(fit.problem)])
 
 
 def _data(fit: Fit) -> str:
-    rows = [_experiment_row(one) for one in fit.problem.experiments]
-    return _table(
-        ("experiment", "times", "from", "to", "measured", "inputs", "known at the start"), rows, (1, 2, 3)
-    )
+    return experiment_table(fit.problem.experiments) + _values(fit)
 
 
-def _experiment_row(one: Experiment) -> tuple[str, ...]:
-    counts = np.isfinite(one.values).sum(axis=0)
-    measured = ", ".join(f"{name} ({count})" for name, count in zip(one.observables, counts, strict=True))
-    inputs = "; ".join(f"{name} = {signal.describe()}" for name, signal in one.inputs.items())
-    initial = ", ".join(f"{k} = {v}" for k, v in one.initial.items() if isinstance(v, float | str))
-    distinct = len(np.unique(one.times))
-    return one.name, str(distinct), number(one.t0), number(float(one.times[-1])), measured, inputs, initial
+def _values(fit: Fit) -> str:
+    """The measured values, folded."""
+    observables, samples, problem = fit.problem.model.observables, fit.problem.samples, fit.problem
+    rows = [
+        (
+            problem.names[samples.experiment[k]],
+            number(float(samples.times[k]), 7),
+            *("" if np.isnan(value) else number(float(value), 7) for value in samples.data[k]),
+        )
+        for k in range(min(len(samples.times), MOST_VALUES))
+    ]
+    header = ("experiment", "time", *observables)
+    more = len(samples.times) - len(rows)
+    note = f"<p class='quiet'>… and {more} more rows.</p>" if more else ""
+    inside = table(header, rows, numeric=range(1, len(header)))
+    kind = ' class="screen"' if len(rows) > PRINTED_VALUES else ""
+    return f"<details{kind}>\n<summary>The measured values</summary>\n{inside}{note}\n</details>"
 
 
 def _estimates(fit: Fit) -> str:
@@ -184,16 +247,65 @@ def _estimates(fit: Fit) -> str:
         f"{holds}.</p>"
     )
     statistics = "".join(f"<p>{escape(line)}</p>" for line in statistics_lines(fit))
-    return _table(header, rows, numeric=(1, 2, 3, 4, 7)) + note + statistics
+    return table(header, rows, numeric=(1, 2, 3, 4, 7)) + note + statistics
 
 
 def _pictures(fit: Fit) -> str:
-    parts = [_figure(plot_fit(fit), "Dots: data. Line: fit. Dashes: what was not measured.")]
+    caption = "Dots: data. Line: fit. Dashes: what was not measured."
+    if fit.solution is not None:
+        caption += f" Shade: where the true curve lies with {100 * LEVEL:g} % confidence, point by point."
+    names = fit.problem.names
+    parts = []
+    if len(names) > MOST_EXPERIMENTS:
+        parts.append(
+            f"<p>The first {MOST_EXPERIMENTS} of {len(names)} experiments are drawn; "
+            f"<code>fit.plot(experiments=[...])</code> draws others.</p>"
+        )
+    for page in pages(fit):
+        parts.append(picture(plot_fit(fit, band=LEVEL, experiments=page), caption))
+        caption = "More experiments, drawn in the same way."
     if fit.solution is not None:
         caption = "Data minus fit; each experiment has its own shape. Dashed: two standard deviations."
-        parts.append(
-            _figure(plot_residuals(fit), caption + " A pattern here means that the model misses something.")
-        )
+        caption += " A pattern here means that the model misses something."
+        parts.append(picture(plot_residuals(fit), caption))
+    return "\n".join(parts)
+
+
+def _determined(fit: Fit, found: Identifiability) -> str:
+    """The verdicts, the directions that are open, what is determined together, pictures of errors and correlations."""
+    rows = [tuple(one.sentence.split(": ", 1)) for one in found.verdicts.values()]
+    parts = [table(("unknown", "verdict"), rows)]
+    for title, several in (
+        ("Directions that these data leave open:", found.undetermined),
+        ("Better determined together than one by one:", found.determined),
+    ):
+        if several:
+            told = [(one.text, percent(one.error)) for one in several[:MOST_COMBINATIONS]]
+            parts.append(f"<p>{title}</p>" + table(("combination", "relative error"), told))
+    if found.verdicts:
+        caption = "How well each unknown is determined; the dashed lines part determined, weakly and not determined."
+        parts.append(picture(plot_identifiability(found), caption))
+    if len(fit.covariance_labels) > 1:
+        caption = "Correlations of the estimates: a large square means that errors in the two come together."
+        parts.append(picture(plot_correlation(fit), caption))
+    return "\n".join(parts)
+
+
+def _starts(fit: Fit) -> str:
+    names = list(fit.parameters)[:8]
+    rows = [
+        (str(k), number(one.loss, 6), str(one.count), *(number(one.parameters[name], 4) for name in names))
+        for k, one in enumerate(fit.optima[:MOST_OPTIMA], 1)
+    ]
+    parts = [f"<p>{fit.hits} of {len(fit.starts)} starts reached the loss of this fit.</p>"]
+    if rows:
+        parts.append(table(("optimum", "loss", "starts", *names), rows, numeric=range(1, 3 + len(names))))
+    if len(fit.optima) > len(rows):
+        parts.append(f"<p class='quiet'>… and {len(fit.optima) - len(rows)} more optima.</p>")
+    caption = (
+        "The starts in order of their loss. A long first step means that the best optimum is easy to find."
+    )
+    parts.append(picture(plot_waterfall(fit), caption))
     return "\n".join(parts)
 
 
@@ -205,7 +317,7 @@ def _evidence(fit: Fit) -> str:
         "<p>The answer was checked from scratch. The initial values and parameters were given to SciPy's integrators, "
         "which know nothing of the path that the method found.</p>"
     )
-    return intro + _table(("check", "result", ""), _checks(certificate), (1,))
+    return intro + table(("check", "result", ""), _checks(certificate), (1,))
 
 
 def _checks(certificate: Certificate) -> list[tuple[str, str, str]]:
@@ -235,13 +347,11 @@ def _checks(certificate: Certificate) -> list[tuple[str, str, str]]:
 def _method(fit: Fit) -> str:
     rows = [(one.name, _setting(getattr(fit.method, one.name))) for one in fields(fit.method)]
     took = f"{count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s"
-    if len(fit.starts) > 1 and fit.success:
-        took += f"; {fit.hits} of {len(fit.starts)} starts reached this loss"
-    settings = f"<details>\n<summary>Settings</summary>\n{_table(('setting', 'value'), rows)}\n</details>"
+    settings = f"<details>\n<summary>Settings</summary>\n{table(('setting', 'value'), rows)}\n</details>"
     parts = [f"<p>{escape(type(fit.method).__name__)}, {took}.</p>", settings]
     if len(fit.trace):
         caption = "How the search went: the loss may rise while the jumps between segments are closed."
-        parts.append(_figure(plot_convergence(fit), caption))
+        parts.append(picture(plot_convergence(fit), caption))
     return "\n".join(parts)
 
 
@@ -252,56 +362,28 @@ def _setting(value: object) -> str:
 def _again(fit: Fit) -> str:
     from picardfit import __version__
 
-    name = type(fit.method).__name__
-    code = (
-        f"import picardfit as pf\n\nfit = pf.fit(problem, pf.{name}(...), starts={len(fit.starts)}, seed={fit.seed})\n"
-        f'fit.save("fit.json")          # the whole fit with its problem\n'
-        f'fit = pf.load("fit.json")     # later: the same fit, nothing is computed again'
-    )
-    versions = ", ".join(
-        f"{name} {version}"
-        for name, version in (
-            ("picardfit", __version__),
-            ("Python", platform.python_version()),
-            ("NumPy", np.__version__),
-            ("SciPy", scipy.__version__),
-        )
-    )
-    return f"<pre>{escape(code)}</pre>\n<p class='quiet'>{escape(versions)}</p>"
-
-
-# ---- pieces of HTML ----------------------------------------------------------------------------------------
+    parts = []
+    if (code := recipe(fit)) is not None:
+        parts.append("<p>This program makes the same fit from the same data:</p>")
+        parts.append(f"<details>\n<summary>The program</summary>\n<pre>{escape(code)}</pre>\n</details>")
+    else:
+        call = f"fit = pf.fit(problem, pf.{type(fit.method).__name__}(...), starts={len(fit.starts)}, seed={fit.seed})"
+        parts.append(f"<p>The call, with the problem as above:</p>\n<pre>{escape(call)}</pre>")
+    keep = 'fit.save("fit.json")          # the whole fit with its problem\n'
+    keep += 'fit = pf.load("fit.json")     # later: the same fit, nothing is computed again'
+    known = {
+        "picardfit": __version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "SymPy": sympy.__version__,
+        "Matplotlib": matplotlib.__version__,
+    }
+    versions = ", ".join(f"{name} {version}" for name, version in known.items())
+    parts.append(f"<pre>{escape(keep)}</pre>")
+    parts.append(f"<p class='quiet'>Seed {fit.seed}. {escape(versions)}; {escape(platform.platform())}</p>")
+    return "\n".join(parts)
 
 
 def _section(title: str, content: str) -> str:
     return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>"
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Iterable[int] = ()) -> str:
-    """Cells are escaped here; columns that are empty throughout are left out."""
-    used = [k for k in range(len(header)) if any(row[k] for row in rows)]
-    style = {k: ' class="n"' if k in set(numeric) else "" for k in used}
-    head = "".join(f"<th{style[k]}>{escape(header[k])}</th>" for k in used)
-    lines = ["".join(f"<td{style[k]}>{escape(row[k])}</td>" for k in used) for row in rows[:MOST_ROWS]]
-    body = "\n".join(f"<tr>{line}</tr>" for line in lines)
-    more = f"<p class='quiet'>… and {len(rows) - MOST_ROWS} more.</p>" if len(rows) > MOST_ROWS else ""
-    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
-    return f'<div class="wide">{table}</div>{more}'
-
-
-def _figure(figure: Figure, caption: str) -> str:
-    """The figure as inline SVG with its texts as text."""
-    buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": caption}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
-    svg = buffer.getvalue()
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = svg.replace("<svg", f'<svg role="img" aria-label="{escape(caption)}"', 1)
-    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
-
-
-def _words(names: Sequence[str]) -> str:
-    """`a, b and c`; the first ten only."""
-    shown = [*names[:10], f"{len(names) - 10} more"] if len(names) > 10 else list(names)
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

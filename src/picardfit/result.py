@@ -57,7 +57,9 @@ class Fit:
     seconds: float
     seed: int
     starts: tuple[StartResult, ...]
-    trace: np.ndarray  # (iterations, 2): loss and largest relative jump
+    trace: (
+        np.ndarray
+    )  # (iterations, 3): loss, largest relative jump, largest Picard residual (NaN: not known)
     warnings: tuple[str, ...] = ()
 
     @property
@@ -387,14 +389,50 @@ class Fit:
 
         return identifiability(self)
 
-    def plot(self, path: str | Path | None = None, band: float | None = None) -> Figure:
+    def plot(
+        self,
+        path: str | Path | None = None,
+        band: float | None = None,
+        experiments: Iterable[str] | None = None,
+    ) -> Figure:
         """Data and fit, a panel for each observable and hidden state of each experiment; written to `path` if given.
 
-        `band`: the level of confidence bands to draw, for example 0.95.
+        `band`: the level of confidence bands to draw, for example 0.95. `experiments`: names of those to draw, by
+        default the first twelve.
         """
         from picardfit.plots import plot_fit
 
-        return plot_fit(self, path, band)
+        return plot_fit(self, path, band, experiments)
+
+    def plot_residuals(self, path: str | Path | None = None) -> Figure:
+        """Data minus fit over time and over the fitted value."""
+        from picardfit.plots import plot_residuals
+
+        return plot_residuals(self, path)
+
+    def plot_correlation(self, path: str | Path | None = None) -> Figure:
+        """Correlations of the estimates as squares."""
+        from picardfit.plots import plot_correlation
+
+        return plot_correlation(self, path)
+
+    def plot_waterfall(self, path: str | Path | None = None) -> Figure:
+        """The losses of all starts from the smallest on, with the optima they reached."""
+        from picardfit.plots import plot_waterfall
+
+        return plot_waterfall(self, path)
+
+    def plot_convergence(self, path: str | Path | None = None) -> Figure:
+        """Loss, largest jump and Picard residual by iteration."""
+        from picardfit.plots import plot_convergence
+
+        return plot_convergence(self, path)
+
+    def plots(self, folder: str | Path, ending: str = "png", band: float | None = 0.95) -> list[Path]:
+        """Write every picture that this fit has into a folder, in the format of the ending; returns the files."""
+        from picardfit.plots import write_plots
+
+        return write_plots(self, folder, ending, band)
 
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML report."""
@@ -412,6 +450,11 @@ class Fit:
         from picardfit.tables import fit_text
 
         return fit_text(self)
+
+    def _repr_html_(self) -> str:
+        from picardfit.notebook import fit_html
+
+        return fit_html(self)
 
     def __repr__(self) -> str:
         values = list(self.parameters.items())

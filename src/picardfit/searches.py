@@ -23,7 +23,7 @@ from picardfit.records import array, get, number, plain
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.starts import make_start, spread_evenly
-from picardfit.storage import problem_record, solution_of, solution_record
+from picardfit.storage import problem_record, solution_of, solution_record, trace_of
 
 RESCUES = 4  # further starts that are tried when the only one asked for fails
 
@@ -50,7 +50,7 @@ class Ending:
     jump: float
     border: np.ndarray | None  # (experiments, width)
     solution: Solution | dict | None = None  # a dictionary when it came from a worker or a ledger
-    trace: np.ndarray | None = None  # (iterations, 2)
+    trace: np.ndarray | None = None  # (iterations, 3)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def outcome_of(request: Request, index: int, ending: Ending) -> Outcome:
     solution = ending.solution
     if isinstance(solution, dict):
         solution = solution_of(request.problem, plain(solution, "a path"))
-    trace = np.zeros((0, 2)) if ending.trace is None else ending.trace
+    trace = np.zeros((0, 3)) if ending.trace is None else ending.trace
     return Outcome(solution, ending.status, ending.iterations, ending.seconds, trace)
 
 
@@ -263,7 +263,7 @@ def _decoded(record: dict) -> Ending:
         number(get(record, "jump"), "jump"),
         None if border is None else array(border, (None, None), "border"),
         get(record, "solution", dict | None),
-        None if trace is None else array(trace, (None, 2), "trace"),
+        None if trace is None else trace_of(trace),
     )
 
 

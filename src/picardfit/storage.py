@@ -155,6 +155,7 @@ def _model_record(model: Model) -> dict[str, object]:
         "inputs": model.inputs,
         "equations": model.equations,
         "observables": model.observable_formulas,
+        "units": model.units,
     }
     _model(json.loads(json.dumps(record)))  # what cannot be read back is refused now, not at load
     return record
@@ -233,12 +234,20 @@ def _fit(record: dict) -> Fit:
         seconds=number(get(record, "seconds"), "seconds"),
         seed=get(record, "seed", int),
         starts=tuple(_start(one) for one in entries(record, "starts", dict)),
-        trace=array(get(record, "trace"), (None, 2), "trace"),
+        trace=trace_of(get(record, "trace")),
         warnings=tuple(entries(record, "warnings", str)),
     )
     if solution is not None:
         _check_solution(fit, number(get(record, "objective" if "objective" in record else "loss"), "loss"))
     return fit
+
+
+def trace_of(values: object) -> np.ndarray:
+    """(iterations, 3); files from before Picard residuals were kept have two columns, then they are NaN."""
+    if isinstance(values, list) and values and isinstance(values[0], list) and len(values[0]) == 2:
+        found = array(values, (None, 2), "trace")
+        return np.column_stack([found, np.full(len(found), np.nan)])
+    return array(values, (None, 3), "trace")
 
 
 def _check_solution(fit: Fit, value: float) -> None:
@@ -278,10 +287,11 @@ def _model(record: dict) -> Model:
     text = get(record, "text", str) or "\n".join(f"{state}' = {right}" for state, right in equations.items())
     formulas = (*equations.values(), *observables.values())
     used = set().union(*(names(parse(formula, "a saved formula")) for formula in formulas))
+    units = get(record, "units", dict) if "units" in record else {}
     model = Model(text, observables, [name for name in groups[2] if name in used])
     found = (model.states, model.parameters, model.inputs)
     if found == groups:
-        return model
+        return _with_units(model, units)
     lost = {name for group in found for name in group} - {name for group in groups for name in group}
     if model.states != groups[0] or lost or len({"t", *sum(groups, ())}) != 1 + sum(map(len, groups)):
         raise InputError("`model` lists other states, parameters or inputs than its equations have.")
@@ -293,7 +303,17 @@ def _model(record: dict) -> Model:
         ("output", BatchedMap(model.output.expressions, *groups)),
     ):
         object.__setattr__(ordered, name, value)
-    return ordered
+    return _with_units(ordered, units)
+
+
+def _with_units(model: Model, units: dict[str, str]) -> Model:
+    """The model with these units, checked last because they may name inputs that no formula uses."""
+    known = ("t", *model.states, *model.parameters, *model.inputs, *model.observables)
+    if not (units.keys() <= set(known) and all(isinstance(unit, str) for unit in units.values())):
+        raise InputError("`units` are not texts by names of the model.")
+    changed = copy(model)
+    object.__setattr__(changed, "units", units)
+    return changed
 
 
 def _experiment(record: dict) -> Experiment:

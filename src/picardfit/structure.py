@@ -89,6 +89,11 @@ class Structure:
         lost = {name for group in self.groups for name in group.names}
         return {n: "not identifiable" if n in lost else "locally identifiable" for n in self.unknowns}
 
+    def _repr_html_(self) -> str:
+        from picardfit.notebook import text_html
+
+        return text_html("Structural identifiability", self)
+
     def __str__(self) -> str:
         count = len(self.unknowns)
         if self.identifiable:

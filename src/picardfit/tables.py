@@ -47,15 +47,16 @@ def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, s
 
 def units(fit: Fit) -> dict[str, str]:
     """The units that were given, under the names of `parameter_rows`."""
-    problem, unknowns = fit.problem, fit.problem.unknowns
+    problem, unknowns, model = fit.problem, fit.problem.unknowns, fit.problem.model
     found: dict[str, str] = {}
     for name, one in problem.parameters.items():
-        found |= {f"{name}[{e}]": one.unit for e in problem.names} if one.local else {name: one.unit}
+        unit = one.unit or model.unit(name)
+        found |= {f"{name}[{e}]": unit for e in problem.names} if one.local else {name: unit}
     for e, initial in enumerate(problem.initial_by_experiment):
         for column, state in enumerate(unknowns.initial_states):
-            spec = initial.get(problem.model.states[state])
-            if isinstance(spec, Parameter):
-                found[unknowns.label(e, column)] = spec.unit
+            spec = initial.get(model.states[state])
+            own = spec.unit if isinstance(spec, Parameter) else ""
+            found[unknowns.label(e, column)] = own or model.unit(model.states[state])
     return {name: unit for name, unit in found.items() if unit}
 
 
@@ -88,7 +89,7 @@ def _bounds(fit: Fit) -> dict[str, tuple[float, float]]:
 def _remark(error: float, interval: tuple[float, float], bounds: tuple[float, float]) -> str:
     if math.isinf(error):
         return "not determined by these data"
-    return "not determined within its bounds" if interval == bounds else ""
+    return "its interval is all of its bounds" if interval == bounds else ""
 
 
 def fit_text(fit: Fit, most: int = 40) -> str:

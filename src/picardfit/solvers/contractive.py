@@ -207,6 +207,11 @@ class State:
     def jump(self) -> float:
         return float(np.abs(self.gradient.jumps / self.setting.scale).max(initial=0.0))
 
+    @property
+    def residual(self) -> float:
+        """Largest |u - P u| before the last contraction; NaN for methods without a path of their own."""
+        return self.gap if self.setting.scheme.sigma else float("nan")
+
 
 def begin(method, problem: Problem, start: Start, scheme: Scheme, lengths: np.ndarray) -> State:
     """u_0 = x_0, constant on every segment (lifted) or over the whole span (chained)."""

@@ -75,6 +75,11 @@ class State:
         """Largest jump relative to the states' scale."""
         return float(np.abs(self.point.jumps / self.scale).max(initial=0.0))
 
+    @property
+    def residual(self) -> float:
+        """Largest |u - P u| relative to the states' scale."""
+        return self.point.residual
+
 
 @dataclass(frozen=True)
 class LiftedGaussNewton:

@@ -1,7 +1,7 @@
 """The one loop around every method: limits, finiteness, interruption and progress.
 
 A method is a frozen dataclass of settings with `init`, `step` and `solution`; a step is pure and never loops, prints
-or times itself. Its state carries `status` (None while running), `loss` and `jump`.
+or times itself. Its state carries `status` (None while running), `loss`, `jump` and `residual` (|u - P u|).
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one run ended. `trace` holds (loss, jump) of every iteration."""
+    """How one run ended. `trace` holds (loss, jump, Picard residual) of every iteration."""
 
     solution: Solution | None
     status: Status
     iterations: int
     seconds: float
-    trace: np.ndarray  # (iterations, 2)
+    trace: np.ndarray  # (iterations, 3)
 
 
 class Method(Protocol):
@@ -67,12 +67,12 @@ class Method(Protocol):
 def run(method: Method, state, news: Callable[[int, float, float], None] = lambda *_: None) -> Outcome:
     """Iterate from a state until the method says how it ended, the limit is reached, or the user interrupts."""
     began = time.perf_counter()
-    trace: list[tuple[float, float]] = []
+    trace: list[tuple[float, float, float]] = []
     status = state.status
     try:
         while status is None and len(trace) < method.max_iterations:
             state = method.step(state)
-            trace.append((state.loss, state.jump))
+            trace.append((state.loss, state.jump, state.residual))
             status = state.status
             news(len(trace), state.loss, state.jump)
     except KeyboardInterrupt:
@@ -80,4 +80,4 @@ def run(method: Method, state, news: Callable[[int, float, float], None] = lambd
     if status is None:
         status = Status.ITERATION_LIMIT
     seconds = time.perf_counter() - began
-    return Outcome(method.solution(state), status, len(trace), seconds, np.array(trace).reshape(-1, 2))
+    return Outcome(method.solution(state), status, len(trace), seconds, np.array(trace, float).reshape(-1, 3))

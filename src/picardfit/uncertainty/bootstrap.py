@@ -68,6 +68,11 @@ class Bootstrap:
 
         return pd.DataFrame(self.samples)
 
+    def _repr_html_(self) -> str:
+        from picardfit.notebook import text_html
+
+        return text_html("Bootstrap", self)
+
     def __str__(self) -> str:
         errors, bias, intervals = self.standard_errors, self.bias, self.intervals()
         rows = [("", "estimate", "std. error", "bias", "95 % from", "to")]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.errors import InputError
+from picardfit.tables import units
 from picardfit.uncertainty.fisher import quantile
 from picardfit.uncertainty.quantity import Quantity, quantity
 from picardfit.uncertainty.warm import Place, Refit, Step, model_step, place_at, refined, refit
@@ -68,6 +69,7 @@ class Profile:
     log: bool
     refits: int  # warm fits that were made
     linearisations: int  # in all of them
+    unit: str = ""  # of the quantity, where one was given
 
     @property
     def better(self) -> dict[str, float] | None:
@@ -149,6 +151,11 @@ class Profile:
     def _centre(self) -> int:
         return int(np.argmin(np.abs(self.values - self.estimate)))
 
+    def _repr_html_(self) -> str:
+        from picardfit.notebook import profile_html
+
+        return profile_html(self)
+
     def __str__(self) -> str:
         low, high = self.interval()
         percent = f"{100 * self.level:g} %"
@@ -218,6 +225,7 @@ def _collect(fit, held: Quantity, knots: list[_Knot], middle: _Knot, ends, level
         log=held.formula is None and bool(unknowns.log[held.place]),
         refits=march.refits,
         linearisations=march.linearisations,
+        unit=units(fit).get(held.label, ""),
     )
 
 

@@ -1,0 +1,92 @@
+"""A fit as Python code that does it again: model, data, beliefs, method, seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from math import inf, isfinite
+
+import numpy as np
+
+from picardfit.data import Experiment
+from picardfit.inputs import Constant, Formula, Signal, Table
+from picardfit.model import Model
+from picardfit.result import Fit
+from picardfit.tracing import NumericMap
+
+MOST_NUMBERS = 1200  # of measured values that are written out
+
+
+def recipe(fit: Fit) -> str | None:
+    """Code that repeats the fit; None when parts of the problem are Python functions or the data are too many."""
+    problem = fit.problem
+    model = problem.model
+    signals = [signal for one in problem.experiments for signal in one.inputs.values()]
+    functions = any(isinstance(part, NumericMap) for part in (model.rhs, model.output))
+    if functions or any(isinstance(one, Signal) for one in signals) or problem.measurements > MOST_NUMBERS:
+        return None
+    experiments = "\n".join(f"    {_experiment(one)}," for one in problem.experiments)
+    beliefs = {"parameters": problem.parameters, "initial": problem.initial, "noise": problem.noise}
+    given = [f"    {name}={code(value)}," for name, value in beliefs.items() if value]
+    return "\n".join(
+        [
+            "import picardfit as pf",
+            "",
+            _model(model),
+            f"experiments = [\n{experiments}\n]",
+            "\n".join(["problem = pf.Problem(", "    model,", "    experiments,", *given, ")"]),
+            f"fit = pf.fit(problem, {code(fit.method)}, starts={len(fit.starts)}, seed={fit.seed})",
+            "print(fit)",
+        ]
+    )
+
+
+def code(value: object) -> str:
+    """The value as a Python expression; records by those of their fields that are not at their defaults."""
+    if isinstance(value, Enum):
+        return f"pf.{type(value).__name__}.{value.name}"
+    if isinstance(value, Constant):
+        return code(value.value)
+    if isinstance(value, Formula):
+        return repr(value.text)
+    if isinstance(value, np.ndarray):
+        return code(value.tolist())
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{code(k)}: {code(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        inside = ", ".join(map(code, value))
+        return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"
+    if is_dataclass(value):
+        return _record(value)
+    if isinstance(value, float) and not isfinite(value):
+        return 'float("inf")' if value == inf else 'float("-inf")' if value == -inf else "None"
+    return repr(value)
+
+
+def _record(value: object) -> str:
+    given = []
+    for one in fields(value):
+        mine = getattr(value, one.name)
+        if one.init and (isinstance(value, Table) or one.default is MISSING or mine != one.default):
+            given.append(f"{one.name}={code(mine)}")
+    return f"pf.{type(value).__name__}({', '.join(given)})"
+
+
+def _model(model: Model) -> str:
+    lines = model.text.strip("\n") or "\n".join(f"{name}' = {formula}" for name, formula, _ in model.written)
+    plain = '"""' not in lines and "\\" not in lines
+    text = f'"""\n{lines}\n"""' if plain else repr(lines)
+    parts = [text, f"observables={code(model.observable_formulas)}"]
+    parts += [f"inputs={code(list(model.inputs))}"] if model.inputs else []
+    parts += [f"units={code(dict(model.units))}"] if model.units else []
+    return f"model = pf.Model({', '.join(parts)})"
+
+
+def _experiment(one: Experiment) -> str:
+    parts = [code(one.times), code(one.observations), f"name={one.name!r}"]
+    parts += [f"inputs={code(one.inputs)}"] if one.inputs else []
+    parts += [f"initial={code(one.initial)}"] if one.initial else []
+    parts += [f"t0={code(one.t0)}"]
+    parts += [f"rest={_record(one.rest)}"] if one.rest is not None else []
+    return f"pf.Experiment({', '.join(parts)})"
