@@ -1,4 +1,4 @@
-"""Docstrings on the reference page: a line that begins with the name of a field or argument becomes an item of a list."""
+"""Docstrings on the reference page: a line that begins with the name of a field or argument becomes a list item."""
 
 import re
 

@@ -5,7 +5,7 @@ On a page the blocks are taken in order, in one folder and one Python namespace:
 - `python`: run; what it prints is shown in the `text` block right after it, if there is one.
 - `console`: lines that begin with `$ ` are commands, the others what they print. `picardfit` runs, as do the few
   commands of FILES; those of NOT_RUN (installation and the like) do not, and any other is an error.
-- `sh`: commands only; what they print is not looked at.
+- `sh`: commands that must succeed; what they print is not looked at.
 - a block with a title, such as `toml title="problem.toml"`: a file, written where the title says.
 - `<!-- files: tests/petab -->`: the files of this folder of the repository are copied.
 
@@ -83,7 +83,7 @@ def run_page(page: Path, folder: Path) -> Outcome:
             elif block.kind == "console":
                 found.pairs.append((block.begin, block.text, run_console(block.text)))
             elif block.kind == "sh":
-                run_console("".join(f"$ {line}\n" for line in block.text.splitlines()))
+                run_shell(block.text)
             elif block.kind == "text" and printed is not None:
                 found.pairs.append((block.begin, block.text, printed))
                 printed = None
@@ -110,7 +110,16 @@ def run_console(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run_command(command: list[str]) -> list[str]:
+def run_shell(text: str) -> None:
+    """Commands that must succeed."""
+    for line in text.splitlines():
+        command = shlex.split(line, comments=True)
+        if command and command[0] not in NOT_RUN:
+            run_command(command, check=True)
+
+
+def run_command(command: list[str], check: bool = False) -> list[str]:
+    """What a command prints, as lines; with `check` it must end with code 0."""
     if command[0] in FILES:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         return done.stdout.rstrip().splitlines()
@@ -123,6 +132,8 @@ def run_command(command: list[str]) -> list[str]:
     done = CliRunner().invoke(app, command[1:])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
+    if check and done.exit_code != 0:
+        raise ValueError(f"`{shlex.join(command)}` ended with code {done.exit_code}: {done.output}")
     return [line.rstrip() for line in done.output.rstrip().splitlines()]
 
 
