@@ -2,7 +2,7 @@
 
 On a page the blocks are taken in order, in one folder and one Python namespace:
 
-- `python`: run; what it prints is shown in the `text` block right after it, if there is one.
+- `python`: run (as a script if it has a title); what it prints is shown in the `text` block right after it, if any.
 - `console`: lines that begin with `$ ` are commands, the others what they print. `picardfit` runs, as do the few
   commands of FILES; those of NOT_RUN (installation and the like) do not, and any other is an error.
 - `sh`: commands that must succeed; what they print is not looked at.
@@ -23,6 +23,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -78,7 +79,9 @@ def run_page(page: Path, folder: Path) -> Outcome:
             if block.title is not None:
                 Path(block.title).parent.mkdir(parents=True, exist_ok=True)
                 Path(block.title).write_text(block.text, encoding="utf-8")
-            if block.kind == "python":
+            if block.kind == "python" and block.title is not None:
+                printed = run_script(block.title)
+            elif block.kind == "python":
                 printed = run_python(block.text, page, found.names)
             elif block.kind == "console":
                 found.pairs.append((block.begin, block.text, run_console(block.text)))
@@ -95,6 +98,10 @@ def run_python(code: str, page: Path, names: dict[str, object]) -> str:
     with contextlib.redirect_stdout(out):
         exec(compile(code, str(page), "exec"), names)
     return out.getvalue()
+
+
+def run_script(path: str) -> str:
+    return subprocess.run([sys.executable, path], stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def run_console(text: str) -> str:
