@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 JOBS   ?= 2
 
-.PHONY: demo test test-slow figures clean
+.PHONY: demo test test-slow docs figures clean
 
 demo: $(VENV)/installed
 	$(BIN)/picardfit demo
@@ -19,11 +19,15 @@ test: $(VENV)/installed-dev
 test-slow: $(VENV)/installed-dev
 	$(BIN)/pytest -n $(JOBS) -m slow
 
+docs: $(VENV)/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@echo "Open site/index.html, or serve it with its search: $(BIN)/mkdocs serve"
+
 figures: $(VENV)/installed
 	$(BIN)/python docs/make_figures.py
 
 clean:
-	rm -rf $(VENV) picardfit-demo build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) picardfit-demo site build dist .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
@@ -34,4 +38,8 @@ $(VENV)/installed: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable ".[dev]"
+	touch $@ $(VENV)/installed
+
+$(VENV)/installed-docs: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable ".[docs]"
 	touch $@ $(VENV)/installed
