@@ -264,16 +264,6 @@ class Fit:
         with np.errstate(invalid="ignore"):
             return self.covariance / size / size[:, None]
 
-    @cached_property
-    def optima(self) -> tuple[Optimum, ...]:
-        """The different optima that the starts reached, the best first."""
-        return optima_of(self.starts, self.standard_errors)
-
-    def waterfall(self) -> np.ndarray:
-        """The losses of all starts from the smallest on; infinite where a start found nothing."""
-        losses = np.array([one.loss for one in self.starts])
-        return np.sort(np.where(np.isnan(losses), np.inf, losses))
-
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Confidence intervals of the unknowns from the Fisher information, cut off at the bounds.
 
