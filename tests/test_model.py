@@ -425,3 +425,24 @@ def test_inputs_that_decide_when_something_switches_give_breaks():
     assert model.breaks(sources) == (3.0, 7.0)
     found = simulate(model, {"k": 1.0}, {"x": 1.0}, [3.0, 5.0], sources).states["x"]
     assert found == pytest.approx([np.exp(-3), 1 + (np.exp(-3) - 1) * np.exp(-2)], rel=1e-8)
+
+
+# ---- units -------------------------------------------------------------------------------------------------
+
+
+def test_an_observable_that_is_a_state_alone_has_its_unit():
+    model = Model("x' = -a*x", observables={"y": "x", "z": "2*x"}, units={"x": "mg", "t": "h"})
+    assert [model.unit(name) for name in ("x", "y", "z", "t", "a")] == ["mg", "mg", "", "h", ""]
+
+
+def test_units_do_not_make_models_different():
+    assert Model("x' = -a*x", units={"x": "mg"}) == Model("x' = -a*x")
+
+
+@pytest.mark.parametrize(
+    "units, words",
+    [({"xx": "mg"}, "`xx` is not a name of the model"), ({"x": 3}, "not text"), ("mg", "not a mapping")],
+)
+def test_bad_units_are_explained(units, words):
+    with pytest.raises(InputError, match=words):
+        Model("x' = -a*x", units=units)

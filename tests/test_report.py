@@ -131,7 +131,7 @@ def test_what_the_data_do_not_determine_is_named():
     fit = pf.fit(pf.Problem(pf.Model("x' = -a*b*x"), run, {"a": (0.1, 10), "b": (0.1, 10)}))
     kind, headline, sentences = verdict(fit)
     assert kind == "mind"
-    assert headline == "No of two parameters are determined; the data do not determine a and b."
+    assert headline == "None of the two parameters is determined by these data: a and b."
     assert any(one.startswith("Determined only together: a*b") for one in sentences)
 
 
@@ -161,3 +161,143 @@ def test_units_of_local_parameters_are_shown(tmp_path):
     fit = pf.fit(pf.Problem(pf.Model("x' = -k*x"), runs, rate))
     shown = Outline(fit.report(tmp_path / "report.html").read_text())
     assert shown.texts.count("1/h") == 3  # what was known beforehand, and an estimate for each experiment
+
+
+def judged(**errors):
+    """Verdicts on parameters with these relative errors."""
+    kinds = {
+        name: "determined" if e <= 0.2 else "weakly" if e <= 1 else "not determined"
+        for name, e in errors.items()
+    }
+    found = {
+        name: Verdict(kinds[name], f"{name}: {kinds[name]}, 1 ± {100 * e:g} %", e)
+        for name, e in errors.items()
+    }
+    return Identifiability(found, (), ())
+
+
+@pytest.mark.parametrize(
+    "errors, words",
+    [
+        (
+            {"a": 0.1, "b": 0.05, "c": 0.02},
+            "All three parameters are determined to ± 10 % or better (the least: a).",
+        ),
+        ({"a": 0.1, "b": 0.05}, "Both parameters are determined to ± 10 % or better (the least: a)."),
+        ({"a": 0.1, "b": 0.38, "c": 0.02}, "All three parameters are determined; b only to ± 38 %."),
+        (
+            {"a": 0.4, "b": 0.5, "c": 3.0},
+            "Two of three parameters are determined; a only to ± 40 % and b only to ± 50 %; "
+            "the data do not determine c.",
+        ),
+        ({"a": 0.1}, "The parameter a is determined to ± 10 %."),
+        ({"a": 0.4}, "The parameter a is determined; a only to ± 40 %."),
+        ({"a": 7.0}, "The parameter a is not determined."),
+    ],
+)
+def test_verdicts_in_words(fit, errors, words):
+    named = replace(fit)
+    named.__dict__["parameters"] = dict.fromkeys(errors, 1.0)
+    assert determined_words(named, judged(**errors)) == words
+
+
+def test_the_program_in_the_report_makes_the_same_fit(tmp_path):
+    model = pf.Model(
+        "k = a*(1 + 0.1*u)\nx' = -k*x + d",
+        observables={"y": "2*x"},
+        inputs=["u", "d"],
+        units={"t": "h", "y": "mg"},
+    )
+    drop = {"u": "sin(t)", "d": pf.Table([0, 1], [0.0, 0.1])}
+    values = [2, np.nan, 0.8, 0.5, 0.3, 0.3]
+    runs = [pf.Experiment([0, 1, 2, 3, 4, 5], {"y": values}, "first", inputs=drop, initial={"x": "x0"})]
+    runs.append(
+        pf.Experiment([0, 1, 2], {"y": [1.9, 1.3, 0.9]}, inputs={"u": 0, "d": 0.1}, initial={"x": "x0"})
+    )
+    beliefs = {
+        "a": pf.Parameter(0.01, 10, log=True, prior=pf.Normal(0.5, 1.0)),
+        "x0": (0, 10),
+        "s": (0.01, 1),
+    }
+    problem = pf.Problem(model, runs, beliefs, noise=pf.Noise(additive="s"))
+    fit = pf.fit(problem, pf.LiftedGaussNewton(nodes=4), seed=3)
+    page = fit.report(tmp_path / "report.html").read_text()
+    program = unescape(re.search(r"<pre>(import picardfit.*?)</pre>", page, re.DOTALL)[1])
+    space = {"print": lambda *_: None}
+    exec(program, space)
+    assert space["fit"].parameters == fit.parameters
+    assert space["model"].units == model.units
+
+
+def test_several_starts_get_a_section_with_their_optima(tmp_path):
+    times = np.linspace(0, 4, 9)
+    run = pf.Experiment(times, {"y": np.exp(-times) ** 2})
+    model = pf.Model("x' = -a**2*x", observables={"y": "x**2"})
+    fit = pf.fit(pf.Problem(model, run, {"a": (-3, 3)}, {"x": (0, 2)}), starts=4)
+    page = fit.report(tmp_path / "report.html").read_text()
+    assert f"{fit.hits} of 4 starts" in page
+    assert "best optimum (" in page
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory):
+    """The report of a fit with a hundred experiments."""
+    times = np.linspace(0, 3, 8)
+    rng = np.random.default_rng(0)
+    runs = [
+        pf.Experiment(times, {"x": np.exp(-times) + 0.02 * rng.standard_normal(8)}, f"run {k}")
+        for k in range(100)
+    ]
+    model = pf.Model("x' = -a*x\nz' = x - z", observables={"x": "x"})
+    problem = pf.Problem(model, runs, {"a": (0.1, 5)}, {"z": 0.0})
+    return pf.fit(problem).report(tmp_path_factory.mktemp("crowd") / "report.html")
+
+
+def test_a_hundred_experiments_make_a_small_report_that_says_what_is_left_out(crowd):
+    page = crowd.read_text()
+    assert len(page) < 3e6
+    assert "The first 12 of 100 experiments are drawn" in page
+    assert Outline(page).nested
+
+
+# ---- in a browser ------------------------------------------------------------------------------------------
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to open the report with")
+PROBE = """<script>
+const size = e => { const b = e.getBoundingClientRect(); return b.width > 100 && b.height > 100; };
+const figures = [...document.querySelectorAll("figure svg, figure img")];
+const formulas = [...document.querySelectorAll("math")].every(e => e.getBoundingClientRect().height > 5);
+document.title = [figures.length, figures.filter(size).length, formulas,
+  document.documentElement.scrollWidth <= window.innerWidth].join(" ");
+</script></body>"""
+
+
+def browse(folder, *arguments):
+    flags = (
+        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    )
+    more = ["--disable-component-update", "--disable-sync", f"--user-data-dir={folder / 'profile'}"]
+    command = [CHROMIUM, *flags.split(), *more, "--enable-logging=stderr", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [400, 1200])
+def test_a_browser_shows_every_figure_and_formula_without_complaint(page, tmp_path, width):
+    path = tmp_path / "report.html"
+    path.write_text(page.replace("</body>", PROBE))
+    seen = browse(tmp_path, f"--window-size={width},900", "--dump-dom", path.as_uri())
+    figures = page.count("<figure")
+    assert re.search("<title>(.*?)</title>", seen.stdout)[1] == f"{figures} {figures} true true"
+    assert "CONSOLE" not in seen.stderr
+
+
+@needs_browser
+def test_the_report_prints_on_a4(page, tmp_path):
+    path, paper = tmp_path / "report.html", tmp_path / "report.pdf"
+    path.write_text(page)
+    browse(tmp_path, f"--print-to-pdf={paper}", path.as_uri())
+    boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", paper.read_bytes())
+    assert 3 <= len(boxes) <= 12
+    assert {(round(float(w)), round(float(h))) for w, h in boxes} == {(595, 842)}

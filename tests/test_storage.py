@@ -67,6 +67,22 @@ def test_model_is_equal_after_loading(fit, loaded):
     assert loaded.problem.model == fit.problem.model
 
 
+def test_units_are_equal_after_loading(tmp_path):
+    model = pf.Model("x' = -a*x", units={"t": "h", "x": "mg/l"})
+    run = pf.Experiment([0, 1, 2], {"x": [1, 0.6, 0.4]})
+    again = reload(pf.fit(pf.Problem(model, run, {"a": (0.1, 2)})), tmp_path)
+    assert again.problem.model.units == model.units
+
+
+def test_a_trace_from_before_picard_residuals_is_read(record, tmp_path):
+    old = json.loads(json.dumps(record))
+    old["trace"] = [row[:2] for row in old["trace"]]
+    old["problem"]["model"].pop("units")
+    again = load_record(old, tmp_path)
+    assert again.trace.shape == (again.iterations, 3)
+    assert np.isnan(again.trace[:, 2]).all()
+
+
 def test_trace_is_equal_after_loading(fit, loaded):
     np.testing.assert_array_equal(loaded.trace, fit.trace)
 
@@ -294,6 +310,7 @@ def change(record, where, value):
         (("problem", "experiments", 0, "values", "y", 5), 3.0, "does not give"),
         (("problem", "experiments", 0, "inputs"), {"u": {"kind": "formula", "text": []}}, "input `u`"),
         (("iterations",), 3.5, "`iterations` is a float"),
+        (("problem", "model", "units"), {"nobody": "h"}, "`units` are not texts by names"),
         (("trace",), [[1.0, 2.0, 3.0, 4.0]], "`trace` has the shape"),
     ],
 )

@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import LogFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import LogFormatter, MaxNLocator, NullFormatter, NullLocator
 
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.expressions import BatchedMap
@@ -146,7 +146,9 @@ def plot_identifiability(found: Identifiability, path: str | Path | None = None)
     panel.set_xscale("log")
     panel.set_xlim(low, high)
     panel.set_yticks(range(len(names)), [_short(name) for name in names], parse_math=False)
-    panel.set_xlabel("relative standard error (0.1 is 10 % of the value)")
+    panel.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    panel.set_xlabel("relative standard error")
     left_out = len(found.verdicts) - len(names)
     _legend(figure, [panel], f"{left_out} more unknowns not drawn" if left_out else "")
     return _written(figure, path)
@@ -538,7 +540,10 @@ def _columns(labels: Sequence[str], width: float) -> int:
     sizes = [0.6 + 0.075 * len(label) for label in labels]  # inches, about
     for columns in range(len(sizes), 1, -1):
         rows = ceil(len(sizes) / columns)
-        if sum(max(sizes[k : k + rows]) for k in range(0, len(sizes), rows)) <= width:
+        if (
+            columns == ceil(len(sizes) / rows)
+            and sum(max(sizes[k : k + rows]) for k in range(0, len(sizes), rows)) <= width
+        ):
             return columns
     return 1
 

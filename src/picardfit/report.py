@@ -147,9 +147,11 @@ def determined_words(fit: Fit, found: Identifiability) -> str:
         parts = [f"The {kind} {next(iter(judged))} is {'not ' if lost else ''}determined"]
     elif not lost:
         parts = [f"{f'Both {kind}s' if total == 2 else f'All {counted(total, kind)}'} are determined"]
+    elif not sure:
+        return f"None of the {counted(total, kind)} is determined by these data: {words(lost)}."
     else:
-        few = counted(sure, "x").split()[0]
-        parts = [f"{few.capitalize()} of {counted(total, kind)} {'is' if sure == 1 else 'are'} determined"]
+        few = counted(sure, "x").split()[0].capitalize()
+        parts = [f"{few} of {counted(total, kind)} {'is' if sure == 1 else 'are'} determined"]
     if weak:
         told = [f"{name} only to {_spread(judged[name])}" for name in weak[:4]]
         told += [f"{len(weak) - 4} more only roughly"] if len(weak) > 4 else []

@@ -138,7 +138,7 @@ class _Reader:
             return inside
         inside = self.expression(NOT_STRENGTH if token.text == "not" else SIGN_STRENGTH)
         if token.text == "not":
-            held = _held(inside, NOT_STRENGTH)
+            held = _held(inside, STRENGTH["+"])
             return Piece(f"<mo>¬</mo>{held.markup}", held.width + 1, NOT_STRENGTH)
         if token.text == "+":
             return inside
