@@ -41,6 +41,14 @@ def test_a_problem_shows_bounds_and_data(fit):
     assert all(name in text for name in fit.problem.parameters)
 
 
+def test_a_problem_with_many_experiments_shows_the_first_ones():
+    runs = [pf.Experiment([0, 1], {"x": [1, 0.6]}, f"run {k}") for k in range(100)]
+    text = shown(pf.Problem(pf.Model("x' = -a*x"), runs))
+    assert "run 9" in text
+    assert "run 10" not in text
+    assert "… and 90 more." in text
+
+
 def test_an_experiment_shows_what_was_measured(fit):
     assert "neuron" in shown(fit.problem.experiments[0])
 

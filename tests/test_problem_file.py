@@ -72,6 +72,21 @@ def test_parameters_in_every_form(write):
     assert parameters["c"].fixed == 2
 
 
+def test_units_are_read(write):
+    problem = pf.read_problem(write(MINIMAL + '[units]\nt = "day"\nprey = "1/ha"\n'))
+    assert problem.model.units == {"t": "day", "prey": "1/ha"}
+
+
+@pytest.mark.parametrize(
+    "line, words", [('fox = "1/ha"', "not a name of the model"), ("prey = 3", "must be text")]
+)
+def test_bad_units_are_found_in_their_line(write, line, words):
+    path = write(f"{MINIMAL}[units]\n{line}\n")
+    ((place, message),) = faults_of(path)
+    assert place == line_of(path, line)
+    assert words in message
+
+
 def test_initial_states_in_every_form(write):
     text = MINIMAL + 'd = [0, 20]\n[initial]\nprey = "2*d"\npred = [1, 9]\n'
     problem = pf.read_problem(write(text))

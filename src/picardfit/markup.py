@@ -28,14 +28,19 @@ DOTS = 130  # per inch, of a picture in pixels
 NUMBER_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Iterable[int] = ()) -> str:
-    """Columns that are empty throughout are left out, rows beyond the first 200 are counted."""
+def table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numeric: Iterable[int] = (),
+    most: int = MOST_ROWS,
+) -> str:
+    """Columns that are empty throughout are left out, rows beyond the first `most` are counted."""
     used = [k for k in range(len(header)) if any(row[k] for row in rows)]
     style = {k: ' class="n"' if k in set(numeric) else "" for k in used}
     head = "".join(f"<th{style[k]}>{escape(header[k])}</th>" for k in used)
-    lines = ["".join(f"<td{style[k]}>{escape(row[k])}</td>" for k in used) for row in rows[:MOST_ROWS]]
+    lines = ["".join(f"<td{style[k]}>{escape(row[k])}</td>" for k in used) for row in rows[:most]]
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
-    more = f"<p class='quiet'>… and {len(rows) - MOST_ROWS} more.</p>" if len(rows) > MOST_ROWS else ""
+    more = f"<p class='quiet'>… and {len(rows) - most} more.</p>" if len(rows) > most else ""
     whole = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
     return f'<div class="wide">{whole}</div>{more}'
 
@@ -107,10 +112,10 @@ def _belief(one: Parameter) -> tuple[str, str, str]:
     return low, high, "searched in its logarithm" if one.log else ""
 
 
-def experiment_table(experiments: Sequence[Experiment]) -> str:
+def experiment_table(experiments: Sequence[Experiment], most: int = MOST_ROWS) -> str:
     """What was measured when, under which inputs."""
     header = ("experiment", "times", "from", "to", "measured", "inputs", "known at the start")
-    return table(header, [_experiment_row(one) for one in experiments], numeric=(1, 2, 3))
+    return table(header, [_experiment_row(one) for one in experiments], (1, 2, 3), most)
 
 
 def _experiment_row(one: Experiment) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from picardfit.result import Fit
     from picardfit.uncertainty.profile import Profile
 
+MOST_EXPERIMENTS, MOST_ROWS = 10, 40  # shown of each table
 STYLE = """<style>
 .picardfit table { border-collapse: collapse; margin: .3rem 0; }
 .picardfit th, .picardfit td { text-align: left; padding: .15rem .9rem .15rem 0; }
@@ -53,7 +54,7 @@ def problem_html(problem: Problem) -> str:
             _quiet(f"{size}; {noise}"),
             equations(problem.model),
             parameter_table(problem),
-            experiment_table(problem.experiments),
+            experiment_table(problem.experiments, MOST_EXPERIMENTS),
         ],
     )
 
@@ -75,7 +76,7 @@ def fit_html(fit: Fit) -> str:
             (*row[:5], given.get(row[0], ""), row[5], number(truth[row[0]]) if row[0] in truth else "")
             for row in parameter_rows(fit)
         ]
-        parts.append(table(header, rows, numeric=(1, 2, 3, 4, 7)))
+        parts.append(table(header, rows, (1, 2, 3, 4, 7), MOST_ROWS))
     parts.append(_folded("All that print(fit) shows", str(fit)))
     return _box(headline, parts)
 
@@ -88,7 +89,10 @@ def identifiability_html(found: Identifiability) -> str:
     rows = [(name, one.sentence.removeprefix(f"{name}: ")) for name, one in found.verdicts.items()]
     lost = [name for name, one in found.verdicts.items() if one.kind == "not determined"]
     told = f"The data do not determine {words(lost)}." if lost else "The data determine every unknown."
-    parts = [table(("unknown", "verdict"), rows), _folded("Combinations and directions", str(found))]
+    parts = [
+        table(("unknown", "verdict"), rows, most=MOST_ROWS),
+        _folded("Combinations and directions", str(found)),
+    ]
     return _box(told, parts)
 
 

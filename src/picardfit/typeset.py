@@ -251,11 +251,8 @@ def _name(name: str, prime: bool = False) -> Piece:
     inside = escape(GREEK.get(below, below).replace("_", ","))
     small = f"<mn>{inside}</mn>" if below.isdigit() else f'<mi mathvariant="normal">{inside}</mi>'
     width = len(stem) + 0.7 * len(below) + 0.5 * prime
-    if prime:
-        top = "<mo>′</mo>"
-        markup = f"<msubsup>{shown}{small}{top}</msubsup>" if below else f"<msup>{shown}{top}</msup>"
-        return Piece(markup, width, ATOM)
-    return Piece(f"<msub>{shown}{small}</msub>" if below else shown, width, ATOM)
+    stroke = '<mo lspace="0" rspace="0">′</mo>' if prime else ""
+    return Piece((f"<msub>{shown}{small}</msub>" if below else shown) + stroke, width, ATOM)
 
 
 def _function(name: str, arguments: list[Piece]) -> Piece:

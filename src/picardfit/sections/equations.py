@@ -68,6 +68,8 @@ def read_model(source: Source, content: dict, inputs: Inputs) -> Model | None:
         return None
     text = source.text(("equations",), content["equations"])
     observables = _observables(source, content.get("observables"))
+    table = source.table(("units",), content.get("units"))
+    units = {name: unit for name, unit in table.items() if source.text(("units", name), unit) is not None}
     if text is None:
         return None
     faults = equation_faults(text)
@@ -80,7 +82,7 @@ def read_model(source: Source, content: dict, inputs: Inputs) -> Model | None:
     if faults:
         return None
     try:
-        return Model(text, observables, inputs.names)
+        return Model(text, observables, inputs.names, units)
     except InputError as error:
         _model_fault(source, str(error))
         return None
@@ -96,6 +98,9 @@ def _model_fault(source: Source, message: str) -> None:
             message[inside.end() :],
         )
         return source.fault_at(source.lines.inside(("equations",), int(inside[1])), message)
+    unit = re.match(r"units: `([^`]+)`", message)
+    if unit:
+        return source.fault(("units", unit[1]), message)
     about = re.match(r"(Observable|Input) `([^`]+)`", message)
     if about:
         return source.fault((f"{about[1].lower()}s", about[2]), message)
