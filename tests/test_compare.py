@@ -211,11 +211,25 @@ def test_a_tool_that_is_not_installed_says_how_to_get_it(monkeypatch):
 
 
 @FORKS
-def test_a_tool_that_hangs_is_stopped_from_outside(monkeypatch):
+def test_a_tool_that_sleeps_is_stopped_by_the_clock(monkeypatch):
     monkeypatch.setattr(isolation, "GRACE", 0.3)
-    stand_in(monkeypatch, lambda task: time.sleep(60))
+    stand_in(monkeypatch, lambda task: time.sleep(600))
+    row = compare.run(decay(), ["stand-in"], budget=0.01)["stand-in"]
+    assert "on the clock" in row.sentence
+
+
+@FORKS
+def test_a_tool_that_computes_for_ever_is_stopped_by_the_system(monkeypatch):
+    monkeypatch.setattr(isolation, "GRACE", 0.1)
+    monkeypatch.setattr(isolation, "LATE", 1e4)
+
+    def solve(task):
+        while True:
+            pass
+
+    stand_in(monkeypatch, solve)
     row = compare.run(decay(), ["stand-in"], budget=0.1)["stand-in"]
-    assert "stopped from outside" in row.sentence
+    assert row.sentence == "stopped from outside: it used more than 0.1 processor seconds"
 
 
 @FORKS

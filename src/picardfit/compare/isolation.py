@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
+import signal
 import sys
 import time
 import warnings
@@ -14,9 +16,9 @@ from picardfit.compare.registry import Tool
 from picardfit.compare.task import Answer, Task, Unable
 from picardfit.kernels import kernel
 
-IMPORTS = 120.0  # seconds to import a tool
-LATE = 3.0  # budgets on the clock after which a tool is stopped from outside
-GRACE = 10.0  # seconds
+IMPORTS = 300.0  # seconds on the clock to import a tool
+GRACE = 10.0  # seconds, of the processor or of the clock, that a tool may need to come to its end
+LATE = 20.0  # budgets on the clock after which a tool that does not even compute is stopped
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class Report:
 def isolated(tool: Tool, task: Task) -> Report:
     """Run a tool on a task; the budget begins when its imports are done.
 
-    The tool counts its own processor seconds; one that does not is stopped by the clock, late enough for a machine
-    that is shared with others.
+    The tool counts its own processor seconds; one that does not is stopped by the system. The clock has the last word,
+    late enough for a machine that is shared with others.
     """
     context = multiprocessing.get_context(_method())
     receiver, sender = context.Pipe(duplex=False)
@@ -42,6 +44,9 @@ def isolated(tool: Tool, task: Task) -> Report:
     sender.close()
     try:
         return _received(receiver, task.budget)
+    except EOFError:
+        process.join()
+        return Report(None, _last_words(process.exitcode, task.budget))
     finally:
         if process.is_alive():
             process.join(1.0)
@@ -57,20 +62,34 @@ def _method() -> str:
 
 
 def _received(receiver: Connection, budget: float) -> Report:
+    """What the process sends; EOFError if it ends without a word."""
     limit = LATE * budget + GRACE
-    try:
-        if not receiver.poll(IMPORTS):
-            return Report(None, f"stopped: it was not imported after {IMPORTS:g} s")
-        first = receiver.recv()
-        if isinstance(first, Report):
-            return first
-        if not receiver.poll(limit):
-            return Report(
-                None, f"stopped from outside: no answer after {limit:g} s on the clock", elapsed=limit
-            )
-        return receiver.recv()
-    except EOFError:
-        return Report(None, "its process died without an answer")
+    if not receiver.poll(IMPORTS):
+        return Report(None, f"stopped: it was not imported after {IMPORTS:g} s")
+    first = receiver.recv()
+    if isinstance(first, Report):
+        return first
+    if not receiver.poll(limit):
+        return Report(None, f"stopped from outside: no answer after {limit:g} s on the clock", elapsed=limit)
+    return receiver.recv()
+
+
+def _last_words(code: int | None, budget: float) -> str:
+    """What to say of a process that ended without an answer."""
+    if sys.platform != "win32" and code == -signal.SIGXCPU:
+        return f"stopped from outside: it used more than {budget:g} processor seconds"
+    return "its process died without an answer"
+
+
+def _limit_processor(budget: float) -> None:
+    """The system ends this process when it has computed for longer; Windows knows no such limit."""
+    if sys.platform == "win32":
+        return
+    from resource import RLIM_INFINITY, RLIMIT_CPU, getrlimit, setrlimit
+
+    hard = getrlimit(RLIMIT_CPU)[1]
+    wanted = math.ceil(time.process_time() + budget + GRACE)
+    setrlimit(RLIMIT_CPU, (wanted if hard == RLIM_INFINITY else min(wanted, hard), hard))
 
 
 def _child(tool: Tool, task: Task, sender: Connection) -> None:
@@ -81,6 +100,7 @@ def _child(tool: Tool, task: Task, sender: Connection) -> None:
         sender.send(Report(None, f"it cannot be imported ({error}): pip install picardfit[compare]"))
         return
     kernel.cache_clear()  # a forked process inherits compiled equations, which would flatter picardfit
+    _limit_processor(task.budget)
     sender.send("ready")
     began, used = time.perf_counter(), time.process_time()
     try:

@@ -63,7 +63,12 @@ _EVERY = (
     Tool("genetic", ("pygad",), "genetic algorithm over simulation: the role of ga", "tool_genetic"),
     Tool("evolution", ("scipy",), "differential evolution over simulation", "tool_evolution"),
     Tool("sindy", ("pysindy",), "sparse regression on first differences, as in the paper", "tool_sindy"),
-    Tool("sindy-smooth", ("pysindy",), "sparse regression on smoothed differences", "tool_sindy_smooth"),
+    Tool(
+        "sindy-smooth",
+        ("pysindy",),
+        "sparse regression on smoothed differences, known structure",
+        "tool_sindy_smooth",
+    ),
 )
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in _EVERY}
 

@@ -34,18 +34,31 @@ class Library:
     slopes: np.ndarray  # (states, terms, parameters)
     constant: np.ndarray  # (states, terms)
 
+    @property
+    def present(self) -> np.ndarray:
+        """(states, terms): which functions stand in which equation."""
+        return (self.constant != 0) | (self.slopes != 0).any(axis=2)
 
-def regress(task: Task, differences: object, words: str) -> Answer:
-    """Coefficients by pysindy, then the parameters that explain them best inside their bounds."""
+
+def regress(task: Task, differences: object, words: str, own_terms: bool = False) -> Answer:
+    """Coefficients by pysindy, then the parameters that explain them best inside their bounds.
+
+    `own_terms`: each equation may only use the functions that stand in it; else the whole library.
+    """
     problem = task.problem
     library = library_of(problem)
     runs, times = zip(*(states_of(problem, e) for e in range(len(problem.experiments))), strict=True)
     slopes = np.concatenate([differences(x, t) for x, t in zip(runs, times, strict=True)])
     values = np.concatenate([_functions(library, problem, x) for x in _smoothed(differences, runs, times)])
-    coefficients = pysindy.STLSQ(threshold=THRESHOLD).fit(values, slopes).coef_  # (states, terms)
+    allowed = library.present if own_terms else np.ones(library.constant.shape, bool)
+    coefficients = np.zeros(library.constant.shape)  # (states, terms)
+    for s, terms in enumerate(allowed):
+        if terms.any():
+            found = pysindy.STLSQ(threshold=THRESHOLD).fit(values[:, terms], slopes[:, s : s + 1])
+            coefficients[s, terms] = found.coef_[0]
     vector = _parameters(task, library, coefficients)
     used = int(np.count_nonzero(coefficients))
-    return Answer(vector, True, f"{used} terms kept of {coefficients.size}, {words}")
+    return Answer(vector, True, f"{used} terms kept of {allowed.sum()}, {words}")
 
 
 def library_of(problem: Problem) -> Library:

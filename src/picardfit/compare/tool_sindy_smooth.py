@@ -1,4 +1,7 @@
-"""SINDy with the differentiation its authors advise for noisy data: smoothed finite differences."""
+"""SINDy at its best: smoothed differences, which its authors advise for noisy data, and the known structure.
+
+Each equation may only use the functions that stand in it, as all other tools know them too.
+"""
 
 from __future__ import annotations
 
@@ -20,4 +23,4 @@ def solve(task: Task) -> Answer:
                 f"smoothing needs at least {WINDOW} evenly spaced samples, which `{one.name}` has not"
             )
     differences = pysindy.SmoothedFiniteDifference(smoother_kws={"window_length": WINDOW, "polyorder": 3})
-    return regress(task, differences, "smoothed differences")
+    return regress(task, differences, "smoothed differences, own terms of each equation", own_terms=True)
