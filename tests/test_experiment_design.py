@@ -196,7 +196,9 @@ def test_scenarios_are_drawn_by_the_seed(undosed):
 
 def test_bounds_count_as_knowledge():
     """Before any data the error is half the width of the bounds."""
-    problem = pf.Problem(DECAY, pf.plan([1.0], ["x"], "run", initial={"x": 1.0}), {"k": (0.5, 1.5)})
+    problem = pf.Problem(
+        DECAY, pf.plan([1.0], ["x"], "run", initial={"x": 1.0}), {"k": pf.Parameter(0.5, 1.5, start=1.0)}
+    )
     found = pf.design(problem, sd=0.1)
     assert found.before["k"] == pytest.approx(0.5)
 

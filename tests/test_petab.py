@@ -233,7 +233,7 @@ def test_an_imported_problem_is_saved(write, tmp_path):
     conditions = {"before": {"beta": 0.25}, "c": {"beta": 1.0}}
     measured = [row | {"preequilibrationConditionId": "before"} for row in rows()]
     problem = petab.read(write(measured, conditions=conditions))
-    fit = pf.fit(problem)
+    fit = pf.fit(problem, pf.LiftedGaussNewton(max_iterations=3))
     fit.save(tmp_path / "fit.json")
     again = pf.load(tmp_path / "fit.json").problem
     assert again.nominal == problem.nominal
