@@ -75,9 +75,12 @@ def _structure(problem: Problem) -> Structure:
 
 
 def _analysis(problem: Problem) -> Analysis:
+    import numpy as np
+
     from picardfit.analysis import analyse
 
-    return analyse(problem, samples=500)
+    with np.errstate(all="ignore"):  # data of absurd size overflow; the numbers then say so
+        return analyse(problem, samples=500)
 
 
 def _warnings(problem: Problem) -> list[str]:
