@@ -249,7 +249,7 @@ def crowd(tmp_path_factory):
         for k in range(100)
     ]
     model = pf.Model("x' = -a*x\nz' = x - z", observables={"x": "x"})
-    problem = pf.Problem(model, runs, {"a": (0.1, 5)}, {"z": 0.0})
+    problem = pf.Problem(model, runs, {"a": (0.1, 5)}, {"x": 1.0, "z": 0.0})
     return pf.fit(problem).report(tmp_path_factory.mktemp("crowd") / "report.html")
 
 

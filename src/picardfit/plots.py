@@ -43,7 +43,7 @@ SHEET = 12.0  # inches of height that fill a sheet of paper when its width is fi
 POINTS = 12_000  # of all curves in a picture, about
 NEGLIGIBLE = 1e-6  # variation that is not worth an axis of its own, relative to the same quantity elsewhere
 MANY_DECADES = 1e3  # range of a logarithmic axis that needs no ticks between the decades
-CROWDED = 2000  # dots from which on a panel is drawn as pixels, to keep files small
+CROWDED = 500  # dots from which on a panel is drawn as pixels, to keep files small
 
 
 class Picture(Figure):

@@ -187,11 +187,16 @@ def _head(fit: Fit, found: Identifiability | None) -> str:
         f"{count(problem.unknowns.count(), 'unknown')} from {count(problem.measurements, 'measurement')} in "
         f"{count(len(problem.experiments), 'experiment')}, written on {date.today():%d %B %Y}"
     )
-    text = " ".join(escape(one) for one in sentences)
+    text, headline = (_unbroken(escape(one)) for one in (" ".join(sentences), headline))
     return (
         f'<h1>Report of a fit</h1>\n<p class="quiet">{summary}</p>\n'
-        f'<div class="verdict {kind}"><strong>{escape(headline)}</strong>{text}</div>'
+        f'<div class="verdict {kind}"><strong>{headline}</strong>{text}</div>'
     )
+
+
+def _unbroken(text: str) -> str:
+    """`± 38 %` stays in one line."""
+    return re.sub(r"± (\S+) %", "±\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}%", text)
 
 
 def _model(fit: Fit) -> str:
