@@ -8,7 +8,7 @@ standard deviation an unbiased estimate can have under the paper's noise y = (1 
 divides by the mean absolute error of the linear efficient estimate on the same data sets instead, which takes most of
 the luck of the draw out. Bounds are too wide to act; failed fits are counted, not hidden.
 Coverage: how often 95 % intervals hold the truth, Fisher's and profile's, under additive noise (least squares is then
-the likelihood); the last problem is one where Fisher's fail.
+the likelihood). On the last problem Fisher's fail: nearly all their misses lie on one side.
 Cost: processor time of a profile, in fits to new data that start from the solution.
 """
 
@@ -71,7 +71,7 @@ EFFICIENCY = [
 COVERAGE = [
     (Case("van_der_pol", 0.2), ("theta1", "theta2", "x1(0)", "x2(0)")),
     (Case("lorenz", 0.2, (("bounded_initial", False),)), ("sigma", "rho", "beta")),
-    (Case("rosenzweig_macarthur", 0.05, (("ponds", 3),)), ("a", "b", "K")),
+    (Case("rosenzweig_macarthur", 0.05, (("ponds", 2),)), ("a", "b", "K")),
 ]
 COST = [Case("van_der_pol", 0.1), Case("fitzhugh_nagumo", 0.05), Case("rosenzweig_macarthur", 0.02)]
 COST += [Case("tumor", 0.0004, ALL_DOSES), Case("lorenz", 0.1, (("bounded_initial", False),))]
@@ -219,8 +219,11 @@ def efficiency(cases: list[Case], datasets: int, executor: Executor | None) -> N
 # ---- coverage ---------------------------------------------------------------------------------------------------
 
 
-def covered(case: Case, names: tuple[str, ...], seed: int) -> dict[str, tuple[bool, bool]] | None:
-    """For each name whether Fisher's and the profile's interval hold the truth; None after a failure."""
+def covered(case: Case, names: tuple[str, ...], seed: int) -> dict[str, tuple[int, int]] | None:
+    """For each name where the truth lies: -1 below, 0 in, 1 above Fisher's and the profile's interval.
+
+    None after a failure.
+    """
     problem = case.with_noise(seed, proportional=False)
     fit = pf.fit(problem)
     if not fit.success:
@@ -231,8 +234,8 @@ def covered(case: Case, names: tuple[str, ...], seed: int) -> dict[str, tuple[bo
     fisher = fit.intervals(0.95)
     result = {}
     for name in names:
-        low, high = fit.profile(name, 0.95).interval()
-        result[name] = (fisher[name][0] <= truth[name] <= fisher[name][1], low <= truth[name] <= high)
+        both = (fisher[name], fit.profile(name, 0.95).interval())
+        result[name] = tuple(int(truth[name] > high) - int(truth[name] < low) for low, high in both)
     return result
 
 
@@ -246,10 +249,13 @@ def coverage(datasets: int, only: str, executor: Executor | None) -> None:
         every = list((map if executor is None else executor.map)(task, range(datasets)))
         kept = [one for one in every if one is not None]
         print(f"\n{case.problem}, sd {case.eps:g}   (failed: {len(every) - len(kept)})")
-        print("  parameter      Fisher   profile")
+        print("  parameter      Fisher (truth below, above)     profile (truth below, above)")
         for name in names:
-            fisher, profile = np.mean([one[name] for one in kept], axis=0)
-            print(f"  {name:10} {fisher:10.1%} {profile:9.1%}")
+            line = f"  {name:10}"
+            for side in np.array([one[name] for one in kept]).T:
+                inside, below, above = (np.mean(side == k) for k in (0, -1, 1))
+                line += f" {inside:10.1%} ({below:5.1%}, {above:5.1%})       "
+            print(line.rstrip())
 
 
 # ---- cost -------------------------------------------------------------------------------------------------------
