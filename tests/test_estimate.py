@@ -920,3 +920,22 @@ def test_a_failed_fit_does_not_count_its_starts():
     fit = pf.fit(noisy_decay(), pf.LiftedGaussNewton(max_iterations=1), starts=3)
     assert not fit.success
     assert "starts reached this loss" not in str(fit)
+
+
+# residuals against the noise model
+
+
+def test_residuals_that_contradict_the_noise_are_said():
+    data = pf.Experiment(np.arange(8.0), {"x": [1, -1, 1, -1, 1, -1, 1, -1]})
+    problem = pf.Problem(pf.Model("x' = -k*x"), data, {"k": (0, 2)}, noise=pf.Noise(additive=0.01))
+    fit = pf.fit(problem)
+    assert len(fit.starts) > 1
+    assert any("times as large as the noise model says" in said for said in fit.warnings)
+
+
+def test_residuals_of_the_right_size_are_not_mentioned():
+    problem = noisy_decay()
+    sd = np.sqrt(pf.fit(problem).residual_variance)
+    fit = pf.fit(replace(problem, noise=pf.Noise(additive=float(sd))))
+    assert len(fit.starts) == 1
+    assert not any("noise model" in said for said in fit.warnings)

@@ -105,6 +105,16 @@ def path_value(solution: Solution) -> float:
     return point_at(solution.system, solution.border, solution.states, solution.path).data
 
 
+def excess(solution: Solution) -> float:
+    """How many times larger the residuals are than the noise model says (root mean square); 1 without one."""
+    problem = solution.system.problem
+    if problem.noise is None:
+        return 1.0
+    with np.errstate(all="ignore"):
+        residuals = problem.objective.residuals(path_rows(solution))
+    return float(np.sqrt(np.nansum(residuals**2) / max(problem.measurements, 1)))
+
+
 def path_rows(solution: Solution) -> np.ndarray:
     """(samples, rows): observables and noise levels along the path of a solution."""
     return point_at(solution.system, solution.border, solution.states, solution.path).outputs

@@ -11,13 +11,13 @@ from typing import Literal
 
 import numpy as np
 
-from picardfit.certificate import Certificate, certify, path_value
+from picardfit.certificate import Certificate, certify, excess, path_value
 from picardfit.errors import InputError, Status, listing
 from picardfit.optima import clusters
 from picardfit.parallel import single_threaded
 from picardfit.problem import Problem
 from picardfit.result import Fit, StartResult, parameters_of
-from picardfit.searches import Ending, Request, outcome_of, search_all
+from picardfit.searches import IMPLAUSIBLE, Ending, Request, outcome_of, search_all
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.values import border_from
@@ -82,7 +82,11 @@ def fit(
             seed=seed,
             starts=(),
             trace=outcome.trace,
-            warnings=(*_warnings(problem, status, certificate), *found.remarks(starts, ledger)),
+            warnings=(
+                *_warnings(problem, status, certificate),
+                *_contradiction(outcome.solution),
+                *found.remarks(starts, ledger),
+            ),
         )
         results = _start_results(result, found.endings)
     return replace(result, starts=results, seconds=time.perf_counter() - began)
@@ -193,6 +197,17 @@ def _warnings(problem: Problem, status: Status, certificate: Certificate | None)
             f"other values fit as well; fix some of them, or add data that feel them."
         )
     return tuple(said)
+
+
+def _contradiction(solution: Solution | None) -> list[str]:
+    """A warning when the residuals are far larger than the noise model allows."""
+    times = 1.0 if solution is None else excess(solution)
+    if not times > IMPLAUSIBLE:
+        return []
+    return [
+        f"The residuals are {times:.3g} times as large as the noise model says: try more starts (starts=20), or check "
+        f"the noise levels and the equations."
+    ]
 
 
 def _early_starts(problem: Problem) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from picardfit.certificate import path_value
+from picardfit.certificate import excess, path_value
 from picardfit.errors import InputError, Status
 from picardfit.ledger import Ledger
 from picardfit.parallel import Failure, Interrupted, Work, run_tasks
@@ -25,6 +25,7 @@ from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.starts import make_start, spread_evenly
 from picardfit.storage import problem_record, solution_of, solution_record, trace_of
 
+IMPLAUSIBLE = 3  # residuals that many times larger than the noise model says
 RESCUES = 4  # further starts that are tried when the only one asked for fails
 
 
@@ -95,7 +96,7 @@ def search_all(
     try:
         run_some = partial(_run, request, executor, book, news, bar)
         found = _gather(run_some(dict(enumerate(parts))), {})
-        if request.starts == 1 and _needs_rescue(request.method, found):
+        if request.starts == 1 and _needs_rescue(request, found):
             parts = dict(enumerate(_parts(request, 1 + RESCUES)))
             del parts[0]
             found = _gather(run_some(parts), found.endings)
@@ -219,9 +220,13 @@ def _gather(work: Work, before: Mapping[int, Ending]) -> Searches:
     return Searches(dict(sorted(endings.items())), work.failures, work.interrupted)
 
 
-def _needs_rescue(method: Method, found: Searches) -> bool:
-    failed = 0 in found.endings and not found.endings[0].status.success
-    return failed and not found.interrupted and isinstance(method, LiftedGaussNewton)
+def _needs_rescue(request: Request, found: Searches) -> bool:
+    """Whether the only search failed, or ended where the residuals contradict the noise model: a local optimum."""
+    if 0 not in found.endings or found.interrupted or not isinstance(request.method, LiftedGaussNewton):
+        return False
+    only = found.endings[0]
+    lost = isinstance(only.solution, Solution) and excess(only.solution) > IMPLAUSIBLE
+    return lost or not only.status.success
 
 
 def _ending(outcome: Outcome) -> Ending:
