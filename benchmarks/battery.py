@@ -165,7 +165,10 @@ def cost(count: int = 7) -> None:
     one = min(_timed(lambda: pf.fit(single)) for _ in range(5))
     hundred = min(_timed(lambda: pf.fit(many)) for _ in range(2))
     print(f"Lorenz: one experiment {one:.3f} s, 100 experiments {hundred:.2f} s: {hundred / one:.0f} times.")
-    code = "import time; t = time.perf_counter(); import picardfit as pf; pf.Model, pf.fit; print(time.perf_counter() - t)"
+    code = (
+        "import time; t = time.perf_counter(); import picardfit as pf; pf.Model, pf.fit; "
+        "print(time.perf_counter() - t)"
+    )
     cold = min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3))
     print(f"import picardfit with pf.Model and pf.fit: {cold:.2f} s.")
 
