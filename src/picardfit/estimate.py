@@ -23,6 +23,7 @@ from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.values import border_from
 
 LONG_BEFORE = 5  # spans of the data between t0 and the first sample that call for a warning
+NEARLY = 1e-5  # the same for methods whose fixed point need not be an optimum
 OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss
 ROUNDING = 1e-13  # residuals relative to the data that are nothing but rounding
 REFINEMENTS = 3  # times the mesh is refined when the independent integration disagrees
@@ -150,7 +151,7 @@ def _final_status(
     exact = isinstance(method, LiftedGaussNewton)
     if not certificate.agrees:
         return Status.INACCURATE if exact else Status.APPROXIMATE
-    if not certificate.gradient <= OPTIMAL:
+    if not certificate.gradient <= (OPTIMAL if exact else NEARLY):
         return Status.STALLED if exact else Status.APPROXIMATE
     if _switching(problem):
         return Status.UNDECIDED

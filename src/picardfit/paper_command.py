@@ -49,7 +49,8 @@ def run(names: Sequence[str], quick: bool, seed: int, out: Path, workers: int) -
 
 def paper(
     names: Annotated[
-        list[Name] | None, typer.Argument(help="Which experiments; all if none is named.")
+        list[Name] | None,
+        typer.Argument(help="Which experiments, or all: up to ten core-hours without --quick."),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer data sets and steps: ten minutes on two cores.")
@@ -65,6 +66,11 @@ def paper(
     Example: picardfit paper tumor --quick
     """
     try:
+        if not names and not quick:
+            raise InputError(
+                "No experiment is named: write `picardfit paper all --quick` for ten minutes, or "
+                "`picardfit paper all` for the full run of up to ten core-hours."
+            )
         pages = run([name.value for name in names or [Name.ALL]], quick, seed, out, workers)
     except InputError as error:
         typer.echo(f"picardfit: {error}", err=True)
