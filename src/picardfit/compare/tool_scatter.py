@@ -31,10 +31,10 @@ def solve(task: Task) -> Answer:
         references = RefSet(REFERENCES, FunctionEvaluator(problem))
         references.initialize_from_array(first, np.array([loss(one) for one in first]))
         method = ESSOptimizer(
-            max_walltime_s=task.budget,
+            max_eval=10**9,  # the watch ends it: pyPESTO would count time on the clock
             local_optimizer=ScipyOptimizer(method="L-BFGS-B", options={"maxfun": 2000}),
         )
         method.minimize(refset=references)
-        return Answer(watch.best, True, f"{watch.calls} simulations in the budget of {task.budget:g} s")
+        return Answer(watch.best, True, f"{watch.calls} simulations")
 
     return until_over(watch, task, search)
