@@ -23,7 +23,7 @@ AGREES = 1e-5  # relative difference of the losses up to which path and independ
 
 @dataclass(frozen=True)
 class Certificate:
-    """What proves the answer. All numbers are relative and should be small.
+    """What proves the answer: residual, jump, mismatch and gradient are relative and should be small.
 
     `picard_residual`: largest |u - P u|; `largest_jump`: at the knots; both relative to the states' scale.
     `loss`: what was minimised, along the path: L_ls, or with a noise model the negative log-likelihood with the priors;

@@ -79,7 +79,7 @@ def _parameter_values(problem: Problem, given: Mapping[str, object]) -> np.ndarr
         name, where = _split(key, known)
         if name not in known:
             hint = (
-                "a state: give it in initial="
+                "a state: give it in initial= (start_initial= of pf.fit)"
                 if name in problem.model.states
                 else "not a parameter of the problem"
             )

@@ -88,7 +88,8 @@ class LiftedGaussNewton:
     `nodes`, `family`: the path on a segment. `penalties`: weights of continuity, stage by stage, in units of the data
     term's curvature. `tolerance`: predicted relative decrease of the loss at which to stop; `jump_tolerance`: largest
     jump relative to the state's scale; `resolution`: largest unresolved part of the path relative to the scale;
-    `patience`: accepted steps in a stage before the next one begins anyway.
+    `patience`: accepted steps in a stage before the next one begins anyway; `coarse_resolution`: the resolution asked
+    for between stages; `polish_nodes`: nodes of the final mesh; `max_segments`, `max_iterations`: limits.
     """
 
     nodes: int = 5
