@@ -451,12 +451,20 @@ def test_a_cell_is_the_mean_error_over_the_answers():
     assert (cell.answers, cell.data_sets) == (2, 3)
 
 
-def test_behind_is_by_more_than_a_standard_error_of_the_paired_difference():
-    mine = [trial("picardfit", k, e) for k, e in enumerate((0.1, 0.2, 0.3))]
-    close = [trial("b", k, e) for k, e in enumerate((0.1, 0.19, 0.31))]
-    ahead = [trial("b", k, e) for k, e in enumerate((0.05, 0.14, 0.26))]
-    assert Study((*mine, *close), 1.0).behind() == []
-    assert len(Study((*mine, *ahead), 1.0).behind()) == 3
+def trials_of(tool, *errors):
+    return [trial(tool, k, e) for k, e in enumerate(errors)]
+
+
+def test_behind_is_by_more_than_a_standard_error():
+    mine = trials_of("picardfit", 0.1, 0.2, 0.3)  # standard error 0.058
+    assert Study((*mine, *trials_of("b", 0.05, 0.14, 0.26)), 1.0).behind() == []
+    assert len(Study((*mine, *trials_of("b", 0.0, 0.14, 0.2)), 1.0).behind()) == 3
+
+
+def test_paired_differences_are_sharper():
+    mine = trials_of("picardfit", 0.1, 0.2, 0.3)
+    assert Study((*mine, *trials_of("b", 0.1, 0.19, 0.31)), 1.0).behind(paired=True) == []
+    assert len(Study((*mine, *trials_of("b", 0.05, 0.14, 0.26)), 1.0).behind(paired=True)) == 3
 
 
 def test_the_study_has_the_same_initial_states_at_all_levels():
