@@ -37,6 +37,12 @@ class Quadratic:
     jump: np.ndarray  # (linked, states): end state minus next start state
     initial: np.ndarray  # (experiments, states, border): derivative of the initial state by the border
 
+    def jump_change(self, mesh: Mesh, border: Border, border_step: np.ndarray, states_step: np.ndarray) -> np.ndarray:
+        """(linked, states): by how much a step changes the jumps, to first order."""
+        moved = border_step[mesh.experiment][:, border.parameters]
+        columns = np.concatenate([states_step, moved], axis=1)[mesh.linked]
+        return (self.end @ columns[..., None])[..., 0] - states_step[mesh.inner]
+
 
 @dataclass(frozen=True)
 class Factor:
@@ -142,18 +148,20 @@ def solve_box(
     are held at the bound, held columns whose multiplier has the wrong sign are released. Variables with
     lower == upper stay fixed.
     """
-    if len(hessian) == 1:
-        local = 0  # nothing to gain from eliminating the columns of a single experiment first
-    if not local:
-        experiments = len(hessian)
-        hessian, slope = hessian.sum(axis=0, keepdims=True), slope.sum(axis=0, keepdims=True)
-        step = _solve_box(hessian, slope, 0, lower[:1], upper[:1])
-        return np.repeat(step, experiments, axis=0)
-    return _solve_box(hessian, slope, local, lower, upper)
+    if local and len(hessian) > 1:
+        return _solve_box(hessian, slope, local, lower, upper)
+    if len(hessian) == 1:  # nothing to gain from eliminating the columns of a single experiment first
+        return _solve_box(hessian, slope, 0, lower, upper)
+    hessian, shared = hessian.sum(axis=0, keepdims=True), slope.sum(axis=0, keepdims=True)
+    return np.repeat(_solve_box(hessian, shared, 0, lower[:1], upper[:1]), len(slope), axis=0)
 
 
 def _solve_box(hessian, slope, local, lower, upper) -> np.ndarray:
     fixed = lower >= upper
+    if not fixed.any():  # most steps meet no bound
+        step = _solve_held(hessian, slope, local, fixed, np.zeros_like(slope))
+        if ((step >= lower) & (step <= upper)).all():
+            return step
     at_low, at_high = np.zeros_like(fixed), np.zeros_like(fixed)
     seen: set[bytes] = set()
     while True:
@@ -260,11 +268,9 @@ def _solve_held_shared(hessian, slope, free, value) -> np.ndarray:
 def _spd_solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Solve symmetric positive semi-definite systems after scaling to unit diagonal, with a whiff of regularisation."""
     diagonal = matrix.diagonal(axis1=-2, axis2=-1)
-    scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    scaled = matrix * scale[..., :, None] * scale[..., None, :]
-    index = np.arange(matrix.shape[-1])
-    scaled[..., index, index] += 1e-14
-    return scale[..., None] * np.linalg.solve(scaled, scale[..., None] * right)
+    scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))[..., None]
+    scaled = matrix * scale * np.swapaxes(scale, -1, -2) + 1e-14 * np.eye(matrix.shape[-1])
+    return scale * np.linalg.solve(scaled, scale * right)
 
 
 def _add_first(hessian, total, initial, columns) -> None:

@@ -14,6 +14,7 @@ from picardfit.picard import apply, end_derivatives, end_states, exact_multiplie
 CONTRACTIONS = 8  # with one Newton matrix, before a trial point is given up
 NEWTON_STEPS = 6  # with fresh matrices, for the first path
 TOLERATED = 1e-6  # |u - P u| of a trial point
+TIMES_ENOUGH = 10  # or this many times what was asked for
 SMALL = 1e-6  # part of its scale below which a positive state is as good as zero
 
 
@@ -104,7 +105,7 @@ def evaluate(
     spread = system.spread(params)
     with np.errstate(all="ignore"):
         path, slopes, error = _contracted(system, states, path, spread, scale, inverse, enough)
-    if not error < TOLERATED:
+    if not error < max(TOLERATED, TIMES_ENOUGH * enough):
         return None
     point = point_at(system, border, states, path, params, slopes)
     if not (np.isfinite(point.data) and np.isfinite(point.jumps).all()):

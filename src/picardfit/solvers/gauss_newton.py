@@ -33,7 +33,7 @@ from picardfit.solvers.iterate import Solution
 from picardfit.starts import Start
 
 STAGE_DONE = 5e-2  # predicted relative decrease at which a stage has served its purpose
-ROUGHLY_CONTRACTED = 1e-7  # |u - P u| that will do while continuity is loose
+ROUGHLY_CONTRACTED = 1e-4  # |u - P u| that will do while continuity is loose
 UNDAMPED = 1e-2  # damping up to which a step goes nearly all the way to the minimum of the model
 FAITH = 0.01  # part of a step's decrease that may be left although the model predicted the decrease exactly
 SUFFICIENT = 1e-3  # part of the predicted decrease that a step must bring
@@ -49,6 +49,7 @@ class State:
     scale: np.ndarray  # (states,): size of variation of each state
     point: Point | None
     multipliers: np.ndarray  # (linked, states), divided by the penalty
+    demanded: np.ndarray  # the multipliers that the model of the last accepted step asks for
     weight: float  # curvature of the data term per segment in scaled states: the unit of the penalties
     floor: float  # values below this are rounding errors
     size: np.ndarray  # (experiments, width): by how much each unknown may reasonably move
@@ -59,6 +60,7 @@ class State:
     damping: float = 1e-2
     rejections: int = 0  # in a row
     last_jump: float = np.inf  # at the latest update of the multipliers
+    linear: Linearisation | None = None  # at the point, kept while steps are rejected
     status: Status | None = None
 
     @property
@@ -141,7 +143,8 @@ class LiftedGaussNewton:
             system,
             scale,
             point,
-            multipliers=np.zeros((len(system.mesh.linked), len(scale))),
+            multipliers=(none := np.zeros((len(system.mesh.linked), len(scale)))),
+            demanded=none,
             weight=continuity_unit(system, point),
             floor=0.0 if point is None else system.objective.floor(point.outputs),
             size=problem.unknowns.size(border),
@@ -159,7 +162,8 @@ class LiftedGaussNewton:
             system,
             scale,
             point,
-            multipliers=np.zeros_like(solution.jumps),
+            multipliers=(none := np.zeros_like(solution.jumps)),
+            demanded=none,
             weight=continuity_unit(system, point),
             floor=0.0 if point is None else system.objective.floor(point.outputs),
             size=problem.unknowns.size(solution.border),
@@ -174,8 +178,8 @@ class LiftedGaussNewton:
         return replace(state, multipliers=_adjoint_multipliers(system, point, state.knot_penalty))
 
     def step(self, state: State) -> State:
-        penalty = state.knot_penalty
-        linear = linearise(state.system, state.point)
+        penalty, unknowns = state.knot_penalty, state.system.problem.unknowns
+        linear = state.linear or linearise(state.system, state.point)
         shifted = state.point.jumps + state.multipliers
         factor = self._factor(state, linear, penalty)
         prior = _prior_slope(state)
@@ -183,7 +187,7 @@ class LiftedGaussNewton:
             state, factor, linear.quadratic.slope, shifted, state.point.border, prior
         )
         if not move:
-            return self._reject(state)
+            return self._reject(state, linear)
         border_step, states_step, predicted = move
         old = _merit(state.point, state.multipliers, penalty)
         trial = advance(
@@ -205,7 +209,7 @@ class LiftedGaussNewton:
         if not new <= old + 1e-13 * abs(old) - SUFFICIENT * predicted:
             if abs(predicted) <= 1e-12 * _relative(state, old) + state.floor:  # only rounding errors are left
                 return self._finish_stage(state, 0.0, _relative(state, old))
-            return self._reject(state)
+            return self._reject(state, linear)
         ratio = (old - new) / max(predicted, 1e-300)
         left = predicted  # estimate of what further steps can gain
         if state.damping <= UNDAMPED:
@@ -216,9 +220,11 @@ class LiftedGaussNewton:
         state = replace(
             state,
             point=trial,
+            demanded=shifted + linear.quadratic.jump_change(state.system.mesh, unknowns.border, border_step, states_step),
             damping=max(state.damping * change, 1e-14),
             stage_steps=state.stage_steps + 1,
             rejections=0,
+            linear=None,
         )
         return self._finish_stage(state, left, _relative(state, new))
 
@@ -275,12 +281,12 @@ class LiftedGaussNewton:
         predicted = -0.5 * reduced.directional_slope(states_step, border_step)
         return (border_step, states_step, predicted) if np.isfinite(predicted) else None
 
-    def _reject(self, state: State) -> State:
+    def _reject(self, state: State, linear: Linearisation) -> State:
         damping = max(state.damping * 8, 1e-6)
         if damping < 1e8:
-            return replace(state, damping=damping, rejections=state.rejections + 1)
+            return replace(state, damping=damping, rejections=state.rejections + 1, linear=linear)
         if state.stage < len(self.penalties) - 1:
-            return self._next_stage(state, 1e-2)
+            return self._next_stage(replace(state, linear=linear), 1e-2)
         return replace(state, status=Status.STALLED)
 
     def _finish_stage(self, state: State, left: float, merit: float) -> State:
@@ -298,6 +304,9 @@ class LiftedGaussNewton:
         )  # then the multipliers need a point that is nearly the minimum
         if left > (1e-5 if slow else 1e-2) * merit + state.floor:
             return state
+        if not np.isfinite(state.last_jump):
+            state = _update_multipliers(state, settled=False)
+            return self._refine(state, self.resolution, self._polish_nodes(state))
         if left > self.tolerance * merit + state.floor or self._open(state):
             return _update_multipliers(state, settled=left <= 1e-6 * merit + state.floor)
         refined = self._refine(state, self.resolution, self._polish_nodes(state))
@@ -307,7 +316,15 @@ class LiftedGaussNewton:
         stage = state.stage + 1
         if stage == len(self.penalties) - 1:  # continuity keeps signs by itself now
             state = _unfrozen(replace(state, positive=np.zeros_like(state.positive)))
-        return replace(state, stage=stage, stage_steps=0, damping=damping, penalty=self.penalties[stage])
+        multipliers = state.demanded * state.penalty / self.penalties[stage]
+        return replace(
+            state,
+            multipliers=multipliers,
+            stage=stage,
+            stage_steps=0,
+            damping=damping,
+            penalty=self.penalties[stage],
+        )
 
     def _open(self, state: State) -> bool:
         """Whether a jump is too large, relative to the states' scale along the path as the certificate has it."""
@@ -338,8 +355,10 @@ class LiftedGaussNewton:
         moved = evaluate(fine, point.border, states, path, state.scale, enough=self._enough(state))
         if moved is None:
             return state
-        multipliers = _new_multipliers(fine, moved, parent, half, state)
-        return replace(state, system=fine, point=moved, multipliers=multipliers)
+        multipliers, linear = _new_multipliers(fine, moved, parent, half, state)
+        return replace(
+            state, system=fine, point=moved, linear=linear, multipliers=multipliers, demanded=multipliers
+        )
 
 
 def continuity_unit(system: Discretisation, point: Point | None) -> float:
@@ -378,13 +397,13 @@ def _unfrozen(state: State) -> State:
     moved = evaluate(system, border, point.states, point.path, state.scale)
     if moved is None:
         return replace(state, status=Status.NOT_FINITE)
-    floor = problem.objective.floor(moved.outputs)
-    return replace(state, system=system, point=moved, weight=continuity_unit(system, moved), floor=floor)
+    floor, weight = problem.objective.floor(moved.outputs), continuity_unit(system, moved)
+    return replace(state, system=system, point=moved, linear=None, weight=weight, floor=floor)
 
 
 def _update_multipliers(state: State, settled: bool) -> State:
     """The multipliers take over the jumps; where that shrinks the jumps too slowly near the end the penalty grows."""
-    multipliers = state.multipliers + state.point.jumps
+    multipliers = state.demanded
     if settled and state.jump > 0.2 * state.last_jump and state.penalty < LARGEST_PENALTY:
         multipliers, state = multipliers / 10, replace(state, penalty=10 * state.penalty)
     return replace(state, multipliers=multipliers, last_jump=state.jump)
@@ -426,8 +445,12 @@ def _adjoint_multipliers(system: Discretisation, point: Point, penalty: np.ndarr
     return demand[mesh.linked + 1] / penalty
 
 
-def _new_multipliers(fine: Discretisation, point: Point, parent, half, state: State) -> np.ndarray:
+def _new_multipliers(
+    fine: Discretisation, point: Point, parent, half, state: State
+) -> tuple[np.ndarray, Linearisation | None]:
     """Multipliers on a split mesh: old knots keep theirs, a new knot gets what stationarity of its state asks for.
+
+    Also the linearisation at the point, if it had to be made.
 
     With y the multiplier of a knot and B the derivative of the end of the segment after it by its start:
     y = grad(data in that segment) + B' y(next knot).
@@ -437,15 +460,17 @@ def _new_multipliers(fine: Discretisation, point: Point, parent, half, state: St
     inherited = half[mesh.linked] != 0  # the knot after this segment was a knot before
     multipliers[inherited] = state.multipliers[np.searchsorted(old.linked, parent[mesh.linked[inherited]])]
     fresh = np.flatnonzero(~inherited)
-    if len(fresh) and state.multipliers.any():
-        states, penalty = point.states.shape[1], state.knot_penalty
-        quadratic = linearise(fine, point).quadratic
-        after = mesh.linked[fresh] + 1
-        demand = quadratic.slope[after, :states]
-        place = np.searchsorted(mesh.linked, after)
-        linked = (place < len(mesh.linked)) & (mesh.linked[np.minimum(place, len(mesh.linked) - 1)] == after)
-        following = place[linked]
-        forward = quadratic.end[following, :, :states].transpose(0, 2, 1)
-        demand[linked] += (forward @ (penalty * multipliers[following])[..., None])[..., 0]
-        multipliers[fresh] = demand / penalty
-    return multipliers
+    if not len(fresh) or not state.multipliers.any():
+        return multipliers, None
+    states, penalty = point.states.shape[1], state.knot_penalty
+    linear = linearise(fine, point)
+    quadratic = linear.quadratic
+    after = mesh.linked[fresh] + 1
+    demand = quadratic.slope[after, :states]
+    place = np.searchsorted(mesh.linked, after)
+    linked = (place < len(mesh.linked)) & (mesh.linked[np.minimum(place, len(mesh.linked) - 1)] == after)
+    following = place[linked]
+    forward = quadratic.end[following, :, :states].transpose(0, 2, 1)
+    demand[linked] += (forward @ (penalty * multipliers[following])[..., None])[..., 0]
+    multipliers[fresh] = demand / penalty
+    return multipliers, linear
