@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,6 +16,18 @@ from picardfit.mesh import Mesh
 from picardfit.noise import Objective
 from picardfit.picard import Field
 from picardfit.problem import Problem
+
+
+LARGEST_PART = 200_000  # numbers in the Newton matrices of a part: they should stay in the cache
+
+
+@dataclass(frozen=True)
+class Part:
+    """Neighbouring segments with their samples and links."""
+
+    segments: slice
+    samples: slice
+    linked: np.ndarray  # segments with a successor, counted from the first of the part
 
 
 @dataclass(frozen=True)
@@ -65,6 +78,19 @@ class Discretisation:
         """Segments that hold samples, and where each one's samples start (samples are in segment order)."""
         return np.unique(self.segment, return_index=True)
 
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The mesh in parts whose derivatives are computed together."""
+        mesh, size = self.mesh, len(self.mesh.rule.nodes) * len(self.problem.model.states)
+        count = len(mesh)
+        edges = np.arange(0, count, max(LARGEST_PART // size**2, 1)).tolist() + [count]
+        samples = np.searchsorted(self.segment, edges)
+        links = np.searchsorted(mesh.linked, edges)
+        return [
+            Part(slice(a, b), slice(*samples[k : k + 2]), mesh.linked[slice(*links[k : k + 2])] - a)
+            for k, (a, b) in enumerate(pairwise(edges))
+        ]
+
     def parameters(self, border: np.ndarray) -> np.ndarray:
         """(experiments, parameters of model and noise) in natural units."""
         return self.problem.unknowns.measured_values(border)
@@ -85,14 +111,15 @@ class Discretisation:
         """States at the samples: (samples, states)."""
         return x[self.segment] + (self.weights @ slopes[self.segment])[:, 0]
 
-    def derivatives_at_samples(self, moved: np.ndarray) -> np.ndarray:
-        """(samples, states, columns): derivative of the states at the samples.
+    def derivatives_at_samples(self, moved: np.ndarray, part: Part) -> np.ndarray:
+        """(samples, states, columns): derivative of the states at the samples of a part of the mesh.
 
-        `moved` (segments, nodes, states, columns) is the derivative of f along the path.
+        `moved` (segments, nodes, states, columns) is the derivative of f along its path.
         """
         states = moved.shape[2]
         flat = moved.reshape(*moved.shape[:2], -1)
-        result = (self.weights @ flat[self.segment]).reshape(-1, *moved.shape[2:])
+        segment = self.segment[part.samples] - part.segments.start
+        result = (self.weights[part.samples] @ flat[segment]).reshape(-1, *moved.shape[2:])
         result[..., :states] += np.eye(states)
         return result
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.condense import Quadratic
-from picardfit.discretise import Discretisation
+from picardfit.discretise import Discretisation, Part
 from picardfit.noise import CONTRACTED, curved, whitened
 from picardfit.picard import apply, end_derivatives, end_states, exact_multipliers, newton_matrix
 
@@ -52,30 +52,44 @@ def linearise(system: Discretisation, point: Point, expected: bool = False) -> L
     `expected`: with the Fisher information where the search prefers another curvature.
     """
     unknowns, mesh = system.problem.unknowns, system.mesh
-    params, free, states = point.params, unknowns.free_parameters, point.states.shape[1]
-    _, wrt_x, wrt_p = system.field.linearise(point.path, system.spread(params))
-    wrt_p = wrt_p[..., free]
-    if not unknowns.linear:
-        chain = unknowns.parameter_slopes(point.border)
-        wrt_p *= system.spread(chain)[..., None, :]
-    inverse = _inverse(newton_matrix(mesh, wrt_x))
-    multipliers = exact_multipliers(mesh, inverse, wrt_p)
-    moved = wrt_x @ multipliers  # derivative of f along the path
-    moved[..., states:] += wrt_p
-    at_samples = system.derivatives_at_samples(moved)
-    outputs, out_x, out_p = system.linearised_outputs(point.sampled, params)
+    chain = None if unknowns.linear else unknowns.parameter_slopes(point.border)
+    parts = [_derivatives(system, point, chain, part) for part in system.parts]
+    multipliers, inverse, at_samples, ends = (
+        group[0] if len(group) == 1 else np.concatenate(group) for group in zip(*parts, strict=True)
+    )
+    outputs, out_x, out_p = system.linearised_outputs(point.sampled, point.params)
     jacobian = out_x @ at_samples
-    out_p = out_p[..., free]
-    if not unknowns.linear:
+    out_p = out_p[..., unknowns.free_parameters]
+    if chain is not None:
         out_p *= system.of_samples(chain)[..., None, :]
-    jacobian[..., states:] += out_p
+    jacobian[..., point.states.shape[1] :] += out_p
     terms = system.objective.terms(outputs, expected)
     white = whitened(terms.factor, jacobian)
     hessian = system.sum_by_segment(white.transpose(0, 2, 1) @ white)
     slope = system.sum_by_segment((terms.slope[:, None, :] @ jacobian)[:, 0])
-    ends = end_derivatives(mesh, multipliers, moved)
     quadratic = Quadratic(hessian, slope, ends, point.jumps, unknowns.initial_derivative(point.border))
     return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse)
+
+
+def _derivatives(system: Discretisation, point: Point, chain: np.ndarray | None, part: Part):
+    """Derivatives of path, samples and ends on a part of the mesh: (S, inverse, at samples, ends).
+
+    `chain` (experiments, free parameters) is d natural / d internal, or None where that is 1 everywhere.
+    """
+    states, mine = point.states.shape[1], part.segments
+    params = system.spread(point.params)
+    field = system.field.part(mine)
+    _, wrt_x, wrt_p = field.linearise(point.path[mine], params if params.ndim == 1 else params[mine])
+    wrt_p = wrt_p[..., system.problem.unknowns.free_parameters]
+    if chain is not None:
+        chain = system.spread(chain)
+        wrt_p *= (chain if chain.ndim == 1 else chain[mine])[..., None, :]
+    inverse = _inverse(newton_matrix(field.mesh, wrt_x))
+    multipliers = exact_multipliers(field.mesh, inverse, wrt_p)
+    moved = wrt_x @ multipliers  # derivative of f along the path
+    moved[..., states:] += wrt_p
+    ends = end_derivatives(field.mesh, part.linked, multipliers, moved)
+    return multipliers, inverse, system.derivatives_at_samples(moved, part), ends
 
 
 def point_at(system: Discretisation, border, states, path, params=None, slopes=None) -> Point:
@@ -167,10 +181,12 @@ def curvature_of_step(system: Discretisation, point: Point, linear: Linearisatio
     return slope, trial.jumps - jumps
 
 
-def contract_from(system: Discretisation, border, states, scale) -> tuple[Point | None, np.ndarray]:
+def contract_from(
+    system: Discretisation, border, states, scale, enough: float = CONTRACTED
+) -> tuple[Point | None, np.ndarray]:
     """Contract straight lines between guessed knot states with fresh Newton matrices.
 
-    Returns the point (or None) and which segments did not contract.
+    `enough` is the |u - P u| relative to the scale at which to stop. Returns the point (or None) and which segments did not contract.
     """
     mesh, unknowns = system.mesh, system.problem.unknowns
     states = states.copy()
@@ -183,25 +199,26 @@ def contract_from(system: Discretisation, border, states, scale) -> tuple[Point 
         for _ in range(NEWTON_STEPS):
             slopes, wrt_x, _ = system.field.linearise(path, spread)
             gap = apply(mesh, states, slopes) - path
-            if np.abs(gap / scale).max() < 1e-2 * TOLERATED:
+            if np.abs(gap / scale).max() < enough:
                 break
             inverse = _inverse(newton_matrix(mesh, wrt_x))
             path = path + (inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
         else:
             gap = apply(mesh, states, system.field.slopes(path, spread)) - path
-        failed = ~(np.abs(gap / scale).max(axis=(1, 2)) < TOLERATED)
-        point = None if failed.any() else evaluate(system, border, states, path, scale)
+        failed = ~(np.abs(gap / scale).max(axis=(1, 2)) < max(TOLERATED, enough))
+        point = None if failed.any() else evaluate(system, border, states, path, scale, enough=enough)
     return point, failed if failed.any() else np.ones(len(mesh), bool)
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:
     """Batched inverse; not-a-number where a matrix is singular or not finite."""
-    finite = np.isfinite(matrix).all(axis=(1, 2))
+    finite = np.isfinite(matrix.sum()) or np.isfinite(matrix).all(axis=(1, 2))
     try:
-        if finite.all():
+        if np.all(finite):
             return np.linalg.inv(matrix)
         return _some_inverses(matrix, finite)
     except np.linalg.LinAlgError:
+        finite = np.isfinite(matrix).all(axis=(1, 2))
         regular = finite & (np.linalg.cond(np.where(finite[:, None, None], matrix, 0.0)) < 1e15)
         return _some_inverses(matrix, regular)
 

@@ -87,6 +87,15 @@ def rule(count: int, family: Nodes = Nodes.RADAU) -> Rule:
 
 
 @dataclass(frozen=True)
+class Segments:
+    """Some segments, as far as the Picard operator needs them; a Mesh will do as well."""
+
+    rule: Rule
+    length: np.ndarray  # (segments,)
+    node_times: np.ndarray  # (segments, nodes)
+
+
+@dataclass(frozen=True)
 class Mesh:
     """All segments of all experiments, experiment after experiment, in order of time."""
 

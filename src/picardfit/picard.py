@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from picardfit.mesh import Mesh
+from picardfit.mesh import Mesh, Segments
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,16 @@ class Field:
     """The right-hand side bound to the nodes of a mesh and to the inputs there."""
 
     rhs: object  # BatchedMap
-    mesh: Mesh
+    mesh: Segments
     inputs: np.ndarray  # (segments, nodes, inputs)
+
+    def part(self, segments: slice) -> Field:
+        """The same on neighbouring segments."""
+        mesh = self.mesh
+        if segments == slice(0, len(mesh.length)):
+            return self
+        part = Segments(mesh.rule, mesh.length[segments], mesh.node_times[segments])
+        return Field(self.rhs, part, self.inputs[segments])
 
     def slopes(self, path: np.ndarray, params: np.ndarray) -> np.ndarray:
         """f at the nodes: (segments, nodes, states)."""
@@ -34,12 +42,12 @@ class Field:
         return self.rhs.linearise(self.mesh.node_times, path, params, self.inputs)
 
 
-def apply(mesh: Mesh, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+def apply(mesh: Segments, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """P u at the nodes, given f along u."""
     return x[:, None, :] + mesh.length[:, None, None] * (mesh.rule.weights @ slopes)
 
 
-def end_states(mesh: Mesh, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+def end_states(mesh: Segments, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """P u at the end of every segment: (segments, states)."""
     return x + mesh.length[:, None] * (mesh.rule.end @ slopes)
 
@@ -68,27 +76,27 @@ def iterate_with_derivatives(field: Field, x, path, params, order: int):
     return path, derivative
 
 
-def integrate(mesh: Mesh, moved: np.ndarray) -> np.ndarray:
+def integrate(mesh: Segments, moved: np.ndarray) -> np.ndarray:
     """h A applied along the nodes of an array (segments, nodes, states, columns)."""
     flat = moved.reshape(*moved.shape[:2], -1)
     return (mesh.length[:, None, None] * (mesh.rule.weights @ flat)).reshape(moved.shape)
 
 
-def newton_matrix(mesh: Mesh, wrt_x: np.ndarray) -> np.ndarray:
+def newton_matrix(mesh: Segments, wrt_x: np.ndarray) -> np.ndarray:
     """I - h A (x) f_x, one matrix a segment: (segments, nodes * states, nodes * states).
 
     Both Newton's contraction towards u = P u and the exact multipliers (n = infinity) are solves with it.
     """
     segments, nodes, states, _ = wrt_x.shape
+    size = nodes * states
     scaled = -mesh.length[:, None, None, None] * wrt_x
-    matrix = mesh.rule.weights[None, :, None, :, None] * scaled.transpose(0, 2, 1, 3)[:, None]
-    matrix = matrix.reshape(segments, nodes * states, nodes * states)
-    diagonal = np.arange(nodes * states)
-    matrix[:, diagonal, diagonal] += 1
-    return matrix
+    rows = scaled.transpose(0, 2, 1, 3).reshape(segments, 1, states, size)  # long rows: fast to multiply
+    matrix = np.repeat(mesh.rule.weights, states, axis=1)[:, None, :] * rows
+    matrix.reshape(segments, size * size)[:, :: size + 1] += 1
+    return matrix.reshape(segments, size, size)
 
 
-def exact_multipliers(mesh: Mesh, inverse: np.ndarray, wrt_p: np.ndarray) -> np.ndarray:
+def exact_multipliers(mesh: Segments, inverse: np.ndarray, wrt_p: np.ndarray) -> np.ndarray:
     """S = (I - h A (x) f_x)^-1 [I, h A f_p]: derivative of the fixed point u = P u by (x, p).
 
     `inverse` is the inverse of `newton_matrix`. Returns (segments, nodes, states, states + parameters).
@@ -101,17 +109,17 @@ def exact_multipliers(mesh: Mesh, inverse: np.ndarray, wrt_p: np.ndarray) -> np.
     return solved.reshape(right.shape)
 
 
-def end_derivatives(mesh: Mesh, multipliers: np.ndarray, moved: np.ndarray) -> np.ndarray:
-    """(linked, states, columns): derivative of the end state of segments with a successor.
+def end_derivatives(mesh: Segments, linked: np.ndarray, multipliers: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """(linked, states, columns): derivative of the end state of the `linked` segments.
 
     `moved` (segments, nodes, states, columns) is the derivative of f along the path.
     """
     if mesh.rule.nodes[-1] == 1.0:  # the end is a node
-        return multipliers[mesh.linked, -1]
+        return multipliers[linked, -1]
     states = moved.shape[2]
-    flat = moved[mesh.linked].reshape(len(mesh.linked), moved.shape[1], -1)
+    flat = moved[linked].reshape(len(linked), moved.shape[1], -1)
     ends = (mesh.rule.end @ flat).reshape(len(flat), *moved.shape[2:])
-    ends *= mesh.length[mesh.linked, None, None]
+    ends *= mesh.length[linked, None, None]
     ends[..., :states] += np.eye(states)
     return ends
 
@@ -128,7 +136,7 @@ def residual(field: Field, x, path, params) -> np.ndarray:
     return path - apply(field.mesh, x, field.slopes(path, params))
 
 
-def tails(mesh: Mesh, slopes: np.ndarray) -> np.ndarray:
+def tails(mesh: Segments, slopes: np.ndarray) -> np.ndarray:
     """(segments, states): size of the last two Legendre modes of f times h, what the mesh does not resolve."""
     modes = mesh.rule.modes[-2:] @ slopes
     return mesh.length[:, None] * np.abs(modes).max(axis=1)

@@ -34,6 +34,7 @@ from picardfit.starts import Start
 
 STAGE_DONE = 5e-2  # predicted relative decrease at which a stage has served its purpose
 ROUGHLY_CONTRACTED = 1e-4  # |u - P u| that will do while continuity is loose
+REFINED = 1e-7  # |u - P u| of the path on a new mesh, before the next step
 UNDAMPED = 1e-2  # damping up to which a step goes nearly all the way to the minimum of the model
 FAITH = 0.01  # part of a step's decrease that may be left although the model predicted the decrease exactly
 SUFFICIENT = 1e-3  # part of the predicted decrease that a step must bring
@@ -134,7 +135,7 @@ class LiftedGaussNewton:
         for _ in range(8):
             system = Discretisation(problem, mesh, surrogate)
             states = np.concatenate([start.states(k[:-1], e) for e, k in enumerate(mesh.knots)])
-            point, failed = contract_from(system, border, states, scale)
+            point, failed = contract_from(system, border, states, scale, ROUGHLY_CONTRACTED)
             if point is not None or len(mesh) > self.max_segments:
                 break
             mesh, _, _ = split(mesh, failed)
@@ -332,32 +333,34 @@ class LiftedGaussNewton:
         return bool(np.abs(state.point.jumps / scale).max(initial=0.0) > self.jump_tolerance)
 
     def _refine(self, state: State, tolerance: float, nodes: int) -> State:
-        """Refine until the path is resolved; the same state when there is no need."""
-        for _ in range(REFINEMENTS):
-            finer = self._refine_once(state, tolerance, nodes)
-            if finer is state:
-                break
-            state = finer
-        return state
+        """The state on a mesh that resolves the path; the same state when there is no need.
 
-    def _refine_once(self, state: State, tolerance: float, nodes: int) -> State:
-        """Raise the nodes, or else halve the segments whose path is not resolved."""
-        system, point = state.system, state.point
-        finer = rule(nodes, self.family)
-        chosen = unresolved(system.mesh, point.slopes, state.scale, tolerance)
-        if len(system.mesh) + chosen.sum() > self.max_segments or not chosen.any():
+        Raises the nodes first, then halves the segments whose path is not resolved, as often as needed.
+        """
+        finer, fine, point = rule(nodes, self.family), state.system, state.point
+        origin = np.arange(len(point.jumps))  # the old knot that each knot was, or -1
+        for _ in range(REFINEMENTS):
+            old = fine.mesh
+            chosen = unresolved(old, point.slopes, state.scale, tolerance)
+            if len(old) + chosen.sum() > self.max_segments or not chosen.any():
+                break
+            if not np.array_equal(finer.nodes, old.rule.nodes):
+                chosen = np.zeros_like(chosen)
+            mesh, parent, half = split(old, chosen, finer)
+            states, path = carry(old, mesh, point.states, point.slopes, parent, half)
+            system = replace(fine, mesh=mesh)
+            moved = evaluate(system, point.border, states, path, state.scale, enough=REFINED)
+            if moved is None:
+                break
+            kept = half[mesh.linked] != 0  # the knot after this segment was a knot before
+            before, origin = origin, np.full(len(mesh.linked), -1)
+            origin[kept] = before[np.searchsorted(old.linked, parent[mesh.linked[kept]])]
+            fine, point = system, moved
+        if fine is state.system:
             return state
-        if not np.array_equal(finer.nodes, system.mesh.rule.nodes):  # try more nodes before more segments
-            chosen = np.zeros_like(chosen)
-        mesh, parent, half = split(system.mesh, chosen, finer)
-        states, path = carry(system.mesh, mesh, point.states, point.slopes, parent, half)
-        fine = replace(system, mesh=mesh)
-        moved = evaluate(fine, point.border, states, path, state.scale, enough=self._enough(state))
-        if moved is None:
-            return state
-        multipliers, linear = _new_multipliers(fine, moved, parent, half, state)
+        multipliers, linear = _new_multipliers(fine, point, origin, state)
         return replace(
-            state, system=fine, point=moved, linear=linear, multipliers=multipliers, demanded=multipliers
+            state, system=fine, point=point, linear=linear, multipliers=multipliers, demanded=multipliers
         )
 
 
@@ -446,31 +449,30 @@ def _adjoint_multipliers(system: Discretisation, point: Point, penalty: np.ndarr
 
 
 def _new_multipliers(
-    fine: Discretisation, point: Point, parent, half, state: State
+    fine: Discretisation, point: Point, origin: np.ndarray, state: State
 ) -> tuple[np.ndarray, Linearisation | None]:
-    """Multipliers on a split mesh: old knots keep theirs, a new knot gets what stationarity of its state asks for.
+    """Multipliers on a finer mesh: old knots keep theirs, a new knot gets what stationarity of its state asks for.
 
-    Also the linearisation at the point, if it had to be made.
+    `origin` (linked,) tells which knot of the old mesh each knot was, or -1. Also returns the linearisation at the
+    point, if it had to be made.
 
     With y the multiplier of a knot and B the derivative of the end of the segment after it by its start:
     y = grad(data in that segment) + B' y(next knot).
     """
-    mesh, old = fine.mesh, state.system.mesh
-    multipliers = np.zeros((len(mesh.linked), point.states.shape[1]))
-    inherited = half[mesh.linked] != 0  # the knot after this segment was a knot before
-    multipliers[inherited] = state.multipliers[np.searchsorted(old.linked, parent[mesh.linked[inherited]])]
-    fresh = np.flatnonzero(~inherited)
-    if not len(fresh) or not state.multipliers.any():
+    states, penalty, linked = point.states.shape[1], state.knot_penalty, fine.mesh.linked
+    fresh = origin < 0
+    multipliers = np.where(fresh[:, None], 0.0, state.multipliers[origin])
+    if not fresh.any() or not state.multipliers.any():
         return multipliers, None
-    states, penalty = point.states.shape[1], state.knot_penalty
     linear = linearise(fine, point)
-    quadratic = linear.quadratic
-    after = mesh.linked[fresh] + 1
-    demand = quadratic.slope[after, :states]
-    place = np.searchsorted(mesh.linked, after)
-    linked = (place < len(mesh.linked)) & (mesh.linked[np.minimum(place, len(mesh.linked) - 1)] == after)
-    following = place[linked]
-    forward = quadratic.end[following, :, :states].transpose(0, 2, 1)
-    demand[linked] += (forward @ (penalty * multipliers[following])[..., None])[..., 0]
-    multipliers[fresh] = demand / penalty
+    slope, end = linear.quadratic.slope, linear.quadratic.end[:, :, :states].transpose(0, 2, 1)
+    follows = np.append(linked[1:] == linked[:-1] + 1, False)  # whether another knot comes after the next segment
+    while fresh.any():  # new knots in a row: the last one first
+        ready = np.flatnonzero(fresh & ~(follows & np.append(fresh[1:], False)))
+        demand = slope[linked[ready] + 1, :states]
+        chained = follows[ready]
+        after = ready[chained] + 1
+        demand[chained] += (end[after] @ (penalty * multipliers[after])[..., None])[..., 0]
+        multipliers[ready] = demand / penalty
+        fresh[ready] = False
     return multipliers, linear
