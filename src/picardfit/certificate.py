@@ -9,7 +9,7 @@ import numpy as np
 from picardfit.integration import predict
 from picardfit.lifted import point_at
 from picardfit.meshing import state_scale
-from picardfit.picard import residual
+from picardfit.picard import apply
 from picardfit.solvers.iterate import Solution
 from picardfit.uncertainty.fisher import information
 
@@ -75,13 +75,12 @@ def certify(solution: Solution) -> Certificate:
     system = solution.system
     problem, mesh = system.problem, system.mesh
     scale = state_scale(problem, [solution.path], least=1e-6)  # a state that is zero has no scale of its own
-    params = system.parameters(solution.border)
-    gap = residual(system.field, solution.states, solution.path, system.spread(params))
-    value = path_value(solution)
+    point = point_at(system, solution.border, solution.states, solution.path)
+    gap, value = solution.path - apply(mesh, solution.states, point.slopes), point.data
     initial, _ = problem.unknowns.initial(solution.border)
-    size = max(problem.objective.size(path_rows(solution), value), problem.objective.least, 1e-300)
+    size = max(problem.objective.size(point.outputs, value), problem.objective.least, 1e-300)
     for rtol in TOLERANCES:
-        outputs = predict(problem, params, initial, rtol)
+        outputs = predict(problem, point.params, initial, rtol)
         again = np.inf if outputs is None else system.value(solution.border, outputs)
         if abs(again - value) <= CLOSE * size:
             break

@@ -13,6 +13,7 @@ import numpy as np
 
 from picardfit.certificate import Certificate, certify, excess, path_value
 from picardfit.errors import InputError, Status, listing
+from picardfit.lifted import point_at
 from picardfit.optima import clusters
 from picardfit.parallel import single_threaded
 from picardfit.problem import Problem
@@ -268,6 +269,5 @@ def _check_inside(problem: Problem, given: np.ndarray) -> None:
 
 def _is_finite(solution: Solution) -> bool:
     """Whether the equations can be evaluated along the path."""
-    system = solution.system
-    slopes = system.field.slopes(solution.path, system.spread(system.parameters(solution.border)))
-    return bool(np.isfinite(slopes).all() and np.isfinite(path_value(solution)))
+    point = point_at(solution.system, solution.border, solution.states, solution.path)
+    return bool(np.isfinite(point.slopes).all() and np.isfinite(point.data))

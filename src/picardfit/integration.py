@@ -3,7 +3,7 @@
 Nothing here knows the Picard operator. Many runs are integrated as one large system by LSODA, which
 changes between Adams and BDF formulas by itself: the piece of every run between two of its breaks is
 mapped to tau in [0, 1], so that runs with different horizons march together. If a stack fails, each of
-its runs is tried alone with LSODA and then Radau. (LSODA through `odeint` needs 15 ms for 101 samples of
+its runs is tried alone, in its own time, with LSODA and then Radau. (LSODA through `odeint` needs 15 ms for 101 samples of
 a Van der Pol run with an error of 4e-11, where DOP853 step by step needs 42 ms for 2e-10: most of that is
 spent in Python between evaluations.)
 """
@@ -147,11 +147,16 @@ class _Failure(Exception):
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """One piece of several runs, on the common time tau from 0 to 1; flat arrays are (runs * states,)."""
+    """One piece of several runs on a common time tau; flat arrays are (runs * states,).
+
+    Several runs share tau from 0 to 1; for a single one tau is its own time.
+    """
 
     model: Model
-    start: np.ndarray  # (runs,)
-    length: np.ndarray  # (runs, 1)
+    begin: float  # tau
+    end: float
+    start: np.ndarray  # (runs,): time where tau is 0
+    length: np.ndarray  # (runs, 1): time in a unit of tau
     first: np.ndarray  # (runs,): times are kept inside, where the inputs have no jump
     last: np.ndarray
     params: np.ndarray  # (runs, parameters)
@@ -162,17 +167,13 @@ class _Piece:
         """d flat / d tau as a function of tau and flat."""
         if len(self.start) > 1:
             return self._together
-        start, length, first, last = (
-            float(a.ravel()[0]) for a in (self.start, self.length, self.first, self.last)
-        )
         point, params, constant = self.model.rhs.at_point, self.params[0].tolist(), self.inputs[0].tolist()
-        varying = bool(self.varying)
+        first, last, varying = float(self.first[0]), float(self.last[0]), bool(self.varying)
 
-        def alone(tau: float, flat: np.ndarray) -> list[float]:  # plain floats: many times faster than arrays
-            t = start + tau * length
+        def alone(t: float, flat: np.ndarray) -> list[float]:  # plain floats: many times faster than arrays
             t = first if t < first else last if t > last else t
             inputs = self._inputs(np.array([t]))[0].tolist() if varying else constant
-            return [length * slope for slope in point(t, flat.tolist(), params, inputs)]
+            return point(t, flat.tolist(), params, inputs)
 
         return alone
 
@@ -183,8 +184,8 @@ class _Piece:
 
     def jacobian(self, tau: float, flat: np.ndarray) -> np.ndarray:
         """(states, states) of a piece of a single run."""
-        t = np.clip(self.start + tau * self.length[:, 0], self.first, self.last)
-        return self.length[0, 0] * self.model.rhs.linearise(t[0], flat, self.params[0], self._inputs(t)[0])[1]
+        t = np.clip([tau], self.first, self.last)
+        return self.model.rhs.linearise(t[0], flat, self.params[0], self._inputs(t)[0])[1]
 
     def _inputs(self, t: np.ndarray) -> np.ndarray:
         if not self.varying:
@@ -208,10 +209,13 @@ def _piece(model: Model, runs: Sequence[Run], start: np.ndarray, stop: np.ndarra
                 inputs[row, column] = source.at(middle[row])
             else:
                 varying[source, column].append(row)
+    alone = len(runs) == 1
     return _Piece(
         model=model,
-        start=start,
-        length=(stop - start)[:, None],
+        begin=float(start[0]) if alone else 0.0,
+        end=float(stop[0]) if alone else 1.0,
+        start=np.zeros(1) if alone else start,
+        length=np.ones((1, 1)) if alone else (stop - start)[:, None],
         first=start + inset,
         last=stop - inset,
         params=np.array([run.params for run in runs], float).reshape(len(runs), -1),
@@ -260,7 +264,7 @@ class _Attempt:
                         self.x.ravel(),
                         grid,
                         tfirst=True,
-                        tcrit=[1.0],
+                        tcrit=[piece.end],
                         rtol=self.rtol,
                         atol=self._tolerance(piece),
                         mxstep=_BUDGET,
@@ -284,9 +288,9 @@ class _Attempt:
             try:
                 solver = Radau(
                     self._watched(piece),
-                    0.0,
+                    piece.begin,
                     path[0],
-                    1.0,
+                    piece.end,
                     rtol=self.rtol,
                     atol=self._tolerance(piece),
                     jac=piece.jacobian,
@@ -305,12 +309,12 @@ class _Attempt:
         return True
 
     def _samples(self, k: int) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
-        """The tau wanted in piece k, with 0 and 1; for each run (rows of its times, their places there)."""
-        wanted = []
-        for run, start, stop in zip(self.runs, self.edges[:, k], self.edges[:, k + 1], strict=True):
-            rows = np.arange(*np.searchsorted(run.times, (start, stop), side="right"))
-            wanted.append((rows, (run.times[rows] - start) / (stop - start)))
-        grid = np.unique(np.concatenate([[0.0, 1.0], *(tau for _, tau in wanted)]))
+        """The tau wanted in piece k, with its ends; for each run (rows of its times, their places there)."""
+        piece, wanted = self.pieces[k], []
+        for r, (run, edges) in enumerate(zip(self.runs, self.edges[:, k : k + 2], strict=True)):
+            rows = np.arange(*np.searchsorted(run.times, edges, side="right"))
+            wanted.append((rows, (run.times[rows] - piece.start[r]) / piece.length[r, 0]))
+        grid = np.unique(np.concatenate([[piece.begin, piece.end], *(tau for _, tau in wanted)]))
         return grid, [(rows, np.searchsorted(grid, tau)) for rows, tau in wanted]
 
     def _store(self, path: np.ndarray, places: list[tuple[np.ndarray, np.ndarray]]) -> None:
@@ -324,7 +328,8 @@ class _Attempt:
         """(runs * states,): absolute tolerance in a piece that starts here."""
         if self.atol is not None:
             return np.tile(self.atol, len(self.runs))
-        slope = np.abs(piece.function()(0.0, self.x.ravel())).reshape(self.x.shape)
+        slope = np.abs(piece.function()(piece.begin, self.x.ravel())).reshape(self.x.shape)
+        slope *= piece.end - piece.begin
         speed = np.max(slope / np.where(self.size > 0, self.size, np.inf), axis=1, keepdims=True)
         size = np.where(self.size > 0, self.size, 0.01 * slope / np.maximum(speed, 0.01))
         top = size.max(axis=1, keepdims=True)
@@ -334,7 +339,7 @@ class _Attempt:
     def _watched(self, piece: _Piece):
         """The right-hand side, which gives up when it is called too often or when a run explodes."""
         limit = _EXPLOSION * np.maximum(self.size.max(), 1.0)
-        function = piece.function()
+        function, span = piece.function(), piece.end - piece.begin
 
         def slopes(tau, flat):
             self.calls += 1
@@ -342,7 +347,7 @@ class _Attempt:
             if self.calls % self.every == 0:
                 if np.isfinite(slope).all():
                     self.reached = piece.start[0] + tau * piece.length[0, 0]
-                fast = (np.abs(flat) > limit) & ~(np.abs(slope) < _FASTEST * np.abs(flat))
+                fast = (np.abs(flat) > limit) & ~(np.abs(slope) * span < _FASTEST * np.abs(flat))
                 self.exploded = bool(fast.any())
                 if self.exploded or self.calls > self.budget:
                     raise _Failure
