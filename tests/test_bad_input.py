@@ -498,3 +498,184 @@ def test_time_before_t0():
 
 def test_experiment_which_is_not_there():
     assert says(complaint(pf.fit(problem()).predict, "experiment 2", [1]), "`experiment 2`", "Did you mean")
+
+
+# a search that did not converge
+
+
+@pytest.fixture(scope="module")
+def unfinished():
+    times = np.linspace(0, 60, 101)
+    model = pf.Model("x' = y\ny' = mu*(1 - x*x)*y - x", observables=["x"])
+    data = pf.simulate(model, {"mu": 20.0}, {"x": 2.0, "y": 0.0}, times).observables
+    run = pf.Experiment(times, data)
+    return pf.fit(pf.Problem(model, run, {"mu": (0.1, 100)}), pf.LiftedGaussNewton(max_iterations=3))
+
+
+def test_no_errors_without_convergence(unfinished):
+    assert not unfinished.status.converged
+    assert set(unfinished.standard_errors) == set(unfinished.intervals()) == {"mu", "x(0)", "y(0)"}
+    assert np.isnan([*unfinished.standard_errors.values()]).all()
+    assert np.isnan([*unfinished.intervals().values()]).all()
+    assert np.isnan(unfinished.covariance).all()
+    assert unfinished.certificate.undetermined is None
+
+
+def test_text_without_convergence_states_nothing_about_the_data(unfinished):
+    text = str(unfinished)
+    assert says(text, "intervals are not given, because the search did not converge", "not judged")
+    for claim in ("inf", "not determined by these data", "follow a pattern", "AIC"):
+        assert claim not in text
+
+
+def test_report_without_convergence(unfinished, tmp_path):
+    text = unfinished.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert says(text, "intervals are not given, because the search did not converge")
+    assert "What the data determine" not in text
+    assert "Shade:" not in text
+
+
+def test_judging_what_did_not_converge_is_refused(unfinished):
+    assert says(complaint(unfinished.identifiability), "did not converge", "max_iterations")
+    assert says(complaint(unfinished.bands, "experiment 1", [1.0]), "did not converge", "fit.predict")
+
+
+def test_what_did_not_converge_is_saved_and_loaded(unfinished, tmp_path):
+    assert str(pf.load(unfinished.save(tmp_path / "fit.json"))) == str(unfinished)
+
+
+# no more numbers than unknowns
+
+
+def test_one_sample_leaves_everything_open():
+    one = problem(times=[1.0], data={"x": [0.5]}, parameters={"k": (0, 5)}, initial={"x": (0, 3)})
+    fit = pf.fit(one)
+    assert set(fit.certificate.undetermined) == {"k", "x(0)"}
+    assert (fit.nllh, fit.log_likelihood, fit.aic, fit.aicc, fit.bic) == (None,) * 5
+    text = str(fit)
+    assert says(text, "not defined with 1 measurement and 2 unknowns", "not determined by these data")
+    assert "inf" not in text
+
+
+def test_as_many_samples_as_unknowns():
+    fit = pf.fit(problem(times=[1.0, 2.0], data={"x": [0.5, 0.2]}, parameters={"k": (0, 5)}))
+    assert fit.certificate.undetermined == ()
+    assert (fit.nllh, fit.aicc) == (None, None)
+    assert says(str(fit), "Standard errors are not defined with 2 measurements and 2 unknowns")
+
+
+def test_hardly_more_samples_than_unknowns_have_no_corrected_criterion():
+    fit = pf.fit(problem(times=[1.0, 2.0, 3.0], data={"x": [0.5, 0.2, 0.12]}, parameters={"k": (0, 5)}))
+    assert np.isfinite(fit.aic)
+    assert fit.aicc is None
+    assert says(str(fit), "AICc is not defined with 3 measurements and 2 unknowns")
+
+
+def test_an_unknown_pushed_against_its_bound_is_not_open():
+    fit = pf.fit(problem(parameters={"k": (1.0, 5.0)}))
+    assert (fit.certificate.at_bound, fit.certificate.undetermined) == (("k",), ())
+
+
+# words that name the culprit and the remedy
+
+
+@pytest.mark.parametrize("lower", [-1.0, 0.0])
+def test_lower_bound_of_a_log_parameter(lower):
+    text = complaint(pf.Parameter, lower, 3.0, log=True)
+    assert says(text, f"[{lower:g}, 3]", "write for example 3e-06", "log=True")
+
+
+def test_set_of_another_size_names_its_argument():
+    method = pf.GradientDescent(parameter_set=pf.Ball((0.0, 0.0, 0.0), 1.0))
+    assert says(complaint(pf.fit, problem(), method), "parameter_set", "`k`", "1 components")
+
+
+def test_initial_formula_names_state_and_experiment():
+    one = pf.Experiment(TIMES, {"x": DATA}, name="pond 1", initial={"x": "2*dose"})
+    assert says(complaint(pf.Problem, DECAY, one), "initial formula of `x` in `pond 1`", "`dose`")
+    one = pf.Experiment(TIMES, {"x": DATA}, name="pond 1", initial={"x": "2*x"})
+    assert says(complaint(pf.Problem, DECAY, one), "`x` in `pond 1`", "`2*x`", "a state `x`")
+
+
+def test_unknown_state_comes_with_the_states_and_a_remedy():
+    assert says(complaint(problem, initial={"z": 1.0}), "`z`", "(`x`)", "rename or remove it")
+
+
+def test_noise_of_an_unknown_observable():
+    text = complaint(problem, noise=pf.Noise(additive={"y": 0.1}))
+    assert says(text, "`y` in additive", "(`x`)", "rename or remove it")
+
+
+def test_settings_out_of_range_come_with_an_example():
+    assert says(
+        complaint(pf.GradientDescent, order=0), "order = 0", "write for example GradientDescent(order="
+    )
+
+
+def test_start_of_a_local_parameter_as_a_list():
+    runs = [pf.Experiment(TIMES, {"x": DATA}, name=f"run{k}") for k in range(2)]
+    local = pf.Problem(DECAY, runs, {"k": pf.Parameter(0, 5, local=True)})
+    assert says(complaint(pf.fit, local, start={"k": [0.5, 0.6]}), "`k`", '{"run0": ..., "run1": ...}')
+    assert says(complaint(pf.fit, problem(), start={"k": [0.5]}), "`k`", "one number")
+
+
+def test_misspelt_function_comes_with_its_name_first():
+    text = complaint(pf.Model, "x' = sinn(t) - k*x")
+    assert text.index("Did you mean `sin`?") < text.index("`sinn*(...)`")
+
+
+def test_formula_nested_too_deeply():
+    text = complaint(pf.Model, f"x' = {'(' * 200}k{')' * 200}*x")
+    assert says(text, "nested", "define inner parts as helpers")
+
+
+def test_parameters_of_a_helper_that_nothing_uses():
+    model = pf.Model("q = c*x\nx' = -k*x")
+    assert model.dropped == {"c": "q"}
+    assert says(str(model), "not used", "c (only in q)")
+    assert says(complaint(problem, model, parameters={"c": (0, 1)}), "`c`", "`q = ...`", "no equation uses")
+    assert says(pf.fit(problem(model)).message, "`c` is not estimated", "`q = ...`")
+
+
+def test_extra_column_comes_with_the_way_to_leave_it_out():
+    assert says(complaint(pf.Problem, DECAY, table("time,x,note\n0,1,3\n")), "`note`", "observables=[...]")
+
+
+def test_wrong_kinds_are_named_with_their_article():
+    one = pf.Experiment(TIMES, {"x": DATA})
+    assert says(complaint(pf.Problem, one, one), "is an Experiment")
+
+
+def test_column_of_time_spans():
+    import pandas as pd
+
+    frame = pd.DataFrame({"time": pd.to_timedelta([0, 1], "h"), "x": [1.0, 2.0]})
+    assert says(complaint(pf.read_table, frame), "`time`", "time spans", "total_seconds")
+
+
+def test_misspelt_file_of_a_fit(tmp_path):
+    (tmp_path / "fit.json").write_text("{}")
+    assert says(complaint(pf.load, tmp_path / "fits.json"), "Did you mean `fit.json`?")
+
+
+# initial states
+
+
+def test_initial_state_near_zero_is_judged_by_its_state():
+    times = np.linspace(0, 10, 60)
+    model = pf.Model("x' = v\nv' = -w*x", observables=["x"])
+    data = pf.simulate(model, {"w": 1.0}, {"x": 0.0, "v": 1.0}, times).observables["x"]
+    data = data + 0.02 * np.random.default_rng(0).standard_normal(60)
+    found = pf.fit(pf.Problem(model, pf.Experiment(times, {"x": data}))).identifiability()
+    assert {name: one.kind for name, one in found.verdicts.items()} == dict.fromkeys(
+        ["w", "x(0)", "v(0)"], "determined"
+    )
+
+
+def test_parameters_of_initial_formulas_are_told_by_experiment():
+    runs = [pf.Experiment(TIMES, {"x": s * DATA}, name=f"run{s}") for s in (1, 2)]
+    parameters = {"k": (0, 5), "x0": pf.Parameter(0, 9, local=True)}
+    fit = pf.fit(pf.Problem(DECAY, runs, parameters, initial={"x": "x0"}))
+    assert fit.parameters_of("run2") == pytest.approx({"k": 0.7, "x0": 4.0}, rel=1e-6)
+    again = pf.simulate(DECAY, fit.parameters_of("run2"), fit.initial_states["run2"], TIMES)
+    assert again.observables["x"] == pytest.approx(2 * DATA, rel=1e-6)

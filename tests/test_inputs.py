@@ -9,6 +9,7 @@ import pickle
 import numpy as np
 import pytest
 
+import picardfit as pf
 from picardfit.errors import InputError
 from picardfit.inputs import (
     Constant,
@@ -243,3 +244,46 @@ def test_marks_hold_the_nearest_value_and_break_nothing():
     assert table.at(np.array([-1, 0, 0.9, 2, 5.9, 6.1, 20])).tolist() == [1, 1, 1, 5, 5, 7, 7]
     assert table.breakpoints == ()
     assert input_from_spec(table.spec()) == table
+
+
+# ---- inputs that are not finite -----------------------------------------------------------------------------
+
+FED = pf.Model("x' = u - k*x", inputs=["u"])
+GRID = np.linspace(0, 2, 21)
+
+
+def fed(source):
+    return pf.simulate(FED, {"k": 1.0}, {"x": 1.0}, GRID, {"u": source})
+
+
+@pytest.mark.parametrize(
+    "source, words",
+    [
+        ("1/t", r"`u` \(1/t\) is infinite at t = 0: make it finite from t = 0 to 2"),
+        ("1/(t-1)", "is infinite at t = 1:"),
+        ("log(t-1)", "is not a real number at t = 0:"),
+        ("1/(t-1.03456)", r"grows without limit at t = 1\.03456:"),
+        ("-3/(t-1.03456)**2", r"grows without limit at t = 1\.03456:"),
+        ("tan(t)", r"grows without limit at t = 1\.5708:"),
+        (
+            lambda t: np.where(t > 1, np.nan, 1.0),
+            "function <lambda>.* is not a real number at t = 1.*with an `if`",
+        ),
+        (lambda t: 1 / (t - 1.03456), "grows without limit"),
+    ],
+)
+def test_inputs_that_are_not_finite_are_named(source, words):
+    with pytest.raises(InputError, match=words):
+        fed(source)
+    problem = pf.Problem(FED, pf.Experiment(GRID, {"x": GRID}, name="run a", inputs={"u": source}))
+    for use in (pf.fit, lambda p: p.loss({"k": 1.0}, {"x": 1.0})):
+        with pytest.raises(InputError, match=f"Experiment `run a`: .*{words}"):
+            use(problem)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["exp(-((t-1.03)/0.01)**2)", "1/sqrt(abs(t-1.034567))", "1/(t+1e-7)", "piecewise(1, t < 1, 100)"],
+)
+def test_steep_inputs_with_a_solution_are_taken(source):
+    assert np.isfinite(fed(source).states["x"]).all()

@@ -365,7 +365,7 @@ def test_observables_of_function_models(observables, names, expected):
 @pytest.mark.parametrize(
     "function, options, culprit",
     [
-        (lambda t, x, p: [x[0]], {"states": ["x", "y"]}, "returned 1 values for 2 states"),
+        (lambda t, x, p: [x[0]], {"states": ["x", "y"]}, "returned 1 value for 2 states"),
         (lambda t, x, p: None, {}, "returned nothing"),
         (lambda t, x, p: {"z": 1}, {}, "return `x`"),
         (lambda t, x, p: [[1, 2]], {}, "flat sequence"),

@@ -11,13 +11,14 @@ from picardfit.lifted import point_at
 from picardfit.meshing import state_scale
 from picardfit.picard import apply
 from picardfit.solvers.iterate import Solution
-from picardfit.uncertainty.fisher import information
+from picardfit.uncertainty.fisher import Information, information
 
 TOLERANCES = (
     1e-8,
     1e-10,
 )  # of the independent integration: the tighter one where the first shows a difference
 CLOSE = 1e-6  # relative difference of the losses that calls for no second integration
+UNPUSHED = 1e-9  # fall of the loss over the bounds, relative to it, that does not hold an unknown at a bound
 AGREES = 1e-5  # relative difference of the losses up to which path and independent integration agree
 
 
@@ -31,7 +32,7 @@ class Certificate:
     difference. `gradient`: decrease of the loss that the gradient and the curvature still promise, relative to the loss
     (0 at an optimum). A log-likelihood is compared with one half per measurement, or with what its residuals cost.
     `at_bound`: unknowns that sit on a bound; `undetermined`: unknowns whose variance is infinite, because the data do
-    not feel them or only a combination.
+    not feel them or only a combination; None when the search did not converge, so that this cannot be told.
     """
 
     picard_residual: float
@@ -41,7 +42,7 @@ class Certificate:
     mismatch: float
     gradient: float
     at_bound: tuple[str, ...]
-    undetermined: tuple[str, ...]
+    undetermined: tuple[str, ...] | None
     segments: int
     nodes: int
 
@@ -56,6 +57,9 @@ class Certificate:
 
     def __str__(self) -> str:
         bound = ", ".join(self.at_bound) or "none"
+        lost = "not judged: the search did not converge"
+        if self.undetermined is not None:
+            lost = ", ".join(self.undetermined) or "none"
         return "\n".join(
             [
                 f"largest |u - Pu|           {self.picard_residual:.1e} of the states' scale",
@@ -64,7 +68,7 @@ class Certificate:
                 f"loss, integrated by SciPy  {self.reintegrated_loss:.9g} (differs by {self.mismatch:.1e})",
                 f"decrease still promised    {self.gradient:.1e} of the loss",
                 f"at a bound                 {bound}",
-                f"not determined             {', '.join(self.undetermined) or 'none'}",
+                f"not determined             {lost}",
                 f"mesh                       {self.segments} segments with {self.nodes} nodes",
             ]
         )
@@ -93,10 +97,21 @@ def certify(solution: Solution) -> Certificate:
         mismatch=float(abs(again - value) / size),
         gradient=found.promised_decrease() / size,
         at_bound=found.at_bound,
-        undetermined=found.undetermined,
+        undetermined=_undetermined(solution, found, size),
         segments=len(mesh),
         nodes=len(mesh.rule.nodes),
     )
+
+
+def _undetermined(solution: Solution, found: Information, size: float) -> tuple[str, ...]:
+    """Unknowns with an infinite variance; one that stopped at a bound without being pushed there counts as free."""
+    unknowns, border = solution.system.problem.unknowns, solution.border
+    reach = unknowns.size(border)
+    pushed = {one.label for one in found.held if one.slope * reach[one.place] > UNPUSHED * size}
+    if len(pushed) == len(found.held):
+        return found.undetermined
+    free = information(solution, everything=True)
+    return tuple(name for name in free.undetermined if name not in pushed)
 
 
 def path_value(solution: Solution) -> float:

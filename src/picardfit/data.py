@@ -9,9 +9,9 @@ from math import nan
 
 import numpy as np
 
-from picardfit.errors import InputError
+from picardfit.errors import InputError, type_words
 from picardfit.expressions import parse
-from picardfit.inputs import Constant, Input, as_input, number_array, read_only, values_at
+from picardfit.inputs import Constant, Input, as_input, check_finite, number_array, read_only, values_at
 from picardfit.parameters import Parameter, as_number, as_parameter, is_number
 
 
@@ -98,6 +98,13 @@ class Experiment:
         """The inputs of these names at any times: (*times.shape, names)."""
         try:
             return values_at(self.inputs, names, times)
+        except InputError as error:
+            raise InputError(f"Experiment `{self.name}`: {error}" if self.name else str(error)) from error
+
+    def check_inputs(self, names: Sequence[str]) -> None:
+        """InputError when an input of these names is not finite somewhere in the experiment."""
+        try:
+            check_finite(self.inputs, names, self.t0, self.times)
         except InputError as error:
             raise InputError(f"Experiment `{self.name}`: {error}" if self.name else str(error)) from error
 
@@ -248,7 +255,7 @@ def _mapping(given: object, what: str) -> dict[str, object]:
         return {}
     if not isinstance(given, Mapping):
         raise InputError(
-            f"`{what}` must map names to values, not be a {type(given).__name__}: write {{'name': ...}}"
+            f"`{what}` must map names to values, not be {type_words(given)}: write {{'name': ...}}"
             f"{', or use pf.read_table for a table' if what == 'observations' else ''}."
         )
     for name in given:

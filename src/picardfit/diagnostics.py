@@ -9,6 +9,7 @@ import numpy as np
 
 DOUBTFUL = 0.01  # probabilities below this are remarked on
 FEWEST = 8  # residuals that a test needs
+BEYOND = 6.334248366623996e-05  # part of normal numbers beyond four standard deviations
 MOST = 5000  # residuals that the test of normality is made for
 
 
@@ -18,13 +19,31 @@ class Diagnostics:
 
     `runs`: observable -> probability of so few or so many changes of sign in time, if the signs were independent
     (Wald and Wolfowitz); `normality`: probability of residuals this far from normal (Shapiro and Wilk), all together;
-    `outliers`: how many are beyond four standard deviations; `chi_square`: the reduced one, None without noise model.
+    `outliers`: how many of the `count` residuals are beyond four standard deviations; `chi_square`: the reduced one,
+    None without noise model. What is remarked on would come up in fewer than 1 % of data sets from the right model.
     """
 
     runs: dict[str, float]
     normality: float
     outliers: int
     chi_square: float | None
+    count: int = 0
+
+    @property
+    def expected_outliers(self) -> float:
+        """How many normal residuals would lie beyond four standard deviations."""
+        return BEYOND * self.count
+
+    @property
+    def patterned(self) -> tuple[str, ...]:
+        """Observables whose residuals follow a pattern in time; over all of them one in 100 times by chance (Holm)."""
+        tested = sorted((p, name) for name, p in self.runs.items() if np.isfinite(p))
+        found = []
+        for k, (p, name) in enumerate(tested):
+            if not p < DOUBTFUL / (len(tested) - k):
+                break
+            found.append(name)
+        return tuple(name for name in self.runs if name in found)
 
     def __str__(self) -> str:
         return "residuals: " + " ".join(self.sentences)
@@ -32,17 +51,20 @@ class Diagnostics:
     @property
     def sentences(self) -> list[str]:
         said = []
-        patterned = [name for name, p in self.runs.items() if p < DOUBTFUL]
-        if patterned:
+        if self.patterned:
             said.append(
-                f"those of {', '.join(patterned)} follow a pattern in time: the model misses something."
+                f"those of {', '.join(self.patterned)} follow a pattern in time: the model misses something."
             )
         if self.normality < DOUBTFUL:
             said.append(
                 f"they are not normal (p = {self.normality:.1g}): look at outliers or another noise model."
             )
-        if self.outliers:
-            said.append(f"{self.outliers} beyond four standard deviations.")
+        if self.outliers and many_probability(self.outliers, self.expected_outliers) < DOUBTFUL:
+            expected = self.expected_outliers
+            about = "none" if expected < 0.5 else f"about {expected:.0f}"
+            said.append(
+                f"{self.outliers} of {self.count} lie beyond four standard deviations, where {about} would be expected."
+            )
         if self.chi_square is not None and self.chi_square > 2:
             said.append("they are larger than the noise model says: it, or the model, misses something.")
         if self.chi_square is not None and self.chi_square < 0.5:
@@ -74,7 +96,15 @@ def diagnose(residuals: Mapping[str, Mapping[str, np.ndarray]], chi_square: floa
         normal_probability(every),
         outliers,
         chi_square,
+        len(every),
     )
+
+
+def many_probability(number: int, expected: float) -> float:
+    """Probability of so many or more rare events (Poisson)."""
+    from scipy.special import gammainc
+
+    return float(gammainc(number, expected)) if number > 0 else 1.0
 
 
 def runs_probability(series: list[np.ndarray]) -> float:

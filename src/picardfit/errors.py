@@ -50,6 +50,11 @@ class Status(Enum):
     def success(self) -> bool:
         return self in (Status.CONVERGED, Status.CONVERGED_AT_BOUND, Status.APPROXIMATE)
 
+    @property
+    def converged(self) -> bool:
+        """Whether the search came to an end of its own, so that the curvature there says something about errors."""
+        return self.success or self in (Status.INACCURATE, Status.UNDECIDED)
+
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """' Did you mean `prey`?' when a known name is close, else an empty string."""
@@ -59,6 +64,17 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         lowered = {k.lower(): k for k in known}
         close = [lowered[name.lower()]] if name.lower() in lowered else []
     return f" Did you mean `{close[0]}`?" if close else ""
+
+
+def type_words(value: object) -> str:
+    """`an Experiment`, `a list`: what kind of thing a value is."""
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def counted(number: int, word: str) -> str:
+    """`1 value`, `2 values`."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def listing(names: Iterable[str]) -> str:
@@ -73,4 +89,8 @@ def check_positive(settings: object, whole: tuple[str, ...] = (), real: tuple[st
         kind = Integral if name in whole else Real
         if isinstance(value, bool) or not isinstance(value, kind) or not value > 0:
             what = "a positive whole number" if name in whole else "a positive number"
-            raise InputError(f"{name} = {value!r} is not {what}.")
+            usual = getattr(type(settings), name, None)
+            example = f"{usual:g}" if isinstance(usual, Real) and usual > 0 else "1"
+            raise InputError(
+                f"{name} = {value!r} is not {what}: write for example {type(settings).__name__}({name}={example})."
+            )

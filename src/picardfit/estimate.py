@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from picardfit.certificate import Certificate, certify, excess, path_value
+from picardfit.culprits import blame_start
 from picardfit.errors import InputError, Status, listing
 from picardfit.lifted import point_at
 from picardfit.optima import clusters
@@ -21,6 +22,7 @@ from picardfit.result import Fit, StartResult, parameters_of
 from picardfit.searches import IMPLAUSIBLE, Ending, Request, outcome_of, search_all
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
+from picardfit.starts import make_start
 from picardfit.values import border_from
 
 LONG_BEFORE = 5  # spans of the data between t0 and the first sample that call for a warning
@@ -65,6 +67,7 @@ def fit(
         )
     began = time.perf_counter()
     _check_measured(problem)
+    problem.check_inputs()
     given = border_from(problem, start, start_initial, missing="nan")
     _check_inside(problem, given)
     request = Request(problem, method, given, starts, seed)
@@ -73,6 +76,8 @@ def fit(
     with single_threaded():
         outcome, certificate = _certified(problem, method, outcome_of(request, best, found.endings[best]))
         status = _final_status(problem, method, outcome, certificate)
+        if certificate is not None and not status.converged:
+            certificate = replace(certificate, undetermined=None)
         result = Fit(
             problem=problem,
             method=method,
@@ -85,6 +90,7 @@ def fit(
             starts=(),
             trace=outcome.trace,
             warnings=(
+                *_culprits(request, status),
                 *_warnings(problem, status, certificate),
                 *_contradiction(outcome.solution),
                 *found.remarks(starts, ledger),
@@ -173,6 +179,14 @@ def _switching(problem: Problem) -> list[str]:
     return [n for n in problem.model.switching_parameters if problem.parameters[n].fixed is None]
 
 
+def _culprits(request: Request, status: Status) -> list[str]:
+    """What could not be evaluated, when that ended the search at its start."""
+    if status is not Status.NOT_FINITE:
+        return []
+    found = blame_start(request.problem, make_start(request.problem, request.given))
+    return [found] if found else []
+
+
 def _warnings(problem: Problem, status: Status, certificate: Certificate | None) -> tuple[str, ...]:
     count, measured = problem.unknowns.count(), problem.measurements
     said = _early_starts(problem)
@@ -181,13 +195,18 @@ def _warnings(problem: Problem, status: Status, certificate: Certificate | None)
             f"`{name}` only decides when something switches: the loss has no slope in it, so it stays near its start; "
             f"try several values with pf.fit(..., start={{'{name}': ...}}) or starts=20."
         )
+    said += [
+        f"`{name}` is not estimated: it stands only in `{helper} = ...`, which no equation uses."
+        for name, helper in problem.model.dropped.items()
+    ]
     said += [f"`{name}` was never measured in `{experiment}`." for experiment, name in problem.unmeasured]
     if certificate is not None and np.isinf(certificate.reintegrated_loss):
         said.append(
             "At these values the equations have no solution up to the last sample (it explodes, or turns NaN): "
             "narrow the bounds to values where they have one."
         )
-    lost = [n for n in certificate.undetermined if n.split("[")[0] not in switching] if certificate else []
+    open_ = (certificate.undetermined or ()) if certificate else ()
+    lost = [n for n in open_ if n.split("[")[0] not in switching]
     if measured < count:
         said.append(
             f"There are fewer measurements ({measured}) than unknowns ({count}): "

@@ -9,6 +9,7 @@ condition is true when it is not zero.
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,7 +42,7 @@ from picardfit.algebra import (
     power,
     symbol,
 )
-from picardfit.errors import InputError, did_you_mean
+from picardfit.errors import InputError
 from picardfit.kernels import BatchedMap
 
 __all__ = ["RESERVED", "BatchedMap", "breakpoints", "names", "names_in_order", "parse"]
@@ -205,7 +206,11 @@ class _Parser:
         """Everything from here that binds at least as strongly as `weakest`."""
         self._depth += 1
         if self._depth > _DEEPEST_NESTING:
-            self._fail(self._peek, f"the formula is nested more than {_DEEPEST_NESTING} levels deep")
+            self._fail(
+                self._peek,
+                f"the formula is nested more than {_DEEPEST_NESTING} levels deep: "
+                f"define inner parts as helpers, on lines of their own",
+            )
         left = self._operand()
         while self._peek.kind == "operator" and STRENGTH.get(self._peek.text, -1) >= weakest:
             left = self._continue(left, STRENGTH[self._peek.text])
@@ -266,12 +271,13 @@ class _Parser:
 
     def _call(self, token: Token) -> sympy.Basic:
         if token.text not in FUNCTIONS:
-            hint = did_you_mean(token.text, FUNCTIONS)
-            self._fail(
-                token,
-                f"`{token.text}` is called like a function: write `{token.text}*(...)` for a product, "
-                f"or use one of the functions {', '.join(FUNCTIONS)}" + (f".{hint}" if hint else ""),
-            )
+            close = difflib.get_close_matches(token.text.lower(), FUNCTIONS, n=1)
+            product = f"write `{token.text}*(...)` for a product"
+            if close:
+                remedy = f". Did you mean `{close[0]}`? If not, {product}"
+            else:
+                remedy = f": {product}, or use one of the functions {', '.join(FUNCTIONS)}"
+            self._fail(token, f"`{token.text}` is called like a function{remedy}")
         self._take()
         if token.text == "piecewise" and self._at_pair():
             args = self._pairs()

@@ -5,6 +5,7 @@ size. The covariance there, from the Fisher information, holds relative standard
 determined      up to ± 20 %,
 weakly          up to ± 100 %, if that is less than half the width of its bounds,
 not determined  beyond, or when the data leave it free altogether.
+An initial state that may be zero within its error is judged against the size of its state, not against itself.
 Bounds do not count as information: an unknown that stopped at a bound gets the error that the data alone give it.
 """
 
@@ -138,6 +139,10 @@ def identifiability(fit: Fit) -> Identifiability:
     """Verdicts, directions and combinations of a fit."""
     if fit.solution is None:
         raise InputError(f"There is no solution to judge: {fit.status.value}")
+    if not fit.status.converged:
+        raise InputError(
+            f"The search did not converge, so that nothing can be said about what the data determine: {fit.message}"
+        )
     relative = _relative(fit, information(fit.solution, everything=True))
     others = _alternatives(fit, relative)
     order = {name: k for k, name in enumerate(fit.parameters)}
@@ -155,17 +160,29 @@ def _relative(fit: Fit, found: Information) -> _Relative:
     log, slopes = unknowns.log[rows, columns], unknowns.slopes(border)[rows, columns]
     variance = fit.residual_variance
     variance = variance if variance > 0 else np.nan
+    path = _path_size(fit)[rows, columns]
+    positive = (lower > 0) | (upper < 0)
     with np.errstate(invalid="ignore"):
         half, size = 0.5 * (upper - lower), np.abs(values)
-        power = log | (lower > 0) | (upper < 0) | (size > _conditional(found, slopes, variance))
+        power = log | positive | (size > _conditional(found, slopes, variance))
         power &= ~((lower < 0) & (upper > 0) & np.isfinite(half)) & (size > 0)
     for _ in range(2):  # a value that may be zero within its error has no logarithm
-        wide = np.where(np.isfinite(half), np.maximum(size, half), size)
+        wide = np.maximum(np.where(np.isfinite(half), np.maximum(size, half), size), path)
         unit = np.where(power, size, np.where(wide > 0, wide, 1.0))
         inside, free = _covariance(found.matrix * (unit / slopes)[:, None] * (unit / slopes), variance)
-        power &= log | (lower > 0) | (upper < 0) | ~(np.sqrt(np.diag(inside)) > 1)
+        power &= log | (positive & (path == 0)) | ~(np.sqrt(np.diag(inside)) > 1)
     at_bound = np.isin(found.labels, found.at_bound)
     return _Relative(found.labels, values, unit, power, half / unit, at_bound, inside, free)
+
+
+def _path_size(fit: Fit) -> np.ndarray:
+    """(experiments, width): how large the state of an unknown initial value becomes; 0 for parameters."""
+    unknowns, solution = fit.problem.unknowns, fit.solution
+    largest = np.abs(solution.path).max(axis=1)  # (segments, states)
+    states = np.maximum.reduceat(largest, solution.system.mesh.first)  # (experiments, states)
+    sizes = np.zeros_like(unknowns.lower)
+    sizes[:, : len(unknowns.initial_states)] = states[:, unknowns.initial_states]
+    return sizes
 
 
 def _conditional(found: Information, slopes: np.ndarray, variance: float) -> np.ndarray:

@@ -24,6 +24,10 @@ MISSING = frozenset(
 )  # "not measured", in lower case
 
 
+GRID = 257  # times, besides the samples, at which inputs are looked at before anything is computed
+STEEP = 10.0  # largest value over the median from which on a pole is looked for
+
+
 @dataclass(frozen=True)
 class Constant:
     """The same value at all times."""
@@ -241,6 +245,52 @@ def values_at(inputs: Mapping[str, Input], names: Sequence[str], times: np.ndarr
         except InputError as error:
             raise InputError(f"Input `{name}`: {error}") from error
     return values
+
+
+def check_finite(inputs: Mapping[str, Input], names: Sequence[str], t0: float, times: np.ndarray) -> None:
+    """InputError when an input is not finite between t0 and the last of the times, or grows without limit there."""
+    last = max(float(times[-1]), t0)
+    grid = np.unique(np.concatenate([[t0], times, np.linspace(t0, last, GRID)]))
+    for name in names:
+        source = inputs[name]
+        if not isinstance(source, Formula | Signal):
+            continue
+        values = values_at(inputs, [name], grid)[:, 0]
+        wrong = np.flatnonzero(~np.isfinite(values))
+        how = "with piecewise" if isinstance(source, Formula) else "with an `if`"
+        remedy = f"make it finite from t = {t0:g} to {last:g} (for example {how}), or choose other times"
+        if len(wrong):
+            value = "infinite" if np.isinf(values[wrong[0]]) else "not a real number"
+            raise InputError(
+                f"Input `{name}` ({source.describe()}) is {value} at t = {grid[wrong[0]]:.6g}: {remedy}."
+            )
+        pole = _pole(source, grid, np.abs(values))
+        if pole is not None:
+            raise InputError(
+                f"Input `{name}` ({source.describe()}) grows without limit at t = {pole:.6g}: {remedy}."
+            )
+
+
+def _pole(source: Input, grid: np.ndarray, size: np.ndarray) -> float | None:
+    """A time near the largest value where |u| grows at least like 1/distance, so that no solution passes it.
+
+    Zooming in on a pole keeps |u| times the width of the window as it is; on anything integrable it vanishes.
+    """
+    k = int(np.argmax(size))
+    low, high = grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)]
+    if not size[k] > STEEP * np.median(size) or not high > low:
+        return None
+    area, width = size[k] * (high - low), high - low
+    while high - low > max(1e-9 * width, 64 * np.spacing(max(abs(low), abs(high)))):
+        window = np.linspace(low, high, 33)
+        values = np.abs(source.at(window))
+        k = int(np.argmax(np.where(np.isnan(values), np.inf, values)))
+        if not np.isfinite(values[k]):
+            return float(window[k])
+        low, high = window[max(k - 1, 0)], window[min(k + 1, 32)]
+        if not values[k] * (high - low) > 1e-2 * area:
+            return None
+    return float(0.5 * (low + high))
 
 
 def input_from_spec(spec: Mapping[str, object]) -> Input:

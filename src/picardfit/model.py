@@ -181,6 +181,14 @@ class Model:
         everywhere = set().union(*map(names, expressions))
         return tuple(n for n in self.parameters if n in everywhere - names_outside_conditions(expressions))
 
+    @property
+    def dropped(self) -> dict[str, str]:
+        """Name -> helper, of names that are no parameters because only a helper that nothing uses has them."""
+        lines = self.written if self.text else []
+        helpers = {name: formula for name, formula, is_state in lines if not is_state}
+        known = {"t", *self.states, *self.inputs, *self.parameters, *helpers}
+        return {n: h for h, text in helpers.items() for n in names_in_order(text) if n not in known}
+
     def _repr_html_(self) -> str:
         from picardfit.notebook import model_html
 
@@ -194,6 +202,7 @@ class Model:
             groups["observables"] = self.observables
         else:
             lines += ["observables", *_aligned(self.observables, self.observable_formulas.values())]
+        groups["not used"] = tuple(f"{name} (only in {helper})" for name, helper in self.dropped.items())
         return "\n".join(
             ["equations", *lines, *(f"{kind:<12}{', '.join(g)}" for kind, g in groups.items() if g)]
         )

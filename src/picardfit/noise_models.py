@@ -258,8 +258,8 @@ def _check_observables(given: Mapping, model: Model, what: str) -> None:
     for name in given:
         if name not in model.observables:
             raise InputError(
-                f"`{name}` in {what} is not an observable of the model ({listing(model.observables)})."
-                + did_you_mean(str(name), model.observables)
+                f"`{name}` in {what} is not an observable of the model ({listing(model.observables)}): "
+                f"rename or remove it." + did_you_mean(str(name), model.observables)
             )
 
 

@@ -127,8 +127,8 @@ def _checked(
     which = of or f" of a parameter with bounds [{lower:g}, {upper:g}]"
     if log and -inf < lower <= 0:
         raise InputError(
-            f"The lower bound {lower:g}{which} is not positive, but log=True needs a positive one: "
-            f"raise it or leave log=True out."
+            f"The lower bound {lower:g}{which} is not positive, but log=True needs a positive one: write for example "
+            f"{1e-6 * upper if 0 < upper < inf else 1e-6:g}, or leave log=True out."
         )
     if log and upper <= 0:
         raise InputError(

@@ -81,7 +81,7 @@ def plot_fit(
         block, column = divmod(place, columns)
         own = panels[block * height : (block + 1) * height, column]
         _draw_experiment(fit, k, name, quantities, own, points, first=column == 0)
-        if band is not None and fit.solution is not None:
+        if band is not None and fit.solution is not None and fit.status.converged:
             _draw_bands(fit, k, quantities, own, points, band)
     for row in panels[(blocks - 1) * height :]:
         for panel in row[len(shown) - (blocks - 1) * columns :]:
@@ -120,7 +120,7 @@ def _known_experiments(fit: Fit, names: Iterable[str]) -> list[str]:
     for name in wanted:
         if name not in known:
             hint = did_you_mean(str(name), known)
-            raise InputError(f"There is no experiment `{name}` ({listing(known)} are there).{hint}")
+            raise InputError(f"There is no experiment `{name}`: name one of {listing(known)}.{hint}")
     return wanted
 
 
@@ -386,8 +386,9 @@ def write_plots(fit: Fit, folder: str | Path, ending: str = "png", band: float |
     pictures = {"fit": lambda path: plot_fit(fit, path, band)}
     if fit.solution is not None:
         pictures["residuals"] = lambda path: plot_residuals(fit, path)
+    if fit.solution is not None and fit.status.converged:
         pictures["identifiability"] = lambda path: plot_identifiability(fit.identifiability(), path)
-    if len(fit.covariance_labels) > 1:
+    if len(fit.covariance_labels) > 1 and fit.status.converged:
         pictures["correlation"] = lambda path: plot_correlation(fit, path)
     if len(fit.starts) > 1:
         pictures["waterfall"] = lambda path: plot_waterfall(fit, path)

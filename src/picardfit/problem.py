@@ -11,7 +11,7 @@ import numpy as np
 import sympy
 
 from picardfit.data import Experiment, Rest, runs
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, did_you_mean, listing, type_words
 from picardfit.expressions import BatchedMap, names, parse
 from picardfit.integration import predict
 from picardfit.measurement import Measurement, Padded, padded
@@ -62,7 +62,7 @@ class Problem:
     def __post_init__(self) -> None:
         if not isinstance(self.model, Model):
             raise InputError(
-                f"The first argument of Problem is a {type(self.model).__name__}: pass a pf.Model(...) there."
+                f"The first argument of Problem is {type_words(self.model)}: pass a pf.Model(...) there."
             )
         experiments = _named(self.experiments)
         _check_experiments(self.model, experiments)
@@ -70,7 +70,9 @@ class Problem:
         initial = tuple(_initial_of(self.model, e, common) for e in experiments)
         scatter = None if self.noise is None else bind(self.noise, self.model)
         given = _mapping(self.parameters, "parameters")
-        parameters = _all_parameters(self.model, given, _formula_names(initial), scatter)
+        parameters = _all_parameters(
+            self.model, given, dict(zip((e.name for e in experiments), initial, strict=True)), scatter
+        )
         _check_priors(parameters, initial, scatter)
         if scatter is not None:
             _check_positive(self.model, experiments, scatter)
@@ -147,6 +149,11 @@ class Problem:
         return () if self.scatter is None else (*self.scatter.names, *self.scatter.parameters)
 
     @property
+    def initial_names(self) -> tuple[str, ...]:
+        """Parameters that initial formulas use."""
+        return tuple(_formula_names(self.initial_by_experiment))
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of the experiments."""
         return tuple(e.name for e in self.experiments)
@@ -186,6 +193,11 @@ class Problem:
             values[mine] = self.experiments[e].inputs_at(self.model.inputs, times[mine])
         return values
 
+    def check_inputs(self) -> None:
+        """InputError when an input is not finite somewhere in its experiment."""
+        for one in self.experiments:
+            one.check_inputs(self.model.inputs)
+
     def mean_loss(self, value: float) -> float:
         """The objective as it is reported: the paper's L_ls, divided by the number of sampling instants N_s.
 
@@ -217,6 +229,7 @@ class Problem:
 
     def _predicted(self, border: np.ndarray) -> np.ndarray | None:
         """Rows (samples, rows) by independent integration, or None."""
+        self.check_inputs()
         return predict(self, self.unknowns.measured_values(border), self.unknowns.initial(border)[0])
 
     def simulate_data(
@@ -278,8 +291,8 @@ def _named(experiments: object) -> tuple[Experiment, ...]:
     many = (experiments,) if isinstance(experiments, Experiment) else experiments
     if isinstance(many, str | Mapping) or not isinstance(many, Iterable):
         raise InputError(
-            f"The experiments are a {type(experiments).__name__}: pass pf.Experiment(...) objects, or the list from "
-            f"pf.read_table for a file."
+            f"The experiments are given as {type_words(experiments)}: pass pf.Experiment(...) objects, or the "
+            f"list from pf.read_table for a file."
         )
     many = tuple(many)
     if not many:
@@ -301,9 +314,7 @@ def _named(experiments: object) -> tuple[Experiment, ...]:
 def _mapping(given: object, what: str) -> dict[str, object]:
     """`given` as a dictionary; None is empty."""
     if not isinstance(given, Mapping | None):
-        raise InputError(
-            f"`{what}` is a {type(given).__name__}: write names and bounds as {{'name': (0, 1)}}."
-        )
+        raise InputError(f"`{what}` is {type_words(given)}: write names and bounds as {{'name': (0, 1)}}.")
     return dict(given or {})
 
 
@@ -313,7 +324,8 @@ def _check_experiments(model: Model, experiments: Sequence[Experiment]) -> None:
             if name not in model.observables:
                 raise InputError(
                     f"`{name}` is measured in `{one.name}` but is not an observable of the model "
-                    f"({listing(model.observables)}): rename it or add it to the model's observables."
+                    f"({listing(model.observables)}): rename it, add it to the model's observables, or leave it out "
+                    f"of a table by pf.read_table(..., observables=[...])."
                     + did_you_mean(name, model.observables)
                 )
         for name in one.inputs:
@@ -369,7 +381,7 @@ def _check_size(name: str, experiments: Sequence[Experiment]) -> None:
 def _check_state(model: Model, name: str, where: str) -> None:
     if name not in model.states:
         raise InputError(
-            f"`{name}` in {where} is not a state of the model ({listing(model.states)})."
+            f"`{name}` in {where} is not a state of the model ({listing(model.states)}): rename or remove it."
             + did_you_mean(name, model.states)
         )
 
@@ -385,14 +397,26 @@ def _initial_of(model: Model, one: Experiment, common: dict) -> dict[str, object
             continue
         spec = one.initial.get(state, common.get(state))
         if isinstance(spec, str):
-            resolved[state] = parse(spec, f"Initial state of `{state}`")
+            resolved[state] = _initial_formula(model, one, state, spec)
             continue
         spec = as_parameter(f"{state}(0)", spec)
         resolved[state] = spec if spec.fixed is None else float(spec.fixed)
     return resolved
 
 
-def _formula_names(initial: Sequence[dict]) -> list[str]:
+def _initial_formula(model: Model, one: Experiment, state: str, text: str) -> sympy.Expr:
+    where = f"The initial formula of `{state}` in `{one.name}`"
+    expression = parse(text, where)
+    for name in sorted(names(expression)):
+        if name in model.states or name in model.inputs or name == "t":
+            kind = "the time" if name == "t" else "a state" if name in model.states else "an input"
+            raise InputError(
+                f"{where}, `{text}`, uses {kind} `{name}`: only parameters may stand there, write one for it."
+            )
+    return expression
+
+
+def _formula_names(initial: Iterable[dict]) -> list[str]:
     """Names used by initial formulas, in order of appearance."""
     found: dict[str, None] = {}
     for one in initial:
@@ -405,29 +429,24 @@ def _formula_names(initial: Sequence[dict]) -> list[str]:
 
 
 def _all_parameters(
-    model: Model, given: dict, used: list[str], scatter: Scatter | None
+    model: Model, given: dict, initial: Mapping[str, dict], scatter: Scatter | None
 ) -> dict[str, Parameter]:
     """The model's parameters, those of the noise, and those that only initial formulas have."""
+    used = _formula_names(initial.values())
     levels = {} if scatter is None else scatter.parameters
     in_formulas = () if scatter is None else scatter.names
     known = list(dict.fromkeys([*model.parameters, *in_formulas, *levels, *used]))
     for name in given:
         if name not in known:
-            kind = (
-                "a state: give its bounds in initial="
-                if name in model.states
-                else "not a parameter of the model"
-            )
-            raise InputError(
-                f"`{name}` in parameters is {kind} ({listing(known)} are its parameters)."
-                + did_you_mean(name, known)
-            )
+            raise InputError(_unknown_parameter(model, str(name), known))
     for name in used:
         if name in model.states or name in model.inputs or name == "t":
-            raise InputError(f"An initial formula uses `{name}`: only parameters may stand there.")
+            raise InputError(
+                f"The formula of a rest uses `{name}`: only parameters may stand there, write one for it."
+            )
         if name not in model.parameters and name not in given:
             raise InputError(
-                f"An initial formula uses `{name}`, which is not a parameter: "
+                f"{_user(name, initial)} uses `{name}`, which is not a parameter: "
                 f"add it to parameters={{...}} with its bounds."
                 + did_you_mean(name, {*model.parameters, *given})
             )
@@ -439,6 +458,31 @@ def _all_parameters(
                 + did_you_mean(name, {*model.parameters, *model.observables, *model.states, *given})
             )
     return {name: as_parameter(name, given.get(name, levels.get(name))) for name in known}
+
+
+def _user(name: str, initial: Mapping[str, dict]) -> str:
+    """The first initial formula that uses a name, in words."""
+    for experiment, specs in initial.items():
+        for state, spec in specs.items():
+            if isinstance(spec, sympy.Expr) and name in names(spec):
+                return f"The initial formula of `{state}` in `{experiment}`"
+    return "The initial formula of a rest"
+
+
+def _unknown_parameter(model: Model, name: str, known: list[str]) -> str:
+    """Why a name has no place in `parameters`."""
+    if name in model.dropped:
+        helper = model.dropped[name]
+        return (
+            f"`{name}` in parameters stands only in `{helper} = ...`, which no equation uses: "
+            f"use `{helper}`, or remove both."
+        )
+    kind = "not a parameter of the model"
+    if name in model.states:
+        kind = "a state: give its bounds in initial="
+    elif name in model.inputs:
+        kind = "an input: give it in inputs= of the experiments"
+    return f"`{name}` in parameters is {kind} (parameters: {listing(known)})." + did_you_mean(name, known)
 
 
 def _check_priors(parameters: dict[str, Parameter], initial: Sequence[dict], scatter: Scatter | None) -> None:

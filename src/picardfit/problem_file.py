@@ -96,6 +96,7 @@ def _problem(source: Source, model, experiments, parameters, initial, truth, noi
         problem = Problem(
             model, experiments, parameters=parameters, initial=initial, truth=truth, noise=noise
         )
+        problem.check_inputs()
         if problem.unknowns.count() == 0:
             source.fault(("parameters",), "Everything is fixed: give at least one parameter bounds.")
         return problem

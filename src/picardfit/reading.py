@@ -108,7 +108,12 @@ class _Sheet(NamedTuple):
     def numbers(self, column: str, missing: bool = True) -> np.ndarray:
         """The cells of a column as floats (rows,), NaN where missing."""
         cells = self.columns[column]
-        if cells.dtype.kind in "mM":
+        if cells.dtype.kind == "m":
+            raise InputError(
+                f"Column `{column}` of {self.label} holds time spans: "
+                f"convert them to numbers, for example by .dt.total_seconds()."
+            )
+        if cells.dtype.kind == "M":
             raise InputError(
                 f"Column `{column}` of {self.label} holds dates: "
                 f"convert dates to numbers, such as days since the first."

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from picardfit.errors import InputError
+from picardfit.errors import InputError, did_you_mean
 
 
 def write_text(path: str | Path, text: str) -> Path:
@@ -40,7 +40,10 @@ def read_json(path: Path) -> object:
     try:
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except FileNotFoundError:
-        raise InputError(f"There is no file `{path}`: check the name and the folder.") from None
+        near = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
+        raise InputError(
+            f"There is no file `{path}`: check the name and the folder.{did_you_mean(path.name, near)}"
+        ) from None
     except OSError as error:
         raise InputError(
             f"`{path}` cannot be read ({error.strerror}): check the name and its rights."

@@ -38,7 +38,7 @@ from picardfit.plots import (
 from picardfit.recipe import recipe
 from picardfit.records import write_text
 from picardfit.result import Fit
-from picardfit.tables import count, number, parameter_rows, statistics_lines, true_values, units
+from picardfit.tables import NO_ERRORS, count, number, parameter_rows, statistics_lines, true_values, units
 
 LEVEL = 0.95  # of bands and intervals
 MOST_VALUES, PRINTED_VALUES = 200, 40  # rows of measured values, and up to which they go to paper
@@ -86,7 +86,7 @@ figcaption { color: #666; font-size: .88em; }
 
 def write_report(fit: Fit, path: str | Path) -> Path:
     """Write the report of a fit as one self-contained HTML file."""
-    found = None if fit.solution is None else fit.identifiability()
+    found = fit.identifiability() if _is_judged(fit) else None
     sections = {
         "What was fitted": _model(fit),
         "Data": _data(fit),
@@ -110,7 +110,7 @@ def write_report(fit: Fit, path: str | Path) -> Path:
 
 def verdict(fit: Fit, found: Identifiability | None = None) -> tuple[str, str, list[str]]:
     """(class, headline, sentences): what the fit means in plain words."""
-    if found is None and fit.solution is not None:
+    if found is None and _is_judged(fit):
         found = fit.identifiability()
     bound = list(fit.certificate.at_bound) if fit.certificate else []
     sentences = [*_together(found)] if found is not None and fit.success else []
@@ -118,10 +118,10 @@ def verdict(fit: Fit, found: Identifiability | None = None) -> tuple[str, str, l
         sentences.append(f"On a bound: {words(bound)}; a bound, not the data, sets these values.")
     if found is not None and found.alternatives and fit.success:
         sentences.append("Other parameters far from these fit as well: see the starts.")
-    if fit.solution is not None and fit.problem.noise is None and np.isfinite(fit.residual_variance):
+    if _is_judged(fit) and fit.problem.noise is None and np.isfinite(fit.residual_variance):
         size = number(fit.residual_variance**0.5, 2)
         sentences.append(f"A measurement lies typically {size} away from the fit.")
-    if fit.solution is not None:
+    if _is_judged(fit):
         sentences += [one for one in fit.diagnostics.sentences if one != "nothing remarkable."]
     if not fit.success:
         return "failed", "The fit did not succeed.", [fit.message, *sentences]
@@ -129,6 +129,11 @@ def verdict(fit: Fit, found: Identifiability | None = None) -> tuple[str, str, l
     poor = found is not None and any(one.kind != "determined" for one in found.verdicts.values())
     mind = poor or bound or fit.warnings or fit.status.name != "CONVERGED"
     return "mind" if mind else "fine", determined_words(fit, found), sentences
+
+
+def _is_judged(fit: Fit) -> bool:
+    """Whether errors and what the data determine can be told."""
+    return fit.solution is not None and fit.status.converged
 
 
 def determined_words(fit: Fit, found: Identifiability) -> str:
@@ -248,18 +253,25 @@ def _estimates(fit: Fit) -> str:
         rows = [(*row, number(truth[row[0]]) if row[0] in truth else "") for row in rows]
     plain = fit.problem.noise is None
     holds = "the noise is about the same for all measurements" if plain else "the noise is as assumed"
+    if not fit.status.converged:
+        header, rows = header[:2], [row[:2] for row in rows]
+        note = f"<p>{escape(NO_ERRORS)}</p>"
+        return table(header, rows, numeric=(1,)) + note + _statistics(fit)
     note = (
         "<p class='quiet'>name(0) is the state of that name at the start of an experiment. Intervals come from the "
         "curvature of the loss at the optimum (Fisher information); they hold when "
         f"{holds}.</p>"
     )
-    statistics = "".join(f"<p>{escape(line)}</p>" for line in statistics_lines(fit))
-    return table(header, rows, numeric=(1, 2, 3, 4, 7)) + note + statistics
+    return table(header, rows, numeric=(1, 2, 3, 4, 7)) + note + _statistics(fit)
+
+
+def _statistics(fit: Fit) -> str:
+    return "".join(f"<p>{escape(line)}</p>" for line in statistics_lines(fit))
 
 
 def _pictures(fit: Fit) -> str:
     caption = "Dots: data. Line: fit. Dashes: what was not measured."
-    if fit.solution is not None:
+    if _is_judged(fit):
         caption += f" Shade: where the true curve lies with {100 * LEVEL:g} % confidence, point by point."
     names = fit.problem.names
     parts = []

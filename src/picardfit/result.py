@@ -86,16 +86,22 @@ class Fit:
         return float("inf") if self.solution is None else self.problem.mean_loss(path_value(self.solution))
 
     @cached_property
-    def nllh(self) -> float:
+    def nllh(self) -> float | None:
         """Negative log-likelihood of the data, priors left out.
 
-        Without a noise model: that of normal noise with one variance for all measurements, estimated from them.
+        Without a noise model: that of normal noise with one variance for all measurements, estimated from them. None
+        where that is not defined: no more measurements than unknowns, or residuals that are all zero.
         """
-        return float("inf") if self.solution is None else self.problem.objective.nllh(self._rows)
+        if self.solution is None:
+            return float("inf")
+        if self.problem.noise is None and self.problem.measurements <= self.problem.unknowns.count():
+            return None
+        value = self.problem.objective.nllh(self._rows)
+        return None if value == -float("inf") else value
 
     @property
-    def log_likelihood(self) -> float:
-        return -self.nllh
+    def log_likelihood(self) -> float | None:
+        return None if self.nllh is None else -self.nllh
 
     @property
     def estimated(self) -> int:
@@ -103,19 +109,21 @@ class Fit:
         return self.problem.unknowns.count() + (self.problem.noise is None)
 
     @property
-    def aic(self) -> float:
-        """Akaike's criterion: 2 k - 2 log-likelihood."""
-        return 2 * self.estimated + 2 * self.nllh
+    def aic(self) -> float | None:
+        """Akaike's criterion: 2 k - 2 log-likelihood; None without a likelihood."""
+        return None if self.nllh is None else 2 * self.estimated + 2 * self.nllh
 
     @property
-    def aicc(self) -> float:
-        """Akaike's criterion corrected for few measurements; infinite when there are hardly more than unknowns."""
+    def aicc(self) -> float | None:
+        """Akaike's criterion corrected for few measurements; None when there are hardly more than unknowns."""
         k, spare = self.estimated, self.problem.measurements - self.estimated - 1
-        return self.aic + 2 * k * (k + 1) / spare if spare > 0 else float("inf")
+        return None if self.aic is None or spare <= 0 else self.aic + 2 * k * (k + 1) / spare
 
     @property
-    def bic(self) -> float:
-        """The Bayesian criterion: k log(measurements) - 2 log-likelihood."""
+    def bic(self) -> float | None:
+        """The Bayesian criterion: k log(measurements) - 2 log-likelihood; None without a likelihood."""
+        if self.nllh is None:
+            return None
         return self.estimated * float(np.log(self.problem.measurements)) + 2 * self.nllh
 
     @property
@@ -217,10 +225,15 @@ class Fit:
 
     @cached_property
     def covariance(self) -> np.ndarray:
-        """Covariance of the unknowns `covariance_labels`, in natural units; infinite where not determined."""
+        """Covariance of the unknowns `covariance_labels`, in natural units; infinite where not determined.
+
+        NaN when the search did not converge: the curvature says nothing about errors then.
+        """
         if self.solution is None:
             return np.zeros((0, 0))
         unknowns, found = self.problem.unknowns, self._information
+        if not self.status.converged:
+            return np.full((len(found.index), len(found.index)), np.nan)
         slopes = unknowns.slopes(self.solution.border)[found.index[:, 0], found.index[:, 1]]
         return found.covariance(self.residual_variance) * slopes[:, None] * slopes
 
@@ -230,7 +243,7 @@ class Fit:
 
     @cached_property
     def standard_errors(self) -> dict[str, float]:
-        """Standard error of every unknown, from the Fisher information; NaN at a bound."""
+        """Standard error of every unknown, from the Fisher information; NaN at a bound or without convergence."""
         errors = np.sqrt(np.diag(self.covariance)).tolist()
         found = dict(zip(self.covariance_labels, errors, strict=True))
         return {name: found.get(name, float("nan")) for name in self._estimated}
@@ -268,12 +281,15 @@ class Fit:
         """Confidence intervals of the unknowns from the Fisher information, cut off at the bounds.
 
         Log parameters get one that is symmetric in the log. An unknown at its bound gets a one-sided interval from
-        there: as far as the quadratic model of its profile stays below the threshold of `level`.
+        there: as far as the quadratic model of its profile stays below the threshold of `level`. All are NaN when the
+        search did not converge.
         """
         variance, freedom = self.variance_unit
         factor = quantile(level, freedom)
         if self.solution is None:
             return {}
+        if not self.status.converged:
+            return dict.fromkeys(self._estimated, (float("nan"), float("nan")))
         unknowns, found = self.problem.unknowns, self._information
         at = tuple(found.index.T)
         spread = factor * np.sqrt(np.diag(found.covariance(variance)))
@@ -348,15 +364,24 @@ class Fit:
         e = self._index(experiment)
         if self.solution is None:
             raise InputError(f"There is no solution to evaluate: {self.status.value}")
+        if not self.status.converged and bootstrap is None:
+            raise InputError(
+                f"Bands are not given, because the search did not converge; fit.predict gives the curve: {self.message}"
+            )
         return bands(self, self._information, e, _times(times), level, noise, inputs, initial, bootstrap)
 
     def parameters_of(self, experiment: str) -> dict[str, float]:
-        """The model's parameters in one experiment under their plain names, as `pf.simulate` takes them."""
+        """The parameters in one experiment under their plain names, as `pf.simulate` takes them.
+
+        Those of the model, and those that only initial formulas use.
+        """
         e = self._index(experiment)
         if self.solution is None:
             raise InputError(f"There are no estimates: {self.status.value}")
-        values = self.problem.unknowns.model_values(self.solution.border)[e]
-        return dict(zip(self.problem.model.parameters, values.tolist(), strict=True))
+        values = self.problem.unknowns.parameters(self.solution.border)[e]
+        named = dict(zip(self.problem.unknowns.names, values.tolist(), strict=True))
+        noise = set(self.problem.noise_names) - set(self.problem.initial_names)
+        return {name: value for name, value in named.items() if name not in noise}
 
     def states(self, experiment: str, times) -> dict[str, np.ndarray]:
         """All states of an experiment at any times from its t0 on: measured and hidden, fitted or extrapolated."""
@@ -456,7 +481,7 @@ class Fit:
     def _index(self, experiment: str) -> int:
         if experiment not in self.problem.names:
             raise InputError(
-                f"There is no experiment `{experiment}` ({listing(self.problem.names)} are there)."
+                f"There is no experiment `{experiment}`: name one of {listing(self.problem.names)}."
                 + did_you_mean(str(experiment), self.problem.names)
             )
         return self.problem.names.index(experiment)

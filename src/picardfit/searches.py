@@ -130,7 +130,8 @@ def search(request: Request, task: tuple, progress: Callable[[Progress], None] |
         if progress is not None:
             progress(Progress(index, request.starts, iteration, loss, jump))
 
-    outcome = run(request.method, request.method.init(request.problem, begin), news)
+    with np.errstate(all="ignore"):  # what is not finite is a rejected step or a status
+        outcome = run(request.method, request.method.init(request.problem, begin), news)
     ending = _ending(outcome)
     if outcome.status is Status.INTERRUPTED:
         raise Interrupted((index, ending))

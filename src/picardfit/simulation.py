@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.inputs import as_input, number_array, values_at
+from picardfit.culprits import blame_run
+from picardfit.errors import InputError, did_you_mean, listing, type_words
+from picardfit.inputs import as_input, check_finite, number_array, values_at
 from picardfit.integration import Run, last_time, observed, trajectories
 from picardfit.model import Model
 from picardfit.noise_models import NoiseModel, bind
@@ -48,20 +49,22 @@ def simulate(
 ) -> Simulation:
     """Solve the model from the initial state at t0 (0, or the first time if that is earlier) up to the times.
 
-    Accuracy is about 1e-9 relative. A solution that does not exist up to the last time is an InputError. With `noise`
-    the observables are measurements, drawn with `seed`; its levels must be known (numbers, or formulas of the model's
-    names).
+    `parameters` must hold every parameter of the model, and may hold those of initial formulas or of the noise, as
+    `fit.parameters_of` gives them. Accuracy is about 1e-9 relative. A solution that does not exist up to the last time
+    is an InputError. With `noise` the observables are measurements, drawn with `seed`; its levels must be known
+    (numbers, or formulas of the model's names).
     """
     if not isinstance(model, Model):
         raise InputError(
-            f"The first argument of simulate is a {type(model).__name__}: pass a pf.Model(...) there."
+            f"The first argument of simulate is {type_words(model)}: pass a pf.Model(...) there."
         )
     run, order = _checked_run(model, parameters, initial, times, inputs, t0)
     states = trajectories(model, [run])[0]
     if states is None:
+        reached = last_time(model, run)
         raise InputError(
-            f"the solution leaves every bound near t = {last_time(model, run):.3g}: "
-            f"end earlier, change the values, or look for a division by zero or a root of a negative number."
+            blame_run(model, run, reached)
+            or f"The solution leaves every bound near t = {reached:.3g}: end earlier, or change the values."
         )
     if noise is None:
         outputs = observed(model, run, states)
@@ -108,20 +111,27 @@ def _checked_run(model: Model, parameters, initial, times, inputs, t0) -> tuple[
     start = min(0.0, first) if t0 is None else as_number(t0, "initial time t0")
     if start > first:
         raise InputError(f"t0 = {start:g} is later than the time {first:g}: lower t0 or remove that time.")
-    params = _complete("parameter", model.parameters, parameters, "parameters")
+    params = _complete("parameter", model.parameters, _of_model(model, parameters), "parameters")
     states = _complete("state", model.states, initial, "initial")
     sources = {name: as_input(name, spec) for name, spec in dict(inputs or {}).items()}
     _complete_names("input", model.inputs, sources, "inputs")
     order = np.argsort(wanted, kind="stable")
+    check_finite(sources, model.inputs, start, wanted[order])
     return Run(start, states, params, sources, wanted[order], model.breaks(sources)), order
+
+
+def _of_model(model: Model, parameters: Mapping[str, float]) -> Mapping[str, float]:
+    """The parameters without those that only initial formulas or the noise of a problem use, if no other is missing."""
+    if not isinstance(parameters, Mapping) or not set(model.parameters) <= set(parameters):
+        return parameters
+    own = (*model.parameters, *model.states, *model.inputs)
+    return {name: value for name, value in parameters.items() if name in own}
 
 
 def _complete(kind: str, names: tuple[str, ...], given: Mapping[str, float], argument: str) -> np.ndarray:
     """The values of all names in order."""
     if not isinstance(given, Mapping):
-        raise InputError(
-            f"`{argument}` is a {type(given).__name__}: write names and values as {{'name': 1.0}}."
-        )
+        raise InputError(f"`{argument}` is {type_words(given)}: write names and values as {{'name': 1.0}}.")
     _complete_names(kind, names, given, argument)
     return np.array([as_number(given[name], f"value of `{name}`") for name in names], float)
 

@@ -434,7 +434,13 @@ def _knots(problem: Problem, record: dict) -> tuple[np.ndarray, ...]:
 
 def _certificate(record: dict) -> Certificate:
     counts = {key: get(record, key, int) for key in ("segments", "nodes")}
-    words = {name: tuple(entries(record, name, str)) for name in ("at_bound", "undetermined")}
+    words = {
+        name: tuple(entries(record, name, str))
+        for name in ("at_bound", "undetermined")
+        if record.get(name) is not None
+    }
+    if "undetermined" in record:
+        words.setdefault("undetermined", None)
     others = [one.name for one in fields(Certificate) if one.name not in (*counts, *words)]
     return Certificate(**{key: number(get(record, key), key) for key in others}, **counts, **words)
 

@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from picardfit.result import Fit
 
 
+NO_ERRORS = (
+    "Standard errors and intervals are not given, because the search did not converge: the values are only where it "
+    "stopped."
+)
+
+
 def number(value: float, digits: int = 5) -> str:
     """A number with a few significant digits."""
     if value is None or math.isnan(value):
@@ -25,15 +31,19 @@ def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, s
     errors, intervals = fit.standard_errors, fit.intervals(level)
     unknowns, problem = fit.problem.unknowns, fit.problem
     bounds, held = _bounds(fit), set(fit.certificate.at_bound) if fit.certificate else set()
+    told, lost = fit.status.converged, set(fit.certificate.undetermined or ()) if fit.certificate else set()
 
     def row(name: str, value: float) -> tuple[str, str, str, str, str, str]:
+        if name in errors and not told:
+            return name, number(value), "", "", "", "at its bound" if name in held else ""
         if name in held:
             low, high = intervals.get(name, (math.nan, math.nan))
-            return name, number(value), "", number(low), number(high), "at its bound"
+            remark = "at its bound, not determined by these data" if name in lost else "at its bound"
+            return name, number(value), "", number(low), number(high), remark
         if name not in errors:
             return name, number(value), "", "", "", "fixed" if name in problem.parameters else ""
         low, high = intervals[name]
-        remark = _remark(errors[name], (low, high), bounds[name])
+        remark = _remark(errors[name], name in lost, (low, high), bounds[name])
         return name, number(value), number(errors[name], 2), number(low), number(high), remark
 
     rows = [row(name, value) for name, value in fit.parameters.items()]
@@ -86,8 +96,8 @@ def _bounds(fit: Fit) -> dict[str, tuple[float, float]]:
     return {unknowns.label(e, c): (float(low[e, c]), float(high[e, c])) for e, c in places}
 
 
-def _remark(error: float, interval: tuple[float, float], bounds: tuple[float, float]) -> str:
-    if math.isinf(error):
+def _remark(error: float, lost: bool, interval: tuple[float, float], bounds: tuple[float, float]) -> str:
+    if math.isinf(error) or lost:
         return "not determined by these data"
     return "its interval is all of its bounds" if interval == bounds else ""
 
@@ -110,6 +120,7 @@ def fit_text(fit: Fit, most: int = 40) -> str:
         shown = [(*row[:5], given.get(row[0], "") if k else "unit", row[5]) for k, row in enumerate(shown)]
     widths = [max(len(cell) for cell in column) for column in zip(*shown, strict=True)]
     lines += ["", *("  ".join(_aligned(row, widths)).rstrip() for row in shown)]
+    lines += error_lines(fit)
     if len(rows) > most:
         lines.append(f"... and {len(rows) - most} more (fit.parameters, fit.initial_states)")
     lines += ["", *statistics_lines(fit)]
@@ -119,8 +130,34 @@ def fit_text(fit: Fit, most: int = 40) -> str:
     return "\n".join([*lines, "", str(fit.certificate)])
 
 
+def error_lines(fit: Fit) -> list[str]:
+    """Why there are no standard errors, when there are none."""
+    if not fit.status.converged:
+        return [NO_ERRORS]
+    if math.isfinite(fit.residual_variance):
+        return []
+    return [
+        f"Standard errors are not defined with {_numbers(fit)}: nothing is left over to tell the noise by; measure "
+        f"more, or give the noise levels."
+    ]
+
+
+def _numbers(fit: Fit) -> str:
+    problem = fit.problem
+    return f"{count(problem.measurements, 'measurement')} and {count(problem.unknowns.count(), 'unknown')}"
+
+
 def statistics_lines(fit: Fit) -> list[str]:
     """Loss, likelihood, criteria and what the residuals say."""
+    if not fit.status.converged:
+        return [f"loss L_ls = {number(fit.loss, 6)}"]
+    if fit.nllh is None:
+        why = f"with {_numbers(fit)}" if math.isnan(fit.residual_variance) else "as all residuals are zero"
+        return [
+            f"loss L_ls = {number(fit.loss, 6)}",
+            f"negative log-likelihood, AIC, AICc and BIC are not defined {why}",
+            str(fit.diagnostics),
+        ]
     lines = [f"loss L_ls = {number(fit.loss, 6)}"]
     how = ""
     if fit.problem.noise is None:
@@ -131,7 +168,10 @@ def statistics_lines(fit: Fit) -> list[str]:
     criteria = {"AIC": fit.aic, "AICc": fit.aicc, "BIC": fit.bic}
     if fit.problem.noise is not None:
         criteria["reduced chi-square"] = fit.reduced_chi_square
-    lines.append(", ".join(f"{name} {number(value, 6)}" for name, value in criteria.items()))
+    told = [f"{name} {number(value, 6)}" for name, value in criteria.items() if value is not None]
+    lines.append(", ".join(told))
+    if fit.aicc is None:
+        lines.append(f"AICc is not defined with {_numbers(fit)}")
     return [*lines, str(fit.diagnostics)]
 
 

@@ -20,7 +20,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from picardfit import algebra
 from picardfit.algebra import FUNCTIONS, TIME
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, counted, did_you_mean, listing
 from picardfit.kernels import BatchedMap
 
 _STEP = np.finfo(float).eps ** (
@@ -409,7 +409,8 @@ def _row_names(result: Any, rows: tuple[str, ...] | None, label: str) -> tuple[s
         )
     if rows is not None and count != len(rows):
         raise InputError(
-            f"{label} returned {count} values for {len(rows)} states ({listing(rows)}): return one for each."
+            f"{label} returned {counted(count, 'value')} for {counted(len(rows), 'state')} ({listing(rows)}): "
+            f"return one for each."
         )
     return rows or tuple(f"y{k + 1}" for k in range(count))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, did_you_mean, listing, type_words
 from picardfit.parameters import as_number
 
 if TYPE_CHECKING:
@@ -84,15 +84,16 @@ def _parameter_values(problem: Problem, given: Mapping[str, object]) -> np.ndarr
                 else "not a parameter of the problem"
             )
             raise InputError(
-                f"`{key}` is {hint} ({listing(known)} are its parameters)." + did_you_mean(str(name), known)
+                f"`{key}` is {hint} (parameters: {listing(known)})." + did_you_mean(str(name), known)
             )
         if where is not None:
             value = {where: value}
         column = known.index(name)
+        parameter = problem.parameters[name]
         if not isinstance(value, Mapping):
+            _check_single(problem, name, parameter.local, value)
             values[:, column] = as_number(value, f"value of `{name}`")
             continue
-        parameter = problem.parameters[name]
         if not parameter.local and parameter.fixed is None:
             raise InputError(
                 f"`{name}` is one parameter for all experiments: give one number, "
@@ -101,6 +102,15 @@ def _parameter_values(problem: Problem, given: Mapping[str, object]) -> np.ndarr
         for one, number in value.items():
             values[_experiment(problem, one), column] = as_number(number, f"value of `{name}[{one}]`")
     return values
+
+
+def _check_single(problem: Problem, name: str, local: bool, value: object) -> None:
+    """InputError for a sequence: values belong to experiments by name, not by order."""
+    if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str | bytes):
+        return
+    example = ", ".join(f'"{one}": ...' for one in problem.names[:2]) if local else ""
+    remedy = f"name the experiments, {{{example}}}" if local else "it is shared by all, so give one number"
+    raise InputError(f"The value of `{name}` is a sequence, {value!r}: {remedy}.")
 
 
 def _state_values(problem: Problem, given: Mapping[str, object]) -> np.ndarray:
@@ -130,7 +140,7 @@ def _split(key: object, known: list[str]) -> tuple[object, str | None]:
 def _experiment(problem: Problem, name: object) -> int:
     if name not in problem.names:
         raise InputError(
-            f"There is no experiment `{name}` (there are {listing(problem.names)})."
+            f"There is no experiment `{name}`: name one of {listing(problem.names)}."
             + did_you_mean(str(name), problem.names)
         )
     return problem.names.index(name)
@@ -140,7 +150,7 @@ def _state(problem: Problem, name: object) -> int:
     states = problem.model.states
     if name not in states:
         raise InputError(
-            f"`{name}` in initial is not a state of the model ({listing(states)})."
+            f"`{name}` in initial is not a state of the model ({listing(states)}): rename or remove it."
             + did_you_mean(str(name), states)
         )
     return states.index(name)
@@ -148,7 +158,7 @@ def _state(problem: Problem, name: object) -> int:
 
 def _check_mapping(given: object, what: str) -> None:
     if not isinstance(given, Mapping):
-        raise InputError(f"`{what}` is a {type(given).__name__}: write names and values as {{'name': 1.0}}.")
+        raise InputError(f"`{what}` is {type_words(given)}: write names and values as {{'name': 1.0}}.")
 
 
 def _check_positive(problem: Problem, natural: np.ndarray) -> None:

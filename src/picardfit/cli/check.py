@@ -103,6 +103,10 @@ def _warnings(problem: Problem) -> list[str]:
         said.append(
             f"{listing(switching)} only decide when something switches and cannot be searched: try starts."
         )
+    said += [
+        f"`{name}` is not estimated: it stands only in `{helper} = ...`, which no equation uses."
+        for name, helper in problem.model.dropped.items()
+    ]
     said += [f"`{name}` was never measured in `{experiment}`." for experiment, name in problem.unmeasured]
     never = set(problem.model.observables) - {n for one in problem.experiments for n in one.observables}
     return said + [f"The observable `{name}` is in no data file." for name in sorted(never)]

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.cli.common import console
-from picardfit.tables import count, number, parameter_rows, true_values, units
+from picardfit.tables import count, error_lines, number, parameter_rows, true_values, units
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from picardfit.certificate import Certificate
     from picardfit.data import Experiment
     from picardfit.parameters import Parameter
     from picardfit.result import Fit
@@ -31,18 +32,30 @@ def show_fit(fit: Fit, level: float = 0.95) -> None:
         print_table(out, header, rows[:MOST_ROWS], numeric=(1, 2, 3, 4, 7))
         if len(rows) > MOST_ROWS:
             out.print(f"... and {len(rows) - MOST_ROWS} more in parameters.csv")
+        for line in error_lines(fit):
+            out.print(line, markup=False)
         out.print()
     out.print(fit.message, markup=False)
     out.print(f"{count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s, loss {number(fit.loss, 6)}")
-    if fit.problem.noise is not None:
+    if fit.problem.noise is not None and fit.nllh is not None:
         out.print(f"negative log-likelihood {number(fit.nllh, 6)}, AIC {number(fit.aic, 6)}")
     if len(fit.starts) > 1 and fit.success:
         out.print(f"{fit.hits} of {len(fit.starts)} starts reached this loss")
     if fit.certificate is not None:
-        out.print(
-            f"an independent integration gives the same loss up to a relative {fit.certificate.mismatch:.0e}"
-        )
+        out.print(_second_opinion(fit.certificate))
     out.print()
+
+
+def _second_opinion(certificate: Certificate) -> str:
+    """What the independent integration says about the loss."""
+    if math.isinf(certificate.reintegrated_loss):
+        return "an independent integration finds no solution at these values"
+    if certificate.agrees:
+        return f"an independent integration gives the same loss up to a relative {certificate.mismatch:.0e}"
+    return (
+        f"an independent integration gives another loss, {number(certificate.reintegrated_loss, 6)}: "
+        f"the path is not a solution of the equations"
+    )
 
 
 def estimate_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, ...]]:
@@ -75,7 +88,7 @@ def estimated_values(fit: Fit) -> dict[str, float]:
 
 def verdicts(fit: Fit) -> dict[str, str]:
     """What the data say about each unknown, in words."""
-    if fit.solution is None:
+    if fit.solution is None or not fit.status.converged:
         return {}
     return {name: one.kind for name, one in fit.identifiability().verdicts.items()}
 

@@ -11,7 +11,7 @@ from picardfit.compare.isolation import isolated
 from picardfit.compare.registry import REMEDY, Tool, chosen
 from picardfit.compare.table import Comparison, Row, reaches
 from picardfit.compare.task import Task
-from picardfit.errors import InputError
+from picardfit.errors import InputError, type_words
 from picardfit.integration import predict
 from picardfit.parameters import Parameter, as_number
 from picardfit.problem import Problem
@@ -39,7 +39,7 @@ def run(
     `budget`: processor seconds for each tool; one that does not stop by itself is stopped from outside.
     """
     if not isinstance(problem, Problem):
-        raise InputError(f"The problem is a {type(problem).__name__}: pass a pf.Problem(...).")
+        raise InputError(f"The problem is {type_words(problem)}: pass a pf.Problem(...).")
     if as_number(budget, "budget") <= 0:
         raise InputError(f"The budget is {budget:g} s: give a positive number of seconds.")
     wanted = chosen(tools)

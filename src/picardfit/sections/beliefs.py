@@ -36,6 +36,8 @@ def _check_names(source: Source, table: dict, model: Model, formulas: list[str])
         hint = did_you_mean(name, [n for n in needed if n not in table] or needed)
         explained.add(hint)
         what = "a state: its bounds belong in [initial]" if name in model.states else "not in the equations"
+        if name in model.dropped:
+            what = f"used only in `{model.dropped[name]} = ...`, which no equation uses: use that, or remove both"
         source.fault(
             ("parameters", name), f"`{name}` is {what} (their parameters are {listing(needed)}).{hint}"
         )
@@ -115,7 +117,9 @@ def read_initial(source: Source, place: Place, given: object, model: Model | Non
         here = (*place, name)
         if model is not None and name not in model.states:
             source.fault(
-                here, f"`{name}` is not a state ({listing(model.states)}).{did_you_mean(name, model.states)}"
+                here,
+                f"`{name}` is not a state ({listing(model.states)}): rename or remove it."
+                + did_you_mean(name, model.states),
             )
         if isinstance(value, str):
             if source.attempt(here, parse, value, f"The initial value of `{name}`") is not None:

@@ -108,7 +108,8 @@ def read_experiments(
         if complete and name not in names:
             source.fault(
                 ("experiments", name),
-                f"There is no experiment `{name}` in the data ({listing(names[:12])}).{did_you_mean(name, names)}",
+                f"There is no experiment `{name}` in the data: name one of {listing(names[:12])}."
+                + did_you_mean(name, names),
             )
     for name in {name for name in names if names.count(name) > 1}:
         source.fault(

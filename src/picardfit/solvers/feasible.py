@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from picardfit.errors import InputError
+from picardfit.errors import InputError, listing
 from picardfit.parameters import natural_slope, to_internal, to_natural
 from picardfit.sets import ConvexSet
 from picardfit.unknowns import Unknowns
@@ -30,10 +31,11 @@ class Feasible:
     def __post_init__(self) -> None:
         unknowns = self.unknowns
         if self.parameter_set is not None:
-            self.parameter_set.project(np.zeros(unknowns.width - unknowns.local))  # refuses another size
+            shared = [unknowns.names[k] for k in unknowns.global_parameters]
+            _check_size("parameter_set", self.parameter_set, shared, "shared free parameters")
         if self.state_set is None:
             return
-        self.state_set.project(np.zeros(len(unknowns.states)))
+        _check_size("state_set", self.state_set, unknowns.states, "states")
         free = unknowns.exists[:, : len(unknowns.initial_states)].sum(axis=1)
         for name, count in zip(unknowns.experiments, free, strict=True):
             if 0 < count < len(unknowns.states):
@@ -89,3 +91,14 @@ class Feasible:
         """|z|^2 over all unknowns: shared columns count once."""
         own, shared = border[:, : self.unknowns.local], border[0, self.unknowns.local :]
         return float(np.vdot(own, own) + np.vdot(shared, shared) + np.vdot(knots, knots))
+
+
+def _check_size(argument: str, candidate: ConvexSet, names: Sequence[str], words: str) -> None:
+    """InputError unless the set takes points with one component for each name."""
+    try:
+        candidate.project(np.zeros(len(names)))
+    except InputError:
+        raise InputError(
+            f"{argument} = {candidate!r} is of another size than the {words} ({listing(names)}): "
+            f"give it {len(names)} components, in this order."
+        ) from None
