@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
+from picardfit.uncertainty.arrow import whole
 from picardfit.uncertainty.fisher import Information, at_bound, information
 
 DECAY = pf.Model("x' = -k*x")
@@ -221,21 +222,20 @@ def test_an_unknown_without_bounds_is_never_at_one():
 
 
 def test_a_matrix_that_is_not_finite_determines_nothing():
-    found = Information(("a",), np.zeros((1, 2), int), np.array([[np.nan]]), np.zeros(1), ())
+    found = Information(("a",), np.zeros((1, 2), int), whole(np.array([[np.nan]])), np.zeros(1), ())
     assert np.all(np.isinf(found.covariance()))
 
 
 def test_no_unknowns_have_an_empty_covariance():
-    found = Information((), np.zeros((0, 2), int), np.zeros((0, 0)), np.zeros(0), ())
+    found = Information((), np.zeros((0, 2), int), whole(np.zeros((0, 0))), np.zeros(0), ())
     assert found.covariance().shape == (0, 0)
 
 
 def test_covariance_is_that_of_wildly_different_units():
     rng = np.random.default_rng(0)
     rows, units = rng.standard_normal((9, 4)), np.array([1e-8, 1.0, 1e5, 1e9])
-    found = Information(
-        ("a", "b", "c", "d"), np.zeros((4, 2), int), (rows * units).T @ (rows * units), np.zeros(4), ()
-    )
+    matrix = (rows * units).T @ (rows * units)
+    found = Information(("a", "b", "c", "d"), np.zeros((4, 2), int), whole(matrix), np.zeros(4), ())
     expected = np.linalg.inv(rows.T @ rows) / units / units[:, None]
     np.testing.assert_allclose(found.covariance(), expected, rtol=1e-9)
 

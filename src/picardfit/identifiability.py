@@ -11,7 +11,9 @@ Bounds do not count as information: an unknown that stopped at a bound gets the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +31,7 @@ from picardfit.combinations import (
 from picardfit.errors import InputError
 from picardfit.noise import LeastSquares
 from picardfit.tables import number
-from picardfit.uncertainty.fisher import DETERMINED, Information, information
+from picardfit.uncertainty.fisher import Information, information
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,6 +47,8 @@ ELSEWHERE = 5.0  # standard errors between optima that are not the same
 MOST = 12  # combinations shown
 TOUCHED = 1e-5  # part of a free direction that counts
 VAST = 1e10
+TOGETHER = 300  # unknowns up to which combinations of all are sought
+SINGLY = 50  # experiments that are looked into one by one beyond that
 FAINT = 0.1  # part of a direction, relative to its largest, that is left out of its text
 
 
@@ -112,16 +116,19 @@ class _Relative:
     power: np.ndarray  # bool: the relative coordinate is the logarithm
     half_width: np.ndarray  # of the bounds in relative units, infinite without bounds
     at_bound: np.ndarray  # bool
+    errors: np.ndarray  # relative standard errors, infinite where a free direction touches
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Some of the unknowns with their covariance, among which combinations are sought."""
+
+    relative: _Relative
+    unknowns: np.ndarray  # (members,): their numbers
     inside: np.ndarray  # covariance without the directions that are left free
-    free: np.ndarray  # (unknowns, directions): orthonormal directions that are left free
+    free: np.ndarray  # (members, directions): orthonormal directions over all unknowns that are left free
 
-    @property
-    def errors(self) -> np.ndarray:
-        """(unknowns,): relative standard errors, infinite where a free direction touches."""
-        touched = (np.abs(self.free) > TOUCHED).any(axis=1)
-        return np.where(touched, np.inf, np.sqrt(np.diag(self.inside)))
-
-    @property
+    @cached_property
     def covariance(self) -> np.ndarray:
         """The covariance with something very large along free directions."""
         vast = VAST * max(float(np.nanmax(np.diag(self.inside), initial=0.0)), 1.0)
@@ -135,6 +142,67 @@ class _Relative:
         return float(np.sqrt(max(unit @ self.inside @ unit, 0.0)))
 
 
+class _Covariance:
+    """The covariance in relative coordinates, of any unknowns."""
+
+    def __init__(self, found: Information, stretch: np.ndarray, variance: float) -> None:
+        """`stretch` (unknowns,): internal units of one relative unit."""
+        self._found, self._stretch, self._variance = found, stretch, variance
+        self._width = found.arrow.there.shape[1]
+
+    def inside(self, chosen: np.ndarray) -> np.ndarray:
+        """(chosen, chosen): without the directions that are left free."""
+        if not self._found.arrow.finite:
+            return np.full((len(chosen), len(chosen)), np.nan)
+        stretch = self._stretch[chosen]
+        return self._found.inverse.block(chosen) * self._variance / stretch[:, None] / stretch
+
+    def variances(self) -> np.ndarray:
+        """(unknowns,): the diagonal of that."""
+        if not self._found.arrow.finite:
+            return np.full(len(self._stretch), np.nan)
+        return self._found.inverse.diagonal() * self._variance / self._stretch**2
+
+    def touched(self) -> np.ndarray:
+        """(unknowns,) bool: whether a free direction touches."""
+        if not self._found.arrow.finite:
+            return np.ones(len(self._stretch), bool)
+        own, shared = self._free
+        parts = self._found.arrow.join(np.sum(own**2, axis=2), np.zeros(len(self._found.arrow.shared)))
+        return np.sqrt(parts + np.sum(shared**2, axis=1)) > TOUCHED
+
+    def free(self, chosen: np.ndarray) -> np.ndarray:
+        """(chosen, directions): orthonormal directions that are left free, those which touch one of the chosen."""
+        if not self._found.arrow.finite:
+            return np.eye(len(self._stretch))[chosen]
+        own, shared = self._free
+        experiment = self._found.index[chosen, 0]
+        column = self._found.index[chosen, 1]
+        parts = [shared[chosen]]
+        for e in np.unique(experiment[column < self._width]):
+            mine = (experiment == e) & (column < self._width)
+            part = np.zeros((len(chosen), own.shape[2]))
+            part[mine] = own[e, column[mine]]
+            parts.append(part[:, (own[e] != 0).any(axis=0)])
+        return np.concatenate(parts, axis=1)
+
+    @cached_property
+    def _free(self) -> tuple[np.ndarray, np.ndarray]:
+        """Orthonormal directions of single experiments (experiments, local, directions), and of all together.
+
+        The latter are (unknowns, directions).
+        """
+        inverse, arrow = self._found.inverse, self._found.arrow
+        felt, stretch = arrow.diagonal() > 0, inverse.scale / self._stretch
+        stretch = np.where(felt, stretch, stretch[felt].max(initial=1.0))
+        own, _ = arrow.split(stretch)
+        vectors, sizes, _ = np.linalg.svd(own[..., None] * inverse.own_null)
+        vectors = vectors * (sizes > 1e-9 * sizes.max(initial=0.0))[:, None, :]
+        chained, null = arrow.split(stretch[:, None] * inverse.shared_directions())
+        chained = chained - vectors @ (vectors.transpose(0, 2, 1) @ chained)
+        return vectors, np.linalg.qr(arrow.join(chained, null))[0]
+
+
 def identifiability(fit: Fit) -> Identifiability:
     """Verdicts, directions and combinations of a fit."""
     if fit.solution is None:
@@ -143,15 +211,47 @@ def identifiability(fit: Fit) -> Identifiability:
         raise InputError(
             f"The search did not converge, so that nothing can be said about what the data determine: {fit.message}"
         )
-    relative = _relative(fit, information(fit.solution, everything=True))
+    found = information(fit.solution, everything=True)
+    relative, covariance = _relative(fit, found)
     others = _alternatives(fit, relative)
     order = {name: k for k, name in enumerate(fit.parameters)}
-    names = sorted(relative.labels, key=lambda n: order.get(n, len(order)))
-    verdicts = {name: _verdict(relative, relative.labels.index(name), others) for name in names}
-    return Identifiability(verdicts, _undetermined(relative), _determined(relative), others)
+    numbers = sorted(range(len(relative.labels)), key=lambda k: order.get(relative.labels[k], len(order)))
+    verdicts = {relative.labels[k]: _verdict(relative, k, others) for k in numbers}
+    shared, *own = _blocks(found, relative)
+    together = [shared, *(np.concatenate([one, shared]) for one in own)]
+    undetermined, determined = (
+        [c for k in blocks for c in search(_Group(relative, k, covariance.inside(k), covariance.free(k)))]
+        for search, blocks in ((_undetermined, [shared, *own]), (_determined, together))
+    )
+    return Identifiability(
+        verdicts,
+        tuple(sorted(undetermined, key=lambda c: -c.error)),
+        tuple(sorted(_unlike(determined) if own else determined, key=lambda c: c.error)),
+        others,
+    )
 
 
-def _relative(fit: Fit, found: Information) -> _Relative:
+def _blocks(found: Information, relative: _Relative) -> list[np.ndarray]:
+    """Numbers of unknowns among which directions are sought: all together.
+
+    Of very many: the shared ones, then those of single experiments that have the least determined ones.
+    """
+    every = np.arange(len(found.index))
+    if len(every) <= TOGETHER:
+        return [every]
+    own = found.index[:, 1] < found.arrow.there.shape[1]
+    worst = np.zeros(len(found.arrow.there))
+    np.maximum.at(worst, found.index[own, 0], np.nan_to_num(relative.errors[own], nan=0.0))
+    chosen = np.sort(np.argsort(-worst, kind="stable")[:SINGLY])
+    return [every[~own], *(every[own & (found.index[:, 0] == e)] for e in chosen)]
+
+
+def _unlike(found: Sequence[Combination]) -> list[Combination]:
+    """Each combination once."""
+    return list({c.text: c for c in found}.values())
+
+
+def _relative(fit: Fit, found: Information) -> tuple[_Relative, _Covariance]:
     unknowns, (rows, columns) = fit.problem.unknowns, found.index.T
     border = fit.solution.border
     values, lower, upper = (
@@ -169,10 +269,12 @@ def _relative(fit: Fit, found: Information) -> _Relative:
     for _ in range(2):  # a value that may be zero within its error has no logarithm
         wide = np.maximum(np.where(np.isfinite(half), np.maximum(size, half), size), path)
         unit = np.where(power, size, np.where(wide > 0, wide, 1.0))
-        inside, free = _covariance(found.matrix * (unit / slopes)[:, None] * (unit / slopes), variance)
-        power &= log | (positive & (path == 0)) | ~(np.sqrt(np.diag(inside)) > 1)
+        covariance = _Covariance(found, unit / slopes, variance)
+        errors = np.sqrt(covariance.variances())
+        power &= log | (positive & (path == 0)) | ~(errors > 1)
+    errors = np.where(covariance.touched(), np.inf, errors)
     at_bound = np.isin(found.labels, found.at_bound)
-    return _Relative(found.labels, values, unit, power, half / unit, at_bound, inside, free)
+    return _Relative(found.labels, values, unit, power, half / unit, at_bound, errors), covariance
 
 
 def _path_size(fit: Fit) -> np.ndarray:
@@ -187,23 +289,8 @@ def _path_size(fit: Fit) -> np.ndarray:
 
 def _conditional(found: Information, slopes: np.ndarray, variance: float) -> np.ndarray:
     """(unknowns,): standard errors in natural units if all others were known; 0 where that cannot be told."""
-    curvature = np.diag(found.matrix) / slopes**2
+    curvature = found.arrow.diagonal() / slopes**2
     return np.sqrt(np.nan_to_num(variance) / np.where(curvature > 0, curvature, np.inf))
-
-
-def _covariance(matrix: np.ndarray, variance: float) -> tuple[np.ndarray, np.ndarray]:
-    """The inverse without the directions that are left free, and these: (unknowns, directions), orthonormal."""
-    if not np.isfinite(matrix).all():
-        return np.full_like(matrix, np.nan), np.eye(len(matrix))
-    diagonal = np.diag(matrix)
-    felt = diagonal > 0
-    scale = 1 / np.sqrt(np.where(felt, diagonal, 1.0))
-    values, vectors = np.linalg.eigh(matrix * scale[:, None] * scale)
-    lost = values <= DETERMINED * values.max(initial=1e-300)
-    inverse = np.where(lost, 0.0, variance / np.where(lost, 1.0, values))
-    inside = scale[:, None] * scale * ((vectors * inverse) @ vectors.T)
-    directions = np.where(felt, scale, scale[felt].max(initial=1.0))[:, None] * vectors[:, lost]
-    return inside, np.linalg.qr(directions)[0]
 
 
 def _verdict(relative: _Relative, k: int, others: tuple[dict[str, float], ...]) -> Verdict:
@@ -230,53 +317,54 @@ def _verdict(relative: _Relative, k: int, others: tuple[dict[str, float], ...]) 
     return Verdict(kind, f"{name}: {words}", error)
 
 
-def _undetermined(relative: _Relative) -> tuple[Combination, ...]:
+def _undetermined(group: _Group) -> list[Combination]:
     """Directions with an error beyond 100 %, largest first."""
-    if not np.isfinite(relative.covariance).all() or not len(relative.labels):
-        return ()
-    values, vectors = np.linalg.eigh(relative.covariance)
+    if not np.isfinite(group.covariance).all() or not len(group.unknowns):
+        return []
+    values, vectors = np.linalg.eigh(group.covariance)
     beyond = np.sqrt(np.maximum(values, 0.0)) > WEAK
     if not beyond.any():
-        return ()
+        return []
     chosen = []
     for row in reduced(vectors[:, beyond].T[::-1]):
         unit = row / np.linalg.norm(row)
-        free = (np.abs(unit @ relative.free) > 1e-2).any()
-        error = np.inf if free else float(np.sqrt(unit @ relative.inside @ unit))
+        free = (np.abs(unit @ group.free) > 1e-2).any()
+        error = np.inf if free else float(np.sqrt(unit @ group.inside @ unit))
         strong = np.where(np.abs(row) < (TOUCHED if free else FAINT), 0.0, row)
         nice = simplified(strong, 0.03)
         weights = tidy(strong) if nice is None else nice
-        chosen.append(_combination(relative, np.arange(len(row)), weights, error, direction=True))
-    return tuple(sorted(chosen, key=lambda c: -c.error))
+        chosen.append(_combination(group, np.arange(len(row)), weights, error, direction=True))
+    return sorted(chosen, key=lambda c: -c.error)
 
 
-def _determined(relative: _Relative) -> tuple[Combination, ...]:
+def _determined(group: _Group) -> list[Combination]:
     """Combinations of correlated unknowns that are much better determined than each of them, best first.
 
     Pairs come first; larger groups only for what their pairs do not say.
     """
-    covariance = relative.covariance
+    covariance = group.covariance
     if not np.isfinite(covariance).all():
-        return ()
+        return []
     size = np.sqrt(np.diag(covariance))
     size = np.where(size > 0, size, 1.0)
     correlation = np.abs(covariance / np.outer(size, size))
     poor = size > SURE
     linked = (np.outer(poor, poor) & (correlation > CORRELATED)) | (correlation > TIED)
     pairs = [np.array(pair) for pair in np.argwhere(np.triu(linked, 1))]
-    found = [c for pair in pairs for c in _within(relative, pair, covariance)]
+    found = [c for pair in pairs for c in _within(group, pair)]
     told = {frozenset(c.names) for c in found}
     for members in groups_of(linked):
-        inside = [names for names in told if names <= {relative.labels[k] for k in members}]
-        if len(members) > 2 and not inside:
-            found += _within(relative, members, covariance)
-    return tuple(sorted(found, key=lambda c: c.error))
+        names = {group.relative.labels[k] for k in group.unknowns[members]}
+        if len(members) > 2 and not any(one <= names for one in told):
+            found += _within(group, members)
+    return sorted(found, key=lambda c: c.error)
 
 
-def _within(relative: _Relative, members: np.ndarray, covariance: np.ndarray) -> list[Combination]:
-    """The well-determined combinations of these unknowns."""
-    size = np.sqrt(np.diag(covariance))[members]
-    values, vectors = np.linalg.eigh(covariance[np.ix_(members, members)] / np.outer(size, size))
+def _within(group: _Group, members: np.ndarray) -> list[Combination]:
+    """The well-determined combinations of these members."""
+    covariance = group.covariance[np.ix_(members, members)]
+    size = np.sqrt(np.diag(covariance))
+    values, vectors = np.linalg.eigh(covariance / np.outer(size, size))
     good = values < 1 / WORTH**2
     if not good.any():
         return []
@@ -284,21 +372,19 @@ def _within(relative: _Relative, members: np.ndarray, covariance: np.ndarray) ->
     found = []
     for row in reduced(vectors[:, good].T / size):
         limit = min(SURE, size.min() / WORTH)
-        weights, error = _readable(relative, members, row, limit)
+        weights, error = _readable(group, members, row, limit)
         if np.count_nonzero(weights) > 1 and error < limit:
-            found.append(_combination(relative, members, positive_first(weights), error))
+            found.append(_combination(group, members, positive_first(weights), error))
     return found
 
 
-def _readable(
-    relative: _Relative, members: np.ndarray, row: np.ndarray, limit: float
-) -> tuple[np.ndarray, float]:
+def _readable(group: _Group, members: np.ndarray, row: np.ndarray, limit: float) -> tuple[np.ndarray, float]:
     """The simplest weights that cost little accuracy, with the error for a largest weight of 1."""
 
     def error(weights: np.ndarray) -> float:
-        whole = np.zeros(len(relative.labels))
+        whole = np.zeros(len(group.unknowns))
         whole[members] = weights
-        return relative.error(whole)
+        return group.error(whole)
 
     exact = row / row[np.abs(row).argmax()]
     best = error(exact)
@@ -309,13 +395,13 @@ def _readable(
     return exact, best
 
 
-def _combination(relative: _Relative, members, weights: np.ndarray, error: float, direction: bool = False):
+def _combination(group: _Group, members, weights: np.ndarray, error: float, direction: bool = False):
     """The combination of members; unless all are powers it is a sum in natural units."""
-    used = members[weights != 0]
-    names = [relative.labels[k] for k in members]
-    if relative.power[used].all():
+    relative, every = group.relative, group.unknowns[members]
+    names = [relative.labels[k] for k in every]
+    if relative.power[every[weights != 0]].all():
         return Combination(named(positive_first(weights), names), True, error)
-    unit = relative.unit[members] * np.where(relative.power[members], np.sign(relative.values[members]), 1.0)
+    unit = relative.unit[every] * np.where(relative.power[every], np.sign(relative.values[every]), 1.0)
     natural = weights * unit if direction else weights / unit
     natural = natural / natural[np.abs(weights).argmax()]
     nice = simplified(natural, 1e-3)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 NEAR = 0.1  # standard errors, in the metric of the Fisher information, between two sights of one optimum
 SAME_LOSS = 0.01  # difference of the objectives, in units of the residual variance
 EXACT = 1e-10  # sum of squares, relative to the data's, that counts as none: data without noise
+NOTHING = 1e-6  # part of the largest that counts as no direction
 
 VARIES = 1e-3  # relative difference of an undetermined parameter that is worth mentioning
 
@@ -95,23 +96,46 @@ def _optimum(members: Sequence[StartResult], errors: Mapping[str, float]) -> Opt
 
 
 class _Metric:
-    """Distances over the unknowns that are determined, in standard errors for residuals of variance 1."""
+    """Distances over the unknowns that are determined, in standard errors for residuals of variance 1.
+
+    The others may follow freely: with H = L L' the information, the square of a distance d is the least of
+    |L'(d, x)|^2 over them, so that L'(d, 0) loses its part in the span of L'(0, x).
+    """
 
     def __init__(self, best: Solution, found: Information, variance: float) -> None:
-        self._index = found.index
-        covariance = found.covariance()
-        sizes = best.system.problem.unknowns.size(best.border)[found.index[:, 0], found.index[:, 1]]
-        errors = np.sqrt(np.diag(covariance))
-        self._determined = np.flatnonzero(np.sqrt(variance) * errors <= sizes)
-        self._errors = errors[self._determined]
-        within = covariance[np.ix_(self._determined, self._determined)]
-        values, vectors = np.linalg.eigh(within / np.outer(self._errors, self._errors))
-        self._whiten = vectors / np.sqrt(np.maximum(values, 1e-12))
+        self._at, self._found = tuple(found.index.T), found
+        sizes = best.system.problem.unknowns.size(best.border)[self._at]
+        self._determined = np.sqrt(variance * found.variances()) <= sizes
+        if not found.arrow.finite:
+            return
+        arrow, (own, shared) = found.arrow, found.arrow.split(~self._determined)
+        images = found.inverse.own_half @ (np.eye(own.shape[1]) * own[:, None, :])
+        self._own_span = _span(images)
+        self._span = np.zeros((0, 0))
+        if shared.any():
+            nothing, units = np.zeros_like(own, float), np.eye(len(shared))[shared]
+            self._span = _span(
+                np.stack([self._without_own(arrow.join(nothing, unit)) for unit in units], axis=1)
+            )
 
     def place(self, border: np.ndarray) -> np.ndarray:
         """Coordinates in which distances are plain."""
-        chosen = border[self._index[:, 0], self._index[:, 1]][self._determined]
-        return (chosen / self._errors) @ self._whiten
+        if not self._found.arrow.finite:
+            return np.zeros(0)
+        place = self._without_own(np.where(self._determined, border[self._at], 0.0))
+        return place - self._span @ (self._span.T @ place) if self._span.size else place
+
+    def _without_own(self, vector: np.ndarray) -> np.ndarray:
+        """L' of a vector, without what the undetermined unknowns of single experiments can follow."""
+        own, shared = self._found.inverse.coordinates(self._found.arrow @ vector)
+        own = own[..., None] - self._own_span @ (self._own_span.transpose(0, 2, 1) @ own[..., None])
+        return np.concatenate([own.ravel(), shared])
+
+
+def _span(columns: np.ndarray) -> np.ndarray:
+    """Orthonormal columns of the same span, 0 for those that add nothing: (..., rows, columns)."""
+    vectors, sizes, _ = np.linalg.svd(columns, full_matrices=False)
+    return vectors * (sizes > NOTHING * sizes.max(initial=0.0, axis=-1, keepdims=True))[..., None, :]
 
 
 def _variance(problem: Problem, value: float) -> float:

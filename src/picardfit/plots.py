@@ -302,7 +302,7 @@ def plot_correlation(fit: Fit, path: str | Path | None = None) -> Figure:
     labels = fit.covariance_labels
     order = sorted(range(len(labels)), key=lambda k: (labels[k] not in fit.parameters, k))
     chosen = order[:MOST_UNKNOWNS]
-    matrix, n = fit.correlation[np.ix_(chosen, chosen)], len(chosen)
+    matrix, n = fit.correlation_of(labels[k] for k in chosen), len(chosen)
     side = 2.0 + 0.42 * n
     figure = _figure(max(4.2, side), max(3.2, side - 0.4))
     panel = figure.subplots()

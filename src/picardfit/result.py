@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.certificate import Certificate, path_rows, path_value
+from picardfit.data import runs
 from picardfit.diagnostics import Diagnostics, diagnose
 from picardfit.errors import InputError, Status, did_you_mean, listing
 from picardfit.integration import Run, trajectories
@@ -150,8 +151,9 @@ class Fit:
             return {}
         values, samples = self.problem.objective.residuals(self._rows), self.problem.samples
         observables = self.problem.model.observables
+        mine = dict(runs(samples.experiment))
         return {
-            one.name: {n: values[samples.experiment == e, observables.index(n)] for n in one.observables}
+            one.name: {n: values[mine.get(e, slice(0)), observables.index(n)] for n in one.observables}
             for e, one in enumerate(self.problem.experiments)
         }
 
@@ -231,11 +233,15 @@ class Fit:
         """
         if self.solution is None:
             return np.zeros((0, 0))
-        unknowns, found = self.problem.unknowns, self._information
         if not self.status.converged:
-            return np.full((len(found.index), len(found.index)), np.nan)
-        slopes = unknowns.slopes(self.solution.border)[found.index[:, 0], found.index[:, 1]]
-        return found.covariance(self.residual_variance) * slopes[:, None] * slopes
+            return np.full((len(self._information.index),) * 2, np.nan)
+        slopes = self._slopes
+        return self._information.covariance(self.residual_variance) * slopes[:, None] * slopes
+
+    @property
+    def _slopes(self) -> np.ndarray:
+        """(unknowns,): d natural / d internal of the unknowns `covariance_labels`."""
+        return self.problem.unknowns.slopes(self.solution.border)[tuple(self._information.index.T)]
 
     @property
     def covariance_labels(self) -> tuple[str, ...]:
@@ -244,8 +250,12 @@ class Fit:
     @cached_property
     def standard_errors(self) -> dict[str, float]:
         """Standard error of every unknown, from the Fisher information; NaN at a bound or without convergence."""
-        errors = np.sqrt(np.diag(self.covariance)).tolist()
-        found = dict(zip(self.covariance_labels, errors, strict=True))
+        if self.solution is None:
+            return {}
+        found: dict[str, float] = {}
+        if self.status.converged:
+            errors = np.sqrt(self._information.variances(self.residual_variance)) * self._slopes
+            found = dict(zip(self.covariance_labels, errors.tolist(), strict=True))
         return {name: found.get(name, float("nan")) for name in self._estimated}
 
     @property
@@ -273,9 +283,24 @@ class Fit:
     @cached_property
     def correlation(self) -> np.ndarray:
         """Correlation of the unknowns `covariance_labels`; NaN where one of them is not determined."""
-        size = np.sqrt(np.diag(self.covariance))
+        return self.correlation_of(self.covariance_labels)
+
+    def correlation_of(self, names: Iterable[str]) -> np.ndarray:
+        """Correlation of some of the unknowns `covariance_labels`, which costs little however many there are."""
+        if self.solution is None:
+            return np.zeros((0, 0))
+        number = {name: k for k, name in enumerate(self.covariance_labels)}
+        for name in (names := list(names)):
+            if name not in number:
+                raise InputError(
+                    f"`{name}` is not an unknown with a covariance ({listing(number)})."
+                    + did_you_mean(str(name), number)
+                )
+        chosen = np.array([number[name] for name in names], int)
+        covariance = self._information.covariance(self.residual_variance, chosen)
+        size = np.sqrt(np.diag(covariance))
         with np.errstate(invalid="ignore"):
-            return self.covariance / size / size[:, None]
+            return covariance / size / size[:, None]
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Confidence intervals of the unknowns from the Fisher information, cut off at the bounds.
@@ -292,7 +317,7 @@ class Fit:
             return dict.fromkeys(self._estimated, (float("nan"), float("nan")))
         unknowns, found = self.problem.unknowns, self._information
         at = tuple(found.index.T)
-        spread = factor * np.sqrt(np.diag(found.covariance(variance)))
+        spread = factor * np.sqrt(found.variances(variance))
         low, high = np.full_like(unknowns.lower, np.nan), np.full_like(unknowns.lower, np.nan)
         low[at], high[at] = self.solution.border[at] - spread, self.solution.border[at] + spread
         for one in found.held:

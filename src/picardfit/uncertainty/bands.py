@@ -167,12 +167,9 @@ def _by_derivatives(fit: Fit, information: Information, setting: _Setting, limit
     by_outputs = by_state @ found.derivatives
     by_outputs[..., len(model.states) :] += by_parameter
     variance, _ = fit.variance_unit
-    index = information.index
-    mine = (index[:, 1] >= unknowns.local) | (index[:, 0] == e)
     both = []
     for value, derivative in ((found.states, found.derivatives), (values, by_outputs)):
-        jacobian = np.where(mine, (derivative @ by_border)[..., index[:, 1]], 0.0)
-        error = information.spread(jacobian, variance)
+        error = information.spread(e, derivative @ by_border, variance)
         total = error
         if noise and value is values:
             total = np.sqrt(error**2 + _noise_variance(fit, setting, border, run.times, found.states))

@@ -11,12 +11,13 @@ from functools import cached_property
 
 import numpy as np
 
-from picardfit.condense import Quadratic, dense, unknowns_index
+from picardfit.condense import Quadratic, unknowns_index
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError
 from picardfit.lifted import linearise, point_at
 from picardfit.parameters import is_number
 from picardfit.solvers.iterate import Solution
+from picardfit.uncertainty.arrow import Arrow, Inverse, arrow_of, invert
 
 DETERMINED = (
     1e-12  # eigenvalues of the scaled information below this are directions the data do not determine
@@ -45,54 +46,59 @@ class Information:
 
     labels: tuple[str, ...]
     index: np.ndarray  # (unknowns, 2): experiment and border column; global columns have experiment 0
-    matrix: np.ndarray  # (unknowns, unknowns), internal; least squares: for residuals of unit variance
+    arrow: Arrow  # over the unknowns, internal; least squares: for residuals of unit variance
     slope: np.ndarray  # (unknowns,): gradient of the objective
     at_bound: tuple[str, ...]
     held: tuple[Held, ...] = ()  # the unknowns at a bound
 
-    @property
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """(unknowns, unknowns): the information as one matrix, quadratic in experiments."""
+        return self.arrow.dense()
+
+    @cached_property
     def undetermined(self) -> tuple[str, ...]:
         """Unknowns that these data do not determine."""
-        return tuple(n for n, v in zip(self.labels, np.diag(self.covariance()), strict=True) if np.isinf(v))
+        return tuple(n for n, v in zip(self.labels, self.variances(), strict=True) if np.isinf(v))
 
-    def covariance(self, variance: float = 1.0) -> np.ndarray:
-        """Inverse of the information; infinite variance for what the data do not determine."""
-        if not np.all(np.isfinite(self.matrix)):
-            return np.full_like(self.matrix, np.inf)
-        scale, vectors, inverse = self._spectrum
-        covariance = scale[:, None] * scale * ((vectors * inverse) @ vectors.T) * variance
-        lost = (np.abs(vectors[:, inverse == 0]) > 1e-6).any(axis=1) | (np.diag(self.matrix) <= 0)
+    def variances(self, variance: float = 1.0) -> np.ndarray:
+        """(unknowns,): diagonal of the covariance; infinite for what the data do not determine."""
+        if not self.arrow.finite:
+            return np.full(len(self.index), np.inf)
+        return np.where(self.inverse.lost(), np.inf, self.inverse.diagonal() * variance)
+
+    def covariance(self, variance: float = 1.0, chosen: np.ndarray | None = None) -> np.ndarray:
+        """Inverse of the information; infinite variance for what the data do not determine.
+
+        `chosen`: numbers of the unknowns whose rows and columns are wanted, by default all.
+        """
+        chosen = np.arange(len(self.index)) if chosen is None else np.asarray(chosen, int)
+        if not self.arrow.finite:
+            return np.full((len(chosen), len(chosen)), np.inf)
+        covariance = self.inverse.block(chosen) * variance
+        lost = self.inverse.lost()[chosen]
         covariance[lost, lost] = np.inf
         return covariance
 
-    def spread(self, jacobian: np.ndarray, variance: float = 1.0) -> np.ndarray:
-        """(...,): standard error of quantities whose derivatives by the unknowns are (..., unknowns).
+    def spread(self, experiment: int, jacobian: np.ndarray, variance: float = 1.0) -> np.ndarray:
+        """(...,): standard error of quantities whose derivatives by the border of one experiment are (..., width).
 
         Infinite where a quantity depends on what the data do not determine.
         """
-        if not np.all(np.isfinite(self.matrix)):
-            return np.where(np.any(jacobian != 0, axis=-1), np.inf, 0.0)
-        scale, vectors, inverse = self._spectrum
-        along = (jacobian * scale) @ vectors
-        size = np.sqrt(np.sum(along**2, axis=-1, keepdims=True))
-        lost = ((np.abs(along) > 1e-6 * size) & (inverse == 0)).any(axis=-1)
-        return np.where(lost, np.inf, np.sqrt(np.sum(inverse * along**2, axis=-1) * variance))
+        if not self.arrow.finite:
+            mine = (self.index[:, 1] >= self.arrow.there.shape[1]) | (self.index[:, 0] == experiment)
+            return np.where(np.any(jacobian[..., self.index[mine, 1]] != 0, axis=-1), np.inf, 0.0)
+        rows = jacobian.reshape(-1, jacobian.shape[-1])
+        energy, lost = self.inverse.energies(np.full(len(rows), experiment), rows)
+        return np.where(lost, np.inf, np.sqrt(energy * variance)).reshape(jacobian.shape[:-1])
 
     def promised_decrease(self) -> float:
         """1/2 g' H^-1 g over the determined directions: what one more Gauss-Newton step would gain."""
-        if not np.all(np.isfinite(self.matrix)):
-            return np.nan
-        scale, vectors, inverse = self._spectrum
-        return float(0.5 * np.sum(inverse * (vectors.T @ (scale * self.slope)) ** 2))
+        return 0.5 * self.inverse.energy(self.slope) if self.arrow.finite else np.nan
 
     @cached_property
-    def _spectrum(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Scale to unit diagonal, eigenvectors of the scaled matrix, inverse eigenvalues (0 where not determined)."""
-        diagonal = np.diag(self.matrix)
-        scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-        values, vectors = np.linalg.eigh(self.matrix * scale[:, None] * scale)
-        weak = values <= DETERMINED * max(values.max(initial=0.0), 1e-300)
-        return scale, vectors, np.where(weak, 0.0, 1 / np.where(weak, 1.0, values))
+    def inverse(self) -> Inverse:
+        return invert(self.arrow, DETERMINED)
 
 
 def quantile(level: float, freedom: float) -> float:
@@ -117,30 +123,44 @@ def information(solution: Solution, everything: bool = False) -> Information:
         hessian = hessian + curvature[:, :, None] * np.eye(unknowns.width)
         gradient = gradient + slope
     bound = at_bound(solution)
-    every = unknowns_index(unknowns.exists, unknowns.local)
-    matrix, slope = dense(hessian, gradient, unknowns.local, every)
-    free = everything | ~bound[tuple(every.T)]
-    index = every[free]
+    chosen = unknowns.exists & (everything | ~bound)
+    index = unknowns_index(chosen, unknowns.local)
+    arrow = arrow_of(hessian, unknowns.local, chosen)
+    total = gradient.sum(axis=0)
+    own = index[:, 1] < unknowns.local
+    slope = np.where(own, gradient[tuple(index.T)], total[index[:, 1]])
     labels = tuple(unknowns.label(e, c) for e, c in index)
-    inner = Information(labels, index, matrix[np.ix_(free, free)], slope[free], labels_at_bound(solution))
-    return replace(inner, held=_held(solution, inner, every, matrix, slope, free))
+    inner = Information(labels, index, arrow, slope, labels_at_bound(solution))
+    if everything or not bound.any():
+        return inner
+    return replace(inner, held=_held(solution, inner, hessian, gradient, bound))
 
 
-def _held(solution: Solution, inner: Information, every, matrix, slope, free) -> tuple[Held, ...]:
+def _held(solution: Solution, inner: Information, hessian, gradient, bound) -> tuple[Held, ...]:
     """The unknowns at a bound, each let loose alone: its curvature is the Schur complement against the free ones."""
-    if free.all() or not np.all(np.isfinite(matrix)):
+    if not np.isfinite(hessian).all():
         return ()
     unknowns = solution.system.problem.unknowns
-    scale, vectors, inverse = inner._spectrum
-    found = []
-    for k in np.flatnonzero(~free):
-        e, c = (int(i) for i in every[k])
-        middle = 0.5 * (unknowns.lower[e, c] + unknowns.upper[e, c])
-        side = 1 if solution.border[e, c] > middle else -1
-        along = (matrix[k, free] * scale) @ vectors
-        curvature = max(matrix[k, k] - float(np.sum(inverse * along**2)), 0.0)
-        found.append(Held(unknowns.label(e, c), (e, c), side, max(-side * float(slope[k]), 0.0), curvature))
-    return tuple(found)
+    index = unknowns_index(bound, unknowns.local)
+    experiment, column = index.T
+    local = column < unknowns.local
+    curvature = np.where(local, hessian[experiment, column, column], 0.0)
+    explained = np.zeros(len(index))
+    explained[local], _ = inner.inverse.energies(experiment[local], hessian[experiment[local], column[local]])
+    slope = np.where(local, gradient[experiment, column], gradient.sum(axis=0)[column])
+    total = hessian.sum(axis=0)
+    for k in np.flatnonzero(~local):
+        c = column[k]
+        own = hessian[:, c, : inner.arrow.there.shape[1]]
+        explained[k] = inner.inverse.energy(inner.arrow.join(own, total[c, inner.arrow.columns]))
+        curvature[k] = total[c, c]
+    middle = 0.5 * (unknowns.lower[experiment, column] + unknowns.upper[experiment, column])
+    side = np.where(solution.border[experiment, column] > middle, 1, -1)
+    away, curvature = np.maximum(-side * slope, 0.0), np.maximum(curvature - explained, 0.0)
+    return tuple(
+        Held(unknowns.label(e, c), (int(e), int(c)), int(side[k]), float(away[k]), float(curvature[k]))
+        for k, (e, c) in enumerate(index)
+    )
 
 
 def chained(system: Discretisation, quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray]:
@@ -192,6 +212,5 @@ def at_bound(solution: Solution) -> np.ndarray:
 
 
 def labels_at_bound(solution: Solution) -> tuple[str, ...]:
-    unknowns, bound = solution.system.problem.unknowns, at_bound(solution)
-    found = [unknowns.label(e, c) for e in range(len(bound)) for c in range(unknowns.local) if bound[e, c]]
-    return (*found, *(unknowns.label(0, c) for c in range(unknowns.local, unknowns.width) if bound[0, c]))
+    unknowns = solution.system.problem.unknowns
+    return tuple(unknowns.label(e, c) for e, c in unknowns_index(at_bound(solution), unknowns.local))

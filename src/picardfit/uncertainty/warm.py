@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from picardfit.condense import dense, unknowns_index
+from picardfit.condense import unknowns_index
 from picardfit.discretise import Discretisation
 from picardfit.lifted import Linearisation, Point, advance, evaluate, linearise
 from picardfit.meshing import carry, split, state_scale, unresolved
 from picardfit.problem import Problem
 from picardfit.solvers.iterate import Solution
+from picardfit.uncertainty.arrow import Arrow, arrow_of
 from picardfit.uncertainty.fisher import reduced, start_derivatives
 from picardfit.uncertainty.quantity import Quantity
 
@@ -42,7 +43,7 @@ class Place:
         np.ndarray
     )  # (segments, states + free parameters, width): derivative of the segments' own unknowns
     index: np.ndarray  # (unknowns, 2): experiment and border column
-    matrix: np.ndarray  # (unknowns, unknowns)
+    matrix: Arrow  # over the unknowns
     slope: np.ndarray  # (unknowns,)
 
     def box(self) -> tuple[np.ndarray, np.ndarray]:
@@ -111,7 +112,7 @@ def refit(
             guess = None
             continue
         if free:
-            promised = -float(place.slope @ step + 0.5 * step @ place.matrix @ step)
+            promised = -float(place.slope @ step + 0.5 * step @ (place.matrix @ step))
             enough = promised <= tolerance * unit
             gain = -np.inf if trial is None else place.point.data - trial.data
             if not gain >= SUFFICIENT * promised - 1e-13 * abs(place.point.data):
@@ -163,17 +164,19 @@ def _place(system: Discretisation, point: Point, scale: np.ndarray) -> Place | N
         prior_slope, prior_curvature = priors.terms(point.border)
         slope, hessian = slope + prior_slope, hessian + prior_curvature[:, :, None] * np.eye(unknowns.width)
     index = unknowns_index(unknowns.exists, unknowns.local)
-    matrix, vector = dense(hessian, slope, unknowns.local, index)
-    if not (np.isfinite(matrix).all() and np.isfinite(vector).all()):
+    matrix = arrow_of(hessian, unknowns.local, unknowns.exists)
+    own = index[:, 1] < unknowns.local
+    vector = np.where(own, slope[tuple(index.T)], slope.sum(axis=0)[index[:, 1]])
+    if not (matrix.finite and np.isfinite(vector).all()):
         return None
     return Place(system, point, scale, linear, columns, index, matrix, vector)
 
 
 def model_step(place: Place, quantity: Quantity | None, target: float, damping: float = 0.0) -> Step | None:
     """The damped, bounded step; None when the bounds do not allow the target."""
-    size = np.diag(place.matrix)
+    size = place.matrix.diagonal()
     size = np.where(size > 0, size, max(size.max(initial=0.0), 1e-300))
-    matrix = place.matrix + np.diag((damping + RIDGE) * size)
+    matrix = place.matrix.raised((damping + RIDGE) * size)
     low, high = place.box()
     if quantity is None:
         return box_step(matrix, place.slope, None, 0.0, low, high)
@@ -183,7 +186,7 @@ def model_step(place: Place, quantity: Quantity | None, target: float, damping: 
 
 
 def box_step(
-    matrix: np.ndarray,
+    matrix: Arrow,
     slope: np.ndarray,
     normal: np.ndarray | None,
     gap: float,
@@ -228,8 +231,8 @@ def box_step(
         wrong = np.where(current >= high, gradient, -gradient) * (held & (low < high))
         if normal is not None and found.variance == 0:  # at a corner the multiplier of the line is open
             wrong = wrong * (normal == 0)
-        size = np.abs(slope) + np.abs(matrix) @ np.abs(current)
-        wrong = np.where(wrong > 1e-10 * size, wrong / np.sqrt(np.diag(matrix)), 0.0)
+        size = np.abs(slope) + matrix.absolute() @ np.abs(current)
+        wrong = np.where(wrong > 1e-10 * size, wrong / np.sqrt(matrix.diagonal()), 0.0)
         if not wrong.any():
             return found
         held[int(np.argmax(wrong))] = False
@@ -258,20 +261,19 @@ def _inside(normal: np.ndarray | None, gap: float, low: np.ndarray, high: np.nda
 
 def _held_step(matrix, slope, normal, gap, held, value) -> Step | None:
     """The same with some unknowns held at `value` and no bounds for the others."""
-    from scipy.linalg import cho_factor, cho_solve
-
     free, step = ~held, np.where(held, value, 0.0)
     direction = np.zeros(len(slope))
     right = (slope + matrix @ step)[free]
     if free.any():
-        size = 1 / np.sqrt(np.diag(matrix)[free])
+        size = 1 / np.sqrt(matrix.diagonal()[free])
+        wanted = [right] if normal is None else [right, normal[free]]
         try:
-            factor = cho_factor(matrix[np.ix_(free, free)] * size[:, None] * size)
+            solved = matrix.restricted(free).scaled(size).solve(size[:, None] * np.stack(wanted, axis=1))
         except np.linalg.LinAlgError:
             return None
-        step[free] = -size * cho_solve(factor, size * right)
+        step[free] = -size * solved[:, 0]
         if normal is not None:
-            direction[free] = size * cho_solve(factor, size * normal[free])
+            direction[free] = size * solved[:, 1]
     if normal is None:
         return Step(step, 0.0, 0.0, direction)
     variance = float(normal @ direction)

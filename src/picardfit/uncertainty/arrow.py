@@ -1,0 +1,321 @@
+"""Symmetric matrices over all unknowns in the shape of an arrow, and their inverses in time linear in experiments.
+
+Unknowns of one experiment meet those of another only through the shared ones, so that a matrix over all of them is
+    [ A_1          B_1 ]
+    [      A_2     B_2 ]
+    [          ..   .. ]
+    [ B_1' B_2' ..  C  ]
+With K_e = A_e^+ B_e and the Schur complement S = C - sum_e B_e' A_e^+ B_e its inverse is
+blockdiag(A_e^+, 0) + R S^+ R',   R = [-K_1; -K_2; ..; I].
+Vectors over the unknowns are in the order of `condense.unknowns_index`: experiment after experiment, then shared ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+NEGLIGIBLE = 1e-6  # part of a direction that counts as none
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A symmetric matrix in that shape; a single experiment has shared unknowns only."""
+
+    own: (
+        np.ndarray
+    )  # (experiments, local, local): A_e, zero in rows and columns of unknowns that are not there
+    cross: np.ndarray  # (experiments, local, shared): B_e
+    shared: np.ndarray  # (shared, shared): C
+    there: np.ndarray  # (experiments, local) bool
+    columns: np.ndarray  # (shared,): border column of each shared unknown
+
+    def __len__(self) -> int:
+        return int(self.there.sum()) + len(self.shared)
+
+    @cached_property
+    def finite(self) -> bool:
+        return all(bool(np.isfinite(part).all()) for part in (self.own, self.cross, self.shared))
+
+    def split(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(unknowns, ...) as (experiments, local, ...), 0 for unknowns that are not there, and (shared, ...)."""
+        count = len(vector) - len(self.shared)
+        own = np.zeros((*self.there.shape, *vector.shape[1:]), vector.dtype)
+        own[self.there] = vector[:count]
+        return own, vector[count:]
+
+    def join(self, own: np.ndarray, shared: np.ndarray) -> np.ndarray:
+        """The way back."""
+        return np.concatenate([own[self.there], shared])
+
+    def diagonal(self) -> np.ndarray:
+        """(unknowns,)."""
+        return self.join(self.own.diagonal(axis1=1, axis2=2), self.shared.diagonal())
+
+    def __matmul__(self, vector: np.ndarray) -> np.ndarray:
+        """The product with a vector (unknowns,)."""
+        own, shared = self.split(vector)
+        along = (self.own @ own[..., None])[..., 0] + self.cross @ shared
+        return self.join(along, self.shared @ shared + np.einsum("els,el->s", self.cross, own))
+
+    def absolute(self) -> Arrow:
+        """The absolute values of all entries."""
+        return Arrow(np.abs(self.own), np.abs(self.cross), np.abs(self.shared), self.there, self.columns)
+
+    def raised(self, extra: np.ndarray) -> Arrow:
+        """With (unknowns,) added to the diagonal."""
+        own, shared = self.split(extra)
+        eye = np.eye(self.own.shape[1])
+        return Arrow(
+            self.own + own[..., None] * eye,
+            self.cross,
+            self.shared + np.diag(shared),
+            self.there,
+            self.columns,
+        )
+
+    def scaled(self, scale: np.ndarray) -> Arrow:
+        """Rows and columns times (unknowns,)."""
+        own, shared = self.split(scale)
+        return Arrow(
+            self.own * own[:, :, None] * own[:, None, :],
+            self.cross * own[:, :, None] * shared,
+            self.shared * shared[:, None] * shared,
+            self.there,
+            self.columns,
+        )
+
+    def restricted(self, chosen: np.ndarray) -> Arrow:
+        """Rows and columns of some unknowns, (unknowns,) bool."""
+        if chosen.all():
+            return self
+        own, shared = self.split(chosen)
+        return Arrow(
+            self.own * (own[:, :, None] & own[:, None, :]),
+            self.cross[..., shared] * own[..., None],
+            self.shared[np.ix_(shared, shared)],
+            own,
+            self.columns[shared],
+        )
+
+    def dense(self) -> np.ndarray:
+        """(unknowns, unknowns): quadratic in experiments."""
+        count = int(self.there.sum())
+        experiment, column = np.nonzero(self.there)
+        matrix = np.zeros((len(self), len(self)))
+        block = self.own[experiment[:, None], column[:, None], column]
+        matrix[:count, :count] = np.where(experiment[:, None] == experiment, block, 0.0)
+        matrix[:count, count:] = self.cross[self.there]
+        matrix[count:, :count] = self.cross[self.there].T
+        matrix[count:, count:] = self.shared
+        return matrix
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        """Solve for (unknowns, k); raises numpy.linalg.LinAlgError unless the matrix is positive definite."""
+        from scipy.linalg import cho_factor, cho_solve
+
+        own_right, shared_right = self.split(right)
+        if not self.own.size:
+            return cho_solve(cho_factor(self.shared), shared_right) if len(self.shared) else right.copy()
+        count = right.shape[1]
+        lower = np.linalg.cholesky(self._filled)
+        both = np.linalg.solve(lower, np.concatenate([own_right, self.cross], axis=2))
+        first, chain = both[..., :count], both[..., count:]
+        shared = shared_right - np.einsum("els,elk->sk", chain, first)
+        if len(self.shared):
+            schur = self.shared - np.einsum("els,elt->st", chain, chain)
+            shared = cho_solve(cho_factor(schur), shared)
+        return self.join(np.linalg.solve(lower.transpose(0, 2, 1), first - chain @ shared), shared)
+
+    @property
+    def _filled(self) -> np.ndarray:
+        """A_e with 1 on the diagonal for unknowns that are not there."""
+        return self.own + ~self.there[..., None] * np.eye(self.own.shape[1])
+
+
+def arrow_of(hessian: np.ndarray, local: int, chosen: np.ndarray) -> Arrow:
+    """The arrow of sum_e 1/2 b_e' H_e b_e over chosen unknowns; shapes (experiments, width, width) and (.., width).
+
+    Global columns, from `local` on, are the same unknowns in all experiments.
+    """
+    if len(hessian) == 1:
+        local = 0  # nothing to gain from eliminating the columns of a single experiment first
+    there, columns = chosen[:, :local], local + np.flatnonzero(chosen[0, local:])
+    return Arrow(
+        hessian[:, :local, :local] * (there[:, :, None] & there[:, None, :]),
+        hessian[:, :local, columns] * there[..., None],
+        hessian.sum(axis=0)[np.ix_(columns, columns)],
+        there,
+        columns,
+    )
+
+
+def whole(matrix: np.ndarray) -> Arrow:
+    """A matrix without structure."""
+    count = len(matrix)
+    nothing = np.zeros((0, 0), bool)
+    return Arrow(np.zeros((0, 0, 0)), np.zeros((0, 0, count)), matrix, nothing, np.arange(count))
+
+
+@dataclass(frozen=True)
+class Inverse:
+    """The inverse of an arrow without the directions that have no curvature (Moore and Penrose's, in unit scale).
+
+    The matrix is scaled to a unit diagonal first. With N the orthonormal directions without curvature, of single
+    experiments (`own_null`) and of all together (`null`, with their chain through K), it is P F F' P, P = 1 - N N'.
+    """
+
+    arrow: Arrow
+    scale: np.ndarray  # (unknowns,)
+    own_root: np.ndarray  # (experiments, local, local): A_e^(+1/2), F of the experiments
+    own_null: np.ndarray  # (experiments, local, local): directions in the columns, 0 where there is none
+    chain: np.ndarray  # (experiments, local, shared): -K_e
+    root: np.ndarray  # (shared, directions): S^(+1/2)
+    null: np.ndarray  # (shared, lost)
+
+    @cached_property
+    def _chained_null(self) -> np.ndarray:
+        """(experiments, local, lost): the part of the shared directions without curvature in the experiments."""
+        return self.chain @ self.null
+
+    @cached_property
+    def _leak(self) -> np.ndarray:
+        """(experiments, lost, local): N' F, which P takes away."""
+        return self._chained_null.transpose(0, 2, 1) @ self.own_root
+
+    @cached_property
+    def _leaks(self) -> np.ndarray:
+        """(lost, lost): N' F F' N."""
+        return np.einsum("ekl,eml->km", self._leak, self._leak)
+
+    def diagonal(self) -> np.ndarray:
+        """(unknowns,): of the inverse."""
+        null = self._chained_null
+        own = np.sum((self.own_root - null @ self._leak) ** 2, axis=2)
+        own += np.sum((self.chain @ self.root) ** 2, axis=2) + self._elsewhere(null)
+        shared = np.sum(self.root**2, axis=1) + np.einsum("sk,km,sm->s", self.null, self._leaks, self.null)
+        return self.scale**2 * self.arrow.join(own, shared)
+
+    def _elsewhere(self, null: np.ndarray) -> np.ndarray:
+        """(experiments, local): what P takes from one experiment and puts into the others."""
+        leak = self._leak
+        others = self._leaks - leak @ leak.transpose(0, 2, 1)
+        return np.einsum("elk,ekm,elm->el", null, others, null)
+
+    def lost(self) -> np.ndarray:
+        """(unknowns,) bool: unknowns that take part in a direction without curvature."""
+        own = np.sum(self.own_null**2, axis=2) + np.sum(self._chained_null**2, axis=2)
+        part = self.arrow.join(own, np.sum(self.null**2, axis=1))
+        return (part > NEGLIGIBLE**2) | (self.arrow.diagonal() <= 0)
+
+    def shared_directions(self) -> np.ndarray:
+        """(unknowns, lost): orthonormal directions without curvature that are not those of single experiments."""
+        return self.arrow.join(self._chained_null, self.null)
+
+    def block(self, unknowns: np.ndarray) -> np.ndarray:
+        """(chosen, chosen): rows and columns of the inverse."""
+        experiment, column, shared = self._places(unknowns)
+        count, local = len(unknowns), experiment >= 0
+        at = experiment[local], column[local]
+        reach, null = np.zeros((count, self.root.shape[1])), np.zeros((count, self.null.shape[1]))
+        reach[local], reach[~local] = (self.chain @ self.root)[at], self.root[shared]
+        null[local], null[~local] = self._chained_null[at], self.null[shared]
+        found = reach @ reach.T
+        root, seen = np.zeros((count, self.own_root.shape[2])), np.zeros_like(null)
+        root[local] = self.own_root[at]
+        same = (experiment[:, None] == experiment) & local
+        if local.any():
+            found += np.where(same, root @ root.T, 0.0)
+            seen[local] = np.einsum("il,ikl->ik", root[local], self._leak[experiment[local]])
+        both = null @ seen.T
+        found += null @ self._leaks @ null.T - both - both.T
+        scale = self.scale[unknowns]
+        return found * scale[:, None] * scale
+
+    def energy(self, vector: np.ndarray) -> float:
+        """v' inverse v of a vector (unknowns,)."""
+        own, shared = self.arrow.split(self.scale * vector)
+        along, across = self.coordinates(vector)
+        lost = (shared + np.einsum("els,el->s", self.chain, own)) @ self.null
+        return float(np.sum((along - np.einsum("ekm,k->em", self._leak, lost)) ** 2) + np.sum(across**2))
+
+    def coordinates(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """F' of a vector (unknowns,): (experiments, local) and (directions,)."""
+        own, shared = self.arrow.split(self.scale * vector)
+        gathered = shared + np.einsum("els,el->s", self.chain, own)
+        return np.einsum("elm,el->em", self.own_root, own), gathered @ self.root
+
+    @property
+    def own_half(self) -> np.ndarray:
+        """(experiments, local, local): how F' H answers to the unknowns of single experiments, A_e^(1/2)."""
+        scale, _ = self.arrow.split(self.scale)
+        return (self.own_root * scale[..., None]).transpose(0, 2, 1) @ self.arrow.own
+
+    def energies(self, experiment: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """v' inverse v of vectors over the border columns (q, width) of one experiment each, (q,).
+
+        Also whether each has a part in a direction without curvature.
+        """
+        local, there = self.arrow.there.shape[1], self.arrow.there
+        own_scale, shared_scale = self.arrow.split(self.scale)
+        shared = rows[:, self.arrow.columns] * shared_scale
+        if not local:
+            own = np.zeros((len(rows), 0))
+            gathered, along = shared, own
+            lost = np.zeros(len(rows))
+        else:
+            own = rows[:, :local] * own_scale[experiment] * there[experiment]
+            gathered = shared + (own[:, None, :] @ self.chain[experiment])[:, 0]
+            along = (own[:, None, :] @ self.own_root[experiment])[:, 0]
+            lost = np.sum((own[:, None, :] @ self.own_null[experiment])[:, 0] ** 2, axis=1)
+        energy = np.sum((gathered @ self.root) ** 2, axis=1)
+        if self.null.size:
+            part = gathered @ self.null
+            lost += np.sum(part**2, axis=1)
+            energy += np.einsum("qk,km,qm->q", part, self._leaks, part)
+            if local:
+                leak = (part[:, None, :] @ self._leak[experiment])[:, 0]
+                along, energy = along - leak, energy - np.sum(leak**2, axis=1)
+        energy += np.sum(along**2, axis=1)
+        size = np.sum(own**2, axis=1) + np.sum(shared**2, axis=1)
+        return energy, lost > NEGLIGIBLE**2 * size
+
+    def _places(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Experiment (-1: shared) and local column of chosen unknowns, and the numbers of those that are shared."""
+        count = len(self.arrow) - len(self.arrow.shared)
+        experiment, column = (
+            np.concatenate([i, np.full(len(self.arrow.shared), -1)]) for i in np.nonzero(self.arrow.there)
+        )
+        return experiment[unknowns], column[unknowns], unknowns[unknowns >= count] - count
+
+
+def invert(arrow: Arrow, least: float) -> Inverse:
+    """The inverse; eigenvalues of the scaled matrix below `least` times the largest count as no curvature."""
+    diagonal = arrow.diagonal()
+    scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    unit = arrow.scaled(scale)
+    if not unit.own.size:
+        values, vectors = np.linalg.eigh(unit.shared)
+        root, null = _parts(values, vectors, least * max(values.max(initial=0.0), 1e-300))
+        return Inverse(arrow, scale, unit.own, unit.own, unit.cross, root, null)
+    values, vectors = np.linalg.eigh(unit._filled)
+    largest = np.linalg.eigvalsh(unit.shared).max(initial=values.max(initial=1e-300))
+    weak = (values <= least * largest)[:, None, :]
+    own_root = np.where(weak, 0.0, vectors / np.sqrt(np.where(weak, 1.0, values[:, None, :])))
+    half = own_root.transpose(0, 2, 1) @ unit.cross
+    chain = -own_root @ half
+    schur = unit.shared - np.einsum("els,elt->st", half, half)
+    # curvature along (-K w, w) relative to its length, which is that of the whole matrix
+    length = np.linalg.cholesky(np.eye(len(schur)) + np.einsum("els,elt->st", chain, chain))
+    inner = np.linalg.solve(length, np.linalg.solve(length, schur).T)
+    values, turned = np.linalg.eigh(0.5 * (inner + inner.T))
+    root, null = _parts(values, np.linalg.solve(length.T, turned), least * largest)
+    return Inverse(arrow, scale, own_root, np.where(weak, vectors, 0.0), chain, root, null)
+
+
+def _parts(values: np.ndarray, vectors: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
+    """Directions over the root of their curvature, and those without."""
+    weak = values <= least
+    return vectors[:, ~weak] / np.sqrt(values[~weak]), vectors[:, weak]
