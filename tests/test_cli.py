@@ -194,7 +194,7 @@ def test_check_for_machines(ponds, tmp_path):
 @pytest.mark.parametrize(
     "old, new, words",
     [
-        ('t0 = "first"', "", "t0 ="),
+        ('t0 = "first"', "t0 = 0", "t0 ="),
         ("birth = {", "birth = {} #", "Bounds are missing for `birth`"),
         (
             'equations = """',
@@ -237,6 +237,10 @@ def test_tables_hold_the_fit(fitted):
     with (out / "predictions.csv").open() as file:
         row = next(row for row in csv.DictReader(file) if float(row["time"]) == 1910)
     assert float(row["lynx"]) == pytest.approx(saved.predict("lynx_hare", [1910.0])["lynx"][0], rel=1e-12)
+    band = saved.bands("lynx_hare", [1910.0], 0.95)["lynx"]
+    ends = [float(row["lynx_lower"]), float(row["lynx_upper"])]
+    assert ends == pytest.approx([band.low[0], band.high[0]], rel=1e-6)
+    assert ends[0] < float(row["lynx"]) < ends[1]
 
 
 def test_fit_shows_estimates_and_how_it_ended(fitted):
@@ -324,6 +328,10 @@ def rows_of(output):
     return list(csv.DictReader(output.splitlines()))
 
 
+def column_of(name, output):
+    return np.array([float(row[name]) for row in rows_of(output)])
+
+
 def test_simulate_gives_the_model_at_the_true_values(tmp_path):
     write_starter(Starter.VAN_DER_POL, tmp_path)
     rows = rows_of(run("simulate", tmp_path, "--times", "0:10:11").stdout)
@@ -343,6 +351,40 @@ def test_simulated_noise_has_the_wanted_size_and_a_seed(tmp_path):
     assert noisy == again != other
     gaps = [float(a["x"]) - float(b["x"]) for a, b in zip(rows_of(noisy), rows_of(exact), strict=True)]
     assert np.std(gaps) == pytest.approx(0.3, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "section, spread",
+    [
+        ("additive = 0.2", lambda exact: 0.2),
+        ("additive = [0.01, 1]", lambda exact: 0.2),
+        ("proportional = 'mu/5'", lambda exact: 0.2 * abs(exact)),
+        ("type = 'student-t'\nadditive = 0.2\ndegrees = 50", lambda exact: 0.2),
+    ],
+)
+def test_simulate_adds_the_noise_of_the_file(tmp_path, section, spread):
+    write_starter(Starter.VAN_DER_POL, tmp_path)
+    path = tmp_path / "problem.toml"
+    path.write_text(re.sub(r"(?s)\[noise\].*?(?=\n\[|\Z)", "", path.read_text()) + f"\n[noise]\n{section}\n")
+    wanted = ["simulate", tmp_path, "--times", "0:10:401"]
+    exact = column_of("x", run(*wanted).stdout)
+    if "[" in section:  # the level is unknown
+        assert "noise.additive" in run(*wanted, "--noise").output
+        wanted += ["--set", "noise.additive=0.2"]
+    drawn, again, other = (column_of("x", run(*wanted, "--noise", "--seed", k).stdout) for k in (4, 4, 5))
+    assert np.std((drawn - exact) / spread(exact)) == pytest.approx(1, abs=0.15)
+    assert (drawn == again).all()
+    assert (drawn != other).all()
+
+
+def test_simulate_needs_one_noise(tmp_path):
+    write_starter(Starter.PHARMACOKINETICS, tmp_path)
+    path = tmp_path / "problem.toml"
+    result = run("simulate", tmp_path, "--noise", "--additive", 1)
+    assert (result.exit_code, "leave --additive" in result.output) == (2, True)
+    path.write_text(re.sub(r"(?s)\[noise\].*?(?=\n\[|\Z)", "", path.read_text()))
+    result = run("simulate", tmp_path, "--noise")
+    assert (result.exit_code, "add a section [noise]" in result.output) == (2, True)
 
 
 def test_simulated_data_can_be_fitted(tmp_path):
@@ -443,8 +485,10 @@ def test_check_gives_up_on_an_examination_that_takes_too_long(ponds, monkeypatch
 
 
 def test_check_does_not_examine_a_long_void(ponds, tmp_path):
-    """Without t0 the years would be counted from the year 0."""
-    (tmp_path / "problem.toml").write_text((ponds / "problem.toml").read_text().replace('t0 = "first"', ""))
+    """With t0 = 0 the years are counted from the year 0."""
+    (tmp_path / "problem.toml").write_text(
+        (ponds / "problem.toml").read_text().replace('t0 = "first"', "t0 = 0")
+    )
     (tmp_path / "lynx_hare.csv").write_bytes((ponds / "lynx_hare.csv").read_bytes())
     output = " ".join(run("check", tmp_path).output.split())
     assert 'write t0 = "first"' in output

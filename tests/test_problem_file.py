@@ -106,6 +106,27 @@ def test_experiments_refine_what_the_table_brings(write):
     assert (two.t0, two.initial) == (-1.0, {"prey": 3.5})
 
 
+YEARS = "time,prey,pred\n1900,10,5\n1901,12,6\n1902,9,7\n1903,8,5\n"
+
+
+def test_years_begin_with_the_first_sample(write):
+    assert pf.read_problem(write(MINIMAL, counts=YEARS)).experiments[0].t0 == 1900
+    assert pf.read_problem(write("t0 = 0\n" + MINIMAL, counts=YEARS)).experiments[0].t0 == 0
+    near = YEARS.replace("190", "")  # 0, 1, 2, 3
+    assert pf.read_problem(write(MINIMAL, counts=near.replace("\n0,", "\n0.5,"))).experiments[0].t0 == 0
+
+
+@pytest.mark.parametrize("section", ["[initial]", "[experiments.counts.initial]"])
+def test_years_and_a_known_initial_state_must_say_when_it_holds(write, section):
+    text = f"{MINIMAL}{section}\npred = [1, 9]\nprey = 10\n"
+    path = write(text, counts=YEARS)
+    ((line, message),) = faults_of(path)
+    assert line == line_of(path, "prey = 10")
+    assert "`prey`" in message
+    assert 't0 = "first"' in message
+    assert pf.read_problem(write('t0 = "first"\n' + text)).experiments[0].t0 == 1900
+
+
 def test_inputs_from_columns_tables_and_formulas(write):
     text = """
         inputs = ["feed"]

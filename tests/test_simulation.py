@@ -235,3 +235,11 @@ def test_simulated_measurements_follow_the_noise_model(common):
 def test_simulation_needs_known_levels():
     with pytest.raises(pf.InputError, match="has no value"):
         pf.simulate(pf.Model("x' = -x"), {}, {"x": 1.0}, [1.0], noise=pf.Noise(additive=(0.1, 1.0)))
+
+
+def test_relative_noise_leaves_zeros_alone():
+    model = pf.Model("x' = -a*x\ny' = a*x")
+    noise = pf.Noise(proportional=0.2)
+    found = pf.simulate(model, {"a": 1.0}, {"x": 1.0, "y": 0.0}, [0.0, 1.0], noise=noise)
+    assert found.observables["y"][0] == 0.0
+    assert (found.observables["x"] != found.states["x"]).all()

@@ -14,6 +14,8 @@ from picardfit.expressions import parse
 from picardfit.inputs import Constant, Input, as_input, check_finite, number_array, read_only, values_at
 from picardfit.parameters import Parameter, as_number, as_parameter, is_number
 
+LONG_BEFORE = 5  # spans of the samples between t0 and the first of them that make a void
+
 
 @dataclass(frozen=True, eq=False)
 class Rest:
@@ -284,6 +286,11 @@ def _initial_time(t0: object, first: float) -> float:
             f"t0 = {t0:g} is later than the sample at time {first:g}: lower t0 or remove that sample."
         )
     return t0
+
+
+def after_a_void(t0: float, times: np.ndarray) -> bool:
+    """Whether the samples begin many of their own spans after t0, as years do when t0 is the year 0."""
+    return bool(times[0] - t0 > LONG_BEFORE * (times[-1] - times[0]) > 0)
 
 
 def runs(owner: np.ndarray) -> list[tuple[int, slice]]:

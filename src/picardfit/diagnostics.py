@@ -132,7 +132,7 @@ def normal_probability(values: np.ndarray) -> float:
     """Probability of the test of Shapiro and Wilk; of evenly chosen ones when there are very many."""
     if len(values) < FEWEST or not np.all(np.isfinite(values)) or np.ptp(values) == 0:
         return float("nan")
-    from scipy.stats import shapiro
+    from picardfit.normality import shapiro_wilk
 
     chosen = values if len(values) <= MOST else values[np.linspace(0, len(values) - 1, MOST).astype(int)]
-    return float(shapiro(chosen).pvalue)
+    return shapiro_wilk(chosen)[1]

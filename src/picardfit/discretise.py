@@ -17,7 +17,6 @@ from picardfit.noise import Objective
 from picardfit.picard import Field
 from picardfit.problem import Problem
 
-
 LARGEST_PART = 200_000  # numbers in the Newton matrices of a part: they should stay in the cache
 
 
@@ -83,7 +82,7 @@ class Discretisation:
         """The mesh in parts whose derivatives are computed together."""
         mesh, size = self.mesh, len(self.mesh.rule.nodes) * len(self.problem.model.states)
         count = len(mesh)
-        edges = np.arange(0, count, max(LARGEST_PART // size**2, 1)).tolist() + [count]
+        edges = [*range(0, count, max(LARGEST_PART // size**2, 1)), count]
         samples = np.searchsorted(self.segment, edges)
         links = np.searchsorted(mesh.linked, edges)
         return [

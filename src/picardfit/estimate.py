@@ -13,6 +13,7 @@ import numpy as np
 
 from picardfit.certificate import Certificate, certify, excess, path_value
 from picardfit.culprits import blame_start
+from picardfit.data import after_a_void
 from picardfit.errors import InputError, Status, listing
 from picardfit.lifted import point_at
 from picardfit.optima import clusters
@@ -25,7 +26,6 @@ from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.starts import make_start
 from picardfit.values import border_from
 
-LONG_BEFORE = 5  # spans of the data between t0 and the first sample that call for a warning
 NEARLY = 1e-5  # the same for methods whose fixed point need not be an optimum
 OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss
 ROUNDING = 1e-13  # residuals relative to the data that are nothing but rounding
@@ -235,8 +235,8 @@ def _early_starts(problem: Problem) -> list[str]:
     """A warning when an unknown initial state is sought long before the first sample."""
     free = problem.unknowns.exists[:, : len(problem.unknowns.initial_states)].any(axis=1)
     for one in (e for e, open_ in zip(problem.experiments, free, strict=True) if open_):
-        first, last = float(one.times[0]), float(one.times[-1])
-        if first - one.t0 > LONG_BEFORE * max(last - first, 1e-300) and last > first:
+        first = float(one.times[0])
+        if after_a_void(one.t0, one.times):
             return [
                 f"The initial state of `{one.name}` is sought at t0 = {one.t0:g}, long before its first sample at "
                 f"{first:g}: pass t0={first:g} to the experiment unless that is meant."

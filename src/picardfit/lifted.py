@@ -51,7 +51,7 @@ def linearise(system: Discretisation, point: Point, expected: bool = False) -> L
 
     `expected`: with the Fisher information where the search prefers another curvature.
     """
-    unknowns, mesh = system.problem.unknowns, system.mesh
+    unknowns = system.problem.unknowns
     chain = None if unknowns.linear else unknowns.parameter_slopes(point.border)
     parts = [_derivatives(system, point, chain, part) for part in system.parts]
     multipliers, inverse, at_samples, ends = (
@@ -186,7 +186,8 @@ def contract_from(
 ) -> tuple[Point | None, np.ndarray]:
     """Contract straight lines between guessed knot states with fresh Newton matrices.
 
-    `enough` is the |u - P u| relative to the scale at which to stop. Returns the point (or None) and which segments did not contract.
+    `enough` is the |u - P u| relative to the scale at which to stop. Returns the point (or None) and which segments did
+    not contract.
     """
     mesh, unknowns = system.mesh, system.problem.unknowns
     states = states.copy()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from picardfit.mesh import Mesh, Segments
+from picardfit.mesh import Segments
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,9 @@ def exact_multipliers(mesh: Segments, inverse: np.ndarray, wrt_p: np.ndarray) ->
     return solved.reshape(right.shape)
 
 
-def end_derivatives(mesh: Segments, linked: np.ndarray, multipliers: np.ndarray, moved: np.ndarray) -> np.ndarray:
+def end_derivatives(
+    mesh: Segments, linked: np.ndarray, multipliers: np.ndarray, moved: np.ndarray
+) -> np.ndarray:
     """(linked, states, columns): derivative of the end state of the `linked` segments.
 
     `moved` (segments, nodes, states, columns) is the derivative of f along the path.

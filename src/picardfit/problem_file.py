@@ -13,6 +13,7 @@ from picardfit.errors import InputError
 from picardfit.faults import Place, Source, schema
 from picardfit.inputs import Input
 from picardfit.model import Model
+from picardfit.noise_models import NoiseModel
 from picardfit.parameters import Parameter
 from picardfit.problem import Problem
 from picardfit.sections.beliefs import read_initial, read_parameters
@@ -35,6 +36,7 @@ class ProblemFile:
     initial: dict[str, object]
     inputs: dict[str, Input]  # those with a value for all experiments
     t0: float | str | None  # "first": the first sampling time
+    noise: NoiseModel | dict[str, NoiseModel] | None
     problem: Problem | None
     settings: FitSettings
     conditions: dict[str, Condition]
@@ -57,7 +59,7 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     initial = read_initial(source, ("initial",), content.get("initial"), model)
     conditions = read_conditions(source, "experiments", content, inputs, model)
     candidates = read_conditions(source, "candidates", content, inputs, model)
-    experiments = read_experiments(source, content, inputs, conditions, model, needs_data)
+    experiments = read_experiments(source, content, inputs, conditions, initial, model, needs_data)
     parameters = read_parameters(
         source,
         content,
@@ -83,6 +85,7 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
         initial=initial,
         inputs=inputs.values,
         t0=t0,
+        noise=noise,
         problem=problem,
         settings=settings,
         conditions=conditions,

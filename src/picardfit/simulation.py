@@ -13,7 +13,7 @@ from picardfit.errors import InputError, did_you_mean, listing, type_words
 from picardfit.inputs import as_input, check_finite, number_array, values_at
 from picardfit.integration import Run, last_time, observed, trajectories
 from picardfit.model import Model
-from picardfit.noise_models import NoiseModel, bind
+from picardfit.noise_models import NoiseModel, Scatter, bind
 from picardfit.parameters import as_number
 
 if TYPE_CHECKING:
@@ -84,10 +84,19 @@ def _measured(model: Model, run: Run, states: np.ndarray, noise, seed: int) -> n
     unknown = (*scatter.names, *scatter.parameters)
     if unknown:
         raise InputError(f"The noise level `{unknown[0]}` has no value: give levels as numbers to simulate.")
+    measurement = scatter.measurement(model, model.parameters)
     inputs = values_at(run.inputs, model.inputs, run.times)
-    rows = scatter.measurement(model, model.parameters).value(run.times, states, run.params, inputs)
-    empty = np.ones((len(run.times), len(model.observables)))
-    return scatter.objective(empty).sample(rows, np.random.default_rng(seed))
+    rows = measurement.value(run.times, states, run.params, inputs)
+    return scattered(scatter, rows, np.random.default_rng(seed))
+
+
+def scattered(scatter: Scatter, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(k, observables): measurements drawn at rows [g | levels] of a Measurement; g itself where a level is 0."""
+    count = len(scatter.columns)
+    exact, levels = rows[:, :count], rows[:, count : 2 * count]
+    with np.errstate(all="ignore"):
+        drawn = scatter.objective(np.ones(exact.shape)).sample(rows, rng)
+    return np.where(levels == 0, exact, drawn)
 
 
 def noisy(

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from picardfit.problem_file import ProblemFile
     from picardfit.structure import Structure
 
-LONG_BEFORE = 5  # spans of the data between t0 and the first sample that call for a warning
 MOST_SHOWN = 20  # experiments
 PATIENCE = 20.0  # seconds that an examination may take
 
@@ -114,13 +113,14 @@ def _warnings(problem: Problem) -> list[str]:
 
 def _early_start(problem: Problem) -> list[str]:
     """A warning when an unknown initial state is sought long before the first sample."""
+    from picardfit.data import after_a_void
+
     free = problem.unknowns.exists[:, : len(problem.unknowns.initial_states)].any(axis=1)
     for one, unknown in zip(problem.experiments, free, strict=True):
-        first, last = float(one.times[0]), float(one.times[-1])
-        if unknown and first - one.t0 > LONG_BEFORE * (last - first) > 0:
+        if unknown and after_a_void(one.t0, one.times):
             return [
                 f"The initial state of `{one.name}` is sought at {one.t0:g}, long before the first sample at "
-                f'{first:g}: write t0 = "first" unless that is meant.'
+                f'{one.times[0]:g}: write t0 = "first" unless that is meant.'
             ]
     return []
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from picardfit.result import Fit
 
 GRID = 201  # times of a prediction, beside the sampling times
+ENDINGS = ("", "_lower", "_upper")  # of the columns of a prediction
 
 
 def write_fit(fit: Fit, folder: Path, report: bool = True, level: float = 0.95) -> list[Path]:
@@ -29,7 +30,7 @@ def write_fit(fit: Fit, folder: Path, report: bool = True, level: float = 0.95) 
         write_csv(folder / "parameters.csv", PARAMETER_COLUMNS, parameter_records(fit, level)),
     ]
     if fit.solution is not None:
-        written.append(write_csv(folder / "predictions.csv", *_predictions(fit)))
+        written.append(write_csv(folder / "predictions.csv", *_predictions(fit, level)))
         if report:
             written.append(fit.report(folder / "report.html"))
     return written
@@ -52,18 +53,18 @@ def parameter_records(fit: Fit, level: float) -> list[tuple[object, ...]]:
     return rows
 
 
-def _predictions(fit: Fit) -> tuple[list[str], list[list[object]]]:
-    """Observables and hidden states along every experiment."""
+def _predictions(fit: Fit, level: float) -> tuple[list[str], list[list[object]]]:
+    """Observables and hidden states along every experiment, each with the ends of its confidence band."""
     model = fit.problem.model
-    hidden = [name for name in model.states if name not in model.observables]
+    names = [*model.observables, *(name for name in model.states if name not in model.observables)]
     rows: list[list[object]] = []
     for one in fit.problem.experiments:
         times = np.unique(np.concatenate([np.linspace(one.t0, one.times[-1], GRID), one.times]))
-        columns = fit.predict(one.name, times)
-        columns |= {name: values for name, values in fit.states(one.name, times).items() if name in hidden}
-        table = np.stack([times, *(columns[name] for name in (*model.observables, *hidden))], axis=1)
-        rows += [[one.name, *row] for row in table.tolist()]
-    return ["experiment", "time", *model.observables, *hidden], rows
+        curves = {**fit.states(one.name, times), **fit.predict(one.name, times)}
+        bands = fit.bands(one.name, times, level)
+        columns = [part for name in names for part in (curves[name], bands[name].low, bands[name].high)]
+        rows += [[one.name, *row] for row in np.stack([times, *columns], axis=1).tolist()]
+    return ["experiment", "time", *(f"{name}{end}" for name in names for end in ENDINGS)], rows
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:

@@ -13,6 +13,7 @@ from picardfit.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
+    from picardfit.noise_models import Scatter
     from picardfit.problem_file import ProblemFile
     from picardfit.sections.experiments import Condition
 
@@ -40,6 +41,9 @@ def simulate(
     proportional: Annotated[
         float, typer.Option(min=0, help="Standard deviation of proportional noise.")
     ] = 0.0,
+    own_noise: Annotated[
+        bool, typer.Option("--noise", help="Add the noise of the problem file; --set gives unknown levels.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the noise.")] = 0,
     states: Annotated[
         bool, typer.Option("--states", help="Also write the states that are not observed.")
@@ -59,8 +63,10 @@ def simulate(
         from picardfit.records import write_text
 
         file = read_problem_file(problem, needs_data=False)
-        chosen = _values(file, assignments(values or [], "--set"), fitted)
-        header, rows = _simulated(file, chosen, _times(times), (additive, proportional), seed, states)
+        scatter = _scatter(file, additive, proportional) if own_noise else None
+        chosen = _values(file, assignments(values or [], "--set"), fitted, scatter)
+        noise = scatter or (additive, proportional)
+        header, rows = _simulated(file, chosen, _times(times), noise, seed, states)
         if digits < 17:
             rows = [[name, *(float(f"{one:.{digits}g}") for one in row)] for name, *row in rows]
         text = csv_text(header, rows)
@@ -70,29 +76,60 @@ def simulate(
             typer.echo(f"written to {write_text(out, text)}")
 
 
+def _scatter(file: ProblemFile, additive: float, proportional: float) -> Scatter:
+    """The noise of the file, bound to its model."""
+    from picardfit.noise_models import bind
+
+    if additive or proportional:
+        raise InputError(
+            "--noise is the noise of the file: leave --additive and --proportional out, or --noise."
+        )
+    if file.noise is None:
+        raise InputError(f"There is no noise in {file.path}: add a section [noise], or pass --additive 0.1.")
+    return bind(file.noise, file.model)
+
+
 def _simulated(
-    file: ProblemFile, values: dict[str, float], times, noise: tuple[float, float], seed: int, states: bool
+    file: ProblemFile,
+    values: dict[str, float],
+    times: np.ndarray | None,
+    noise: Scatter | tuple[float, float],
+    seed: int,
+    states: bool,
 ) -> tuple[list[str], list[list[object]]]:
     import numpy as np
 
+    from picardfit.inputs import values_at
     from picardfit.sections.experiments import initial_time
-    from picardfit.simulation import noisy
+    from picardfit.simulation import noisy, scattered
     from picardfit.simulation import simulate as solve
 
     model, rng = file.model, np.random.default_rng(seed)
     hidden = [name for name in model.states if name not in model.observables] if states else []
+    names, measurement = model.parameters, None
+    if not isinstance(noise, tuple):
+        names = (*names, *noise.names, *noise.parameters)
+        measurement = noise.measurement(model, names)
     rows: list[list[object]] = []
     for name, (condition, own_times) in _conditions(file).items():
         wanted = own_times if times is None else times
         if wanted is None or len(wanted) == 0:
             raise InputError("There are no sampling times: pass for example --times 0:10:41.")
-        parameters = {p: _value(file, values, p, name, "parameter") for p in model.parameters}
+        every = {p: _value(file, values, p, name, "parameter") for p in names}
+        parameters = {p: every[p] for p in model.parameters}
         initial = {s: _initial(file, values, condition, s, name) for s in model.states}
         found = solve(
             model, parameters, initial, wanted, condition.inputs, initial_time(condition.t0, wanted)
         )
-        exact = np.stack([found.observables[n] for n in model.observables], axis=-1)
-        columns = [noisy(rng, exact, *noise), *(found.states[n][:, None] for n in hidden)]
+        if measurement is None:
+            exact = np.stack([found.observables[n] for n in model.observables], axis=-1)
+            measured = noisy(rng, exact, *noise)
+        else:
+            path = np.stack([found.states[n] for n in model.states], axis=-1)
+            inputs = values_at(condition.inputs, model.inputs, found.times)
+            levels = measurement.value(found.times, path, np.array([*every.values()]), inputs)
+            measured = scattered(noise, levels, rng)
+        columns = [measured, *(found.states[n][:, None] for n in hidden)]
         table = np.concatenate([found.times[:, None], *columns], axis=1)
         rows += [[name, *row] for row in table.tolist()]
     return ["experiment", "time", *model.observables, *hidden], rows
@@ -159,7 +196,9 @@ def _formula(file: ProblemFile, values: dict[str, float], text: str, experiment:
     return float(BatchedMap([parse(text)], (), names, ()).value(np.array(0.0), nothing, numbers, nothing)[0])
 
 
-def _values(file: ProblemFile, given: dict[str, float], fitted: Path | None) -> dict[str, float]:
+def _values(
+    file: ProblemFile, given: dict[str, float], fitted: Path | None, scatter: Scatter | None
+) -> dict[str, float]:
     """Values by name or name[experiment], the later ones of truth, fit and command line winning."""
     from picardfit.errors import did_you_mean, listing
 
@@ -167,6 +206,7 @@ def _values(file: ProblemFile, given: dict[str, float], fitted: Path | None) -> 
         *file.model.parameters,
         *(n for n in file.parameters if n not in file.model.parameters),
         *file.model.states,
+        *(scatter.parameters if scatter else ()),
     ]
     for name in given:
         if name.split("[")[0] not in known:

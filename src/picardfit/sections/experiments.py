@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from picardfit.data import Experiment
+from picardfit.data import Experiment, after_a_void
 from picardfit.errors import did_you_mean, listing
 from picardfit.faults import Place, Source, kind_of, schema
 from picardfit.inputs import Input
 from picardfit.model import Model
-from picardfit.parameters import as_number, is_number
+from picardfit.parameters import Parameter, as_number, is_number
 from picardfit.reading import read_table
 from picardfit.sections.beliefs import read_initial
 from picardfit.sections.equations import Inputs, read_input
@@ -86,10 +86,11 @@ def read_experiments(
     content: dict,
     inputs: Inputs,
     conditions: dict[str, Condition],
+    initial: dict[str, object],
     model: Model | None,
     needs_data: bool,
 ) -> list[Experiment]:
-    """The experiments of the data files, refined by [experiments]."""
+    """The experiments of the data files, refined by [experiments]; `initial` are the initial states of all."""
     if "data" not in content:
         if needs_data:
             source.fault((), 'There are no data: write data = "counts.csv" with the path of a table.')
@@ -115,7 +116,7 @@ def read_experiments(
         source.fault(
             ("data",), f"Two experiments are called `{name}`: give each file's its own with name = '...'."
         )
-    refined = [_refined(source, content, one, inputs, conditions.get(one.name)) for one in found]
+    refined = [_refined(source, content, one, inputs, conditions.get(one.name), initial) for one in found]
     _check_inputs(source, [one for one in refined if one is not None], inputs)
     return [one for one in refined if one is not None]
 
@@ -194,16 +195,23 @@ def _check_inputs(source: Source, experiments: list[Experiment], inputs: Inputs)
 
 
 def _refined(
-    source: Source, content: dict, one: Experiment, inputs: Inputs, condition: Condition | None
+    source: Source,
+    content: dict,
+    one: Experiment,
+    inputs: Inputs,
+    condition: Condition | None,
+    shared: dict[str, object],
 ) -> Experiment | None:
     """The experiment with the inputs, initial values and t0 that the file gives it."""
     own = source.table(("experiments",), content.get("experiments")).get(one.name) if condition else None
     place, given = ("t0",), content.get("t0")
     if isinstance(own, dict) and "t0" in own:
         place, given = ("experiments", one.name, "t0"), own["t0"]
-    t0 = initial_time(read_t0(source, place, given), one.times)
     known = condition.inputs if condition else inputs.values
     initial = condition.initial if condition else {}
+    t0 = initial_time(read_t0(source, place, given), one.times)
+    if given is None and after_a_void(one.t0, one.times):
+        t0 = _unsaid_time(source, one, shared, initial)
     return source.attempt(
         place if t0 is not None else ("experiments", one.name),
         Experiment,
@@ -214,3 +222,16 @@ def _refined(
         initial,
         t0,
     )
+
+
+def _unsaid_time(source: Source, one: Experiment, shared: dict[str, object], own: dict[str, object]) -> float:
+    """The first sample of an experiment whose times are years, say; a state that is known must say when it holds."""
+    first = float(one.times[0])
+    known = [name for name, value in {**shared, **own}.items() if not isinstance(value, Parameter)]
+    if known:
+        source.fault(
+            ("experiments", one.name, "initial", known[0]) if known[0] in own else ("initial", known[0]),
+            f"Nothing says when `{known[0]}` has its initial value, and `{one.name}` begins at {first:g}: "
+            f'write t0 = "first" if that is when, or t0 = 0.',
+        )
+    return first

@@ -215,13 +215,16 @@ class LiftedGaussNewton:
         left = predicted  # estimate of what further steps can gain
         if state.damping <= UNDAMPED:
             left = max(abs(predicted - (old - new)), FAITH * predicted)
+        change_of_jumps = linear.quadratic.jump_change(
+            state.system.mesh, unknowns.border, border_step, states_step
+        )
         change = 0.1 if ratio > 0.75 else 0.3 if ratio > 0.25 else 2.0
         if state.rejections:  # the last damping was too small: do not go straight back to it
             change = max(change, 0.5)
         state = replace(
             state,
             point=trial,
-            demanded=shifted + linear.quadratic.jump_change(state.system.mesh, unknowns.border, border_step, states_step),
+            demanded=shifted + change_of_jumps,
             damping=max(state.damping * change, 1e-14),
             stage_steps=state.stage_steps + 1,
             rejections=0,
@@ -466,7 +469,7 @@ def _new_multipliers(
         return multipliers, None
     linear = linearise(fine, point)
     slope, end = linear.quadratic.slope, linear.quadratic.end[:, :, :states].transpose(0, 2, 1)
-    follows = np.append(linked[1:] == linked[:-1] + 1, False)  # whether another knot comes after the next segment
+    follows = np.append(linked[1:] == linked[:-1] + 1, False)  # another knot comes after the next segment
     while fresh.any():  # new knots in a row: the last one first
         ready = np.flatnonzero(fresh & ~(follows & np.append(fresh[1:], False)))
         demand = slope[linked[ready] + 1, :states]
