@@ -99,7 +99,7 @@ def test_signal_breakpoints_are_sorted_and_distinct():
     [
         ("k*t", "Input `dose`: The formula 'k*t' uses `k`, but an input may use only the time `t`"),
         (math.nan, "Input `dose`: The value of an input is nan"),
-        (([0, 1], [1]), "Input `dose`: The table has 2 times but 1 values"),
+        (([0, 1], [1]), "Input `dose`: The table has 2 times but 1 value:"),
         (([0, 0], [1, 2]), "Input `dose`: The table has two values at time 0"),
         (([], []), "Input `dose`: The table is empty"),
         (([0, math.nan], [1, 2]), "Input `dose`: Entry 2 of the table times is nan"),

@@ -37,7 +37,9 @@ class Quadratic:
     jump: np.ndarray  # (linked, states): end state minus next start state
     initial: np.ndarray  # (experiments, states, border): derivative of the initial state by the border
 
-    def jump_change(self, mesh: Mesh, border: Border, border_step: np.ndarray, states_step: np.ndarray) -> np.ndarray:
+    def jump_change(
+        self, mesh: Mesh, border: Border, border_step: np.ndarray, states_step: np.ndarray
+    ) -> np.ndarray:
         """(linked, states): by how much a step changes the jumps, to first order."""
         moved = border_step[mesh.experiment][:, border.parameters]
         columns = np.concatenate([states_step, moved], axis=1)[mesh.linked]

@@ -221,7 +221,8 @@ class LiftedGaussNewton:
         state = replace(
             state,
             point=trial,
-            demanded=shifted + linear.quadratic.jump_change(state.system.mesh, unknowns.border, border_step, states_step),
+            demanded=shifted
+            + linear.quadratic.jump_change(state.system.mesh, unknowns.border, border_step, states_step),
             damping=max(state.damping * change, 1e-14),
             stage_steps=state.stage_steps + 1,
             rejections=0,
