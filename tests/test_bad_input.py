@@ -607,9 +607,7 @@ def test_noise_of_an_unknown_observable():
 
 
 def test_settings_out_of_range_come_with_an_example():
-    assert says(
-        complaint(pf.GradientDescent, order=0), "order = 0", "write for example GradientDescent(order="
-    )
+    assert says(complaint(pf.GradientDescent, order=0), "order = 0", "write for example order=")
 
 
 def test_start_of_a_local_parameter_as_a_list():
@@ -679,3 +677,23 @@ def test_parameters_of_initial_formulas_are_told_by_experiment():
     assert fit.parameters_of("run2") == pytest.approx({"k": 0.7, "x0": 4.0}, rel=1e-6)
     again = pf.simulate(DECAY, fit.parameters_of("run2"), fit.initial_states["run2"], TIMES)
     assert again.observables["x"] == pytest.approx(2 * DATA, rel=1e-6)
+
+
+def test_start_that_is_no_mapping_is_called_by_its_name():
+    assert says(complaint(pf.fit, problem(), start=[1.0]), "`start` is a list")
+    assert says(complaint(pf.fit, problem(), start_initial={"z": 1.0}), "`z` in start_initial")
+
+
+def test_frame_instead_of_experiments():
+    import pandas as pd
+
+    text = complaint(pf.Problem, DECAY, pd.DataFrame({"time": TIMES, "x": DATA}))
+    assert says(text, "a DataFrame", "pf.read_table")
+
+
+def test_notebook_and_table_of_what_did_not_converge(unfinished, tmp_path):
+    from picardfit.cli.output import write_fit
+
+    assert says(unfinished._repr_html_(), "intervals are not given, because the search did not converge")
+    write_fit(unfinished, tmp_path, report=False)
+    assert says((tmp_path / "parameters.csv").read_text(), "the search did not converge")

@@ -17,6 +17,7 @@ from picardfit.inputs import (
     Signal,
     Table,
     as_input,
+    check_finite,
     input_from_spec,
     number_array,
     values_at,
@@ -99,7 +100,7 @@ def test_signal_breakpoints_are_sorted_and_distinct():
     [
         ("k*t", "Input `dose`: The formula 'k*t' uses `k`, but an input may use only the time `t`"),
         (math.nan, "Input `dose`: The value of an input is nan"),
-        (([0, 1], [1]), "Input `dose`: The table has 2 times but 1 values"),
+        (([0, 1], [1]), "Input `dose`: The table has 2 times but 1 value:"),
         (([0, 0], [1, 2]), "Input `dose`: The table has two values at time 0"),
         (([], []), "Input `dose`: The table is empty"),
         (([0, math.nan], [1, 2]), "Input `dose`: Entry 2 of the table times is nan"),
@@ -283,7 +284,14 @@ def test_inputs_that_are_not_finite_are_named(source, words):
 
 @pytest.mark.parametrize(
     "source",
-    ["exp(-((t-1.03)/0.01)**2)", "1/sqrt(abs(t-1.034567))", "1/(t+1e-7)", "piecewise(1, t < 1, 100)"],
+    ["exp(-((t-1.03)/0.01)**2)", "1/(t+1e-7)", "piecewise(1, t < 1, 100)"],
 )
 def test_steep_inputs_with_a_solution_are_taken(source):
     assert np.isfinite(fed(source).states["x"]).all()
+
+
+def test_an_integrable_pole_is_not_taken_for_a_wall():
+    grid = np.linspace(0, 2, 301)
+    check_finite({"u": Formula("1/sqrt(abs(t-1.034567))")}, ["u"], 0.0, grid)
+    with pytest.raises(InputError, match="grows without limit"):
+        check_finite({"u": Formula("1/abs(t-1.034567)")}, ["u"], 0.0, grid)

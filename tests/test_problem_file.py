@@ -428,3 +428,36 @@ def test_the_schema_names_the_methods():
 
     assert schema()["properties"]["fit"]["properties"]["method"]["enum"] == list(METHODS)
     assert json.dumps(schema())
+
+
+# ---- faults that only numbers show -------------------------------------------------------------------------
+
+
+def test_an_input_that_is_not_finite_has_its_line(write):
+    path = write(
+        "equations = \"x' = u - k*x\"\ndata = 'd.csv'\nparameters = {k = [0, 5]}\n[inputs]\nu = '1/t'\n",
+        d="time,x\n0,1\n1,2\n",
+    )
+    [(line, message)] = faults_of(path)
+    assert line == line_of(path, "u = ")
+    assert "`u` (1/t) is infinite at t = 0" in message
+
+
+def test_a_limit_out_of_range_is_told_once(write):
+    [(_, message)] = faults_of(write(f"{MINIMAL}[fit]\nmax_iterations = 0\n"))
+    assert message.endswith("write for example max_iterations = 1.")
+
+
+def test_a_start_for_each_experiment_is_written_by_name(write):
+    [(_, message)] = faults_of(write(f"{MINIMAL}[fit]\nstart = {{a = [0.5, 0.6]}}\n"))
+    assert '"a[experiment]" = 0.5' in message
+
+
+def test_parameters_of_a_helper_that_nothing_uses_are_named(write):
+    path = write(
+        "equations = \"q = c*x\\nx' = -k*x\"\ndata = 'd.csv'\n[parameters]\nk = [0, 5]\nc = [0, 1]\n",
+        d="time,x\n0,1\n1,2\n",
+    )
+    [(line, message)] = faults_of(path)
+    assert line == line_of(path, "c = [")
+    assert "`c` is used only in `q = ...`" in message

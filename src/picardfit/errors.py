@@ -69,7 +69,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def type_words(value: object) -> str:
     """`an Experiment`, `a list`: what kind of thing a value is."""
     name = type(value).__name__
-    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+    return f"{'an' if name[:1].lower() in 'aeiou' or name == 'ndarray' else 'a'} {name}"
 
 
 def counted(number: int, word: str) -> str:
@@ -91,6 +91,4 @@ def check_positive(settings: object, whole: tuple[str, ...] = (), real: tuple[st
             what = "a positive whole number" if name in whole else "a positive number"
             usual = getattr(type(settings), name, None)
             example = f"{usual:g}" if isinstance(usual, Real) and usual > 0 else "1"
-            raise InputError(
-                f"{name} = {value!r} is not {what}: write for example {type(settings).__name__}({name}={example})."
-            )
+            raise InputError(f"{name} = {value!r} is not {what}: write for example {name}={example}.")

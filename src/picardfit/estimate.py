@@ -14,7 +14,7 @@ import numpy as np
 from picardfit.certificate import Certificate, certify, excess, path_value
 from picardfit.culprits import blame_start
 from picardfit.data import after_a_void
-from picardfit.errors import InputError, Status, listing
+from picardfit.errors import InputError, Status, listing, type_words
 from picardfit.lifted import point_at
 from picardfit.optima import clusters
 from picardfit.parallel import single_threaded
@@ -55,9 +55,7 @@ def fit(
     when an executor works; without it many starts show a line on a terminal, which False switches off.
     """
     if not isinstance(problem, Problem):
-        raise InputError(
-            f"fit needs a pf.Problem, not a {type(problem).__name__}: build one from model and data."
-        )
+        raise InputError(f"fit needs a pf.Problem, not {type_words(problem)}: build one from model and data.")
     method = LiftedGaussNewton() if method is None else method
     starts, seed = _whole(starts, "starts", least=1), _whole(seed, "seed", least=0)
     _check_tools(method, executor, progress, ledger)
@@ -68,7 +66,7 @@ def fit(
     began = time.perf_counter()
     _check_measured(problem)
     problem.check_inputs()
-    given = border_from(problem, start, start_initial, missing="nan")
+    given = border_from(problem, start, start_initial, missing="nan", words=("start", "start_initial"))
     _check_inside(problem, given)
     request = Request(problem, method, given, starts, seed)
     found = search_all(request, executor, ledger, progress)

@@ -21,7 +21,7 @@ import numpy as np
 
 from picardfit.combinations import percent
 from picardfit.data import Experiment, plan
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, did_you_mean, listing, type_words
 from picardfit.expressions import BatchedMap, names, parse
 from picardfit.noise import LeastSquares
 from picardfit.parameters import as_number
@@ -185,7 +185,9 @@ def _sorted_out(base: Fit | Problem, candidates) -> tuple[Problem, list[Experime
     elif isinstance(base, Problem):
         problem = base
     else:
-        raise InputError(f"design needs a fit or a pf.Problem first, not a {type(base).__name__}.")
+        raise InputError(
+            f"design needs a fit or a pf.Problem first, not {type_words(base)}: pass what pf.fit returned."
+        )
     done = list(problem.experiments)
     if candidates is None:
         offered = [one for one in done if one.planned is not None]

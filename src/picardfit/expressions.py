@@ -192,7 +192,10 @@ class _Parser:
             self._fail(
                 token, f"an operator is missing between `{before}` and `{token.text}` (a product needs `*`)"
             )
-        self._fail(token, f"unexpected `{token.text}`" if token.text != ")" else "unmatched `)`")
+        self._fail(
+            token,
+            f"unexpected `{token.text}`: remove it" if token.text != ")" else "unmatched `)`: remove it",
+        )
 
     def _apply(self, token: Token, builder: Callable, *args: sympy.Basic) -> sympy.Basic:
         """Build an expression; what is wrong with it is reported at the token."""

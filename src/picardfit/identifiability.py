@@ -117,6 +117,7 @@ class _Relative:
     half_width: np.ndarray  # of the bounds in relative units, infinite without bounds
     at_bound: np.ndarray  # bool
     errors: np.ndarray  # relative standard errors, infinite where a free direction touches
+    reached: np.ndarray  # how large the state of an initial value becomes, 0 for parameters
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,7 @@ def _relative(fit: Fit, found: Information) -> tuple[_Relative, _Covariance]:
         power &= log | (positive & (path == 0)) | ~(errors > 1)
     errors = np.where(covariance.touched(), np.inf, errors)
     at_bound = np.isin(found.labels, found.at_bound)
-    return _Relative(found.labels, values, unit, power, half / unit, at_bound, errors), covariance
+    return _Relative(found.labels, values, unit, power, half / unit, at_bound, errors, path), covariance
 
 
 def _path_size(fit: Fit) -> np.ndarray:
@@ -297,6 +298,8 @@ def _verdict(relative: _Relative, k: int, others: tuple[dict[str, float], ...]) 
     name, error = relative.labels[k], float(relative.errors[k])
     value = number(float(relative.values[k]), 4)
     spread = percent(error) if relative.power[k] else f"± {number(error * float(relative.unit[k]), 2)}"
+    if not relative.power[k] and relative.unit[k] == relative.reached[k] > 2 * abs(relative.values[k]):
+        spread += f" (its state reaches {number(float(relative.reached[k]), 2)})"
     if np.isinf(error):
         kind, words = "not determined", "not determined by these data: any value fits as well"
     elif np.isnan(error):

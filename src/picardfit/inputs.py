@@ -15,7 +15,7 @@ from math import nan
 
 import numpy as np
 
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, counted, did_you_mean, listing
 from picardfit.expressions import BatchedMap, breakpoints, names, parse
 from picardfit.parameters import as_number, is_number
 
@@ -101,7 +101,8 @@ class Table:
         )
         if len(times) != len(values):
             raise InputError(
-                f"The table has {len(times)} times but {len(values)} values: give one value per time."
+                f"The table has {counted(len(times), 'time')} but {counted(len(values), 'value')}: "
+                f"give one value per time."
             )
         order = np.argsort(times, kind="stable")
         times, values = times[order], values[order]

@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from picardfit.markup import equations, experiment_table, parameter_table, picture, table, words
-from picardfit.tables import count, number, parameter_rows, true_values, units
+from picardfit.tables import count, error_lines, number, parameter_rows, true_values, units
 
 if TYPE_CHECKING:
     from picardfit.data import Experiment
@@ -77,6 +77,7 @@ def fit_html(fit: Fit) -> str:
             for row in parameter_rows(fit)
         ]
         parts.append(table(header, rows, (1, 2, 3, 4, 7), MOST_ROWS))
+        parts += [f"<p>{escape(line)}</p>" for line in error_lines(fit)]
     parts.append(_folded("All that print(fit) shows", str(fit)))
     return _box(headline, parts)
 

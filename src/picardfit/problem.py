@@ -300,7 +300,8 @@ def _named(experiments: object) -> tuple[Experiment, ...]:
     for one in many:
         if not isinstance(one, Experiment):
             raise InputError(
-                f"{one!r} is not an experiment: pass pf.Experiment(...) objects or the list from pf.read_table."
+                f"{one!r} in {type_words(experiments)} is not an experiment: pass pf.Experiment(...) objects or the "
+                f"list from pf.read_table(...)."
             )
     named = tuple(one if one.name else replace(one, name=f"experiment {k}") for k, one in enumerate(many, 1))
     seen: set[str] = set()

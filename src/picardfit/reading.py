@@ -261,7 +261,7 @@ def _parsed(text: str, label: str, stem: str, text_columns: set[str]) -> _Sheet:
         if len(row) > len(names):
             raise InputError(
                 f"Line {place} of {label} has {len(row)} cells, but there are {len(names)} column names: "
-                f"correct it."
+                f"remove what is too much, or name its column."
             )
     joined = "\n".join(body)
     comma = separator != "," and bool(re.search(r"\d,\d", joined)) and not re.search(r"\d\.\d", joined)

@@ -62,10 +62,7 @@ def simulate(
     states = trajectories(model, [run])[0]
     if states is None:
         reached = last_time(model, run)
-        raise InputError(
-            blame_run(model, run, reached)
-            or f"The solution leaves every bound near t = {reached:.3g}: end earlier, or change the values."
-        )
+        raise InputError(blame_run(model, run, reached) or _no_solution(run, reached))
     if noise is None:
         outputs = observed(model, run, states)
     else:
@@ -75,6 +72,15 @@ def simulate(
         times=run.times[back],
         states={name: states[back, k] for k, name in enumerate(model.states)},
         observables={name: outputs[back, k] for k, name in enumerate(model.observables)},
+    )
+
+
+def _no_solution(run: Run, reached: float) -> str:
+    if reached < run.times[-1]:
+        return f"The solution leaves every bound near t = {reached:.3g}: end earlier, or change the values."
+    return (
+        f"No integrator follows the solution accurately up to t = {reached:.3g}: look for poles of the inputs and for "
+        f"switches at unknown times, or change the values."
     )
 
 

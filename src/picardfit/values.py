@@ -22,6 +22,7 @@ def border_from(
     initial: Mapping[str, object] | None = None,
     missing: str = "error",
     optional: tuple[str, ...] = (),
+    words: tuple[str, str] = ("parameters", "initial"),
 ) -> np.ndarray:
     """The border (experiments, width), internal coordinates, of values in natural units.
 
@@ -29,11 +30,12 @@ def border_from(
     1.0}. `initial`: {"prey": 1.0} for all experiments or {"pond 1": {"prey": 1.0}}. An unknown without a
     value is an InputError, or NaN when `missing` is "nan" or it is `optional`. Fixed parameters, known
     initial states and those given by a formula may be left out; what is said about them must agree with the
-    problem.
+    problem. `words`: what the caller calls the two mappings.
     """
     unknowns = problem.unknowns
     # (experiments, parameters) and (experiments, states), NaN where nothing was said
-    values, states = _parameter_values(problem, parameters or {}), _state_values(problem, initial or {})
+    values = _parameter_values(problem, {} if parameters is None else parameters, words[0])
+    states = _state_values(problem, {} if initial is None else initial, words[1])
     natural = np.concatenate(
         [
             states[:, unknowns.initial_states],
@@ -71,9 +73,9 @@ def _fixed(problem: Problem) -> np.ndarray:
     return np.tile(fixed, (len(problem.experiments), 1))
 
 
-def _parameter_values(problem: Problem, given: Mapping[str, object]) -> np.ndarray:
+def _parameter_values(problem: Problem, given: Mapping[str, object], word: str) -> np.ndarray:
     known, experiments = list(problem.parameters), problem.names
-    _check_mapping(given, "parameters")
+    _check_mapping(given, word)
     values = np.full((len(experiments), len(known)), np.nan)
     for key, value in given.items():
         name, where = _split(key, known)
@@ -113,19 +115,21 @@ def _check_single(problem: Problem, name: str, local: bool, value: object) -> No
     raise InputError(f"The value of `{name}` is a sequence, {value!r}: {remedy}.")
 
 
-def _state_values(problem: Problem, given: Mapping[str, object]) -> np.ndarray:
+def _state_values(problem: Problem, given: Mapping[str, object], word: str) -> np.ndarray:
     states = list(problem.model.states)
-    _check_mapping(given, "initial")
+    _check_mapping(given, word)
     values = np.full((len(problem.experiments), len(states)), np.nan)
     common = {key: value for key, value in given.items() if not isinstance(value, Mapping)}
     for state, value in common.items():
-        values[:, _state(problem, state)] = as_number(value, f"initial value of `{state}`")
+        values[:, _state(problem, state, word)] = as_number(value, f"initial value of `{state}`")
     for one, own in given.items():
         if one in common:
             continue
         row = _experiment(problem, one)
         for state, value in own.items():
-            values[row, _state(problem, state)] = as_number(value, f"initial value of `{state}` in `{one}`")
+            values[row, _state(problem, state, word)] = as_number(
+                value, f"initial value of `{state}` in `{one}`"
+            )
     return values
 
 
@@ -146,11 +150,11 @@ def _experiment(problem: Problem, name: object) -> int:
     return problem.names.index(name)
 
 
-def _state(problem: Problem, name: object) -> int:
+def _state(problem: Problem, name: object, word: str) -> int:
     states = problem.model.states
     if name not in states:
         raise InputError(
-            f"`{name}` in initial is not a state of the model ({listing(states)}): rename or remove it."
+            f"`{name}` in {word} is not a state of the model ({listing(states)}): rename or remove it."
             + did_you_mean(str(name), states)
         )
     return states.index(name)

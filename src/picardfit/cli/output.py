@@ -45,6 +45,8 @@ def parameter_records(fit: Fit, level: float) -> list[tuple[object, ...]]:
         return []
     values, errors, intervals = estimated_values(fit), fit.standard_errors, fit.intervals(level)
     given, said = units(fit), verdicts(fit)
+    if not fit.status.converged:
+        said = dict.fromkeys(errors, "the search did not converge")
     rows = []
     for name, *_, remark in parameter_rows(fit, level):
         low, high = intervals.get(name, (np.nan, np.nan))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.faults import Place, Source, schema
+from picardfit.faults import Place, Source, kind_of, schema
 from picardfit.model import Model
 from picardfit.parameters import as_number, is_number
 from picardfit.solvers.contractive import (
@@ -73,6 +73,13 @@ def _numbers(source: Source, place: Place, given: object, known, kind: str) -> d
             hint = did_you_mean(name, known)
             source.fault((*place, name), f"`{name}` is not a {kind} ({listing(known)}).{hint}")
         else:
+            if isinstance(value, list | dict) and kind == "parameter":
+                source.fault(
+                    (*place, name),
+                    f"The value of `{name}` is {kind_of(value)}: write one number, or for a local parameter one for "
+                    f'each experiment, "{name}[experiment]" = 0.5.',
+                )
+                continue
             number = source.attempt((*place, name), as_number, value, f"value of `{name}`")
             found |= {} if number is None else {name: number}
     return found
@@ -88,7 +95,11 @@ def read_settings(source: Source, content: dict, model: Model | None, parameters
     for key, value in whole.items():
         least = 0 if key == "seed" else 1
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
-            source.fault((*place, key), f"{key} = {value!r:.40} must be a whole number from {least} on.")
+            source.fault(
+                (*place, key),
+                f"{key} = {value!r:.40} must be a whole number from {least} on: write for example "
+                f"{key} = {max(least, 1)}.",
+            )
     level = table.get("level", 0.95)
     if not is_number(level) or not 0 < level < 1:
         source.fault(
@@ -98,7 +109,8 @@ def read_settings(source: Source, content: dict, model: Model | None, parameters
     start = _numbers(source, (*place, "start"), table.get("start"), names, "parameter")
     states = None if model is None else model.states
     start_initial = _numbers(source, (*place, "start_initial"), table.get("start_initial"), states, "state")
-    method = _method(source, table, whole.pop("max_iterations", None))
+    limit = whole.pop("max_iterations", None)
+    method = None if len(source.faults) > before else _method(source, table, limit)
     if len(source.faults) > before or method is None:
         return FitSettings()
     return FitSettings(method, **whole, level=float(level), start=start, start_initial=start_initial)

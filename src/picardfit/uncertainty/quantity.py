@@ -74,7 +74,8 @@ def quantity(problem: Problem, text: object) -> Quantity:
         )
     if label.endswith(("]", "(0)")) or label.isidentifier():
         raise InputError(
-            f"`{label}` is not an unknown of the problem ({listing(places)})." + did_you_mean(label, places)
+            f"`{label}` is not an unknown of the problem: name one of {listing(places)}."
+            + did_you_mean(label, places)
         )
     return _formula(problem, label)
 
