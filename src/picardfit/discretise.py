@@ -1,7 +1,6 @@
 """A problem bound to a mesh: outputs at the sampling times and their derivatives.
 
-Values at a sample use the same integrals as the Picard operator, taken to that time, so samples need not be nodes:
-(P u)(t_i) = x + h sum_k w_ik f(t_k, u_k, p).
+Samples need not be nodes: the value at a sample is that of the polynomial through the start state and the nodes.
 """
 
 from __future__ import annotations
@@ -67,10 +66,10 @@ class Discretisation:
         return self.located[0]
 
     @cached_property
-    def weights(self) -> np.ndarray:
-        """(samples, 1, nodes): integration weights from the segment's start to the sample, times h."""
-        segment, fraction = self.located
-        return (self.mesh.length[segment][:, None] * self.mesh.rule.integrals(fraction))[:, None, :]
+    def along(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of the start state (samples, 1) and of the nodes (samples, 1, nodes) in the value at a sample."""
+        weights = self.mesh.rule.along(self.located[1])
+        return weights[:, :1], weights[:, None, 1:]
 
     @cached_property
     def occupied(self) -> tuple[np.ndarray, np.ndarray]:
@@ -106,20 +105,22 @@ class Discretisation:
             per_experiment[0] if len(per_experiment) == 1 else per_experiment[self.problem.samples.experiment]
         )
 
-    def at_samples(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    def at_samples(self, x: np.ndarray, path: np.ndarray) -> np.ndarray:
         """States at the samples: (samples, states)."""
-        return x[self.segment] + (self.weights @ slopes[self.segment])[:, 0]
+        of_start, of_nodes = self.along
+        return of_start * x[self.segment] + (of_nodes @ path[self.segment])[:, 0]
 
-    def derivatives_at_samples(self, moved: np.ndarray, part: Part) -> np.ndarray:
+    def derivatives_at_samples(self, multipliers: np.ndarray, part: Part) -> np.ndarray:
         """(samples, states, columns): derivative of the states at the samples of a part of the mesh.
 
-        `moved` (segments, nodes, states, columns) is the derivative of f along its path.
+        `multipliers` (segments, nodes, states, columns) is the derivative of its path.
         """
-        states = moved.shape[2]
-        flat = moved.reshape(*moved.shape[:2], -1)
+        states = multipliers.shape[2]
+        of_start, of_nodes = self.along
+        flat = multipliers.reshape(*multipliers.shape[:2], -1)
         segment = self.segment[part.samples] - part.segments.start
-        result = (self.weights[part.samples] @ flat[segment]).reshape(-1, *moved.shape[2:])
-        result[..., :states] += np.eye(states)
+        result = (of_nodes[part.samples] @ flat[segment]).reshape(-1, *multipliers.shape[2:])
+        result[..., :states] += of_start[part.samples, :, None] * np.eye(states)
         return result
 
     def outputs(self, states: np.ndarray, params: np.ndarray) -> np.ndarray:

@@ -76,7 +76,7 @@ def _derivatives(system: Discretisation, point: Point, chain: np.ndarray | None,
 
     `chain` (experiments, free parameters) is d natural / d internal, or None where that is 1 everywhere.
     """
-    states, mine = point.states.shape[1], part.segments
+    mine = part.segments
     params = system.spread(point.params)
     field = system.field.part(mine)
     _, wrt_x, wrt_p = field.linearise(point.path[mine], params if params.ndim == 1 else params[mine])
@@ -86,10 +86,8 @@ def _derivatives(system: Discretisation, point: Point, chain: np.ndarray | None,
         wrt_p *= (chain if chain.ndim == 1 else chain[mine])[..., None, :]
     inverse = _inverse(newton_matrix(field.mesh, wrt_x))
     multipliers = exact_multipliers(field.mesh, inverse, wrt_p)
-    moved = wrt_x @ multipliers  # derivative of f along the path
-    moved[..., states:] += wrt_p
-    ends = end_derivatives(field.mesh, part.linked, multipliers, moved)
-    return multipliers, inverse, system.derivatives_at_samples(moved, part), ends
+    ends = end_derivatives(field.mesh, part.linked, multipliers)
+    return multipliers, inverse, system.derivatives_at_samples(multipliers, part), ends
 
 
 def point_at(system: Discretisation, border, states, path, params=None, slopes=None) -> Point:
@@ -100,8 +98,8 @@ def point_at(system: Discretisation, border, states, path, params=None, slopes=N
             params = system.parameters(border)
         if slopes is None:
             slopes = system.field.slopes(path, system.spread(params))
-        jumps = end_states(mesh, states, slopes)[mesh.linked] - states[mesh.inner]
-        sampled = system.at_samples(states, slopes)
+        jumps = end_states(mesh, states, path)[mesh.linked] - states[mesh.inner]
+        sampled = system.at_samples(states, path)
         outputs = system.outputs(sampled, params)
         data = system.value(border, outputs)
     return Point(border, params, states, path, slopes, jumps, sampled, outputs, data)

@@ -64,6 +64,28 @@ class Rule:
         s = 2 * np.asarray(fractions, float) - 1
         return legendre.legvander(s, len(self.nodes) - 1) @ self.modes
 
+    def along(self, fractions: np.ndarray) -> np.ndarray:
+        """(points, 1 + nodes): the path at each fraction from the start state and the values at the nodes.
+
+        For u = P u this polynomial is the solution x + h sum_k w_k f(u_k) itself; for stiff equations it is the better
+        way to write it, because an error of u is not multiplied by h f_x.
+        """
+        s = 2 * np.asarray(fractions, float) - 1
+        return legendre.legvander(s, len(self._path_modes) - 1) @ self._path_modes
+
+    @cached_property
+    def _path_modes(self) -> np.ndarray:
+        """(modes, 1 + nodes): start state and values at the nodes -> Legendre coefficients of the path."""
+        if self.nodes[0] == 0:  # the start is a node already
+            return np.concatenate([np.zeros((len(self.nodes), 1)), self.modes], axis=1)
+        points = np.concatenate([[0.0], self.nodes])
+        return np.linalg.inv(legendre.legvander(2 * points - 1, len(self.nodes)))
+
+    @cached_property
+    def tail(self) -> np.ndarray:
+        """(2, 1 + nodes): the last two Legendre coefficients of the path, in the size that those of h f have."""
+        return 2 * (2 * len(self.nodes) - 1) * self._path_modes[-2:]
+
 
 @lru_cache
 def rule(count: int, family: Nodes = Nodes.RADAU) -> Rule:

@@ -7,7 +7,6 @@ from functools import lru_cache
 import numpy as np
 
 from picardfit.mesh import Mesh, Rule, uniform_knots
-from picardfit.picard import tails
 from picardfit.problem import Problem
 from picardfit.starts import Start
 
@@ -88,9 +87,13 @@ def _merge_breaks(knots: np.ndarray, breaks: tuple[float, ...]) -> np.ndarray:
     return merged[np.concatenate([[True], np.diff(merged) > 1e-13 * span])] if len(merged) > 2 else merged
 
 
-def unresolved(mesh: Mesh, slopes: np.ndarray, scale: np.ndarray, tolerance: float) -> np.ndarray:
-    """(segments,): whether the last Legendre modes of f are too large on a segment."""
-    return (tails(mesh, slopes) / scale).max(axis=1) > tolerance
+def unresolved(
+    mesh: Mesh, states: np.ndarray, path: np.ndarray, scale: np.ndarray, tolerance: float
+) -> np.ndarray:
+    """(segments,): whether the last Legendre modes of the path are too large on a segment."""
+    of_start, of_nodes = mesh.rule.tail[:, :1], mesh.rule.tail[:, 1:]
+    modes = of_start * states[:, None, :] + of_nodes @ path
+    return (np.abs(modes) / scale).max(axis=(1, 2)) > tolerance
 
 
 def split(mesh: Mesh, chosen: np.ndarray, rule: Rule | None = None) -> tuple[Mesh, np.ndarray, np.ndarray]:
@@ -111,18 +114,17 @@ def split(mesh: Mesh, chosen: np.ndarray, rule: Rule | None = None) -> tuple[Mes
 
 @lru_cache(maxsize=32)
 def _parts(old: Rule, new: Rule) -> tuple[np.ndarray, np.ndarray]:
-    """Integrals on an old segment up to the begin (3, nodes) and the new nodes (3, new nodes, nodes) of its parts.
+    """The path on an old segment at the begin (3, 1 + nodes) and the new nodes (3, new nodes, 1 + nodes) of its parts.
 
     The parts are the first half, the second half and the whole.
     """
     begin, width = np.array([0.0, 0.5, 0.0]), np.array([0.5, 0.5, 1.0])
     points = begin[:, None] + width[:, None] * new.nodes
-    return old.integrals(begin), old.integrals(points.ravel()).reshape(*points.shape, -1)
+    return old.along(begin), old.along(points.ravel()).reshape(*points.shape, -1)
 
 
-def carry(old: Mesh, new: Mesh, states, slopes, parent, half) -> tuple[np.ndarray, np.ndarray]:
-    """Start states and path on a finer mesh (split, or with more nodes), from the integrals on the old one."""
+def carry(old: Mesh, new: Mesh, states, path, parent, half) -> tuple[np.ndarray, np.ndarray]:
+    """Start states and path on a finer mesh (split, or with more nodes), from the path on the old one."""
     at_begin, at_nodes = _parts(old.rule, new.rule)
-    length, slopes, states = old.length[parent], slopes[parent], states[parent]
-    new_states = states + length[:, None] * (at_begin[half][:, None, :] @ slopes)[:, 0]
-    return new_states, states[:, None, :] + length[:, None, None] * (at_nodes[half] @ slopes)
+    whole = np.concatenate([states[:, None, :], path], axis=1)[parent]
+    return (at_begin[half][:, None, :] @ whole)[:, 0], at_nodes[half] @ whole

@@ -47,9 +47,12 @@ def apply(mesh: Segments, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     return x[:, None, :] + mesh.length[:, None, None] * (mesh.rule.weights @ slopes)
 
 
-def end_states(mesh: Segments, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """P u at the end of every segment: (segments, states)."""
-    return x + mesh.length[:, None] * (mesh.rule.end @ slopes)
+def end_states(mesh: Segments, x: np.ndarray, path: np.ndarray) -> np.ndarray:
+    """The path at the end of every segment: (segments, states)."""
+    if mesh.rule.nodes[-1] == 1.0:  # the end is a node
+        return path[:, -1]
+    of_start, *of_nodes = mesh.rule.along(np.ones(1))[0]
+    return of_start * x + np.array(of_nodes) @ path
 
 
 def iterate(field: Field, x: np.ndarray, path: np.ndarray, params: np.ndarray, order: int) -> np.ndarray:
@@ -109,20 +112,14 @@ def exact_multipliers(mesh: Segments, inverse: np.ndarray, wrt_p: np.ndarray) ->
     return solved.reshape(right.shape)
 
 
-def end_derivatives(
-    mesh: Segments, linked: np.ndarray, multipliers: np.ndarray, moved: np.ndarray
-) -> np.ndarray:
-    """(linked, states, columns): derivative of the end state of the `linked` segments.
-
-    `moved` (segments, nodes, states, columns) is the derivative of f along the path.
-    """
-    if mesh.rule.nodes[-1] == 1.0:  # the end is a node
+def end_derivatives(mesh: Segments, linked: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+    """(linked, states, columns): derivative of the end state of the `linked` segments, from those of the path."""
+    if mesh.rule.nodes[-1] == 1.0:
         return multipliers[linked, -1]
-    states = moved.shape[2]
-    flat = moved[linked].reshape(len(linked), moved.shape[1], -1)
-    ends = (mesh.rule.end @ flat).reshape(len(flat), *moved.shape[2:])
-    ends *= mesh.length[linked, None, None]
-    ends[..., :states] += np.eye(states)
+    of_start, *of_nodes = mesh.rule.along(np.ones(1))[0]
+    flat = multipliers[linked].reshape(len(linked), len(of_nodes), -1)
+    ends = (np.array(of_nodes) @ flat).reshape(len(linked), *multipliers.shape[2:])
+    ends[..., : ends.shape[1]] += of_start * np.eye(ends.shape[1])
     return ends
 
 

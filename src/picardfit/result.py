@@ -17,6 +17,7 @@ from picardfit.diagnostics import Diagnostics, diagnose
 from picardfit.errors import InputError, Status, did_you_mean, listing
 from picardfit.integration import Run, trajectories
 from picardfit.optima import Optimum, optima_of
+from picardfit.picard import end_states
 from picardfit.problem import Problem
 from picardfit.solvers.iterate import Method, Solution
 from picardfit.uncertainty.fisher import Information, information, quantile
@@ -523,15 +524,14 @@ class Fit:
             raise InputError(
                 f"Time {times.min():g} lies before t0 = {one.t0:g} of `{experiment}`: ask for times from t0 on."
             )
-        slopes = system.field.slopes(self.solution.path, system.spread(params))
         inside = np.minimum(times, last)
         segment, fraction = mesh.locate(inside, np.full(len(times), e))
-        weights = (mesh.length[segment][:, None] * mesh.rule.integrals(fraction))[:, None, :]
-        values = self.solution.states[segment] + (weights @ slopes[segment])[:, 0]
+        weights, states, path = mesh.rule.along(fraction), self.solution.states, self.solution.path
+        values = weights[:, :1] * states[segment] + (weights[:, None, 1:] @ path[segment])[:, 0]
         beyond = times > last
         if beyond.any():
             end, _ = mesh.locate(np.array([last]), np.array([e]))
-            begin = self.solution.states[end[0]] + mesh.length[end[0]] * (mesh.rule.end @ slopes[end[0]])
+            begin = end_states(mesh, states, path)[end[0]]
             wanted, back = np.unique(times[beyond], return_inverse=True)
             breaks = self.problem.model.breaks(one.inputs)
             own = params[e, : len(self.problem.model.parameters)]

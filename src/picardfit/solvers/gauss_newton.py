@@ -344,13 +344,13 @@ class LiftedGaussNewton:
         origin = np.arange(len(point.jumps))  # the old knot that each knot was, or -1
         for _ in range(REFINEMENTS):
             old = fine.mesh
-            chosen = unresolved(old, point.slopes, state.scale, tolerance)
+            chosen = unresolved(old, point.states, point.path, state.scale, tolerance)
             if len(old) + chosen.sum() > self.max_segments or not chosen.any():
                 break
             if not np.array_equal(finer.nodes, old.rule.nodes):
                 chosen = np.zeros_like(chosen)
             mesh, parent, half = split(old, chosen, finer)
-            states, path = carry(old, mesh, point.states, point.slopes, parent, half)
+            states, path = carry(old, mesh, point.states, point.path, parent, half)
             system = replace(fine, mesh=mesh)
             moved = evaluate(system, point.border, states, path, state.scale, enough=REFINED)
             if moved is None:

@@ -125,8 +125,7 @@ def _on_mesh(problem: Problem, start: Start, nodes: int) -> tuple[Discretisation
         system = Discretisation(problem, mesh)
         point, chosen = contract_from(system, start.border, states, scale)
         if point is not None:
-            slopes = system.field.slopes(point.path, system.spread(system.parameters(start.border)))
-            chosen = unresolved(mesh, slopes * mesh.length[:, None, None], scale, RESOLVED)
+            chosen = unresolved(mesh, point.states, point.path, scale, RESOLVED)
             if not chosen.any():
                 return system, point
         mesh, _, _ = split(mesh, chosen)

@@ -139,12 +139,11 @@ def refined(place: Place, tolerance: float) -> Place:
     """The same place on a mesh that resolves its path."""
     for _ in range(REFINEMENTS):
         system, point = place.system, place.point
-        slopes = system.field.slopes(point.path, system.spread(system.parameters(point.border)))
-        chosen = unresolved(system.mesh, slopes, place.scale, tolerance)
+        chosen = unresolved(system.mesh, point.states, point.path, place.scale, tolerance)
         if not chosen.any():
             break
         mesh, parent, half = split(system.mesh, chosen)
-        states, path = carry(system.mesh, mesh, point.states, slopes, parent, half)
+        states, path = carry(system.mesh, mesh, point.states, point.path, parent, half)
         finer = Discretisation(system.problem, mesh)
         moved = evaluate(finer, point.border, states, path, place.scale)
         renewed = None if moved is None else _place(finer, moved, place.scale)
