@@ -35,10 +35,12 @@ from picardfit.starts import Start
 STAGE_DONE = 5e-2  # predicted relative decrease at which a stage has served its purpose
 ROUGHLY_CONTRACTED = 1e-4  # |u - P u| that will do while continuity is loose
 REFINED = 1e-7  # |u - P u| of the path on a new mesh, before the next step
+FORGET = 0.3  # of the damping that was too small, after an accepted step
 UNDAMPED = 1e-2  # damping up to which a step goes nearly all the way to the minimum of the model
 FAITH = 0.01  # part of a step's decrease that may be left although the model predicted the decrease exactly
 SUFFICIENT = 1e-3  # part of the predicted decrease that a step must bring
 REFINEMENTS = 8  # halvings of a segment in one go
+COARSE_REFINEMENTS = 2  # the same between stages, where jumps still make layers that will vanish
 LARGEST_PENALTY = 1e9  # beyond it the banded system loses too many digits
 
 
@@ -60,6 +62,7 @@ class State:
     stage_steps: int = 0  # accepted in this stage
     damping: float = 1e-2
     rejections: int = 0  # in a row
+    barrier: float = 0.0  # the damping of the last rejected step, forgotten little by little
     last_jump: float = np.inf  # at the latest update of the multipliers
     linear: Linearisation | None = None  # at the point, kept while steps are rejected
     status: Status | None = None
@@ -219,13 +222,12 @@ class LiftedGaussNewton:
             state.system.mesh, unknowns.border, border_step, states_step
         )
         change = 0.1 if ratio > 0.75 else 0.3 if ratio > 0.25 else 2.0
-        if state.rejections:  # the last damping was too small: do not go straight back to it
-            change = max(change, 0.5)
         state = replace(
             state,
             point=trial,
             demanded=shifted + change_of_jumps,
-            damping=max(state.damping * change, 1e-14),
+            damping=max(state.damping * change, 2 * state.barrier, 1e-14),
+            barrier=FORGET * state.barrier,
             stage_steps=state.stage_steps + 1,
             rejections=0,
             linear=None,
@@ -288,7 +290,9 @@ class LiftedGaussNewton:
     def _reject(self, state: State, linear: Linearisation) -> State:
         damping = max(state.damping * 8, 1e-6)
         if damping < 1e8:
-            return replace(state, damping=damping, rejections=state.rejections + 1, linear=linear)
+            return replace(
+                state, damping=damping, barrier=state.damping, rejections=state.rejections + 1, linear=linear
+            )
         if state.stage < len(self.penalties) - 1:
             return self._next_stage(replace(state, linear=linear), 1e-2)
         return replace(state, status=Status.STALLED)
@@ -302,7 +306,7 @@ class LiftedGaussNewton:
             if left > STAGE_DONE * merit + state.floor and state.stage_steps < self.patience:
                 return state
             state = self._next_stage(state, min(state.damping, 1e-4))
-            return self._refine(state, self.coarse_resolution, self.nodes)
+            return self._refine(state, self.coarse_resolution, self.nodes, COARSE_REFINEMENTS)
         slow = (
             state.jump > 0.5 * state.last_jump
         )  # then the multipliers need a point that is nearly the minimum
@@ -327,6 +331,7 @@ class LiftedGaussNewton:
             stage=stage,
             stage_steps=0,
             damping=damping,
+            barrier=0.0,
             penalty=self.penalties[stage],
         )
 
@@ -335,14 +340,14 @@ class LiftedGaussNewton:
         scale = state_scale(state.system.problem, [state.point.path], least=1e-6)
         return bool(np.abs(state.point.jumps / scale).max(initial=0.0) > self.jump_tolerance)
 
-    def _refine(self, state: State, tolerance: float, nodes: int) -> State:
+    def _refine(self, state: State, tolerance: float, nodes: int, rounds: int = REFINEMENTS) -> State:
         """The state on a mesh that resolves the path; the same state when there is no need.
 
         Raises the nodes first, then halves the segments whose path is not resolved, as often as needed.
         """
         finer, fine, point = rule(nodes, self.family), state.system, state.point
         origin = np.arange(len(point.jumps))  # the old knot that each knot was, or -1
-        for _ in range(REFINEMENTS):
+        for _ in range(rounds):
             old = fine.mesh
             chosen = unresolved(old, point.states, point.path, state.scale, tolerance)
             if len(old) + chosen.sum() > self.max_segments or not chosen.any():
