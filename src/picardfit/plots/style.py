@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import Locator, LogFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogFormatter, LogLocator, MaxNLocator, NullLocator
 
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
     from picardfit.result import Fit
 
@@ -74,11 +75,11 @@ def plain_ticks(panel: Axes, values: np.ndarray) -> None:
         panel.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
 
 
-def log_locator(low: float, high: float) -> Locator:
-    """Where the ticks of a logarithmic axis go: at powers of ten only where there are enough of them."""
-    if high < 10 * low:
-        return MaxNLocator()
-    return LogLocator(subs=(1, 2, 5) if high < MANY_DECADES * low else (1,))
+def log_ticks(axis: Axis, low: float, high: float) -> None:
+    """Ticks of a logarithmic axis from low to high: at powers of ten only where there are enough of them."""
+    powers = LogLocator(subs=(1, 2, 5) if high < MANY_DECADES * low else (1,))
+    axis.set_major_locator(MaxNLocator() if high < 10 * low else powers)
+    axis.set_minor_locator(NullLocator())
 
 
 def legend(figure: Figure, panels, note: str, handles: Sequence = ()) -> None:

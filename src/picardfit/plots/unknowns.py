@@ -19,7 +19,7 @@ from picardfit.plots.style import (
     SHORTER_NAME,
     figure_of,
     legend,
-    log_locator,
+    log_ticks,
     save_figure,
     short,
     with_unit,
@@ -58,11 +58,11 @@ def plot_identifiability(found: Identifiability, path: str | Path | None = None)
             panel.barh(rows, width, color=colour, hatch=hatch, edgecolor="white", label=kind)
     for level in (SURE, WEAK):
         panel.axvline(level, color=INK, linewidth=0.9, linestyle="--", label="thresholds")
-    panel.set_xscale("log", subs=[])
+    panel.set_xscale("log")
     panel.set_xlim(low, high)
     panel.set_yticks(range(len(names)), [short(name) for name in names], parse_math=False)
     panel.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-    panel.xaxis.set_major_locator(log_locator(low, high))
+    log_ticks(panel.xaxis, low, high)
     panel.set_xlabel("relative standard error")
     left_out = len(found.verdicts) - len(names)
     legend(figure, [panel], f"{left_out} more unknowns not drawn" if left_out else "")
@@ -151,6 +151,6 @@ def _draw_profile(panel: Axes, one: Profile) -> None:
     panel.set_ylim(-0.03 * one.threshold(), 1.25 * one.threshold())
     panel.set_xlabel(with_unit(one.name, one.unit), parse_math=False)
     if one.log:
-        panel.set_xscale("log", subs=[])
-        panel.xaxis.set_major_locator(log_locator(*panel.get_xlim()))
+        panel.set_xscale("log")
+        log_ticks(panel.xaxis, *panel.get_xlim())
         panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
