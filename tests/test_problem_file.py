@@ -474,3 +474,9 @@ def test_a_column_of_names_may_name_the_experiments(write):
 def test_a_time_column_of_another_name_is_told_how_to_name(write):
     ((_, message),) = faults_of(write(MINIMAL, counts=CSV.replace("time", "When")))
     assert "data = { file = '...', time = '...' }" in message
+
+
+def test_units_of_strange_names_do_not_hide_other_faults(write):
+    path = write(f'{MINIMAL}d = [0, 1]\n[units]\nhare = "kg"\nprey = "g"\nlynx = "kg"\n')
+    found = faults_of(path)
+    assert [line for line, _ in found] == [line_of(path, one) for one in ("d = [0", "hare =", "lynx =")]
