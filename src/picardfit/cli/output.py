@@ -22,7 +22,9 @@ GRID = 201  # times of a prediction, beside the sampling times
 ENDINGS = ("", "_lower", "_upper")  # of the columns of a prediction
 
 
-def write_fit(fit: Fit, title: str, folder: Path, report: bool = True, level: float = 0.95) -> list[Path]:
+def write_fit(
+    fit: Fit, folder: Path, report: bool = True, level: float = 0.95, title: str = "Report of a fit"
+) -> list[Path]:
     """Write everything about a fit into a folder and tell which files these are."""
     make_folder(folder)
     written = [
