@@ -300,3 +300,9 @@ def test_every_axis_has_few_ticks(neuron):
         for panel in figure.axes:
             for axis in (panel.xaxis, panel.yaxis):
                 assert len(axis.get_majorticklocs()) <= 10
+
+
+def test_errors_are_drawn_in_percent(ponds):
+    figure = plot_identifiability(ponds.identifiability())
+    figure.canvas.draw()
+    assert {"10 %", "20 %", "100 %"} <= set(labels(figure.axes[0].xaxis))

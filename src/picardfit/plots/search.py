@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from picardfit.plots.style import BLUE, GREY, INK, MARKERS, ORANGE, figure_of, legend, plain_ticks, written
+from picardfit.plots.style import BLUE, GREY, INK, MARKERS, ORANGE, figure_of, legend, log_ticks, written
 from picardfit.tables import count
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def plot_convergence(fit: Fit, path: str | Path | None = None) -> Figure:
         shown = np.where(np.isfinite(values) & (values != 0), values, np.nan)
         if (shown > 0).any() and not (shown < 0).any():
             panel.set_yscale("log")
-            plain_ticks(panel, shown)
+            log_ticks(panel.yaxis, np.nanmin(shown), np.nanmax(shown))
         panel.plot(iterations, shown, color=BLUE, marker="o" if len(iterations) < 80 else "", markersize=3)
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.set_xlabel("iteration")
@@ -64,7 +64,7 @@ def plot_waterfall(fit: Fit, path: str | Path | None = None) -> Figure:
         panel.set_yscale("symlog", linthresh=max(fit.loss_tolerance, 1e-12))
     elif least > 0 and most > 10 * least:
         panel.set_yscale("log")
-        plain_ticks(panel, finite)
+        log_ticks(panel.yaxis, least, most)
     heights = np.where(np.isfinite(losses), losses, 2 * most if most > 0 else 1.0)
     places = np.arange(1, len(ranked) + 1)
     panel.plot(places, heights, color="#cccccc", linewidth=0.8, zorder=1)

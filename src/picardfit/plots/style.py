@@ -12,9 +12,8 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from picardfit.errors import InputError
 
@@ -66,20 +65,12 @@ def _tidy(panel: Axes) -> None:
     panel.set_axisbelow(True)
 
 
-def plain_ticks(panel: Axes, values: np.ndarray) -> None:
-    """Ticks of a logarithmic axis as plain text and no more than needed: setting formulas and many ticks is slow."""
-    panel.yaxis.set_major_formatter(LogFormatter())
-    if np.nanmax(values) > MANY_DECADES * np.nanmin(values):
-        panel.yaxis.set_minor_locator(NullLocator())
-    else:
-        panel.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
-
-
 def log_ticks(axis: Axis, low: float, high: float) -> None:
     """Ticks of a logarithmic axis from low to high: at powers of ten only where there are enough of them."""
     powers = LogLocator(subs=(1, 2, 5) if high < MANY_DECADES * low else (1,))
     axis.set_major_locator(MaxNLocator() if high < 10 * low else powers)
     axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(lambda value, _: f"{value:g}")  # setting formulas is slow
 
 
 def legend(figure: Figure, panels, note: str, handles: Sequence = ()) -> None:
