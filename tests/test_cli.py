@@ -262,6 +262,9 @@ def test_a_fit_that_does_not_converge_ends_with_one(ponds, tmp_path):
     result = run("fit", ponds, "--max-iterations", 2, "--out", tmp_path, "--no-report")
     assert result.exit_code == 1
     assert "iteration limit" in result.output
+    row = rows_of((tmp_path / "predictions.csv").read_text())[0]
+    assert (row["hare_lower"], row["hare_upper"]) == ("", "")
+    assert float(row["hare"]) > 0
 
 
 def test_quiet_says_nothing(ponds, tmp_path):

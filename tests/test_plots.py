@@ -9,8 +9,6 @@ import pytest
 
 import picardfit as pf
 from picardfit.plots import (
-    MOST_UNKNOWNS,
-    _columns,
     pages,
     plot_convergence,
     plot_correlation,
@@ -20,6 +18,8 @@ from picardfit.plots import (
     plot_residuals,
     plot_waterfall,
 )
+from picardfit.plots.style import columns_of
+from picardfit.plots.unknowns import MOST_UNKNOWNS
 from picardfit.problems import fitzhugh_nagumo, rosenzweig_macarthur
 from picardfit.result import StartResult
 
@@ -32,6 +32,14 @@ def neuron():
 @pytest.fixture(scope="module")
 def ponds():
     return pf.fit(rosenzweig_macarthur.generate(seed=1, ponds=2))
+
+
+def labels(axis):
+    """Texts of the ticks inside the axis."""
+    low, high = sorted(axis.get_view_interval())
+    return [
+        t.get_text() for t in axis.get_ticklabels() if low <= t.get_position()[axis.axis_name == "y"] <= high
+    ]
 
 
 def line(panel, label):
@@ -243,7 +251,7 @@ def test_identifiability_picture_has_a_bar_for_each_unknown(neuron):
 
 @pytest.mark.parametrize("width, columns", [(2.0, 1), (3.0, 2), (20.0, 4)])
 def test_legends_have_as_many_columns_as_fit(width, columns):
-    assert _columns(["ten letters"] * 4, width) == columns
+    assert columns_of(["ten letters"] * 4, width) == columns
 
 
 def test_all_pictures_are_written_to_a_folder(neuron, tmp_path):
@@ -275,3 +283,26 @@ def test_texts_of_pictures_stay_inside(ponds):
             box = legend.get_window_extent()
             assert box.x1 <= whole.x1 + 1
             assert all(box.y0 >= panel.get_window_extent().y1 - 1 for panel in figure.axes if panel.lines)
+
+
+def test_a_narrow_logarithmic_axis_has_a_few_plain_ticks(ponds):
+    figure = plot_profiles([replace(ponds.profile("r"), log=True)])
+    figure.canvas.draw()
+    shown = labels(figure.axes[0].xaxis)
+    assert 2 <= len(shown) <= 7
+    assert all(float(text) > 0 for text in shown)
+    assert len(figure.axes[0].xaxis.get_minorticklocs()) == 0
+
+
+def test_every_axis_has_few_ticks(neuron):
+    for figure in (plot_fit(neuron), plot_residuals(neuron), plot_convergence(neuron)):
+        figure.canvas.draw()
+        for panel in figure.axes:
+            for axis in (panel.xaxis, panel.yaxis):
+                assert len(axis.get_majorticklocs()) <= 10
+
+
+def test_errors_are_drawn_in_percent(ponds):
+    figure = plot_identifiability(ponds.identifiability())
+    figure.canvas.draw()
+    assert {"10 %", "20 %", "100 %"} <= set(labels(figure.axes[0].xaxis))

@@ -461,3 +461,22 @@ def test_parameters_of_a_helper_that_nothing_uses_are_named(write):
     [(line, message)] = faults_of(path)
     assert line == line_of(path, "c = [")
     assert "`c` is used only in `q = ...`" in message
+
+
+def test_a_column_of_names_may_name_the_experiments(write):
+    table = "Pond,time,prey,pred\nNorth,0,10,5\nNorth,1,12,6\nSouth,0,4,3\n"
+    ((_, message),) = faults_of(write(MINIMAL, counts=table))
+    assert "experiment = 'Pond'" in message
+    text = MINIMAL.replace('"counts.csv"', "{ file = 'counts.csv', experiment = 'Pond' }")
+    assert pf.read_problem(write(text)).names == ("North", "South")
+
+
+def test_a_time_column_of_another_name_is_told_how_to_name(write):
+    ((_, message),) = faults_of(write(MINIMAL, counts=CSV.replace("time", "When")))
+    assert "data = { file = '...', time = '...' }" in message
+
+
+def test_units_of_strange_names_do_not_hide_other_faults(write):
+    path = write(f'{MINIMAL}d = [0, 1]\n[units]\nhare = "kg"\nprey = "g"\nlynx = "kg"\n')
+    found = faults_of(path)
+    assert [line for line, _ in found] == [line_of(path, one) for one in ("d = [0", "hare =", "lynx =")]

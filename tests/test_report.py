@@ -301,3 +301,9 @@ def test_the_report_prints_on_a4(page, tmp_path):
     boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", paper.read_bytes())
     assert 3 <= len(boxes) <= 12
     assert {(round(float(w)), round(float(h))) for w, h in boxes} == {(595, 842)}
+
+
+def test_the_title_is_escaped(fit, tmp_path):
+    page = fit.report(tmp_path / "report.html", "Ponds <b>& lakes").read_text()
+    assert "<h1>Ponds &lt;b&gt;&amp; lakes</h1>" in page
+    assert "<title>Ponds &lt;b&gt;&amp; lakes</title>" in page

@@ -24,7 +24,8 @@ _SPELLINGS = (  # how Python says it, how a problem file says it
     ("pf.Parameter(..., local=True)", "local = true"),
     ("pass noise=pf.Noise(...) to the problem", "add a section [noise] with additive = ..."),
     ("observables=[...]", "observables = [...] in [data]"),
-    ("pass time='...'", "write time = '...' in [data]"),
+    ("pass time='...'", "write data = { file = '...', time = '...' }"),
+    ("pass experiment=", "write in [data] experiment = "),
     ("a pair (times, values), or a function of t", "or a table { times = [...], values = [...] }"),
 )
 _SYNTAX = (  # what tomllib says, what to do

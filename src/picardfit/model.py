@@ -243,7 +243,10 @@ def _checked_units(units: Mapping[str, str] | None, known: Sequence[str]) -> dic
     for name, unit in units.items():
         if name not in known:
             hint = did_you_mean(str(name), known)
-            raise InputError(f"units: `{name}` is not a name of the model ({listing(known)}).{hint}")
+            names = listing(dict.fromkeys(known))
+            raise InputError(
+                f"units: `{name}` is not a name of the model ({names}): rename or remove it.{hint}"
+            )
         if not isinstance(unit, str):
             raise InputError(f'The unit of `{name}` is {unit!r}, not text: write for example "1/h".')
     return dict(units)

@@ -130,6 +130,8 @@ class _Sheet(NamedTuple):
                 )
             content = "nothing" if _blank(cell) else repr(str(cell))
             remedy = "blank it if not measured, or choose other columns with observables=[...]"
+            if missing and np.isnan(array).all():  # no number at all: likely names
+                remedy = f"choose other columns with observables=[...], or pass experiment={column!r} if it names these"
             raise InputError(
                 f"Column `{column}` has {content} in {self.place(row)}, where a number is needed: "
                 f"correct it, {remedy if missing else 'or remove the row'}."

@@ -84,8 +84,8 @@ figcaption { color: #666; font-size: .88em; }
 """
 
 
-def write_report(fit: Fit, path: str | Path) -> Path:
-    """Write the report of a fit as one self-contained HTML file."""
+def write_report(fit: Fit, path: str | Path, title: str) -> Path:
+    """Write the report of a fit as one self-contained HTML file with this title."""
     found = fit.identifiability() if _is_judged(fit) else None
     sections = {
         "What was fitted": _model(fit),
@@ -98,11 +98,11 @@ def write_report(fit: Fit, path: str | Path) -> Path:
         "Method": _method(fit),
         "How to do it again": _again(fit),
     }
-    body = "\n".join([_head(fit, found), *(_section(*one) for one in sections.items() if one[1])])
+    body = "\n".join([_head(fit, found, title), *(_section(*one) for one in sections.items() if one[1])])
     page = (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>picardfit: report of a fit</title>\n<style>{STYLE}</style>\n</head>\n"
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n"
         f"<body>\n{body}\n</body>\n</html>\n"
     )
     return write_text(path, page)
@@ -185,7 +185,7 @@ def _together(found: Identifiability) -> list[str]:
     return [f"Determined only together: {words([f'{one.text} ({percent(one.error)})' for one in told[:3]])}."]
 
 
-def _head(fit: Fit, found: Identifiability | None) -> str:
+def _head(fit: Fit, found: Identifiability | None, title: str) -> str:
     kind, headline, sentences = verdict(fit, found)
     problem = fit.problem
     summary = (
@@ -194,7 +194,7 @@ def _head(fit: Fit, found: Identifiability | None) -> str:
     )
     text, headline = (_unbroken(escape(one)) for one in (" ".join(sentences), headline))
     return (
-        f'<h1>Report of a fit</h1>\n<p class="quiet">{summary}</p>\n'
+        f'<h1>{escape(title)}</h1>\n<p class="quiet">{summary}</p>\n'
         f'<div class="verdict {kind}"><strong>{headline}</strong>{text}</div>'
     )
 

@@ -475,11 +475,11 @@ class Fit:
 
         return write_plots(self, folder, ending, band)
 
-    def report(self, path: str | Path) -> Path:
+    def report(self, path: str | Path, title: str = "Report of a fit") -> Path:
         """Write a self-contained HTML report."""
         from picardfit.report import write_report
 
-        return write_report(self, path)
+        return write_report(self, path, title)
 
     def save(self, path: str | Path) -> Path:
         """Write the fit with its problem as JSON; `pf.load` reads it back."""

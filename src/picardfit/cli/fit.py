@@ -105,7 +105,7 @@ def deliver(
     from picardfit.cli.output import write_fit
     from picardfit.cli.show import show_fit
 
-    written = write_fit(result, folder, report, level)
+    written = write_fit(result, folder, report, level, title)
     if as_json:
         print_json(record(result, level) | {"title": title, "files": [str(path) for path in written]})
     elif not quiet:

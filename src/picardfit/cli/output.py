@@ -22,7 +22,9 @@ GRID = 201  # times of a prediction, beside the sampling times
 ENDINGS = ("", "_lower", "_upper")  # of the columns of a prediction
 
 
-def write_fit(fit: Fit, folder: Path, report: bool = True, level: float = 0.95) -> list[Path]:
+def write_fit(
+    fit: Fit, folder: Path, report: bool = True, level: float = 0.95, title: str = "Report of a fit"
+) -> list[Path]:
     """Write everything about a fit into a folder and tell which files these are."""
     make_folder(folder)
     written = [
@@ -32,7 +34,7 @@ def write_fit(fit: Fit, folder: Path, report: bool = True, level: float = 0.95) 
     if fit.solution is not None:
         written.append(write_csv(folder / "predictions.csv", *_predictions(fit, level)))
         if report:
-            written.append(fit.report(folder / "report.html"))
+            written.append(fit.report(folder / "report.html", title))
     return written
 
 
@@ -63,10 +65,22 @@ def _predictions(fit: Fit, level: float) -> tuple[list[str], list[list[object]]]
     for one in fit.problem.experiments:
         times = np.unique(np.concatenate([np.linspace(one.t0, one.times[-1], GRID), one.times]))
         curves = {**fit.states(one.name, times), **fit.predict(one.name, times)}
-        bands = fit.bands(one.name, times, level)
-        columns = [part for name in names for part in (curves[name], bands[name].low, bands[name].high)]
-        rows += [[one.name, *row] for row in np.stack([times, *columns], axis=1).tolist()]
+        columns = [times]
+        for name, (low, high) in _bands(fit, one.name, names, times, level).items():
+            columns += [curves[name], low, high]
+        rows += [[one.name, *row] for row in np.stack(columns, axis=1).tolist()]
     return ["experiment", "time", *(f"{name}{end}" for name in names for end in ENDINGS)], rows
+
+
+def _bands(
+    fit: Fit, experiment: str, names: Sequence[str], times: np.ndarray, level: float
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """The lower and upper ends by name, (times,) each; NaN where no optimum was reached."""
+    if not fit.status.converged:
+        nothing = np.full(len(times), np.nan)
+        return dict.fromkeys(names, (nothing, nothing))
+    found = fit.bands(experiment, times, level)
+    return {name: (found[name].low, found[name].high) for name in names}
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:

@@ -11,6 +11,8 @@ from picardfit.faults import Place, Source, kind_of
 from picardfit.inputs import Input, Table, as_input
 from picardfit.model import Model, equation_faults
 
+UNIT_FAULT = re.compile(r"units: `([^`]+)`")  # how the model begins to complain about a unit
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -81,11 +83,15 @@ def read_model(source: Source, content: dict, inputs: Inputs) -> Model | None:
         faults += source.faults[before:]
     if faults:
         return None
-    try:
-        return Model(text, observables, inputs.names, units)
-    except InputError as error:
-        _model_fault(source, str(error))
-        return None
+    while True:
+        try:
+            return Model(text, observables, inputs.names, units)
+        except InputError as error:
+            _model_fault(source, str(error))
+            unit = UNIT_FAULT.match(str(error))
+            if unit is None or unit[1] not in units:
+                return None
+            del units[unit[1]]  # so that the rest of the file can be examined
 
 
 def _model_fault(source: Source, message: str) -> None:
@@ -98,7 +104,7 @@ def _model_fault(source: Source, message: str) -> None:
             message[inside.end() :],
         )
         return source.fault_at(source.lines.inside(("equations",), int(inside[1])), message)
-    unit = re.match(r"units: `([^`]+)`", message)
+    unit = UNIT_FAULT.match(message)
     if unit:
         return source.fault(("units", unit[1]), message)
     about = re.match(r"(Observable|Input) `([^`]+)`", message)

@@ -178,8 +178,8 @@ def _check_data(source: Source, experiments: list[Experiment], model: Model | No
         source.fault(
             ("data",),
             f"`{name}` is a column of the data but not an observable ({listing(model.observables)}): "
-            f"add it to [observables], or list the columns to read in observables=[...]."
-            + did_you_mean(name, model.observables),
+            f"rename the column, add '{name}' = \"...\" to [observables], or list the columns to read in "
+            f"observables=[...]." + did_you_mean(name, model.observables),
         )
 
 

@@ -1,0 +1,51 @@
+"""Pictures of a fit: data and curves, residuals, starts, correlations, profiles, convergence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from picardfit.plots.curves import MOST_EXPERIMENTS, pages, plot_fit
+from picardfit.plots.residuals import plot_residuals
+from picardfit.plots.search import plot_convergence, plot_waterfall
+from picardfit.plots.style import save_figure
+from picardfit.plots.unknowns import plot_correlation, plot_identifiability, plot_profiles
+
+if TYPE_CHECKING:
+    from picardfit.result import Fit
+
+__all__ = [
+    "MOST_EXPERIMENTS",
+    "pages",
+    "plot_convergence",
+    "plot_correlation",
+    "plot_fit",
+    "plot_identifiability",
+    "plot_profiles",
+    "plot_residuals",
+    "plot_waterfall",
+    "save_figure",
+    "write_plots",
+]
+
+
+def write_plots(fit: Fit, folder: str | Path, ending: str = "png", band: float | None = 0.95) -> list[Path]:
+    """Every picture that a fit has, as files in a folder that is made if need be."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    pictures = {"fit": lambda path: plot_fit(fit, path, band)}
+    if fit.solution is not None:
+        pictures["residuals"] = lambda path: plot_residuals(fit, path)
+    if fit.solution is not None and fit.status.converged:
+        pictures["identifiability"] = lambda path: plot_identifiability(fit.identifiability(), path)
+    if len(fit.covariance_labels) > 1 and fit.status.converged:
+        pictures["correlation"] = lambda path: plot_correlation(fit, path)
+    if len(fit.starts) > 1:
+        pictures["waterfall"] = lambda path: plot_waterfall(fit, path)
+    if len(fit.trace):
+        pictures["convergence"] = lambda path: plot_convergence(fit, path)
+    written = []
+    for name, draw in pictures.items():
+        written.append(folder / f"{name}.{ending.removeprefix('.')}")
+        draw(written[-1])
+    return written

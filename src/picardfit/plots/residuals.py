@@ -1,0 +1,87 @@
+"""Data minus fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from picardfit.plots.style import (
+    BLUE,
+    CROWDED,
+    GREY,
+    INK,
+    MARKERS,
+    MOST_QUANTITIES,
+    figure_of,
+    legend,
+    short,
+    time_label,
+    with_unit,
+    written,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from picardfit.result import Fit
+
+
+def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
+    """Data minus fit of every observable, over time and over the fitted value; dashes at two standard deviations."""
+    problem = fit.problem
+    measured = [n for n in problem.model.observables if any(n in e.observables for e in problem.experiments)]
+    shown = measured[:MOST_QUANTITIES]
+    figure = figure_of(8.5, 1.0 + 2.1 * len(shown))
+    panels = figure.subplots(len(shown), 2, squeeze=False, sharey="row")
+    for (over_time, over_value), name in zip(panels, shown, strict=True):
+        found = _residuals(fit, name)
+        spread = float(np.sqrt(np.nanmean(np.concatenate([one[-1] for one in found.values()]) ** 2)))
+        for panel in (over_time, over_value):
+            panel.axhline(0.0, color=INK, linewidth=0.8)
+            for level in (-2 * spread, 2 * spread) if np.isfinite(spread) else ():
+                panel.axhline(
+                    level, color=GREY, linewidth=1.0, linestyle="--", label="two standard deviations"
+                )
+        crowded = sum(len(times) for times, _, _ in found.values()) > CROWDED
+        for one, (times, fitted, residuals) in found.items():
+            style = _residual_style(fit, one) | {"rasterized": crowded}
+            over_time.plot(times, residuals, **style)
+            over_value.plot(fitted, residuals, **style)
+        unit = problem.model.unit(name)
+        over_time.set_ylabel(f"data − fit\n{with_unit(name, unit)}", parse_math=False)
+        over_value.set_xlabel(f"fitted {with_unit(name, unit)}", parse_math=False)
+    panels[-1, 0].set_xlabel(time_label(fit), parse_math=False)
+    left_out = len(measured) - len(shown)
+    legend(figure, panels.ravel(), f"{left_out} more observables not drawn" if left_out else "")
+    return written(figure, path)
+
+
+def _residual_style(fit: Fit, experiment: str) -> dict[str, object]:
+    """A shape for each experiment; it is named in the legend while shapes last."""
+    names = fit.problem.names
+    k = names.index(experiment)
+    named = short(experiment) if 1 < len(names) <= len(MARKERS) else "_"
+    return {
+        "marker": MARKERS[k % len(MARKERS)],
+        "color": BLUE,
+        "linestyle": "none",
+        "markersize": 4.0,
+        "markerfacecolor": "none",
+        "label": named,
+    }
+
+
+def _residuals(fit: Fit, observable: str) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """experiment -> times, fitted values and residuals, where the observable was measured."""
+    found = {}
+    for one in fit.problem.experiments:
+        if observable in one.observables:
+            data = one.observations[observable]
+            measured = np.isfinite(data)
+            times = one.times[measured]
+            missing = np.full(len(times), np.nan)
+            fitted = missing if fit.solution is None else fit.predict(one.name, times)[observable]
+            found[one.name] = (times, fitted, data[measured] - fitted)
+    return found
