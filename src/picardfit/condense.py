@@ -224,23 +224,6 @@ def unknowns_index(chosen: np.ndarray, local: int) -> np.ndarray:
     return np.concatenate([own, np.stack([np.zeros_like(shared), shared], axis=1)]).astype(int)
 
 
-def dense(
-    hessian: np.ndarray, slope: np.ndarray, local: int, index: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The arrow (experiments, border, border) and its slope as one matrix and vector over the indexed unknowns."""
-    experiment, column = index[:, 0], index[:, 1]
-    own, shared = np.flatnonzero(column < local), np.flatnonzero(column >= local)
-    rows, columns = experiment[own], column[own]
-    matrix = np.zeros((len(index), len(index)))
-    block = hessian[rows[:, None], columns[:, None], columns]
-    matrix[np.ix_(own, own)] = np.where(rows[:, None] == rows, block, 0.0)
-    cross = hessian[rows[:, None], columns[:, None], column[shared]]
-    matrix[np.ix_(own, shared)] = cross
-    matrix[np.ix_(shared, own)] = cross.T
-    matrix[np.ix_(shared, shared)] = hessian.sum(axis=0)[column[shared][:, None], column[shared]]
-    return matrix, np.where(column < local, slope[experiment, column], slope.sum(axis=0)[column])
-
-
 def _solve_held(hessian, slope, local, held, value) -> np.ndarray:
     """Minimise over the free columns with the held ones at `value`, by eliminating local columns first."""
     if not local:
