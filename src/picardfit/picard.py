@@ -37,10 +37,6 @@ class Field:
         """f at the nodes: (segments, nodes, states)."""
         return self.rhs.value(self.mesh.node_times, path, params, self.inputs)
 
-    def slopes_of(self, segments: slice, path: np.ndarray, params: np.ndarray) -> np.ndarray:
-        """The same for some of the segments: path (segments, nodes, states) of all, parameters of these."""
-        return self.rhs.value(self.mesh.node_times[segments], path[segments], params, self.inputs[segments])
-
     def linearise(self, path: np.ndarray, params: np.ndarray):
         """f, its derivatives with respect to states and to parameters, at the nodes."""
         return self.rhs.linearise(self.mesh.node_times, path, params, self.inputs)
