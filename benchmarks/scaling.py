@@ -2,8 +2,8 @@
 
     python benchmarks/scaling.py [--quick] [--only NAME]
 
-Every fit runs in a process of its own, on one core, in processor time. For each size: the numbers measured, segments and
-iterations; the time of one iteration (median, and per segment in microseconds), of the whole fit, and of what comes
+Every fit runs in a process of its own, on one core, in processor time. For each size: the numbers measured, segments
+and iterations; the time of one iteration (median, and per segment in microseconds), of the whole fit, and of what comes
 after it (standard errors, intervals, verdicts, the printed table, saving and loading); the peak of memory above that of
 a small fit. The exponent p of a column says that it grew like size^p from the smallest to the largest size.
 """
@@ -26,7 +26,7 @@ import numpy as np
 
 import picardfit as pf
 
-THREADS = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def ponds(size: int) -> pf.Problem:
