@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize
 
 from picardfit import condense
-from picardfit.condense import Border, Quadratic, dense, factorise, solve_box, unknowns_index
+from picardfit.condense import Border, Quadratic, factorise, solve_box, unknowns_index
 from picardfit.mesh import Mesh, rule
 
 
@@ -317,8 +317,8 @@ CYCLING = [(25, 1, 1e-14), (29, 1, 1e-6), (62, 1, 1e-10), (133, 2, 1e-6), (150, 
 
 @pytest.mark.parametrize("seed, rank, damping", CYCLING)
 def test_a_cycling_active_set_still_ends_at_the_minimum(seed, rank, damping, monkeypatch):
-    calls, fallback = [], condense._solve_box_dense
-    monkeypatch.setattr(condense, "_solve_box_dense", lambda *a: (calls.append(1), fallback(*a))[1])
+    calls, fallback = [], condense._solve_box_downhill
+    monkeypatch.setattr(condense, "_solve_box_downhill", lambda *a: (calls.append(1), fallback(*a))[1])
     hessian, slope, local, lower, upper = nearly_singular_box(seed, rank, damping)
     step = solve_box(hessian, slope, local, lower, upper)
     assert calls, "this box was chosen because the active set cycles on it"
@@ -343,32 +343,6 @@ def test_nearly_singular_boxes_give_steps_inside(rank, damping):
         step = solve_box(hessian, slope, local, lower, upper)
         assert np.all((step >= lower) & (step <= upper)), seed
         assert value(hessian, slope, step) < 0, seed
-
-
-# the arrow as one matrix
-
-
-def test_dense_is_the_gathered_arrow():
-    hessian, slope, local, lower, _ = random_box(7)
-    index = unknowns_index(np.ones(lower.shape, bool), local)
-    matrix, right = dense(hessian, slope, local, index)
-    expected, expected_right, _ = gathered(hessian, slope, local)
-    np.testing.assert_allclose(matrix, expected)
-    np.testing.assert_allclose(right, expected_right)
-
-
-def test_dense_over_some_unknowns_is_the_submatrix():
-    hessian, slope, local, lower, _ = random_box(8)
-    every = unknowns_index(np.ones(lower.shape, bool), local)
-    chosen = np.ones(lower.shape, bool)
-    chosen[1, 0] = chosen[2, 1] = False
-    chosen[:, 3] = False
-    index = unknowns_index(chosen, local)
-    kept = [k for k, row in enumerate(every.tolist()) if row in index.tolist()]
-    matrix, right = dense(hessian, slope, local, index)
-    whole_matrix, whole_right = dense(hessian, slope, local, every)
-    np.testing.assert_array_equal(matrix, whole_matrix[np.ix_(kept, kept)])
-    np.testing.assert_array_equal(right, whole_right[kept])
 
 
 def test_shared_unknowns_are_listed_once():

@@ -939,3 +939,18 @@ def test_residuals_of_the_right_size_are_not_mentioned():
     fit = pf.fit(replace(problem, noise=pf.Noise(additive=float(sd))))
     assert len(fit.starts) == 1
     assert not any("noise model" in said for said in fit.warnings)
+
+
+def test_standard_errors_and_chosen_correlations_are_those_of_the_covariance():
+    fit = pf.fit(pf.problems.rosenzweig_macarthur.generate(ponds=3))
+    errors = np.array([fit.standard_errors[name] for name in fit.covariance_labels])
+    np.testing.assert_allclose(np.sqrt(np.diag(fit.covariance)), errors, rtol=1e-12)
+    names = ("b", "prey(0)[pond 3]", "a", "pred(0)[pond 1]")
+    rows = [fit.covariance_labels.index(name) for name in names]
+    np.testing.assert_allclose(fit.correlation_of(names), fit.correlation[np.ix_(rows, rows)], rtol=1e-9)
+
+
+def test_a_correlation_of_something_else_is_refused():
+    fit = pf.fit(pf.problems.van_der_pol.generate(seed=1))
+    with pytest.raises(pf.InputError, match="`nothing` is not an unknown with a covariance"):
+        fit.correlation_of(["nothing"])

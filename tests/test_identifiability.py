@@ -202,3 +202,38 @@ def test_reduced_rows_span_the_same_space():
     echelon = reduced(rows)
     assert np.linalg.matrix_rank(np.concatenate([rows, echelon])) == 2
     assert (np.isclose(echelon, 1).any(axis=1)).all()
+
+
+# many experiments
+
+
+def decays(count: int, observables: dict | None = None) -> pf.Fit:
+    """x' = -k*x with a rate and an initial state in every experiment."""
+    model = pf.Model("x' = -k*x", observables=observables)
+    times, rng, runs = np.linspace(0, 3, 8), np.random.default_rng(0), []
+    for e in range(count):
+        rate = float(rng.uniform(0.5, 1.5))
+        data = 2 * np.exp(-rate * times) + 0.02 * rng.standard_normal(len(times))
+        runs.append(pf.Experiment(times, {model.observables[0]: data}, f"run {e}"))
+    return pf.fit(pf.Problem(model, runs, {"k": pf.Parameter(0.01, 9, local=True)}, {"x": (0.1, 9)}))
+
+
+def test_verdicts_of_very_many_unknowns_are_those_of_each():
+    fit = decays(160)
+    found = fit.identifiability()
+    assert len(found.verdicts) == 320
+    for name in ("k[run 0]", "k[run 159]"):
+        expected = fit.standard_errors[name] / fit.parameters[name]
+        assert found.verdicts[name].error == pytest.approx(expected, rel=1e-9)
+    assert found.identifiable
+
+
+def test_a_shared_factor_leaves_very_many_initial_states_open():
+    """Of s and x(0) only the products are felt: one direction through all experiments."""
+    found = decays(160, {"y": "s*x"}).identifiability()
+    kinds = {name: verdict.kind for name, verdict in found.verdicts.items()}
+    assert kinds["s"] == kinds["x(0)[run 0]"] == kinds["x(0)[run 159]"] == "not determined"
+    assert np.isinf(found.verdicts["x(0)[run 159]"].error)
+    assert kinds["k[run 159]"] == "determined"
+    assert {c.text for c in found.undetermined} >= {"s", "x(0)[run 0]"}
+    assert any(c.text == "x(0)[run 0]*s" for c in found.determined)

@@ -243,3 +243,11 @@ def test_relative_noise_leaves_zeros_alone():
     found = pf.simulate(model, {"a": 1.0}, {"x": 1.0, "y": 0.0}, [0.0, 1.0], noise=noise)
     assert found.observables["y"][0] == 0.0
     assert (found.observables["x"] != found.states["x"]).all()
+
+
+def test_a_long_run_with_many_samples_ends():
+    """Two hundred periods of Van der Pol at a tight tolerance take more evaluations than a short run may."""
+    model = pf.Model("x' = y; y' = (1 - x^2)*y - w*x")
+    times = np.linspace(0, 1340, 4000)
+    run = pf.simulate(model, {"w": 1.0}, {"x": 1.0, "y": 1.0}, times)
+    assert np.abs(run.states["x"]).max() == pytest.approx(2.009, abs=5e-3)

@@ -17,6 +17,8 @@ import numpy as np
 
 from picardfit.mesh import Mesh
 
+MOST_DOWNHILL = 100  # projected Newton steps
+
 
 @dataclass(frozen=True)
 class Border:
@@ -172,39 +174,47 @@ def _solve_box(hessian, slope, local, lower, upper) -> np.ndarray:
         step = _solve_held(hessian, slope, local, held, value)
         if not held.any() and np.all((step >= lower) & (step <= upper)):
             return step
-        gradient = slope + (hessian @ step[:, :, None])[..., 0]
-        gradient[:, local:] = gradient[:, local:].sum(axis=0)
+        gradient = _gradient(hessian, slope, local, step)
         low = (~held & (step < lower)) | (at_low & (gradient >= 0))
         high = (~held & (step > upper)) | (at_high & (gradient <= 0))
         if np.array_equal(low, at_low) and np.array_equal(high, at_high):
             return np.clip(step, lower, upper)
         key = low.tobytes() + high.tobytes()
         if key in seen or len(seen) > 50:  # nearly singular matrices make it cycle
-            return _solve_box_dense(hessian, slope, local, lower, upper)
+            return _solve_box_downhill(hessian, slope, local, lower, upper, np.clip(step, lower, upper))
         seen.add(key)
         at_low, at_high = low, high
 
 
-def _solve_box_dense(hessian, slope, local, lower, upper) -> np.ndarray:
-    """The same by SciPy's bounded least squares on the whole matrix, which cannot cycle."""
-    from scipy.optimize import lsq_linear
+def _gradient(hessian, slope, local, step) -> np.ndarray:
+    """(experiments, border): derivative by each unknown; global columns hold the sum over experiments."""
+    gradient = slope + (hessian @ step[:, :, None])[..., 0]
+    gradient[:, local:] = gradient[:, local:].sum(axis=0)
+    return gradient
 
-    index = unknowns_index(lower < upper, local)
-    matrix, right = dense(hessian, slope, local, index)
-    experiment, column = index[:, 0], index[:, 1]
-    scale = 1 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-    root = np.linalg.cholesky(matrix * scale[:, None] * scale + 1e-13 * np.eye(len(index)))
-    low, high = lower[experiment, column] / scale, upper[experiment, column] / scale
-    gap = 1e-12 * (1 + np.abs(low) + np.abs(high))
-    gap = np.where(np.isfinite(gap), gap, 0.0)
-    found = (
-        lsq_linear(root.T, -np.linalg.solve(root, right * scale), (low - gap, high + gap), method="bvls").x
-        * scale
-    )
-    step = np.where(lower >= upper, lower, 0.0)
-    step[experiment, column] = found
-    step[:, local:] = step[:1, local:]
-    return np.clip(step, lower, upper)
+
+def _solve_box_downhill(hessian, slope, local, lower, upper, step) -> np.ndarray:
+    """The same by projected Newton steps (Bertsekas 1982) from a point in the box; each lowers the value: no cycles."""
+
+    def value(b: np.ndarray) -> float:
+        return float(np.sum(b * (slope + 0.5 * (hessian @ b[:, :, None])[..., 0])))
+
+    least, last = value(step), None
+    for _ in range(MOST_DOWNHILL):
+        gradient = _gradient(hessian, slope, local, step)
+        held = (lower >= upper) | ((step <= lower) & (gradient > 0)) | ((step >= upper) & (gradient < 0))
+        if last is not None and np.array_equal(held, last):
+            break
+        target = _solve_held(hessian, slope, local, held, np.where(held, step, 0.0))
+        inside, part = bool(np.all((target >= lower) & (target <= upper))), 1.0
+        trial = np.clip(target, lower, upper)
+        while not (found := value(trial)) < least and part > 1e-20:  # directions without curvature are long
+            part *= 0.25
+            trial = np.clip(step + part * (target - step), lower, upper)
+        if not found < least:
+            break
+        step, least, last = trial, found, held if inside and part == 1.0 else None
+    return step
 
 
 def unknowns_index(chosen: np.ndarray, local: int) -> np.ndarray:
@@ -212,23 +222,6 @@ def unknowns_index(chosen: np.ndarray, local: int) -> np.ndarray:
     own = np.argwhere(chosen[:, :local])
     shared = local + np.flatnonzero(chosen[0, local:])
     return np.concatenate([own, np.stack([np.zeros_like(shared), shared], axis=1)]).astype(int)
-
-
-def dense(
-    hessian: np.ndarray, slope: np.ndarray, local: int, index: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The arrow (experiments, border, border) and its slope as one matrix and vector over the indexed unknowns."""
-    experiment, column = index[:, 0], index[:, 1]
-    own, shared = np.flatnonzero(column < local), np.flatnonzero(column >= local)
-    rows, columns = experiment[own], column[own]
-    matrix = np.zeros((len(index), len(index)))
-    block = hessian[rows[:, None], columns[:, None], columns]
-    matrix[np.ix_(own, own)] = np.where(rows[:, None] == rows, block, 0.0)
-    cross = hessian[rows[:, None], columns[:, None], column[shared]]
-    matrix[np.ix_(own, shared)] = cross
-    matrix[np.ix_(shared, own)] = cross.T
-    matrix[np.ix_(shared, shared)] = hessian.sum(axis=0)[column[shared][:, None], column[shared]]
-    return matrix, np.where(column < local, slope[experiment, column], slope.sum(axis=0)[column])
 
 
 def _solve_held(hessian, slope, local, held, value) -> np.ndarray:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SMALLEST_STACK, _LARGEST_STACK = 4, 128
 _BUDGET, _BUDGET_OF_PIECE = 60_000, 500  # evaluations of the right-hand side before an attempt is given up
+_BUDGET_OF_SAMPLE = 50  # long runs have many samples
 _CALLS_BETWEEN_CHECKS = 200
 _MARGIN = 20  # errors of single steps add up; chaotic runs multiply them
 _FINEST = 5e-14  # below this relative tolerance rounding errors stop the methods
@@ -243,6 +244,7 @@ class _Attempt:
         self.size = np.abs(self.x)  # (runs, states): the largest so far, at the ends of pieces
         self.found = [np.tile(x, (len(run.times), 1)) for x, run in zip(self.x, runs, strict=True)]
         self.budget = _BUDGET + _BUDGET_OF_PIECE * len(self.pieces)
+        self.budget += _BUDGET_OF_SAMPLE * max(len(run.times) for run in runs)
         self.calls, self.exploded, self.reached = 0, False, runs[0].t0
 
     def lsoda(self) -> bool:

@@ -53,10 +53,9 @@ def linearise(system: Discretisation, point: Point, expected: bool = False) -> L
     """
     unknowns = system.problem.unknowns
     chain = None if unknowns.linear else unknowns.parameter_slopes(point.border)
-    parts = [_derivatives(system, point, chain, part) for part in system.parts]
-    multipliers, inverse, at_samples, ends = (
-        group[0] if len(group) == 1 else np.concatenate(group) for group in zip(*parts, strict=True)
-    )
+    groups = list(zip(*(_derivatives(system, point, chain, part) for part in system.parts), strict=True))
+    # each group is let go once it is joined: all of them twice would be most of the memory of a fit
+    multipliers, inverse, at_samples, ends = (_joined(groups.pop(0)) for _ in range(4))
     outputs, out_x, out_p = system.linearised_outputs(point.sampled, point.params)
     jacobian = out_x @ at_samples
     out_p = out_p[..., unknowns.free_parameters]
@@ -69,6 +68,10 @@ def linearise(system: Discretisation, point: Point, expected: bool = False) -> L
     slope = system.sum_by_segment((terms.slope[:, None, :] @ jacobian)[:, 0])
     quadratic = Quadratic(hessian, slope, ends, point.jumps, unknowns.initial_derivative(point.border))
     return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse)
+
+
+def _joined(parts: tuple[np.ndarray, ...]) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _derivatives(system: Discretisation, point: Point, chain: np.ndarray | None, part: Part):

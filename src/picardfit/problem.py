@@ -153,7 +153,7 @@ class Problem:
         """Parameters that initial formulas use."""
         return tuple(_formula_names(self.initial_by_experiment))
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the experiments."""
         return tuple(e.name for e in self.experiments)

@@ -59,6 +59,8 @@ def _refuse(word: str) -> None:
 def plain(value: object, where: str) -> object:
     """The same value in the words of JSON."""
     if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.kind == "f" and np.isfinite(value).all():
+            return value.tolist()
         value = value.tolist()
     if value is None or isinstance(value, bool | str):
         return value

@@ -45,7 +45,7 @@ def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
                     level, color=GREY, linewidth=1.0, linestyle="--", label="two standard deviations"
                 )
         crowded = sum(len(times) for times, _, _ in found.values()) > CROWDED
-        for one, (times, fitted, residuals) in found.items():
+        for one, (times, fitted, residuals) in _by_shape(fit, found).items():
             style = _residual_style(fit, one) | {"rasterized": crowded}
             over_time.plot(times, residuals, **style)
             over_value.plot(fitted, residuals, **style)
@@ -56,6 +56,16 @@ def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
     left_out = len(measured) - len(shown)
     legend(figure, panels.ravel(), f"{left_out} more observables not drawn" if left_out else "")
     return written(figure, path)
+
+
+def _by_shape(fit: Fit, found: dict[str, tuple[np.ndarray, ...]]) -> dict[str, tuple[np.ndarray, ...]]:
+    """The same with experiments that share a shape in one series, under the name of the first of them."""
+    first: dict[str, list] = {}
+    number = {name: k for k, name in enumerate(fit.problem.names)}
+    shapes: dict[int, str] = {}
+    for name, series in found.items():
+        first.setdefault(shapes.setdefault(number[name] % len(MARKERS), name), []).append(series)
+    return {name: tuple(map(np.concatenate, zip(*parts, strict=True))) for name, parts in first.items()}
 
 
 def _residual_style(fit: Fit, experiment: str) -> dict[str, object]:

@@ -9,7 +9,7 @@ z is a straight line where Fisher's interval is right.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -179,7 +179,7 @@ class _Knot:
     slope: float  # d rise / dc
     curvature: float  # Fisher's second derivative of the rise
     direction: np.ndarray  # (unknowns,): d unknowns / dc
-    place: Place
+    place: Place | None  # only of the first and the last
     border: np.ndarray
 
 
@@ -261,6 +261,8 @@ class _March:
                 return knots[1:], End.FAILED
             if knot.rise > (1 + CLOSE) * self.limit**2:
                 return self._close(knots, knot)
+            if len(knots) > 1:
+                knots[-1] = replace(knots[-1], place=None)  # a place holds the derivatives of all segments
             knots.append(knot)
             if knot.rise >= (1 - CLOSE) * self.limit**2:
                 return knots[1:], End.FOUND
