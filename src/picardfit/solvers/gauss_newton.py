@@ -34,7 +34,6 @@ from picardfit.starts import Start
 
 STAGE_DONE = 5e-2  # predicted relative decrease at which a stage has served its purpose
 ROUGHLY_CONTRACTED = 1e-4  # |u - P u| that will do while continuity is loose
-REFINED = 1e-7  # |u - P u| of the path on a new mesh, before the next step
 FORGET = 0.3  # of the damping that was too small, after an accepted step
 UNDAMPED = 1e-2  # damping up to which a step goes nearly all the way to the minimum of the model
 FAITH = 0.01  # part of a step's decrease that may be left although the model predicted the decrease exactly
@@ -288,6 +287,12 @@ class LiftedGaussNewton:
         return (border_step, states_step, predicted) if np.isfinite(predicted) else None
 
     def _reject(self, state: State, linear: Linearisation) -> State:
+        """The state with more damping; a path that was only roughly contracted is first contracted further."""
+        if state.point.residual > CONTRACTED:
+            point = state.point
+            exact = evaluate(state.system, point.border, point.states, point.path, state.scale, linear.inverse)
+            if exact is not None and exact.residual < 0.1 * point.residual:
+                return replace(state, point=exact, linear=None, rejections=state.rejections + 1)
         damping = max(state.damping * 8, 1e-6)
         if damping < 1e8:
             return replace(
@@ -357,7 +362,7 @@ class LiftedGaussNewton:
             mesh, parent, half = split(old, chosen, finer)
             states, path = carry(old, mesh, point.states, point.path, parent, half)
             system = replace(fine, mesh=mesh)
-            moved = evaluate(system, point.border, states, path, state.scale, enough=REFINED)
+            moved = evaluate(system, point.border, states, path, state.scale, enough=self._enough(state))
             if moved is None:
                 break
             kept = half[mesh.linked] != 0  # the knot after this segment was a knot before
