@@ -213,7 +213,10 @@ def test_loss_is_the_formula_of_the_paper():
     setting, place, path = ruffled(ExtendedGradientContractMultiplier(order=1, segment_length=0.4))
     system = setting.system
     slopes = system.field.slopes(path, place.spread)
-    outputs = system.outputs(system.at_samples(place.x, slopes), place.params)
+    segment, fraction = system.located
+    weights = (system.mesh.length[segment][:, None] * system.mesh.rule.integrals(fraction))[:, None, :]
+    sampled = place.x[segment] + (weights @ slopes[segment])[:, 0]
+    outputs = system.outputs(sampled, place.params)
     ends = place.x + system.mesh.length[:, None] * (system.mesh.rule.end @ slopes)
     jumps = (ends[:-1] - place.x[1:])[np.diff(system.mesh.experiment) == 0]
     expected = np.nansum((outputs - system.problem.samples.data) ** 2) / (2 * 7) + 5.0 * np.sum(jumps**2)

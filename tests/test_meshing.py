@@ -14,7 +14,7 @@ from picardfit.discretise import Discretisation
 from picardfit.lifted import contract_from
 from picardfit.mesh import Mesh, Nodes, rule
 from picardfit.meshing import carry, even_knots, first_mesh, split, state_scale, unresolved
-from picardfit.picard import end_states, tails
+from picardfit.picard import end_states
 from picardfit.starts import make_start
 
 DOSED = pf.Model("x' = -k*x + dose; z' = k*x - q*z", inputs=["dose"])
@@ -137,7 +137,7 @@ def test_split_of_nothing_is_the_same_mesh():
     assert np.all(half == 2)
 
 
-POLYNOMIAL = np.polynomial.Polynomial([1.0, -2.0, 0.5, 0.3, -0.1])  # degree 4: five nodes hold its slope
+POLYNOMIAL = np.polynomial.Polynomial([1.0, -2.0, 0.5, 0.3, -0.1])  # degree 4: five nodes hold it
 
 
 @pytest.mark.parametrize("family", Nodes)
@@ -145,8 +145,8 @@ POLYNOMIAL = np.polynomial.Polynomial([1.0, -2.0, 0.5, 0.3, -0.1])  # degree 4: 
 def test_carry_is_exact_for_polynomials(family, finer):
     mesh = Mesh(rule(5, family), (np.array([0.0, 1, 2.5]), np.array([-1.0, 1])))
     fine, parent, half = split(mesh, np.array([True, False, True]), finer and rule(finer, family))
-    slopes = POLYNOMIAL.deriv()(mesh.start[:, None] + mesh.length[:, None] * mesh.rule.nodes)[..., None]
-    states, path = carry(mesh, fine, POLYNOMIAL(mesh.start)[:, None], slopes, parent, half)
+    before = POLYNOMIAL(mesh.start[:, None] + mesh.length[:, None] * mesh.rule.nodes)[..., None]
+    states, path = carry(mesh, fine, POLYNOMIAL(mesh.start)[:, None], before, parent, half)
     times = fine.start[:, None] + fine.length[:, None] * fine.rule.nodes
     np.testing.assert_allclose(states[:, 0], POLYNOMIAL(fine.start), atol=1e-13)
     np.testing.assert_allclose(path[..., 0], POLYNOMIAL(times), atol=1e-13)
@@ -155,15 +155,15 @@ def test_carry_is_exact_for_polynomials(family, finer):
 def test_carry_keeps_the_jumps_at_old_knots():
     mesh = Mesh(rule(4), (np.array([0.0, 1, 2]),))
     rng = np.random.default_rng(0)
-    states, slopes = rng.standard_normal((2, 2)), rng.standard_normal((2, 4, 2))
+    states, before = rng.standard_normal((2, 2)), rng.standard_normal((2, 4, 2))
     fine, parent, half = split(mesh, np.ones(2, bool))
-    carried, path = carry(mesh, fine, states, slopes, parent, half)
-    old = end_states(mesh, states, slopes)[0] - states[1]
+    carried, path = carry(mesh, fine, states, before, parent, half)
+    old = end_states(mesh, states, before)[0] - states[1]
     np.testing.assert_allclose(path[1, -1] - carried[2], old, atol=1e-13)  # the last Radau node is the end
 
 
-def layer(segments) -> tuple[Discretisation, np.ndarray]:
-    """The field along the solution of x' = -100 (x - cos t), x(0) = 0, with its layer of width 0.01."""
+def layer(segments) -> tuple[Mesh, np.ndarray, np.ndarray]:
+    """Start states and path of the solution of x' = -100 (x - cos t), x(0) = 0, with its layer of width 0.01."""
     model = pf.Model("x' = -k*(x - cos(t))")
     problem = pf.Problem(
         model, pf.Experiment([0, 1], {"x": [0, 0.5]}), parameters={"k": 100.0}, initial={"x": 0.0}
@@ -171,21 +171,22 @@ def layer(segments) -> tuple[Discretisation, np.ndarray]:
     system = Discretisation(problem, Mesh(rule(5), (np.linspace(0, 1, segments + 1),)))
     begin = pf.simulate(model, {"k": 100.0}, {"x": 0.0}, system.mesh.start).states["x"][:, None]
     point, _ = contract_from(system, np.zeros((1, 0)), begin, np.ones(1))
-    return system, system.field.slopes(point.path, system.spread(system.parameters(point.border)))
+    return system.mesh, point.states, point.path
 
 
 def test_what_is_unresolved_decreases_with_refinement():
-    sizes = [tails(system.mesh, slopes).max() for system, slopes in (layer(n) for n in (5, 10, 20, 40, 80))]
-    assert all(fine < coarse for coarse, fine in pairwise(sizes))
-    assert sizes[-1] < 1e-2 * sizes[0]
+    levels = 10.0 ** -np.arange(0, 12, 0.5)
+    open_ = [sum(unresolved(*layer(n), np.ones(1), t).any() for t in levels) for n in (5, 20, 80)]
+    assert all(fine < coarse for fine, coarse in pairwise(open_))
 
 
 def test_only_the_layer_is_unresolved():
-    system, slopes = layer(10)
-    assert np.flatnonzero(unresolved(system.mesh, slopes, np.ones(1), 1e-3)).tolist() == [0]
+    assert np.flatnonzero(unresolved(*layer(10), np.ones(1), 1e-2)).tolist() == [0]
 
 
 def test_nothing_is_unresolved_along_a_polynomial():
     mesh = Mesh(rule(5), (np.array([0.0, 1, 2]),))
-    slopes = (1 + mesh.node_times + mesh.node_times**2)[..., None]  # the last two of five modes vanish
-    assert not unresolved(mesh, slopes, np.ones(1), 1e-12).any()
+    cubic = np.polynomial.Polynomial([1, 1, 1, 1])  # the last two of its six modes vanish
+    assert not unresolved(
+        mesh, cubic(mesh.start)[:, None], cubic(mesh.node_times)[..., None], np.ones(1), 1e-10
+    ).any()

@@ -13,6 +13,8 @@ from picardfit.picard import apply, end_derivatives, end_states, exact_multiplie
 
 CONTRACTIONS = 8  # with one Newton matrix, before a trial point is given up
 NEWTON_STEPS = 6  # with fresh matrices, for the first path
+DAMPED_STEPS = 10  # with fresh matrices and step lengths, where one matrix is not enough
+HALVINGS = 4  # of such a step
 TOLERATED = 1e-6  # |u - P u| of a trial point
 TIMES_ENOUGH = 10  # or this many times what was asked for
 SMALL = 1e-6  # part of its scale below which a positive state is as good as zero
@@ -129,7 +131,11 @@ def evaluate(
 
 
 def _contracted(system: Discretisation, states, path, spread, scale, inverse, enough: float):
-    """The contracted path, f along it, and the largest |u - P u| that is left."""
+    """The contracted path, f along it, and the largest |u - P u| that is left.
+
+    First with one Newton matrix a segment; where that fails, from the beginning with fresh matrices and short steps.
+    """
+    first, limit = path, max(TOLERATED, TIMES_ENOUGH * enough)
     for left in reversed(range(CONTRACTIONS)):
         slopes = system.field.slopes(path, spread)
         gap = apply(system.mesh, states, slopes) - path
@@ -139,7 +145,44 @@ def _contracted(system: Discretisation, states, path, spread, scale, inverse, en
         if inverse is None:
             inverse = _inverse(newton_matrix(system.mesh, system.field.linearise(path, spread)[1]))
         path = path + (inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
-    return path, slopes, error
+    if error < limit:
+        return path, slopes, error
+    failed = np.flatnonzero(~((np.abs(gap) / scale).max(axis=(1, 2)) < limit))
+    path = path.copy()
+    path[failed] = _damped_newton(system, failed, states, first, spread, scale, enough)
+    slopes = system.field.slopes(path, spread)
+    return path, slopes, float((np.abs(apply(system.mesh, states, slopes) - path) / scale).max())
+
+
+def _damped_newton(system: Discretisation, chosen, states, path, spread, scale, enough: float) -> np.ndarray:
+    """Newton's method for u = P u on the chosen segments, with fresh matrices and a step length for each segment."""
+    field = system.field.part(chosen)
+    states, path = states[chosen], path[chosen]
+    spread = spread if spread.ndim == 1 else spread[chosen]
+
+    def residual(path: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        gap = apply(field.mesh, states, field.slopes(path, spread)) - path
+        return gap, np.nan_to_num((np.abs(gap) / scale).max(axis=(1, 2)), nan=np.inf)
+
+    gap, error = residual(path)
+    for _ in range(DAMPED_STEPS):
+        if error.max() < enough or not np.isfinite(error).all():
+            break
+        inverse = _inverse(newton_matrix(field.mesh, field.linearise(path, spread)[1]))
+        step = (inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
+        length, done = np.ones(len(path)), error < enough
+        for _ in range(HALVINGS):
+            trial = path + np.where(done, 0.0, length)[:, None, None] * step
+            new_gap, new_error = residual(trial)
+            taken = ~done & (new_error < (1 - 0.1 * length) * error)
+            path, gap = (np.where(taken[:, None, None], a, b) for a, b in ((trial, path), (new_gap, gap)))
+            error, done = np.where(taken, new_error, error), done | taken
+            if done.all():
+                break
+            length = 0.5 * length
+        if not done.all():
+            break
+    return path
 
 
 def advance(
@@ -168,6 +211,8 @@ def advance(
 def curvature_of_step(system: Discretisation, point: Point, linear: Linearisation, trial: Point):
     """What the linear model missed on the way from a point to a trial: slope (segments, columns) and jumps.
 
+    The point need not be where the model was made.
+
     A second solve with the same factors takes it back (a second-order correction; for small steps this is geodesic
     acceleration): e = r(trial) - r - J d for the data, likewise for the jumps.
     """
@@ -176,7 +221,7 @@ def curvature_of_step(system: Discretisation, point: Point, linear: Linearisatio
     step = np.concatenate([trial.states - point.states, moved], axis=1)
     jumps = point.jumps + (linear.quadratic.end @ step[mesh.linked][..., None])[..., 0]
     jumps -= (trial.states - point.states)[mesh.linked + 1]
-    outputs = linear.outputs + (linear.jacobian @ step[system.segment][..., None])[..., 0]
+    outputs = point.outputs + (linear.jacobian @ step[system.segment][..., None])[..., 0]
     missed = curved(linear.factor, trial.outputs - outputs)
     slope = system.sum_by_segment((missed[:, None, :] @ linear.jacobian)[:, 0])
     return slope, trial.jumps - jumps

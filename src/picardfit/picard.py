@@ -25,10 +25,10 @@ class Field:
     mesh: Segments
     inputs: np.ndarray  # (segments, nodes, inputs)
 
-    def part(self, segments: slice) -> Field:
-        """The same on neighbouring segments."""
+    def part(self, segments: slice | np.ndarray) -> Field:
+        """The same on some of the segments."""
         mesh = self.mesh
-        if segments == slice(0, len(mesh.length)):
+        if isinstance(segments, slice) and segments == slice(0, len(mesh.length)):
             return self
         part = Segments(mesh.rule, mesh.length[segments], mesh.node_times[segments])
         return Field(self.rhs, part, self.inputs[segments])

@@ -34,13 +34,16 @@ from picardfit.starts import Start
 
 STAGE_DONE = 5e-2  # predicted relative decrease at which a stage has served its purpose
 ROUGHLY_CONTRACTED = 1e-4  # |u - P u| that will do while continuity is loose
+CALM = 1e-6  # predicted relative decrease of a step that can gain next to nothing
 FORGET = 0.3  # of the damping that was too small, after an accepted step
 UNDAMPED = 1e-2  # damping up to which a step goes nearly all the way to the minimum of the model
 FAITH = 0.01  # part of a step's decrease that may be left although the model predicted the decrease exactly
 SUFFICIENT = 1e-3  # part of the predicted decrease that a step must bring
 REFINEMENTS = 8  # halvings of a segment in one go
 COARSE_REFINEMENTS = 2  # the same between stages, where jumps still make layers that will vanish
-LARGEST_PENALTY = 1e9  # beyond it the banded system loses too many digits
+CORRECTIONS = 6  # of second order, of one step
+HELPFUL = 0.5  # part of the excess that a correction may leave if another one is to follow
+LARGEST_PENALTY = 1e6  # beyond it the banded system loses too many digits
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class State:
     stage_steps: int = 0  # accepted in this stage
     damping: float = 1e-2
     rejections: int = 0  # in a row
+    calm: int = 0  # accepted steps in a row that could gain next to nothing
     barrier: float = 0.0  # the damping of the last rejected step, forgotten little by little
     last_jump: float = np.inf  # at the latest update of the multipliers
     linear: Linearisation | None = None  # at the point, kept while steps are rejected
@@ -205,10 +209,7 @@ class LiftedGaussNewton:
         )
         new = np.inf if trial is None else _merit(trial, state.multipliers, penalty)
         if trial is not None and old - new < 0.5 * predicted:
-            better = self._corrected(state, factor, linear, trial)
-            value = np.inf if better is None else _merit(better, state.multipliers, penalty)
-            if value < new:
-                trial, new = better, value
+            trial, new = self._corrected(state, factor, linear, trial, old, predicted)
         if not new <= old + 1e-13 * abs(old) - SUFFICIENT * predicted:
             if abs(predicted) <= 1e-12 * _relative(state, old) + state.floor:  # only rounding errors are left
                 return self._finish_stage(state, 0.0, _relative(state, old))
@@ -233,13 +234,35 @@ class LiftedGaussNewton:
         )
         return self._finish_stage(state, left, _relative(state, new))
 
-    def _corrected(self, state: State, factor: Factor, linear: Linearisation, trial: Point) -> Point | None:
-        """The trial with a second-order correction; what reached a bound stays there."""
-        slope, jumps = curvature_of_step(state.system, state.point, linear, trial)
-        unknowns = state.system.problem.unknowns
-        held = (trial.border <= unknowns.lower) | (trial.border >= unknowns.upper)
-        move = self._move(state, factor, slope, jumps, trial.border, held=held)
-        return move and advance(state.system, trial, linear, *move[:2], state.scale, state.positive)
+    def _corrected(
+        self, state: State, factor: Factor, linear: Linearisation, trial: Point, old: float, predicted: float
+    ) -> tuple[Point, float]:
+        """The trial and its merit after second-order corrections, as long as they help.
+
+        Each takes back what the linear model missed in the move before, with the same factors; what reached a bound
+        stays there. Along curved valleys one correction does not suffice.
+        """
+        unknowns, penalty, before = state.system.problem.unknowns, state.knot_penalty, state.point
+        best, value = trial, _merit(trial, state.multipliers, penalty)
+        for _ in range(CORRECTIONS):
+            slope, jumps = curvature_of_step(state.system, before, linear, trial)
+            held = (trial.border <= unknowns.lower) | (trial.border >= unknowns.upper)
+            move = self._move(state, factor, slope, jumps, trial.border, held=held)
+            before, trial = (
+                trial,
+                move
+                and advance(
+                    state.system, trial, linear, *move[:2], state.scale, state.positive, self._enough(state)
+                ),
+            )
+            new = np.inf if not trial else _merit(trial, state.multipliers, penalty)
+            if not new < value:
+                break
+            helped = new - old < HELPFUL * (value - old)
+            best, value = trial, new
+            if not helped or old - new >= 0.5 * predicted:
+                break
+        return best, value
 
     def solution(self, state: State) -> Solution | None:
         point = state.point
@@ -290,10 +313,12 @@ class LiftedGaussNewton:
         """The state with more damping; a path that was only roughly contracted is first contracted further."""
         if state.point.residual > CONTRACTED:
             point = state.point
-            exact = evaluate(state.system, point.border, point.states, point.path, state.scale, linear.inverse)
+            exact = evaluate(
+                state.system, point.border, point.states, point.path, state.scale, linear.inverse
+            )
             if exact is not None and exact.residual < 0.1 * point.residual:
                 return replace(state, point=exact, linear=None, rejections=state.rejections + 1)
-        damping = max(state.damping * 8, 1e-6)
+        damping = state.damping * 8.0 ** (state.rejections + 1)
         if damping < 1e8:
             return replace(
                 state, damping=damping, barrier=state.damping, rejections=state.rejections + 1, linear=linear
@@ -312,16 +337,17 @@ class LiftedGaussNewton:
                 return state
             state = self._next_stage(state, min(state.damping, 1e-4))
             return self._refine(state, self.coarse_resolution, self.nodes, COARSE_REFINEMENTS)
-        slow = (
-            state.jump > 0.5 * state.last_jump
-        )  # then the multipliers need a point that is nearly the minimum
+        calm = left <= CALM * merit + state.floor
+        state = replace(state, calm=state.calm + 1 if calm else 0)
+        slow = state.jump > 0.5 * state.last_jump  # then multipliers need a point that is nearly the minimum
         if left > (1e-5 if slow else 1e-2) * merit + state.floor:
             return state
         if not np.isfinite(state.last_jump):
             state = _update_multipliers(state, settled=False)
             return self._refine(state, self.resolution, self._polish_nodes(state))
-        if left > self.tolerance * merit + state.floor or self._open(state):
-            return _update_multipliers(state, settled=left <= 1e-6 * merit + state.floor)
+        crawling = state.calm > self.patience  # along a direction that the data hardly determine
+        if (left > self.tolerance * merit + state.floor and not crawling) or self._open(state):
+            return _update_multipliers(state, settled=calm and state.jump > self.jump_tolerance)
         refined = self._refine(state, self.resolution, self._polish_nodes(state))
         return replace(refined, status=Status.CONVERGED) if refined.system is state.system else refined
 
