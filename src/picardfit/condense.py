@@ -55,7 +55,7 @@ class Factor:
     mesh: Mesh
     border: Border
     weighted: np.ndarray  # W B: (linked, states, columns)
-    penalty: np.ndarray  # (states,)
+    penalty: np.ndarray  # (linked, states), or (states,) for all alike
     initial: np.ndarray
     cholesky: np.ndarray  # lower band
     cross: np.ndarray  # (inner, states, border)
@@ -109,13 +109,13 @@ class Reduced:
 def factorise(
     mesh: Mesh, border: Border, model: Quadratic, penalty: np.ndarray, damping: np.ndarray
 ) -> Factor:
-    """Factorise the inner block. `penalty` and `damping` are per state: (states,).
+    """Factorise the inner block, with a penalty of jumps (linked, states) or (states,) and a damping (states,).
 
     Raises numpy.linalg.LinAlgError when the banded matrix is not positive definite.
     """
     states = model.end.shape[1]
     linked, first, inner = mesh.linked, mesh.first, mesh.inner
-    weighted = penalty[:, None] * model.end
+    weighted = penalty[..., None] * model.end
     total = model.hessian.copy()
     total[linked] += model.end.transpose(0, 2, 1) @ weighted
 

@@ -43,6 +43,7 @@ REFINEMENTS = 8  # halvings of a segment in one go
 COARSE_REFINEMENTS = 2  # the same between stages, where jumps still make layers that will vanish
 CORRECTIONS = 6  # of second order, of one step
 HELPFUL = 0.5  # part of the excess that a correction may leave if another one is to follow
+SMALLEST_SCALE = 1e-4  # part of a state's scale below which its values are not told apart
 LARGEST_PENALTY = 1e6  # beyond it the banded system loses too many digits
 
 
@@ -52,6 +53,7 @@ class State:
 
     system: Discretisation
     scale: np.ndarray  # (states,): size of variation of each state
+    knot_scale: np.ndarray  # (linked, states): what jumps are measured by
     point: Point | None
     multipliers: np.ndarray  # (linked, states), divided by the penalty
     demanded: np.ndarray  # the multipliers that the model of the last accepted step asks for
@@ -72,8 +74,8 @@ class State:
 
     @property
     def knot_penalty(self) -> np.ndarray:
-        """(states,): weight of a squared jump."""
-        return self.penalty * self.weight / self.scale**2
+        """(linked, states): weight of a squared jump."""
+        return self.penalty * self.weight / self.knot_scale**2
 
     @property
     def loss(self) -> float:
@@ -149,6 +151,7 @@ class LiftedGaussNewton:
         return State(
             system,
             scale,
+            knot_scales(system, point, scale),
             point,
             multipliers=(none := np.zeros((len(system.mesh.linked), len(scale)))),
             demanded=none,
@@ -168,6 +171,7 @@ class LiftedGaussNewton:
         state = State(
             system,
             scale,
+            knot_scales(system, point, scale),
             point,
             multipliers=(none := np.zeros_like(solution.jumps)),
             demanded=none,
@@ -355,16 +359,17 @@ class LiftedGaussNewton:
         stage = state.stage + 1
         if stage == len(self.penalties) - 1:  # continuity keeps signs by itself now
             state = _unfrozen(replace(state, positive=np.zeros_like(state.positive)))
-        multipliers = state.demanded * state.penalty / self.penalties[stage]
-        return replace(
+        forces = state.knot_penalty * state.demanded
+        state = replace(
             state,
-            multipliers=multipliers,
+            knot_scale=knot_scales(state.system, state.point, state.scale),
             stage=stage,
             stage_steps=0,
             damping=damping,
             barrier=0.0,
             penalty=self.penalties[stage],
         )
+        return replace(state, multipliers=forces / state.knot_penalty)
 
     def _open(self, state: State) -> bool:
         """Whether a jump is too large, relative to the states' scale along the path as the certificate has it."""
@@ -397,10 +402,26 @@ class LiftedGaussNewton:
             fine, point = system, moved
         if fine is state.system:
             return state
-        multipliers, linear = _new_multipliers(fine, point, origin, state)
-        return replace(
-            state, system=fine, point=point, linear=linear, multipliers=multipliers, demanded=multipliers
-        )
+        forces, linear = _new_forces(fine, point, origin, state.knot_penalty * state.multipliers)
+        scales = knot_scales(fine, point, state.scale)
+        state = replace(state, system=fine, knot_scale=scales, point=point, linear=linear)
+        multipliers = forces / state.knot_penalty
+        return replace(state, multipliers=multipliers, demanded=multipliers)
+
+
+def knot_scales(system: Discretisation, point: Point | None, scale: np.ndarray) -> np.ndarray:
+    """(linked, states): what jumps are measured by: the states' scale, or the value itself where it is smaller.
+
+    The latter for states that keep one sign in an experiment and may run through many powers of ten.
+    """
+    mesh = system.mesh
+    scales = np.broadcast_to(scale, (len(mesh.linked), len(scale)))
+    if point is None:
+        return scales
+    low, high = point.path.min(axis=1), point.path.max(axis=1)
+    signed = (np.minimum.reduceat(low, mesh.first) > 0) | (np.maximum.reduceat(high, mesh.first) < 0)
+    own = np.clip(np.abs(point.states[mesh.inner]), SMALLEST_SCALE * scale, scale)
+    return np.where(signed[mesh.experiment[mesh.inner]], own, scales)
 
 
 def continuity_unit(system: Discretisation, point: Point | None) -> float:
@@ -487,22 +508,21 @@ def _adjoint_multipliers(system: Discretisation, point: Point, penalty: np.ndarr
     return demand[mesh.linked + 1] / penalty
 
 
-def _new_multipliers(
-    fine: Discretisation, point: Point, origin: np.ndarray, state: State
+def _new_forces(
+    fine: Discretisation, point: Point, origin: np.ndarray, forces: np.ndarray
 ) -> tuple[np.ndarray, Linearisation | None]:
-    """Multipliers on a finer mesh: old knots keep theirs, a new knot gets what stationarity of its state asks for.
+    """Multipliers times penalty on a finer mesh: old knots keep theirs, a new knot gets what stationarity asks for.
 
     `origin` (linked,) tells which knot of the old mesh each knot was, or -1. Also returns the linearisation at the
     point, if it had to be made.
 
-    With y the multiplier of a knot and B the derivative of the end of the segment after it by its start:
+    With y the force at a knot and B the derivative of the end of the segment after it by its start:
     y = grad(data in that segment) + B' y(next knot).
     """
-    states, penalty, linked = point.states.shape[1], state.knot_penalty, fine.mesh.linked
-    fresh = origin < 0
-    multipliers = np.where(fresh[:, None], 0.0, state.multipliers[origin])
-    if not fresh.any() or not state.multipliers.any():
-        return multipliers, None
+    states, linked, fresh = point.states.shape[1], fine.mesh.linked, origin < 0
+    result = np.where(fresh[:, None], 0.0, forces[origin])
+    if not fresh.any() or not forces.any():
+        return result, None
     linear = linearise(fine, point)
     slope, end = linear.quadratic.slope, linear.quadratic.end[:, :, :states].transpose(0, 2, 1)
     follows = np.append(linked[1:] == linked[:-1] + 1, False)  # another knot comes after the next segment
@@ -511,7 +531,7 @@ def _new_multipliers(
         demand = slope[linked[ready] + 1, :states]
         chained = follows[ready]
         after = ready[chained] + 1
-        demand[chained] += (end[after] @ (penalty * multipliers[after])[..., None])[..., 0]
-        multipliers[ready] = demand / penalty
+        demand[chained] += (end[after] @ result[after][..., None])[..., 0]
+        result[ready] = demand
         fresh[ready] = False
-    return multipliers, linear
+    return result, linear
