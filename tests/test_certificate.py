@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.certificate import certify, path_value
+from picardfit.certificate import certify, excess, path_value
 from picardfit.lifted import evaluate
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
@@ -176,3 +176,26 @@ def test_path_value_is_half_the_sum_of_squares(fit):
     measured = fit.problem.experiments[0].observations
     expected = 0.5 * sum(np.sum((predicted[n] - measured[n]) ** 2) for n in ("x", "y"))
     assert path_value(fit.solution) == pytest.approx(expected, rel=1e-9)
+
+
+# residuals against the scatter of the samples
+
+
+def test_residuals_of_a_good_fit_are_like_the_scatter(fit):
+    assert 0.2 < excess(fit.solution) < 1.5
+
+
+def test_residuals_of_a_wrong_answer_exceed_the_scatter():
+    """Dense data whose noise can be seen, and an answer that misses them."""
+    times = np.linspace(0, 10, 201)
+    data = np.cos(times) + 0.02 * np.random.default_rng(0).standard_normal(len(times))
+    model = pf.Model("x' = -k*x")
+    fit = pf.fit(pf.Problem(model, pf.Experiment(times, {"x": data}), parameters={"k": (0.1, 1.0)}))
+    assert excess(fit.solution) > 10
+    assert any("times as large as the scatter" in line for line in fit.warnings)
+
+
+def test_few_samples_show_no_scatter():
+    model = pf.Model("x' = -k*x")
+    fit = pf.fit(pf.Problem(model, pf.Experiment([0, 1, 2, 3], {"x": [1.0, 0.2, 0.9, 0.1]})))
+    assert excess(fit.solution) == 1.0

@@ -296,7 +296,7 @@ def test_refinement_resolves_a_sharp_layer(layer_fit):
 
 def test_refinement_is_local(layer_fit):
     mesh = layer_fit.solution.system.mesh
-    assert mesh.length[mesh.start < 5e-3].max() < 0.2 * mesh.length[mesh.start > 0.5].min()
+    assert mesh.length[mesh.start < 5e-3].max() < 0.3 * mesh.length[mesh.start > 0.5].min()
 
 
 def test_a_layer_gives_the_optimum_of_scipy(layer_fit):

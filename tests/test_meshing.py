@@ -175,9 +175,9 @@ def layer(segments) -> tuple[Mesh, np.ndarray, np.ndarray]:
 
 
 def test_what_is_unresolved_decreases_with_refinement():
-    levels = 10.0 ** -np.arange(0, 12, 0.5)
-    open_ = [sum(unresolved(*layer(n), np.ones(1), t).any() for t in levels) for n in (5, 20, 80)]
-    assert all(fine < coarse for fine, coarse in pairwise(open_))
+    levels = 10.0 ** -np.arange(0, 11, 0.5)
+    open_ = [sum(unresolved(*layer(n), np.ones(1), t).any() for t in levels) for n in (10, 20, 40, 80)]
+    assert all(fine < coarse for coarse, fine in pairwise(open_))
 
 
 def test_only_the_layer_is_unresolved():

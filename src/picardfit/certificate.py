@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from picardfit.data import runs
 from picardfit.integration import predict
 from picardfit.lifted import point_at
 from picardfit.meshing import state_scale
 from picardfit.picard import apply
+from picardfit.problem import Problem
 from picardfit.solvers.iterate import Solution
 from picardfit.uncertainty.fisher import Information, information
 
@@ -17,6 +19,7 @@ TOLERANCES = (
     1e-8,
     1e-10,
 )  # of the independent integration: the tighter one where the first shows a difference
+FEWEST_NEIGHBOURS = 8  # samples of a series whose scatter is looked at
 CLOSE = 1e-6  # relative difference of the losses that calls for no second integration
 UNPUSHED = 1e-9  # fall of the loss over the bounds, relative to it, that does not hold an unknown at a bound
 AGREES = 1e-5  # relative difference of the losses up to which path and independent integration agree
@@ -120,13 +123,38 @@ def path_value(solution: Solution) -> float:
 
 
 def excess(solution: Solution) -> float:
-    """How many times larger the residuals are than the noise model says (root mean square); 1 without one."""
+    """How many times larger the residuals are than the noise model says (root mean square).
+
+    Without a noise model: than the scatter of neighbouring samples.
+    """
     problem = solution.system.problem
     if problem.noise is None:
-        return 1.0
+        return _excess_over_scatter(problem, path_rows(solution))
     with np.errstate(all="ignore"):
         residuals = problem.objective.residuals(path_rows(solution))
     return float(np.sqrt(np.nansum(residuals**2) / max(problem.measurements, 1)))
+
+
+def _excess_over_scatter(problem: Problem, outputs: np.ndarray) -> float:
+    """Root of the sum of squared residuals over what the scatter of neighbouring samples makes of it.
+
+    A sample is compared with the straight line between its neighbours. Where the curve bends between samples the
+    scatter comes out too large, never too small. Series with few samples do not count; 1 if there are no others.
+    """
+    samples, residual, noise = problem.samples, 0.0, 0.0
+    for _, mine in runs(samples.experiment):
+        for values, fitted in zip(samples.data[mine].T, outputs[mine].T, strict=False):
+            measured = np.isfinite(values)
+            if measured.sum() < FEWEST_NEIGHBOURS:
+                continue
+            times, values = samples.times[mine][measured], values[measured]
+            span = times[2:] - times[:-2]
+            share = np.where(span > 0, (times[1:-1] - times[:-2]) / np.where(span > 0, span, 1.0), 0.5)
+            away = values[1:-1] - (1 - share) * values[:-2] - share * values[2:]
+            variance = np.mean(away**2 / (1 + share**2 + (1 - share) ** 2))
+            residual += float(np.sum((values - fitted[measured]) ** 2))
+            noise += len(times) * max(float(variance), (1e-6 * np.ptp(values)) ** 2)
+    return float(np.sqrt(residual / noise)) if noise > 0 else 1.0
 
 
 def path_rows(solution: Solution) -> np.ndarray:

@@ -219,10 +219,15 @@ def _warnings(problem: Problem, status: Status, certificate: Certificate | None)
 
 
 def _contradiction(solution: Solution | None) -> list[str]:
-    """A warning when the residuals are far larger than the noise model allows."""
+    """A warning when the residuals are far larger than the noise model, or the scatter of the samples, allows."""
     times = 1.0 if solution is None else excess(solution)
     if not times > IMPLAUSIBLE:
         return []
+    if solution.system.problem.noise is None:
+        return [
+            f"The residuals are {times:.3g} times as large as the scatter of neighbouring samples: try more starts "
+            f"(starts=20), or check the equations."
+        ]
     return [
         f"The residuals are {times:.3g} times as large as the noise model says: try more starts (starts=20), or check "
         f"the noise levels and the equations."
