@@ -2,8 +2,8 @@
 
     python benchmarks/soak.py [--count 5000] [--first 0] [--workers 1] [--show]
 
-Each problem has a random polynomial or rational vector field with 1 to 6 states, random observables (some states hidden),
-missing values, sometimes an input with jumps, sometimes several experiments, and noise. Checked are:
+Each problem has a random polynomial or rational vector field with 1 to 6 states, random observables (some states
+hidden), missing values, sometimes an input with jumps, sometimes several experiments, and noise. Checked are:
 
 - the fit ends, without an exception and without a warning that leaks out;
 - its status is true: where it says converged, SciPy's `least_squares` over `solve_ivp`, started at the answer, finds no
@@ -21,6 +21,7 @@ import warnings
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -107,7 +108,7 @@ def random_sample(seed: int) -> Sample | None:
         experiments.append(pf.Experiment(times, data, inputs=_input(inputs), name=f"run{e}", t0=0.0))
         initial.append(start)
     bounds = {name: (value / 5, value * 5) for name, value in truth.items()}
-    box = {s: (-5.0, 5.0) for s in states}
+    box = dict.fromkeys(states, (-5.0, 5.0))
     return Sample(pf.Problem(model, experiments, bounds, initial=box), truth, initial)
 
 
@@ -191,7 +192,7 @@ class _Reference:
         )
         states, now = np.empty((len(one.times), len(start))), start
         states[one.times <= one.t0] = start
-        for a, b in zip(edges[:-1], edges[1:], strict=True):
+        for a, b in pairwise(edges):
             inputs = one.inputs_at(model.inputs, np.array([0.5 * (a + b)]))[0]
             wanted = (one.times > a) & (one.times <= b)
             grid = np.unique(np.append(one.times[wanted], b))
