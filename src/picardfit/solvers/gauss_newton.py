@@ -340,6 +340,8 @@ class LiftedGaussNewton:
             if left > STAGE_DONE * merit + state.floor and state.stage_steps < self.patience:
                 return state
             state = self._next_stage(state, min(state.damping, 1e-4))
+            if state.stage == len(self.penalties) - 1:
+                return self._refine(state, self.resolution, self._polish_nodes(state), COARSE_REFINEMENTS)
             return self._refine(state, self.coarse_resolution, self.nodes, COARSE_REFINEMENTS)
         calm = left <= CALM * merit + state.floor
         state = replace(state, calm=state.calm + 1 if calm else 0)
