@@ -340,9 +340,10 @@ class LiftedGaussNewton:
             if left > STAGE_DONE * merit + state.floor and state.stage_steps < self.patience:
                 return state
             state = self._next_stage(state, min(state.damping, 1e-4))
-            if state.stage == len(self.penalties) - 1:
-                return self._refine(state, self.resolution, self._polish_nodes(state), COARSE_REFINEMENTS)
-            return self._refine(state, self.coarse_resolution, self.nodes, COARSE_REFINEMENTS)
+            state = self._refine(state, self.coarse_resolution, self.nodes, COARSE_REFINEMENTS)
+            if state.stage < len(self.penalties) - 1:
+                return state
+            return self._refine(state, self.resolution, self._polish_nodes(state), rounds=1)  # only the nodes
         calm = left <= CALM * merit + state.floor
         state = replace(state, calm=state.calm + 1 if calm else 0)
         slow = state.jump > 0.5 * state.last_jump  # then multipliers need a point that is nearly the minimum
