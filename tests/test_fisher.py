@@ -261,7 +261,7 @@ def chain(model, runs=1, seed=1, doses_known=True) -> pf.Problem:
         )
         for dose in (2.0, 3.0)[:runs]
     ]
-    free = {n: (0.05, 20.0) for n in model.parameters}
+    free = dict.fromkeys(model.parameters, (0.05, 20.0))
     return pf.Problem(model, made, free if doses_known else {**free, "g": 2.0}, initial={"x": (0, 10)})
 
 
