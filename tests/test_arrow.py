@@ -168,3 +168,62 @@ def test_a_matrix_without_structure():
     np.testing.assert_allclose(invert(whole(matrix), LEAST).block(np.arange(4)), np.linalg.inv(matrix))
     right = np.ones((4, 1))
     np.testing.assert_allclose(whole(matrix).solve(right), np.linalg.solve(matrix, right))
+
+
+# curvature that is observed
+
+
+def tilted(values) -> tuple[Arrow, np.ndarray]:
+    """A matrix with these eigenvalues and a unit diagonal up to a rotation, and its eigenvectors."""
+    vectors = np.linalg.qr(np.random.default_rng(4).standard_normal((len(values), len(values))))[0]
+    matrix = (vectors * values) @ vectors.T
+    scale = 1 / np.sqrt(np.diag(matrix))
+    return whole(matrix * scale * scale[:, None]), vectors
+
+
+def test_agreeing_observations_replace_curvature_that_is_next_to_none():
+    arrow, _ = tilted([1e-15, 1e-14, 0.5, 1.0, 2.0])
+    seen = np.array([[2e-3, 1e-3], [1e-3, 2e-3]])
+    asked = []
+
+    def observe(directions):
+        asked.append(directions)
+        return seen, 1.1 * seen
+
+    found = invert(arrow, LEAST, observe)
+    (directions,) = asked
+    expected = pseudo_inverse(arrow.dense()) + directions @ np.linalg.inv(0.9667 * seen) @ directions.T
+    assert not found.lost().any()
+    np.testing.assert_allclose(found.block(np.arange(5)), expected, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        (np.diag([1e-3, 2e-3]), np.diag([4e-3, 8e-3])),
+        (-np.eye(2), -np.eye(2)),
+        (np.full((2, 2), np.nan),) * 2,
+    ],
+    ids=["none", "grows with the step", "negative", "not finite"],
+)
+def test_other_observations_do_not_count(answer):
+    arrow, _ = tilted([1e-15, 1e-14, 0.5, 1.0, 2.0])
+    found, plain = invert(arrow, LEAST, lambda _: answer), invert(arrow, LEAST)
+    assert found.null.shape[1] == 2
+    np.testing.assert_array_equal(found.lost(), plain.lost())
+    np.testing.assert_allclose(found.diagonal(), plain.diagonal(), rtol=1e-9)
+
+
+def test_nothing_is_asked_where_all_is_determined():
+    def refuse(_):
+        raise AssertionError
+
+    invert(tilted([0.1, 0.5, 1.0])[0], LEAST, refuse)
+
+
+def test_a_small_part_in_a_direction_that_bends_a_little_is_none():
+    """The part of the others in a direction between two values that fall together shrinks with its curvature."""
+    for apart in (1e-6, 1e-7):
+        rows = np.array([[1.0, 1.0 + apart, 0.3], [0.5, 0.5, 1.0], [0.0, 20 * apart, 0.0]])
+        assert invert(whole(rows.T @ rows), 1e-9).lost().tolist() == [True, True, False]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.uncertainty.bootstrap import _drawn_residuals
+from picardfit.uncertainty.bootstrap import _drawn_residuals, _one
 
 DECAY = pf.Model("x' = -k*x")
 TIMES = np.linspace(0, 3, 25)
@@ -44,11 +44,83 @@ def test_intervals_are_percentiles(fit):
 
 def test_samples_depend_on_the_seed_only(fit):
     serial = fit.bootstrap(6, seed=1)
-    with ThreadPoolExecutor(1) as executor:
-        again = fit.bootstrap(6, seed=1, executor=executor)
-    np.testing.assert_array_equal(serial.samples["k"], again.samples["k"])
     assert not np.array_equal(serial.samples["k"], fit.bootstrap(6, seed=2).samples["k"])
     np.testing.assert_array_equal(serial.samples["k"], fit.bootstrap(8, seed=1).samples["k"][:6])
+
+
+@pytest.mark.parametrize("pool, workers", [(ThreadPoolExecutor, 1), (ProcessPoolExecutor, 2)])
+def test_samples_are_the_same_with_an_executor(fit, pool, workers):
+    with pool(workers) as executor:
+        found = fit.bootstrap(30, seed=1, executor=executor)
+    np.testing.assert_array_equal(found.borders, fit.bootstrap(30, seed=1).borders)
+
+
+@pytest.mark.parametrize("lines", [1, 2, 5, 7])
+def test_a_bootstrap_goes_on_after_any_line(fit, tmp_path, lines):
+    path, done = tmp_path / "run.jsonl", []
+    serial = fit.bootstrap(6, ledger=path)
+    whole = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(whole[:lines]) + b"".join(whole[lines : lines + 1])[:20])
+    found = fit.bootstrap(6, ledger=path, progress=lambda *news: done.append(news))
+    np.testing.assert_array_equal(found.borders, serial.borders)
+    assert done == [(k, 6) for k in range(lines, 7)]
+
+
+def test_a_ledger_of_a_bootstrap_may_get_more_samples(fit, tmp_path):
+    fit.bootstrap(4, ledger=tmp_path / "run.jsonl")
+    with ProcessPoolExecutor(2) as executor:
+        found = fit.bootstrap(9, ledger=tmp_path / "run.jsonl", executor=executor)
+    np.testing.assert_array_equal(found.borders, fit.bootstrap(9).borders)
+
+
+@pytest.mark.parametrize(
+    "change, culprit",
+    [({"seed": 1}, "`seed`"), ({"kind": "residual"}, "`kind`")],
+)
+def test_a_ledger_of_another_bootstrap_is_refused(fit, tmp_path, change, culprit):
+    fit.bootstrap(3, ledger=tmp_path / "run.jsonl")
+    with pytest.raises(pf.InputError, match=f"differs in {culprit}:"):
+        fit.bootstrap(3, ledger=tmp_path / "run.jsonl", **change)
+
+
+def test_a_ledger_of_profiles_is_refused(fit, tmp_path):
+    fit.profile("k", ledger=tmp_path / "run.jsonl")
+    with pytest.raises(pf.InputError, match="`work`"):
+        fit.bootstrap(3, ledger=tmp_path / "run.jsonl")
+
+
+def test_an_interrupt_keeps_the_samples_that_are_done(fit, tmp_path):
+    def stop(done, total):
+        if done == 4:
+            raise KeyboardInterrupt
+
+    found = fit.bootstrap(9, ledger=tmp_path / "run.jsonl", progress=stop)
+    assert (len(found.borders), found.missing) == (4, 5)
+    assert "5 not done (interrupted)" in str(found)
+    whole = fit.bootstrap(9, ledger=tmp_path / "run.jsonl")
+    assert whole.missing == 0
+    np.testing.assert_array_equal(whole.borders, fit.bootstrap(9).borders)
+
+
+def test_an_interrupt_before_two_samples_is_passed_on(fit):
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit.bootstrap(9, progress=stop)
+
+
+def test_fits_that_break_down_are_counted(fit, monkeypatch):
+    def fragile(*args):
+        if args[-1] % 2:
+            raise ArithmeticError("too fast")
+        return _one(*args)
+
+    monkeypatch.setattr("picardfit.uncertainty.bootstrap._one", fragile)
+    found = fit.bootstrap(6)
+    assert (len(found.borders), found.failures) == (3, 3)
+    with pytest.raises(pf.InputError, match=r"1 of 2 fits to new data failed \(ArithmeticError: too fast\)"):
+        fit.bootstrap(2)
 
 
 def test_one_sample_is_the_fit_to_its_data(fit):

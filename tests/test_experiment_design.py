@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.experiment_design import _choose, _scores, _Stage
+from picardfit.design_choice import choose, scores
+from picardfit.design_information import Stage
 
 DECAY = pf.Model("x' = -k*x")
 GRID = np.linspace(0, 5, 51)
@@ -134,14 +135,14 @@ def test_a_formula_has_the_error_of_the_delta_method(undosed):
 def test_criteria_are_those_of_the_covariance(criterion):
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((6, 3))
-    stage = _Stage(rows.T @ rows, np.zeros((1, 3, 3)), np.eye(3), np.eye(3))
+    stage = Stage(rows.T @ rows, np.zeros((1, 3, 3)), np.eye(3), np.eye(3))
     covariance = np.linalg.inv(rows.T @ rows)
     values = {
         "D": np.log(np.linalg.det(covariance)) / 3,
         "A": np.trace(covariance) / 3,
         "E": np.linalg.eigvalsh(covariance)[-1],
     }
-    assert _scores(criterion, [stage], [stage.items])[0] == pytest.approx(values[criterion])
+    assert scores(criterion, [stage], [stage.items])[0] == pytest.approx(values[criterion])
 
 
 def test_a_direction_that_nothing_determines_does_not_decide_the_worst_one():
@@ -161,11 +162,11 @@ def test_exchange_finds_nearly_the_best_set(seed):
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((10, 2, 4))
     items = rows.transpose(0, 2, 1) @ rows
-    stage = _Stage(1e-3 * np.eye(4), items, np.eye(4), np.eye(4))
-    chosen = _choose([stage], "D", 3, repeat=False)
+    stage = Stage(1e-3 * np.eye(4), items, np.eye(4), np.eye(4))
+    chosen = choose([stage], "D", 3, repeat=False)
     assert len(set(chosen)) == 3
     every = {
-        c: _scores("D", [stage], [items[list(c)].sum(axis=0)[None]])[0] for c in combinations(range(10), 3)
+        c: scores("D", [stage], [items[list(c)].sum(axis=0)[None]])[0] for c in combinations(range(10), 3)
     }
     assert every[tuple(sorted(chosen))] <= min(every.values()) + 0.1
 
@@ -201,6 +202,62 @@ def test_bounds_count_as_knowledge():
     )
     found = pf.design(problem, sd=0.1)
     assert found.before["k"] == pytest.approx(0.5)
+
+
+def believed(prior, **options) -> pf.Problem:
+    return pf.Problem(
+        DECAY,
+        pf.plan([1.0], ["x"], "run", initial={"x": 1.0}),
+        {"k": pf.Parameter(0.01, 100, prior=prior, **options)},
+        noise=pf.Noise(additive=0.1),
+    )
+
+
+@pytest.mark.parametrize(
+    "prior, error",
+    [
+        (pf.Normal(2.0, 0.4), 0.2),
+        (pf.Normal(np.log10(2.0), 0.1, base=10), 0.1 * np.log(10)),
+        (pf.LogNormalPrior(np.log(2.0), 0.2), 0.2),
+        (pf.LaplacePrior(2.0, 0.4 / np.sqrt(2)), 0.2),
+        (pf.LogLaplacePrior(np.log(2.0), 0.2 / np.sqrt(2)), 0.2),
+    ],
+)
+@pytest.mark.parametrize("log", [False, True])
+def test_priors_count_as_knowledge(prior, error, log):
+    """Before any data the error is that of the prior, and the plan is looked at around its mean."""
+    found = pf.design(believed(prior, log=log))
+    assert found.before["k"] == pytest.approx(error, rel=1e-3)
+    told = (2.0 * np.exp(-2.0) / 0.1) ** 2  # by one measurement at t = 1, relative
+    assert found.after["k"] == pytest.approx((1 / error**2 + told) ** -0.5, rel=1e-3)
+
+
+def test_a_uniform_prior_knows_what_bounds_do():
+    plain, uniform = (pf.design(believed(one, start=2.0)) for one in (None, pf.Uniform(0.01, 100)))
+    assert plain.before == uniform.before
+
+
+def test_scenarios_of_a_problem_are_drawn_from_its_priors():
+    problem = believed(pf.LogNormalPrior(np.log(2.0), 1e-6), log=True)
+    assert pf.design(problem, scenarios=5).after == pytest.approx(pf.design(problem).after, rel=1e-4)
+
+
+def test_the_forecast_with_a_prior_is_that_of_the_fit():
+    """s is known from its prior only."""
+    model = pf.Model("x' = -k*x", observables={"y": "s*x"})
+    times = np.linspace(0, 3, 13)
+    data = pf.Experiment(times, {"y": 2 * np.exp(-0.7 * times) + 0.05 * np.cos(9 * times)}, "run")
+    known = pf.Parameter(0.01, 100, log=True, prior=pf.LogNormalPrior(np.log(2.0), 0.3))
+    fit = pf.fit(pf.Problem(model, data, {"s": known}, {"x": (0.01, 100)}, noise=pf.Noise(additive=0.05)))
+    found = pf.design(fit, pf.plan(times, ["y"], "more"))
+    assert found.before["s"] == pytest.approx(fit.standard_errors["s"] / fit.parameters["s"], rel=0.05)
+    assert found.after["s"] == pytest.approx(found.before["s"], rel=0.05)
+    assert found.after["k"] < 0.8 * found.before["k"]
+
+
+def test_a_noise_model_and_sd_contradict_each_other():
+    with pytest.raises(pf.InputError, match="leave out sd"):
+        pf.design(believed(None, start=2.0), sd=0.1)
 
 
 def test_a_likelihood_brings_its_own_noise():

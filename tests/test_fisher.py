@@ -10,7 +10,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.uncertainty.arrow import whole
-from picardfit.uncertainty.fisher import Information, at_bound, information
+from picardfit.uncertainty.fisher import Information, at_bound, information, quantile
 
 DECAY = pf.Model("x' = -k*x")
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
@@ -238,6 +238,61 @@ def test_covariance_is_that_of_wildly_different_units():
     found = Information(("a", "b", "c", "d"), np.zeros((4, 2), int), whole(matrix), np.zeros(4), ())
     expected = np.linalg.inv(rows.T @ rows) / units / units[:, None]
     np.testing.assert_allclose(found.covariance(), expected, rtol=1e-9)
+
+
+# two values that fall together: y'' + (a + b) y' + a b y = 0 at a = b
+
+
+CHAIN = pf.Model("x' = -a*x; y' = g*x - b*y", observables=["y"])
+MERGED = pf.Model("x' = -a*x; y' = g*x - a*y", observables=["y"])
+CHAIN_TIMES = np.linspace(0.1, 6, 30)
+STARTS = [{"a": 0.5, "b": 3.0}, {"a": 4.0, "b": 1.0}, {"a": 0.9, "b": 1.2}]
+
+
+def chain(model, runs=1, seed=1, doses_known=True) -> pf.Problem:
+    """The true a and b are 1; unknown doses are initial states of single experiments, and then g is known."""
+    rng = np.random.default_rng(seed)
+    made = [
+        pf.Experiment(
+            CHAIN_TIMES,
+            {"y": dose * CHAIN_TIMES * np.exp(-CHAIN_TIMES) + 0.02 * rng.standard_normal(30)},
+            initial={"x": dose / 2, "y": 0.0} if doses_known else {"y": 0.0},
+            name=f"dose {dose}",
+        )
+        for dose in (2.0, 3.0)[:runs]
+    ]
+    free = dict.fromkeys(model.parameters, (0.05, 20.0))
+    return pf.Problem(model, made, free if doses_known else {**free, "g": 2.0}, initial={"x": (0, 10)})
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_values_that_fall_together_are_determined_to_second_order(start):
+    """The expected information has no curvature along a - b, the objective has: profiles show it."""
+    fit = pf.fit(chain(CHAIN), start=start)
+    assert fit.parameters["a"] == pytest.approx(fit.parameters["b"], rel=1e-4)
+    assert fit.certificate.undetermined == ()
+    low, high = fit.profile("a", level=0.5).interval()
+    expected = 2 * quantile(0.5, 27) * fit.standard_errors["a"]
+    assert high - low == pytest.approx(expected, rel=0.1)  # a quartic adds to the parabola
+
+
+@pytest.mark.parametrize("runs, seed, doses_known", [(1, 1, True), (2, 4, True), (2, 4, False)])
+def test_others_are_as_sure_as_with_one_value_for_both(runs, seed, doses_known):
+    fit = pf.fit(chain(CHAIN, runs, seed, doses_known), start=STARTS[1])
+    merged = pf.fit(chain(MERGED, runs, seed, doses_known))
+    assert fit.loss == pytest.approx(merged.loss, rel=1e-6)
+    assert fit.certificate.undetermined == ()
+    for name in set(merged.standard_errors) - {"a"}:
+        expected = merged.standard_errors[name] * np.sqrt(fit.residual_variance / merged.residual_variance)
+        assert fit.standard_errors[name] == pytest.approx(expected, rel=1e-4)
+
+
+def test_what_is_really_free_stays_so_beside_values_that_fall_together():
+    model = pf.Model("x' = -a*x; y' = g*h*x - b*y", observables=["y"])
+    fit = pf.fit(chain(model), start=STARTS[0])
+    assert set(fit.certificate.undetermined) == {"g", "h"}
+    both = pf.fit(chain(CHAIN), start=STARTS[0])
+    assert fit.standard_errors["a"] == pytest.approx(both.standard_errors["a"], rel=0.03)  # one unknown more
 
 
 # statistics

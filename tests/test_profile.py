@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.uncertainty.profile import End
+from picardfit.uncertainty.profile import End, _side
 from picardfit.uncertainty.quantity import quantity
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
@@ -310,13 +310,124 @@ def test_no_degrees_of_freedom_are_said():
         fit.profile("k")
 
 
-# executors, pictures
+# executors, ledgers, pictures
 
 
-def test_profiles_are_the_same_with_an_executor(lotka_fit, lotka_profile):
-    with ThreadPoolExecutor(1) as executor:
-        found = lotka_fit.profiles(["a", "b"], executor=executor)
-    np.testing.assert_array_equal(found["a"].values, lotka_profile.values)
+def answer(profiles) -> dict:
+    return {
+        name: (one.values.tolist(), one.rises.tolist(), one.ends, one.refits, one.curve()[1].tolist())
+        for name, one in profiles.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def both(lotka_fit):
+    return lotka_fit.profiles(["b", "a"])
+
+
+def test_profiles_are_those_of_single_calls_in_the_order_asked(both, lotka_profile):
+    assert list(both) == ["b", "a"]
+    np.testing.assert_array_equal(both["a"].values, lotka_profile.values)
+
+
+@pytest.mark.parametrize("pool, workers", [(ThreadPoolExecutor, 1), (ProcessPoolExecutor, 2)])
+def test_profiles_are_the_same_with_an_executor(lotka_fit, both, pool, workers):
+    with pool(workers) as executor:
+        assert answer(lotka_fit.profiles(["b", "a"], executor=executor)) == answer(both)
+        alone = lotka_fit.profile("a", executor=executor)
+    np.testing.assert_array_equal(alone.values, both["a"].values)
+
+
+@pytest.fixture(scope="module")
+def written(lotka_fit, tmp_path_factory):
+    path = tmp_path_factory.mktemp("ledger") / "run.jsonl"
+    lotka_fit.profiles(["b", "a"], ledger=path)
+    return path.read_bytes().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("lines", range(1, 6))
+def test_profiles_go_on_after_any_line(lotka_fit, both, written, tmp_path, lines):
+    path, done = tmp_path / "run.jsonl", []
+    path.write_bytes(b"".join(written[:lines]) + b"".join(written[lines : lines + 1])[:40])
+    found = lotka_fit.profiles(["b", "a"], ledger=path, progress=lambda *news: done.append(news))
+    assert answer(found) == answer(both)
+    assert done == [(k, 4) for k in range(lines, 5)]
+
+
+def test_a_ledger_of_profiles_may_get_more_names(lotka_fit, both, tmp_path):
+    lotka_fit.profile("a", ledger=tmp_path / "run.jsonl")
+    news = []
+    with ProcessPoolExecutor(2) as executor:
+        found = lotka_fit.profiles(
+            ["b", "a"], ledger=tmp_path / "run.jsonl", executor=executor, progress=lambda *n: news.append(n)
+        )
+    assert answer(found) == answer(both)
+    assert news == [(3, 4), (4, 4)]
+
+
+def test_a_ledger_of_other_profiles_is_refused(lotka_fit, tmp_path):
+    lotka_fit.profile("a", ledger=tmp_path / "run.jsonl")
+    with pytest.raises(pf.InputError, match="differs in `level`"):
+        lotka_fit.profile("a", level=0.9, ledger=tmp_path / "run.jsonl")
+
+
+def stop_after(count):
+    def stop(done, total):
+        if done == count:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+def test_an_interrupt_keeps_the_sides_that_are_done(lotka_fit, both, tmp_path):
+    path = tmp_path / "run.jsonl"
+    found = lotka_fit.profiles(["b", "a", "c"], ledger=path, progress=stop_after(3))
+    assert list(found) == ["b", "a"]
+    assert found["a"].ends == (End.FOUND, End.INTERRUPTED)
+    assert found["a"].interval()[0] == both["a"].interval()[0]
+    assert np.isnan(found["a"].interval()[1])
+    assert "above: was interrupted" in str(found["a"])
+    assert answer(lotka_fit.profiles(["b", "a"], ledger=path)) == answer(both)
+
+
+def test_an_interrupt_before_anything_is_done_is_passed_on(lotka_fit, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("picardfit.uncertainty.profile._side", stop)
+    with pytest.raises(KeyboardInterrupt):
+        lotka_fit.profile("a")
+
+
+def test_a_side_that_breaks_down_is_said_and_the_others_count(lotka_fit, both, monkeypatch):
+    def fragile(ground, task):
+        if task == ("a", 1):
+            raise ArithmeticError("too fast")
+        return _side(ground, task)
+
+    monkeypatch.setattr("picardfit.uncertainty.profile._side", fragile)
+    found = lotka_fit.profiles(["b", "a"])
+    assert answer({"b": found["b"]}) == answer({"b": both["b"]})
+    assert found["a"].ends == (End.FOUND, End.FAILED)
+    assert "ArithmeticError: too fast" in str(found["a"])
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"executor": 4}, "4 is not an executor"),
+        ({"ledger": 4}, "is not a file"),
+        ({"progress": 4}, "progress = 4 is not a function"),
+    ],
+)
+def test_bad_tools_are_named(lotka_fit, options, words):
+    with pytest.raises(pf.InputError, match=words):
+        lotka_fit.profile("a", **options)
+
+
+def test_one_text_is_no_list_of_names(lotka_fit):
+    with pytest.raises(pf.InputError, match=r"names=\['ab'\]"):
+        lotka_fit.profiles("ab")
 
 
 def test_fit_and_profile_can_be_sent_elsewhere(lotka_fit, lotka_profile):

@@ -21,6 +21,7 @@ _HOMES = {  # module -> the public names that live in it
     "mesh": ("Nodes",),
     "model": ("Model",),
     "noise_models": ("Laplace", "LogNormal", "Noise", "StudentT"),
+    "optima": ("Optimum",),
     "parameters": ("Parameter",),
     "priors": ("LaplacePrior", "LogLaplacePrior", "LogNormalPrior", "Normal", "Uniform"),
     "problem": ("Problem",),
@@ -40,6 +41,9 @@ _HOMES = {  # module -> the public names that live in it
     "solvers.iterate": ("Progress",),
     "storage": ("load",),
     "structure": ("Structure", "structural"),
+    "uncertainty.bands": ("Band", "Bands"),
+    "uncertainty.bootstrap": ("Bootstrap",),
+    "uncertainty.profile": ("Profile",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)

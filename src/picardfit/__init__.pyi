@@ -24,6 +24,7 @@ from picardfit.noise_models import Laplace as Laplace
 from picardfit.noise_models import LogNormal as LogNormal
 from picardfit.noise_models import Noise as Noise
 from picardfit.noise_models import StudentT as StudentT
+from picardfit.optima import Optimum as Optimum
 from picardfit.parameters import Parameter as Parameter
 from picardfit.priors import LaplacePrior as LaplacePrior
 from picardfit.priors import LogLaplacePrior as LogLaplacePrior
@@ -52,6 +53,10 @@ from picardfit.solvers.iterate import Progress as Progress
 from picardfit.storage import load as load
 from picardfit.structure import Structure as Structure
 from picardfit.structure import structural as structural
+from picardfit.uncertainty.bands import Band as Band
+from picardfit.uncertainty.bands import Bands as Bands
+from picardfit.uncertainty.bootstrap import Bootstrap as Bootstrap
+from picardfit.uncertainty.profile import Profile as Profile
 
 __version__: str
 __all__: list[str]

@@ -17,7 +17,7 @@ from picardfit.data import after_a_void
 from picardfit.errors import InputError, Status, listing, type_words
 from picardfit.lifted import point_at
 from picardfit.optima import clusters
-from picardfit.parallel import single_threaded
+from picardfit.parallel import check_tools, single_threaded
 from picardfit.problem import Problem
 from picardfit.result import Fit, StartResult, parameters_of
 from picardfit.searches import IMPLAUSIBLE, Ending, Request, outcome_of, search_all
@@ -258,14 +258,9 @@ def _whole(value: object, name: str, least: int) -> int:
 def _check_tools(method: object, executor: object, progress: object, ledger: object) -> None:
     if isinstance(method, type) or not callable(getattr(method, "step", None)):
         raise InputError(f"{method!r} is not a method: pass for example method=pf.LiftedGaussNewton().")
-    if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise InputError(
-            f"{executor!r} is not an executor: pass for example ProcessPoolExecutor(4), or leave it out."
-        )
+    check_tools(executor, ledger)
     if progress is not None and progress is not False and not callable(progress):
         raise InputError(f"progress = {progress!r} is not a function: pass one that takes a pf.Progress.")
-    if not isinstance(ledger, str | Path | None):
-        raise InputError(f"ledger = {ledger!r} is not a file: write for example ledger='run.jsonl'.")
 
 
 def _check_measured(problem: Problem) -> None:

@@ -7,9 +7,9 @@ D  det(C)^(1/2q): the geometric mean error along the axes of the confidence elli
 A  sqrt(trace(C)/q): the root mean square of their errors,
 E  the error of the worst direction, among those that all candidates together would determine,
 c:formula  the error of a formula of the parameters.
-Bounds count as knowledge: an estimate that the data do not determine ends at a bound, so its error is half their
-width. A parameter without bounds has a prior error of 1000 %. Directions that no data determine then weigh the same
-before and after, and the comparison is about what is determined.
+Bounds and priors count as knowledge: an estimate that the data do not determine ends at a bound, so its error is half
+their width, and a prior adds the inverse of its variance. A parameter with neither has a prior error of 1000 %.
+Directions that no data determine then weigh the same before and after, and the comparison is about what is determined.
 """
 
 from __future__ import annotations
@@ -21,21 +21,14 @@ import numpy as np
 
 from picardfit.combinations import percent
 from picardfit.data import Experiment, plan
+from picardfit.design_choice import choose, covariance, scores
+from picardfit.design_information import borders, of_interest, stage_at
 from picardfit.errors import InputError, did_you_mean, listing, type_words
-from picardfit.expressions import BatchedMap, names, parse
 from picardfit.noise import LeastSquares
 from picardfit.parameters import as_number
 from picardfit.problem import Problem
 from picardfit.result import Fit
-from picardfit.starts import draw, open_values
-from picardfit.uncertainty.sensitivities import expected, solvable
-from picardfit.unknowns import Unknowns
-from picardfit.values import border_from
 
-UNKNOWN = 10.0  # relative prior error of a parameter without bounds
-SWEEPS = 20  # of exchanges
-HALVED = 0.5  # part of its prior variance below which a direction counts as determinable
-GAIN = 1e-9  # relative improvement that counts
 MOST_SHOWN, MOST_ROWS = 12, 30  # parameters in the columns of a table, candidates in its rows
 
 
@@ -89,18 +82,8 @@ class Design:
             "  ".join([r[0].ljust(widths[0]), *map(str.rjust, r[1:], widths[1:])]).rstrip() for r in rows
         ]
         what = ", ".join(f"{t:g}" for t in self.times) if self.plan is not None else ", ".join(self.chosen)
-        title = "Expected relative standard errors (bounds count as knowledge):"
+        title = "Expected relative standard errors (bounds and priors count as knowledge):"
         return "\n".join([title, *lines, f"{'sample at' if self.plan is not None else 'chosen'}: {what}"])
-
-
-@dataclass(frozen=True)
-class _Stage:
-    """The information at one set of values, relative coordinates: globals first, then what a candidate adds."""
-
-    base: np.ndarray  # (unknowns, unknowns): prior knowledge and what is measured already
-    items: np.ndarray  # (candidates, unknowns, unknowns)
-    targets: np.ndarray  # (q, unknowns): what the criterion is about
-    interest: np.ndarray  # (parameters, unknowns): what the errors are told of
 
 
 def design(
@@ -121,21 +104,21 @@ def design(
 
     `base`: a Fit (its data and estimates), or a Problem; without `candidates`, those experiments of the Problem that
     are only planned. `at`: parameter values, or several sets over which the criterion is averaged; by default the
-    estimates, or the starts or middle of the bounds. `scenarios`: that many more sets, drawn around the estimates or
-    from the bounds. `initial`: unknown initial states of candidates. `interest`: parameters that count, by default all
-    global ones of the model. `repeat`: whether a candidate may be chosen again. `sd`: standard deviation of one
-    measurement, by default that of the fit's residuals.
+    estimates, or the starts, means of priors or middles of bounds. `scenarios`: that many more sets, drawn around the
+    estimates, or from priors and bounds. `initial`: unknown initial states of candidates. `interest`: parameters that
+    count, by default all global ones of the model. `repeat`: whether a candidate may be chosen again. `sd`: standard
+    deviation of one measurement, by default that of the fit's residuals; a noise model knows it.
     """
     _check_criterion(criterion)
     problem, done, offered = _sorted_out(base, candidates)
     budget = _count(budget, "budget", None if repeat else len(offered))
     both = problem.with_experiments([*done, *offered])
     stages = [
-        _stage(both, len(done), border, criterion, interest, _variance(base, sd))
+        stage_at(both, len(done), border, criterion, interest, _variance(base, sd))
         for border in _borders(base, both, at, initial, scenarios, seed)
     ]
-    chosen = _choose(stages, criterion, budget, repeat)
-    return _report(stages, criterion, [one.name for one in offered], chosen, _interest(both, interest))
+    chosen = choose(stages, criterion, budget, repeat)
+    return _report(stages, criterion, [one.name for one in offered], chosen, of_interest(both, interest))
 
 
 def design_times(
@@ -165,11 +148,11 @@ def design_times(
     instants = [_instant(grid, time) for time in rows]
     both = problem.with_experiments([*done, *instants])
     stages = [
-        _stage(both, len(done), border, criterion, interest, _variance(base, sd), one_experiment=True)
+        stage_at(both, len(done), border, criterion, interest, _variance(base, sd), one_experiment=True)
         for border in _borders(base, both, at, initial, scenarios, seed)
     ]
-    chosen = _choose(stages, criterion, count, repeat)
-    found = _report(stages, criterion, [f"{t:g}" for t in rows], chosen, _interest(both, interest))
+    chosen = choose(stages, criterion, count, repeat)
+    found = _report(stages, criterion, [f"{t:g}" for t in rows], chosen, of_interest(both, interest))
     return replace(found, plan=_sampled(grid, rows[chosen]))
 
 
@@ -251,15 +234,26 @@ def _count(value: object, name: str, most: int | None) -> int:
     return int(value)
 
 
+def _borders(base: Fit | Problem, both: Problem, at, initial, scenarios: int, seed: int) -> list[np.ndarray]:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed = {seed!r} is not a whole number from 0 on: write for example seed=0.")
+    return borders(base, both, at, initial, _count(scenarios, "scenarios", None), int(seed))
+
+
 def _variance(base: Fit | Problem, sd: float | None) -> float:
     """Variance of one measurement, in units of what the objective assumes."""
+    problem = base.problem if isinstance(base, Fit) else base
+    likelihood = not isinstance(problem.objective, LeastSquares)
     if sd is not None:
         sd = as_number(sd, "standard deviation sd")
         if not sd > 0:
             raise InputError(f"The standard deviation sd is {sd:g}: give a positive number.")
+        if likelihood:
+            raise InputError(
+                "The problem has a noise model, which says how sure a measurement is: leave out sd."
+            )
         return sd**2
-    problem = base.problem if isinstance(base, Fit) else base
-    if not isinstance(problem.objective, LeastSquares):  # a likelihood knows its own noise
+    if likelihood:
         return 1.0
     if isinstance(base, Problem):
         raise InputError(
@@ -270,243 +264,13 @@ def _variance(base: Fit | Problem, sd: float | None) -> float:
     return base.residual_variance
 
 
-# ---- values at which to look -------------------------------------------------------------------------------
-
-
-def _borders(base: Fit | Problem, both: Problem, at, initial, scenarios: int, seed: int) -> list[np.ndarray]:
-    """Unknowns of all experiments, internal coordinates, at every set of values."""
-    scenarios = _count(scenarios, "scenarios", None)
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed = {seed!r} is not a whole number from 0 on: write for example seed=0.")
-    sets = [at] if at is None or isinstance(at, Mapping) else list(at)
-    if not sets:
-        raise InputError("`at` is empty: pass parameter values, or leave it out.")
-    borders = [_border(base, both, one, initial) for one in sets]
-    rng = np.random.default_rng(seed)
-    for _ in range(scenarios - 1):
-        borders.append(_drawn(base, both, borders[0], rng))
-    return borders
-
-
-def _border(base: Fit | Problem, both: Problem, at, initial) -> np.ndarray:
-    unknowns = both.unknowns
-    given = border_from(both, at or {}, initial or {}, missing="nan")
-    if isinstance(base, Fit):
-        known = _estimates(base, both)
-        given = np.where(np.isnan(given), known, given)
-        with np.errstate(invalid="ignore"):
-            count = np.isfinite(known).sum(axis=0)
-            mean = np.nansum(known, axis=0) / np.where(count, count, np.nan)
-        given = np.where(np.isnan(given) & np.isnan(unknowns.start), mean, given)
-    given = np.where(np.isnan(given), unknowns.start, given)
-    border = np.where(np.isnan(given), open_values(both, given, None), given)
-    border[:, unknowns.local :] = border[:1, unknowns.local :]
-    return np.where(unknowns.exists, border, unknowns.lower)
-
-
-def _estimates(fit: Fit, both: Problem) -> np.ndarray:
-    """The estimates as a border of the larger problem; NaN for what only candidates have."""
-    old = fit.problem.unknowns
-    initial = {
-        name: {
-            both.model.states[s]: fit.initial_states[name][both.model.states[s]] for s in old.initial_states
-        }
-        for name in fit.problem.names
-        if name in both.names
-    }
-    free = {n: v for n, v in fit.parameters.items() if "[" not in n or n[:-1].split("[", 1)[1] in both.names}
-    return border_from(both, free, initial, missing="nan")
-
-
-def _drawn(base: Fit | Problem, both: Problem, centre: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Other global parameters: from the fit's errors, cut at the bounds; or from the bounds."""
-    unknowns, border = both.unknowns, centre.copy()
-    shared = slice(unknowns.local, None)
-    if isinstance(base, Fit):
-        unit, prior = _units(unknowns, centre)
-        spread = np.array(
-            [base.standard_errors.get(unknowns.label(0, c), np.inf) for c in range(unknowns.width)]
-        )
-        spread = spread / np.where(unknowns.log[0], unknowns.natural(centre)[0], 1.0)
-        spread = np.minimum(np.nan_to_num(spread, nan=np.inf), unit[0] / np.sqrt(prior[0]))
-        border[:, shared] += (spread * rng.standard_normal(unknowns.width))[shared]
-    else:
-        border[:, shared] = open_values(both, centre, draw(unknowns, rng))[:1, shared]
-    return np.clip(border, unknowns.lower, unknowns.upper)
-
-
-def _units(unknowns: Unknowns, border: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(experiments, width) each: internal size of one relative unit, and the prior information in relative units."""
-    natural, slopes = unknowns.natural(border), unknowns.slopes(border)
-    with np.errstate(invalid="ignore"):
-        half = 0.5 * (unknowns.natural(unknowns.upper) - unknowns.natural(unknowns.lower))
-    half = np.where(np.isfinite(half) & (half > 0), half, np.nan)
-    size = np.where(natural != 0, np.abs(natural), np.where(np.isnan(half), 1.0, half))
-    prior = np.where(np.isnan(half), 1 / UNKNOWN**2, (size / half) ** 2)
-    return size / slopes, prior
-
-
-# ---- information -------------------------------------------------------------------------------------------
-
-
-def _stage(
-    both: Problem, done: int, border, criterion: str, interest, variance: float, one_experiment: bool = False
-) -> _Stage:
-    """Information in relative coordinates; with `one_experiment` all candidates share their local unknowns."""
-    unknowns = both.unknowns
-    found = expected(both, border)
-    if found is None:
-        bad = [n for n, fine in zip(both.names, solvable(both, border), strict=True) if not fine]
-        raise InputError(
-            f"The model cannot be integrated in {listing(bad or both.names)} at these values: "
-            f"change `at` or `initial`, or shorten the plan."
-        )
-    unit, prior = _units(unknowns, border)
-    hessians = found.hessians * unit[:, :, None] * unit[:, None, :] / variance
-    local, shared = slice(0, unknowns.local), slice(unknowns.local, None)
-    own = prior[:, local] * unknowns.exists[:, local] + ~unknowns.exists[:, local]
-    hessians[:, np.arange(unknowns.local), np.arange(unknowns.local)] += own
-    condensed = hessians[:, shared, shared] - hessians[:, shared, local] @ np.linalg.solve(
-        hessians[:, local, local], hessians[:, local, shared]
-    )
-    base = condensed[:done].sum(axis=0) + np.diag(prior[0, shared])
-    items = condensed[done:]
-    if one_experiment:
-        order = np.r_[np.arange(unknowns.local, unknowns.width), np.arange(unknowns.local)]
-        items = hessians[done:][:, order][:, :, order]
-        knowledge = np.diag(own[done])
-        globals_ = len(base)
-        items[:, globals_:, globals_:] -= knowledge
-        base = np.block(
-            [[base, np.zeros((globals_, unknowns.local))], [np.zeros((unknowns.local, globals_)), knowledge]]
-        )
-    rows = np.zeros((len(unknowns.global_parameters), len(base)))
-    rows[:, : len(rows)] = np.eye(len(rows))
-    chosen = [unknowns.names[k] for k in unknowns.global_parameters]
-    wanted = rows[[chosen.index(name) for name in _interest(both, interest)]]
-    targets = wanted
-    if criterion.startswith("c:"):
-        targets = _gradient(both, border, criterion[2:], unit[0, shared]) @ rows
-    elif criterion == "E":
-        targets = _determinable(wanted, prior[0, shared], base + items.sum(axis=0))
-    return _Stage(base, items, targets, wanted)
-
-
-def _determinable(rows: np.ndarray, prior: np.ndarray, everything: np.ndarray) -> np.ndarray:
-    """Orthonormal combinations of the rows whose prior variance all candidates together halve; all rows if none."""
-    before = rows[:, : len(prior)] / prior @ rows[:, : len(prior)].T
-    after = rows @ np.linalg.solve(everything, rows.T)
-    half = np.linalg.inv(np.linalg.cholesky(before))
-    values, vectors = np.linalg.eigh(half @ after @ half.T)
-    kept = values < HALVED
-    return np.linalg.qr(half.T @ vectors[:, kept])[0].T @ rows if kept.any() else rows
-
-
-def _interest(both: Problem, given: Sequence[str] | None) -> list[str]:
-    """The parameters that count."""
-    unknowns = both.unknowns
-    known = [unknowns.names[k] for k in unknowns.global_parameters]
-    if given is None:
-        own = [unknowns.names[k] for k in unknowns.global_parameters if k < unknowns.model_parameters]
-        if not (own or known):
-            raise InputError("There is no parameter common to all experiments: free one that is not local.")
-        return own or known
-    if isinstance(given, str) or not list(given):
-        raise InputError(f"interest={given!r} is not a list of parameters: write interest=['a', 'b'].")
-    for name in given:
-        if name not in known:
-            raise InputError(
-                f"`{name}` in interest is not a free global parameter ({listing(known)})."
-                + did_you_mean(str(name), known)
-            )
-    return list(given)
-
-
-def _gradient(both: Problem, border: np.ndarray, text: str, unit: np.ndarray) -> np.ndarray:
-    """(1, globals): relative change of a formula by a relative change of each global parameter."""
-    unknowns = both.unknowns
-    expression = parse(text, "The criterion")
-    known = [n for k, n in enumerate(unknowns.names) if k not in unknowns.local_parameters]
-    for name in sorted(names(expression)):
-        if name not in known:
-            raise InputError(
-                f"The criterion uses `{name}`, which is not a global parameter ({listing(known)})."
-                + did_you_mean(name, known)
-            )
-    formula = BatchedMap([expression], parameters=unknowns.names)
-    nothing = np.zeros(0)
-    value, _, slope = formula.linearise(0.0, nothing, unknowns.parameters(border)[0], nothing)
-    slopes = slope[0, unknowns.global_parameters] * unknowns.slopes(border)[0, unknowns.local :] * unit
-    if not np.isfinite(slopes).all() or not slopes.any():
-        raise InputError(f"The formula '{text}' does not depend on a free parameter here: choose another.")
-    return (slopes / (abs(value[0]) or 1.0))[None]
-
-
-# ---- choice ------------------------------------------------------------------------------------------------
-
-
-def _scores(criterion: str, stages: Sequence[_Stage], added: Sequence[np.ndarray]) -> np.ndarray:
-    """(trials,): mean over the stages of what is minimised; added[s] is (trials, unknowns, unknowns)."""
-    total = 0.0
-    for stage, more in zip(stages, added, strict=True):
-        covariance = _covariance(stage, more, stage.targets)
-        q = covariance.shape[1]
-        if criterion == "D":
-            value = np.linalg.slogdet(covariance)[1] / q
-        elif criterion == "E":
-            value = np.linalg.eigvalsh(covariance)[:, -1]
-        else:
-            value = np.trace(covariance, axis1=1, axis2=2) / q
-        total = total + value
-    return total / len(stages)
-
-
-def _covariance(stage: _Stage, more: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """(trials, q, q)."""
-    matrix = stage.base + more
-    scale = 1 / np.sqrt(np.einsum("...ii->...i", matrix))
-    scaled = matrix * scale[..., :, None] * scale[..., None, :]
-    right = scale[..., :, None] * rows.T
-    covariance = right.transpose(0, 2, 1) @ np.linalg.solve(scaled, right)
-    return 0.5 * (covariance + covariance.transpose(0, 2, 1))
-
-
-def _choose(stages: Sequence[_Stage], criterion: str, budget: int, repeat: bool) -> list[int]:
-    """Greedy additions, then exchanges as long as they gain."""
-    chosen: list[int] = []
-    for _ in range(budget):
-        chosen.append(_best(stages, criterion, chosen, repeat)[0])
-    for _ in range(SWEEPS if budget > 1 else 0):
-        before = list(chosen)
-        for place in range(budget):
-            others = chosen[:place] + chosen[place + 1 :]
-            trial, scores = _best(stages, criterion, others, repeat)
-            if scores[trial] < scores[chosen[place]] - GAIN * abs(scores[chosen[place]]):
-                chosen[place] = trial
-        if chosen == before:
-            break
-    return chosen
-
-
-def _best(
-    stages: Sequence[_Stage], criterion: str, chosen: list[int], repeat: bool
-) -> tuple[int, np.ndarray]:
-    """The candidate to add to the chosen ones, and the scores of all."""
-    added = [stage.items[chosen].sum(axis=0) + stage.items for stage in stages]
-    scores = _scores(criterion, stages, added)
-    open_ = np.ones(len(scores), bool)
-    if not repeat:
-        open_[chosen] = False
-    return int(np.argmin(np.where(open_, scores, np.inf))), scores
-
-
 def _report(stages, criterion: str, labels: list[str], chosen: list[int], interest: list[str]) -> Design:
     def told(added: list[np.ndarray]) -> tuple[list[float], list[dict[str, float]]]:
-        scores = _scores(criterion, stages, added)
-        values = np.exp(0.5 * scores) if criterion == "D" else np.sqrt(scores)
+        found = scores(criterion, stages, added)
+        values = np.exp(0.5 * found) if criterion == "D" else np.sqrt(found)
         variances = np.mean(
             [
-                np.einsum("...ii->...i", _covariance(s, m, s.interest))
+                np.einsum("...ii->...i", covariance(s, m, s.interest))
                 for s, m in zip(stages, added, strict=True)
             ],
             axis=0,

@@ -168,9 +168,7 @@ class _Covariance:
         """(unknowns,) bool: whether a free direction touches."""
         if not self._found.arrow.finite:
             return np.ones(len(self._stretch), bool)
-        own, shared = self._free
-        parts = self._found.arrow.join(np.sum(own**2, axis=2), np.zeros(len(self._found.arrow.shared)))
-        return np.sqrt(parts + np.sum(shared**2, axis=1)) > TOUCHED
+        return self._found.inverse.lost()
 
     def free(self, chosen: np.ndarray) -> np.ndarray:
         """(chosen, directions): orthonormal directions that are left free, those which touch one of the chosen."""
@@ -195,7 +193,7 @@ class _Covariance:
         """
         inverse, arrow = self._found.inverse, self._found.arrow
         felt, stretch = arrow.diagonal() > 0, inverse.scale / self._stretch
-        stretch = np.where(felt, stretch, stretch[felt].max(initial=1.0))
+        stretch = np.where(felt, stretch, stretch[felt].max(initial=1.0)) * inverse.lost()
         own, _ = arrow.split(stretch)
         vectors, sizes, _ = np.linalg.svd(own[..., None] * inverse.own_null)
         vectors = vectors * (sizes > 1e-9 * sizes.max(initial=0.0))[:, None, :]

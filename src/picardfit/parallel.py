@@ -22,6 +22,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import islice
+from pathlib import Path
 
 from picardfit.errors import InputError
 from picardfit.ledger import Ledger
@@ -114,6 +115,16 @@ def run_tasks(
     work.results = dict(sorted(work.results.items()))
     work.failures = dict(sorted(work.failures.items()))
     return work
+
+
+def check_tools(executor: object, ledger: object) -> None:
+    """Refuse what is no executor, or no name of a file."""
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise InputError(
+            f"{executor!r} is not an executor: pass for example ProcessPoolExecutor(4), or leave it out."
+        )
+    if not isinstance(ledger, str | Path | None):
+        raise InputError(f"ledger = {ledger!r} is not a file: write for example ledger='run.jsonl'.")
 
 
 @contextmanager

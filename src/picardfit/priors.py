@@ -8,7 +8,7 @@ Laplace. The search minimises -log density on top of the data's cost.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, inf, log
+from math import exp, inf, log, nan, sqrt
 
 import numpy as np
 
@@ -147,6 +147,22 @@ def terms(prior: Prior, internal: float, is_log: bool) -> tuple[float, float, fl
     return cost, slope, curvature
 
 
+def moments(prior: Prior, internal: float, is_log: bool) -> tuple[float, float]:
+    """Mean and standard deviation by the search coordinate, the latter by the slope of the coordinate at a value.
+
+    A Uniform knows no more than bounds do: its mean is NaN, its standard deviation infinite.
+    """
+    if isinstance(prior, Uniform):
+        return nan, inf
+    sd = prior.sd if isinstance(prior, Normal | LogNormalPrior) else sqrt(2) * prior.scale
+    value = exp(min(internal, 700.0)) if is_log else internal
+    if prior.base is None:
+        mean = prior.mean if not is_log else log(prior.mean) if prior.mean > 0 else nan
+        return mean, sd / value if is_log else sd
+    mean, sd = prior.mean * log(prior.base), sd * log(prior.base)
+    return (mean, sd) if is_log else (exp(min(mean, 700.0)), sd * abs(value))
+
+
 @dataclass(frozen=True)
 class Priors:
     """All priors of a problem. Unknowns shared by the experiments stand once, in row 0."""
@@ -163,6 +179,13 @@ class Priors:
         for e, c, is_log, prior in self.entries:
             _, slope[e, c], curvature[e, c] = terms(prior, float(border[e, c]), is_log)
         return slope, curvature
+
+    def moments(self, border: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations, each (experiments, width); NaN and inf where there is no prior."""
+        mean, sd = np.full(self.shape, np.nan), np.full(self.shape, np.inf)
+        for e, c, is_log, prior in self.entries:
+            mean[e, c], sd[e, c] = moments(prior, float(border[e, c]), is_log)
+        return mean, sd
 
 
 def _check(prior: Prior, numbers: tuple[str, ...], positive: tuple[str, ...]) -> None:

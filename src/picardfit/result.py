@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from picardfit.identifiability import Identifiability
     from picardfit.uncertainty.bands import Bands
     from picardfit.uncertainty.bootstrap import Bootstrap, Kind
+    from picardfit.uncertainty.many import News, Tools
     from picardfit.uncertainty.profile import Profile
 
 MOST_SHOWN = 8  # parameters in the one-line form of a fit
@@ -331,25 +332,47 @@ class Fit:
         ends = {unknowns.label(*p): (float(low[p]), float(high[p])) for p in places}
         return {name: ends.get(name, (float("nan"), float("nan"))) for name in self._estimated}
 
-    def profile(self, name: str, level: float = 0.95) -> Profile:
+    def profile(
+        self,
+        name: str,
+        level: float = 0.95,
+        *,
+        executor: Executor | None = None,
+        ledger: str | Path | None = None,
+        progress: News = None,
+    ) -> Profile:
         """The profile likelihood of an unknown (`a`, `a[pond 1]`, `prey(0)[pond 1]`) or of a formula (`a/b`).
 
-        It is followed to both ends of the confidence interval of this level.
+        It is followed to both ends of the confidence interval of this level. The rest is as in `profiles`.
         """
         from picardfit.uncertainty.profile import profile
 
-        return profile(self, name, level)
+        return profile(self, name, level, _tools(executor, ledger, progress))
 
     def profiles(
-        self, names: Iterable[str] | None = None, level: float = 0.95, executor: Executor | None = None
+        self,
+        names: Iterable[str] | None = None,
+        level: float = 0.95,
+        *,
+        executor: Executor | None = None,
+        ledger: str | Path | None = None,
+        progress: News = None,
     ) -> dict[str, Profile]:
-        """Profiles of several unknowns or formulas (all parameters by default), side by side with an executor."""
-        from picardfit.uncertainty.profile import profile
+        """Profiles of several unknowns or formulas, all parameters by default; the same with every executor.
 
-        wanted = [n for n in self._estimated if n in self.parameters] if names is None else list(names)
-        task = partial(profile, self, level=level)
-        found = map(task, wanted) if executor is None else executor.map(task, wanted)
-        return dict(zip(wanted, found, strict=True))
+        `ledger`: a file that keeps finished sides of profiles; the same call with the same file goes on where the last
+        one was stopped, also with more names. Ctrl-C returns the profiles of which a side is done. `progress` is called
+        with how many sides are done and how many there are; without it long work shows a line on a terminal, which
+        False switches off.
+        """
+        from picardfit.uncertainty.profile import profiles
+
+        wanted = [n for n in self._estimated if n in self.parameters] if names is None else names
+        if isinstance(wanted, str):
+            raise InputError(
+                f"names={wanted!r} is one text: write names=[{wanted!r}], or fit.profile({wanted!r})."
+            )
+        return profiles(self, list(wanted), level, _tools(executor, ledger, progress))
 
     def bootstrap(
         self,
@@ -358,15 +381,20 @@ class Fit:
         kind: Kind | str = "parametric",
         seed: int = 0,
         executor: Executor | None = None,
+        ledger: str | Path | None = None,
+        progress: News = None,
     ) -> Bootstrap:
         """Fits to `count` data sets made anew from this fit, each started from its solution.
 
         `kind`: "parametric" draws noise from the estimated noise, "residual" draws from the residuals of each
-        observable. The same seed gives the same samples with every executor.
+        observable. The same seed gives the same samples with every executor. `ledger`: a file that keeps finished
+        fits; the same call with the same file goes on where the last one was stopped, also with a larger count. Ctrl-C
+        returns what is done. `progress` is called with how many fits are done and how many there are; without it long
+        work shows a line on a terminal, which False switches off.
         """
         from picardfit.uncertainty.bootstrap import bootstrap
 
-        return bootstrap(self, count, kind, seed, executor)
+        return bootstrap(self, count, kind, seed, _tools(executor, ledger, progress))
 
     def bands(
         self,
@@ -554,6 +582,12 @@ def parameters_of(problem: Problem, border: np.ndarray | None) -> dict[str, floa
         else:
             named[name] = float(values[0, k])
     return named
+
+
+def _tools(executor: Executor | None, ledger: str | Path | None, progress: News) -> Tools:
+    from picardfit.uncertainty.many import Tools
+
+    return Tools(executor, ledger, progress)
 
 
 def _times(times) -> np.ndarray:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -14,7 +12,8 @@ from typing import Literal
 import numpy as np
 
 from picardfit.certificate import excess, path_value
-from picardfit.errors import InputError, Status
+from picardfit.digests import digest, problem_digest
+from picardfit.errors import Status
 from picardfit.ledger import Ledger
 from picardfit.parallel import Failure, Interrupted, Work, run_tasks
 from picardfit.problem import Problem
@@ -23,7 +22,7 @@ from picardfit.records import array, get, number, plain
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.starts import make_start, spread_evenly
-from picardfit.storage import problem_record, solution_of, solution_record, trace_of
+from picardfit.storage import solution_of, solution_record, trace_of
 
 IMPLAUSIBLE = 3  # residuals that many times larger than the noise model says
 RESCUES = 4  # further starts that are tried when the only one asked for fails
@@ -144,9 +143,9 @@ def identity(request: Request) -> dict[str, object]:
 
     return {
         "picardfit": __version__,
-        "problem": _digest(_content(request.problem)),
+        "problem": problem_digest(request.problem),
         "method": repr(request.method),
-        "start": _digest(request.given),
+        "start": digest(request.given),
         "seed": request.seed,
     }
 
@@ -271,31 +270,3 @@ def _decoded(record: dict) -> Ending:
         get(record, "solution", dict | None),
         None if trace is None else trace_of(trace),
     )
-
-
-def _content(problem: Problem) -> object:
-    """What defines a problem: its formulas and data, or samples of its functions where there are no formulas."""
-    try:
-        return problem_record(problem)
-    except InputError:
-        return _samples(problem)
-
-
-def _samples(problem: Problem) -> list:
-    """Names, bounds, data and inputs, and the equations at a few points, to ten digits."""
-    model, samples, unknowns = problem.model, problem.samples, problem.unknowns
-    rng = np.random.default_rng(0)
-    x, p, u = (
-        rng.uniform(0.1, 2.0, (16, len(group))) for group in (model.states, model.parameters, model.inputs)
-    )
-    inputs = problem.inputs_at(samples.experiment, samples.times)
-    values = [part.value(rng.uniform(size=16), x, p, u) for part in (model.rhs, model.output)]
-    rounded = [np.char.mod("%.9e", a).tolist() for a in (*values, inputs)]
-    arrays = [samples.times, samples.data, unknowns.lower, unknowns.upper, unknowns.base, unknowns.known]
-    named = [problem.names, model.states, model.parameters, model.inputs, model.observables]
-    return [*named, *rounded, *arrays]
-
-
-def _digest(content: object) -> str:
-    text = json.dumps(plain(content, "the problem"), sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -12,12 +12,19 @@ Vectors over the unknowns are in the order of `condense.unknowns_index`: experim
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+Observe = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray] | None]
 NEGLIGIBLE = 1e-6  # part of a direction that counts as none
+FOLDED = 1e5  # variance, in those of unknowns with all others known, that a direction with next to no curvature may add
+FAINT = 1e-8  # eigenvalue, relative to the largest, below which the observed curvature is looked at
+MOST_OBSERVED = 6  # directions that are looked at
+AGREES = 0.3  # relative difference of two estimates of a curvature that agree
+ROUNDING = 2e-16  # curvature, relative to the largest, that cannot be told from none
 
 
 @dataclass(frozen=True)
@@ -174,6 +181,8 @@ class Inverse:
     chain: np.ndarray  # (experiments, local, shared): -K_e
     root: np.ndarray  # (shared, directions): S^(+1/2)
     null: np.ndarray  # (shared, lost)
+    own_slack: np.ndarray  # (experiments, local): square of the part in a direction that counts as none
+    slack: np.ndarray  # (lost,): the same
 
     @cached_property
     def _chained_null(self) -> np.ndarray:
@@ -206,9 +215,10 @@ class Inverse:
 
     def lost(self) -> np.ndarray:
         """(unknowns,) bool: unknowns that take part in a direction without curvature."""
-        own = np.sum(self.own_null**2, axis=2) + np.sum(self._chained_null**2, axis=2)
-        part = self.arrow.join(own, np.sum(self.null**2, axis=1))
-        return (part > NEGLIGIBLE**2) | (self.arrow.diagonal() <= 0)
+        own = np.sum(self.own_null**2 / self.own_slack[:, None, :], axis=2)
+        own += np.sum(self._chained_null**2 / self.slack, axis=2)
+        part = self.arrow.join(own, np.sum(self.null**2 / self.slack, axis=1))
+        return (part > 1) | (self.arrow.diagonal() <= 0)
 
     def shared_directions(self) -> np.ndarray:
         """(unknowns, lost): orthonormal directions without curvature that are not those of single experiments."""
@@ -269,18 +279,19 @@ class Inverse:
             own = rows[:, :local] * own_scale[experiment] * there[experiment]
             gathered = shared + (own[:, None, :] @ self.chain[experiment])[:, 0]
             along = (own[:, None, :] @ self.own_root[experiment])[:, 0]
-            lost = np.sum((own[:, None, :] @ self.own_null[experiment])[:, 0] ** 2, axis=1)
+            parts = (own[:, None, :] @ self.own_null[experiment])[:, 0]
+            lost = np.sum(parts**2 / self.own_slack[experiment], axis=1)
         energy = np.sum((gathered @ self.root) ** 2, axis=1)
         if self.null.size:
             part = gathered @ self.null
-            lost += np.sum(part**2, axis=1)
+            lost += np.sum(part**2 / self.slack, axis=1)
             energy += np.einsum("qk,km,qm->q", part, self._leaks, part)
             if local:
                 leak = (part[:, None, :] @ self._leak[experiment])[:, 0]
                 along, energy = along - leak, energy - np.sum(leak**2, axis=1)
         energy += np.sum(along**2, axis=1)
         size = np.sum(own**2, axis=1) + np.sum(shared**2, axis=1)
-        return energy, lost > NEGLIGIBLE**2 * size
+        return energy, lost > size
 
     def _places(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Experiment (-1: shared) and local column of chosen unknowns, and the numbers of those that are shared."""
@@ -291,19 +302,27 @@ class Inverse:
         return experiment[unknowns], column[unknowns], unknowns[unknowns >= count] - count
 
 
-def invert(arrow: Arrow, least: float) -> Inverse:
-    """The inverse; eigenvalues of the scaled matrix below `least` times the largest count as no curvature."""
+def invert(arrow: Arrow, least: float, observe: Observe | None = None) -> Inverse:
+    """The inverse; eigenvalues of the scaled matrix below `least` times the largest count as no curvature.
+
+    `observe`: asked for the curvature along a few directions (unknowns, k) of which the matrix has next to none. It
+    gives two estimates (k, k), from steps of one and two lengths, which must agree to count, or None.
+    """
     diagonal = arrow.diagonal()
     scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     unit = arrow.scaled(scale)
     if not unit.own.size:
         values, vectors = np.linalg.eigh(unit.shared)
-        root, null = _parts(values, vectors, least * max(values.max(initial=0.0), 1e-300))
-        return Inverse(arrow, scale, unit.own, unit.own, unit.cross, root, null)
+        largest = max(values.max(initial=0.0), 1e-300)
+        values, vectors = _observed(values, vectors, largest, scale[:, None] * vectors, observe)
+        root, null, slack = _parts(values, vectors, least, largest)
+        nothing = np.zeros(unit.own.shape[:2])
+        return Inverse(arrow, scale, unit.own, unit.own, unit.cross, root, null, nothing, slack)
     values, vectors = np.linalg.eigh(unit._filled)
     largest = np.linalg.eigvalsh(unit.shared).max(initial=values.max(initial=1e-300))
     weak = (values <= least * largest)[:, None, :]
     own_root = np.where(weak, 0.0, vectors / np.sqrt(np.where(weak, 1.0, values[:, None, :])))
+    own_null, own_slack = np.where(weak, vectors, 0.0), _slack(values, largest)
     half = own_root.transpose(0, 2, 1) @ unit.cross
     chain = -own_root @ half
     schur = unit.shared - np.einsum("els,elt->st", half, half)
@@ -311,11 +330,49 @@ def invert(arrow: Arrow, least: float) -> Inverse:
     length = np.linalg.cholesky(np.eye(len(schur)) + np.einsum("els,elt->st", chain, chain))
     inner = np.linalg.solve(length, np.linalg.solve(length, schur).T)
     values, turned = np.linalg.eigh(0.5 * (inner + inner.T))
-    root, null = _parts(values, np.linalg.solve(length.T, turned), least * largest)
-    return Inverse(arrow, scale, own_root, np.where(weak, vectors, 0.0), chain, root, null)
+    vectors = np.linalg.solve(length.T, turned)
+    everything = scale[:, None] * arrow.join(chain @ vectors, vectors)
+    values, vectors = _observed(values, vectors, largest, everything, observe)
+    root, null, slack = _parts(values, vectors, least, largest)
+    return Inverse(arrow, scale, own_root, own_null, chain, root, null, own_slack, slack)
 
 
-def _parts(values: np.ndarray, vectors: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
-    """Directions over the root of their curvature, and those without."""
-    weak = values <= least
-    return vectors[:, ~weak] / np.sqrt(values[~weak]), vectors[:, weak]
+def _observed(
+    values: np.ndarray, vectors: np.ndarray, largest: float, whole: np.ndarray, observe: Observe | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and vectors, with observed curvature in place of next to none where two estimates agree on it.
+
+    `whole` (unknowns, vectors): the same vectors over all unknowns.
+    """
+    faint = values <= FAINT * largest
+    if observe is None or not 0 < faint.sum() <= MOST_OBSERVED:
+        return values, vectors
+    found = observe(whole[:, faint])
+    if found is None or not all(np.isfinite(one).all() for one in found):
+        return values, vectors
+    first, second = (0.5 * (one + one.T) for one in found)
+    curvature, turn = np.linalg.eigh((4 * first - second) / 3)
+    again = np.einsum("ij,ik,kj->j", turn, second, turn)
+    seen = (curvature > values[faint].max()) & (np.abs(again - curvature) <= AGREES * curvature)
+    kept = turn[:, ~seen]
+    expected, turned = np.linalg.eigh(kept.T * values[faint] @ kept)
+    values, vectors = values.copy(), vectors.copy()
+    values[faint] = np.concatenate([expected, curvature[seen]])
+    vectors[:, faint] = vectors[:, faint] @ np.concatenate([kept @ turned, turn[:, seen]], axis=1)
+    return values, vectors
+
+
+def _parts(values, vectors, least: float, largest: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Directions over the root of their curvature, those without, and their slack."""
+    weak = values <= least * largest
+    return vectors[:, ~weak] / np.sqrt(values[~weak]), vectors[:, weak], _slack(values[weak], largest)
+
+
+def _slack(values: np.ndarray, largest: float) -> np.ndarray:
+    """Square of the part in a direction of this curvature that counts as none.
+
+    Where two values of an unknown fall together (x'' + (a + b) x' + a b x = 0 at a = b), the curvature of the direction
+    between them vanishes like the square of their distance, and the part of all other unknowns in it like the distance
+    itself: they stay determined.
+    """
+    return np.maximum(NEGLIGIBLE**2, FOLDED * np.maximum(values, ROUNDING * largest))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -13,10 +12,13 @@ import numpy as np
 from picardfit.certificate import path_rows
 from picardfit.condense import unknowns_index
 from picardfit.errors import InputError
+from picardfit.parallel import Work
 from picardfit.problem import Problem
+from picardfit.records import array
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Solution, run
 from picardfit.uncertainty.fisher import quantile
+from picardfit.uncertainty.many import Tools, run_many
 from picardfit.uncertainty.warm import place_at, refit
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class Bootstrap:
     failures: int
     kind: Kind
     seed: int
+    missing: int = 0  # fits that were not done, because it was interrupted
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Percentile intervals."""
@@ -87,16 +90,15 @@ class Bootstrap:
             for row in rows
         ]
         count = len(self.borders)
-        head = f"{self.kind.value} bootstrap: {count} fits" + (
-            f", {self.failures} failed" if self.failures else ""
-        )
+        head = f"{self.kind.value} bootstrap: {count} fits"
+        head += f", {self.failures} failed" if self.failures else ""
+        head += f", {self.missing} not done (interrupted)" if self.missing else ""
         return "\n".join([head, *lines])
 
 
-def bootstrap(
-    fit: Fit, count: int, kind: Kind | str, seed: int, executor: Executor | None = None
-) -> Bootstrap:
+def bootstrap(fit: Fit, count: int, kind: Kind | str, seed: int, tools: Tools | None = None) -> Bootstrap:
     """Fits to `count` new data sets; the same seed gives the same samples with every executor."""
+    tools = tools or Tools()
     for value, name, least in ((count, "count", 2), (seed, "seed", 0)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             raise InputError(
@@ -104,9 +106,10 @@ def bootstrap(
             )
     if kind not in {*Kind, *(k.value for k in Kind)}:
         raise InputError(f"kind={kind!r} is unknown: write kind='parametric' or kind='residual'.")
+    kind, count, seed = Kind(kind), int(count), int(seed)
     if fit.solution is None or not fit.success:
         raise InputError(f"A bootstrap starts from a fit that succeeded, but: {fit.message}")
-    if Kind(kind) is Kind.RESIDUAL and fit.problem.noise is not None:
+    if kind is Kind.RESIDUAL and fit.problem.noise is not None:
         raise InputError(
             "Residuals of unequal noise cannot be exchanged: with a noise model write kind='parametric'."
         )
@@ -114,14 +117,30 @@ def bootstrap(
         raise InputError(
             "There are no degrees of freedom left to learn the noise from: give the noise, or fix some unknowns."
         )
-    task = partial(_one, fit.problem, fit.solution, *fit.variance_unit, Kind(kind), int(seed))
-    found = list(map(task, range(count)) if executor is None else executor.map(task, range(count)))
-    borders = np.array([b for b in found if b is not None]).reshape(-1, *fit.solution.border.shape)
-    if len(borders) < 2:
+    shape = fit.solution.border.shape
+    work = run_many(
+        fit,
+        partial(_one, fit.problem, fit.solution, *fit.variance_unit, kind, seed),
+        {k: k for k in range(count)},
+        {"kind": kind.value, "seed": seed},
+        tools,
+        "bootstrap fits",
+        decode=lambda found: None if found is None else array(found, shape, "a bootstrap fit"),
+    )
+    return _collect(fit, work, kind, seed, count)
+
+
+def _collect(fit: Fit, work: Work, kind: Kind, seed: int, count: int) -> Bootstrap:
+    good = [border for border in work.results.values() if border is not None]
+    done = len(work.results) + len(work.failures)
+    if len(good) < 2 and work.interrupted:
+        raise KeyboardInterrupt
+    if len(good) < 2:
+        reason = next((f" ({why})" for why in work.failures.values()), "")
         raise InputError(
-            f"{count - len(borders)} of {count} fits to new data failed: the problem is too sensitive."
+            f"{done - len(good)} of {done} fits to new data failed{reason}: the problem is too sensitive."
         )
-    unknowns = fit.problem.unknowns
+    borders, unknowns = np.array(good), fit.problem.unknowns
     index = unknowns_index(unknowns.exists, unknowns.local)
     labels = [unknowns.label(e, c) for e, c in index]
     values = unknowns.natural(borders)[:, index[:, 0], index[:, 1]]
@@ -130,9 +149,10 @@ def bootstrap(
         samples=dict(zip(labels, values.T, strict=True)),
         estimates=dict(zip(labels, estimates.tolist(), strict=True)),
         borders=borders,
-        failures=count - len(borders),
-        kind=Kind(kind),
-        seed=int(seed),
+        failures=done - len(good),
+        kind=kind,
+        seed=seed,
+        missing=count - done,
     )
 
 

@@ -7,7 +7,7 @@ segment gives the Fisher information of the unknowns; it costs one more linearis
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from picardfit.errors import InputError
 from picardfit.lifted import linearise, point_at
 from picardfit.parameters import is_number
 from picardfit.solvers.iterate import Solution
-from picardfit.uncertainty.arrow import Arrow, Inverse, arrow_of, invert
+from picardfit.uncertainty.arrow import Arrow, Inverse, Observe, arrow_of, invert
 
 DETERMINED = (
     1e-12  # eigenvalues of the scaled information below this are directions the data do not determine
@@ -50,6 +50,7 @@ class Information:
     slope: np.ndarray  # (unknowns,): gradient of the objective
     at_bound: tuple[str, ...]
     held: tuple[Held, ...] = ()  # the unknowns at a bound
+    observe: Observe | None = None  # curvature of the objective along a few directions
 
     @cached_property
     def matrix(self) -> np.ndarray:
@@ -98,7 +99,7 @@ class Information:
 
     @cached_property
     def inverse(self) -> Inverse:
-        return invert(self.arrow, DETERMINED)
+        return invert(self.arrow, DETERMINED, self.observe)
 
 
 def quantile(level: float, freedom: float) -> float:
@@ -130,10 +131,23 @@ def information(solution: Solution, everything: bool = False) -> Information:
     own = index[:, 1] < unknowns.local
     slope = np.where(own, gradient[tuple(index.T)], total[index[:, 1]])
     labels = tuple(unknowns.label(e, c) for e, c in index)
-    inner = Information(labels, index, arrow, slope, labels_at_bound(solution))
+    inner = Information(
+        labels,
+        index,
+        arrow,
+        slope,
+        labels_at_bound(solution),
+        observe=partial(_observe, solution, index),
+    )
     if everything or not bound.any():
         return inner
     return replace(inner, held=_held(solution, inner, hessian, gradient, bound))
+
+
+def _observe(solution: Solution, index: np.ndarray, directions: np.ndarray):
+    from picardfit.uncertainty.observed import observed_curvature  # which needs this module
+
+    return observed_curvature(solution, index, directions)
 
 
 def _held(solution: Solution, inner: Information, hessian, gradient, bound) -> tuple[Held, ...]:

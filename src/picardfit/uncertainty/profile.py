@@ -9,16 +9,23 @@ z is a straight line where Fisher's interval is right.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.errors import InputError
+from picardfit.digests import digest
+from picardfit.errors import InputError, listing
+from picardfit.parallel import Work, single_threaded
+from picardfit.problem import Problem
+from picardfit.records import array, get
 from picardfit.tables import units
 from picardfit.uncertainty.fisher import quantile
+from picardfit.uncertainty.many import Tools, run_many
 from picardfit.uncertainty.quantity import Quantity, quantity
 from picardfit.uncertainty.warm import Place, Refit, Step, model_step, place_at, refined, refit
 
@@ -47,6 +54,7 @@ class End(Enum):
     AT_BOUND = "the estimate sits on its bound"
     OPEN = "not determined: the threshold is never reached"
     FAILED = "could not be followed further"
+    INTERRUPTED = "was interrupted"
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,7 @@ class Profile:
     refits: int  # warm fits that were made
     linearisations: int  # in all of them
     unit: str = ""  # of the quantity, where one was given
+    remarks: tuple[str, ...] = ()  # why a side broke down
 
     @property
     def better(self) -> dict[str, float] | None:
@@ -163,6 +172,7 @@ class Profile:
         for word, end in zip(("below", "above"), self.ends, strict=True):
             if end is not End.FOUND:
                 lines.append(f"  {word}: {end.value}")
+        lines += [f"  {remark}" for remark in self.remarks]
         if self.better is not None:
             lines.append(
                 "  a lower objective than the fit's was met on the way: fit again from profile.better"
@@ -183,48 +193,152 @@ class _Knot:
     border: np.ndarray
 
 
-def profile(fit: Fit, name: str, level: float = 0.95) -> Profile:
+@dataclass(frozen=True)
+class _Ground:
+    """Where all profiles of a fit begin."""
+
+    problem: Problem
+    settled: Refit
+    unit: float
+    limit: float
+
+    def march(self, name: str) -> tuple[_March, _Knot]:
+        march = _March(quantity(self.problem, name), self.unit, self.settled.value, self.limit)
+        return march, march.first(self.settled)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side of a profile, from the estimate outwards."""
+
+    values: np.ndarray  # (points,), internal
+    rises: np.ndarray  # (points,)
+    slopes: np.ndarray  # (points,)
+    borders: np.ndarray  # (points, experiments, width)
+    end: End
+    refits: int = 0
+    linearisations: int = 0
+
+
+def profile(fit: Fit, name: str, level: float = 0.95, tools: Tools | None = None) -> Profile:
     """The profile of an unknown or formula around a fit, followed to both ends of its interval of this level."""
+    found = profiles(fit, [name], level, tools)
+    if not found:
+        raise KeyboardInterrupt
+    return found[name]
+
+
+def profiles(fit: Fit, wanted: Sequence[str], level: float, tools: Tools | None = None) -> dict[str, Profile]:
+    """Profiles by name; the sides are tasks of their own. After Ctrl-C those of which at least one side is done."""
+    tools = tools or Tools()
+    ground, freedom = _ground(fit, wanted, level)
+    keys = {_key(name, sign): (name, sign) for name in wanted for sign in (-1, 1)}
+    work = run_many(
+        fit,
+        partial(_side, ground),
+        keys,
+        {"level": float(level)},
+        tools,
+        "sides of profiles",
+        encode=_encoded,
+        decode=partial(_decoded, fit.solution.border.shape),
+    )
+    if work.failures and not work.results and not work.interrupted:
+        raise InputError(f"No profile could be followed: {next(iter(work.failures.values()))}")
+    found = {}
+    for name in wanted:
+        own = [_key(name, sign) for sign in (-1, 1)]
+        sides = [_done(work, key, fit.solution.border.shape) for key in own]
+        if not all(side.end is End.INTERRUPTED for side in sides):
+            whole = _collect(fit, ground, name, sides, level, freedom)
+            reasons = tuple(work.failures[key] for key in own if key in work.failures)
+            found[name] = replace(whole, remarks=reasons)
+    return found
+
+
+def _ground(fit: Fit, wanted: Sequence[str], level: float) -> tuple[_Ground, float]:
+    """Where the profiles begin, and the degrees of freedom of the variance; refuses what cannot be profiled."""
     if fit.solution is None or not fit.success:
         raise InputError(f"A profile starts from a fit that succeeded, but: {fit.message}")
-    held = quantity(fit.problem, name)
+    for name in wanted:
+        quantity(fit.problem, name)
     unit, freedom = fit.variance_unit
     limit = quantile(level, freedom)
     if not (np.isfinite(unit) and unit > 0):
         raise InputError(
             "There are no degrees of freedom left to estimate the variance from: give the noise, or fix some unknowns."
         )
-    place = place_at(fit.problem, fit.solution)
-    settled = None if place is None else refit(refined(place, RESOLUTION), unit, tolerance=1e-3 * SETTLED)
+    with single_threaded():
+        place = place_at(fit.problem, fit.solution)
+        settled = None if place is None else refit(refined(place, RESOLUTION), unit, tolerance=1e-3 * SETTLED)
     if settled is None:
-        raise InputError(f"The fit cannot be evaluated again, so there is no profile of `{name}`: fit again.")
-    march = _March(held, unit, settled.value, limit)
-    middle = march.first(settled)
-    below, above = march.side(middle, -1), march.side(middle, 1)
-    knots = [*reversed(below[0]), middle, *above[0]]
-    return _collect(fit, held, knots, middle, (below[1], above[1]), level, freedom, march)
+        raise InputError(
+            f"The fit cannot be evaluated again, so there is no profile of {listing(wanted)}: fit again."
+        )
+    return _Ground(fit.problem, settled, unit, limit), freedom
 
 
-def _collect(fit, held: Quantity, knots: list[_Knot], middle: _Knot, ends, level, freedom, march) -> Profile:
-    unknowns = fit.problem.unknowns
-    internal = np.array([k.c for k in knots])
-    index = middle.place.index
-    natural = np.array([unknowns.natural(k.border)[tuple(index.T)] for k in knots])
+def _side(ground: _Ground, task: tuple[str, int]) -> _Side:
+    """One side of the profile of one quantity."""
+    name, sign = task
+    march, middle = ground.march(name)
+    knots, end = march.side(middle, sign)
+    return _Side(
+        np.array([k.c for k in knots]),
+        np.array([k.rise for k in knots]),
+        np.array([k.slope for k in knots]),
+        np.array([k.border for k in knots]).reshape(-1, *middle.border.shape),
+        end,
+        march.refits,
+        march.linearisations,
+    )
+
+
+def _done(work: Work, key: int, shape: tuple[int, int]) -> _Side:
+    """A side of the work; one that is missing has no points."""
+    end = End.FAILED if key in work.failures else End.INTERRUPTED
+    return work.results.get(key, _Side(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((0, *shape)), end))
+
+
+def _key(name: str, sign: int) -> int:
+    """A number for a side that does not depend on what else is profiled, so that a ledger can get more of them."""
+    return int(digest([name, sign])[:12], 16)
+
+
+def _encoded(side: _Side) -> dict[str, object]:
+    return {**vars(side), "end": side.end.name}
+
+
+def _decoded(shape: tuple[int, int], record: dict) -> _Side:
+    points = array(get(record, "values"), (None,), "values")
+    lines = (array(get(record, key), (len(points),), key) for key in ("rises", "slopes"))
+    borders = array(get(record, "borders"), (len(points), *shape), "borders")
+    counts = (get(record, key, int) for key in ("refits", "linearisations"))
+    return _Side(points, *lines, borders, End[get(record, "end", str)], *counts)
+
+
+def _collect(fit: Fit, ground: _Ground, name: str, sides: Sequence[_Side], level, freedom) -> Profile:
+    below, above = sides
+    march, middle = ground.march(name)
+    held, unknowns, index = march.held, fit.problem.unknowns, middle.place.index
+    internal = np.concatenate([below.values[::-1], [middle.c], above.values])
+    borders = np.concatenate([below.borders[::-1], middle.border[None], above.borders])
+    natural = unknowns.natural(borders)[:, index[:, 0], index[:, 1]]
     return Profile(
         name=held.label,
         estimate=float(held.natural(unknowns, np.array(middle.c))),
         values=held.natural(unknowns, internal),
-        rises=np.array([k.rise for k in knots]),
+        rises=np.concatenate([below.rises[::-1], [middle.rise], above.rises]),
         unknowns={unknowns.label(e, c): natural[:, i] for i, (e, c) in enumerate(index)},
         level=level,
         freedom=freedom,
-        ends=ends,
+        ends=(below.end, above.end),
         internal=internal,
-        slopes=np.array([k.slope for k in knots]),
+        slopes=np.concatenate([below.slopes[::-1], [middle.slope], above.slopes]),
         curvature=middle.curvature,
         log=held.formula is None and bool(unknowns.log[held.place]),
-        refits=march.refits,
-        linearisations=march.linearisations,
+        refits=below.refits + above.refits,
+        linearisations=below.linearisations + above.linearisations,
         unit=units(fit).get(held.label, ""),
     )
 

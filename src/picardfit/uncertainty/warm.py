@@ -125,14 +125,26 @@ def refit(
             if enough:
                 return Refit(place, trial, solved, steps)
             damping = 0.0 if damping < 1e-4 else 0.1 * damping
-        elif trial is None:
-            return None
+        elif (
+            trial is None
+        ):  # the others may have been sent too far along a direction with next to no curvature
+            damping = max(1e3 * damping, 1e-6)
+            if damping > 1e3:
+                return None
+            continue
         free, guess = True, None
         place = _place(place.system, trial, place.scale)
         steps += 1
         if place is None:
             return None
     return None
+
+
+def gradient_at(place: Place, step: np.ndarray) -> np.ndarray | None:
+    """(unknowns,): the slope of the objective after a step of the unknowns; None if there is none."""
+    point = _moved(place, step, np.zeros_like(step), None, 0.0)
+    moved = None if point is None else _place(place.system, point, place.scale)
+    return None if moved is None else moved.slope
 
 
 def refined(place: Place, tolerance: float) -> Place:

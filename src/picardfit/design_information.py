@@ -1,0 +1,215 @@
+"""What experiments would tell about the global parameters, in relative coordinates: a matrix for each of them.
+
+Unknown initial states and local parameters of an experiment are eliminated. The knowledge from bounds and priors is
+part of what is there before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.expressions import BatchedMap, names, parse
+from picardfit.problem import Problem
+from picardfit.result import Fit
+from picardfit.starts import draw, open_values
+from picardfit.uncertainty.sensitivities import expected, solvable
+from picardfit.values import border_from
+
+UNKNOWN = 10.0  # relative prior error of a parameter without bounds
+HALVED = 0.5  # part of its prior variance below which a direction counts as determinable
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The information at one set of values, relative coordinates: globals first, then what a candidate adds."""
+
+    base: np.ndarray  # (unknowns, unknowns): prior knowledge and what is measured already
+    items: np.ndarray  # (candidates, unknowns, unknowns)
+    targets: np.ndarray  # (q, unknowns): what the criterion is about
+    interest: np.ndarray  # (parameters, unknowns): what the errors are told of
+
+
+# ---- values at which to look --------------------------------------------------------------------------------
+
+
+def borders(base: Fit | Problem, both: Problem, at, initial, scenarios: int, seed: int) -> list[np.ndarray]:
+    """Unknowns of all experiments, internal coordinates, at every set of values."""
+    sets = [at] if at is None or isinstance(at, Mapping) else list(at)
+    if not sets:
+        raise InputError("`at` is empty: pass parameter values, or leave it out.")
+    borders = [_border(base, both, one, initial) for one in sets]
+    rng = np.random.default_rng(seed)
+    for _ in range(scenarios - 1):
+        borders.append(_drawn(base, both, borders[0], rng))
+    return borders
+
+
+def _border(base: Fit | Problem, both: Problem, at, initial) -> np.ndarray:
+    unknowns = both.unknowns
+    given = border_from(both, at or {}, initial or {}, missing="nan")
+    if isinstance(base, Fit):
+        known = _estimates(base, both)
+        given = np.where(np.isnan(given), known, given)
+        with np.errstate(invalid="ignore"):
+            count = np.isfinite(known).sum(axis=0)
+            mean = np.nansum(known, axis=0) / np.where(count, count, np.nan)
+        given = np.where(np.isnan(given) & np.isnan(unknowns.start), mean, given)
+    given = np.where(np.isnan(given), unknowns.start, given)
+    if both.priors is not None:
+        believed = np.clip(both.priors.moments(unknowns.lower)[0], unknowns.lower, unknowns.upper)
+        given = np.where(np.isnan(given), believed, given)
+    border = np.where(np.isnan(given), open_values(both, given, None), given)
+    border[:, unknowns.local :] = border[:1, unknowns.local :]
+    return np.where(unknowns.exists, border, unknowns.lower)
+
+
+def _estimates(fit: Fit, both: Problem) -> np.ndarray:
+    """The estimates as a border of the larger problem; NaN for what only candidates have."""
+    old = fit.problem.unknowns
+    initial = {
+        name: {
+            both.model.states[s]: fit.initial_states[name][both.model.states[s]] for s in old.initial_states
+        }
+        for name in fit.problem.names
+        if name in both.names
+    }
+    free = {n: v for n, v in fit.parameters.items() if "[" not in n or n[:-1].split("[", 1)[1] in both.names}
+    return border_from(both, free, initial, missing="nan")
+
+
+def _drawn(base: Fit | Problem, both: Problem, centre: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Other global parameters: from the fit's errors, cut at the bounds; or from the priors and bounds."""
+    unknowns, border = both.unknowns, centre.copy()
+    shared = slice(unknowns.local, None)
+    if isinstance(base, Fit):
+        unit, knowledge = _units(both, centre)
+        spread = np.array(
+            [base.standard_errors.get(unknowns.label(0, c), np.inf) for c in range(unknowns.width)]
+        )
+        spread = spread / np.where(unknowns.log[0], unknowns.natural(centre)[0], 1.0)
+        spread = np.minimum(np.nan_to_num(spread, nan=np.inf), unit[0] / np.sqrt(knowledge[0]))
+        border[:, shared] += (spread * rng.standard_normal(unknowns.width))[shared]
+    else:
+        border[:, shared] = open_values(both, centre, draw(unknowns, rng))[:1, shared]
+        if both.priors is not None:
+            mean, sd = (one[0] for one in both.priors.moments(centre))
+            believed = mean + sd * rng.standard_normal(unknowns.width)
+            border[:, shared] = np.where(np.isfinite(believed), believed, border)[:, shared]
+    return np.clip(border, unknowns.lower, unknowns.upper)
+
+
+def _units(both: Problem, border: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(experiments, width) each: internal size of one relative unit, and what is known before, in relative units.
+
+    A prior counts by its variance, not by the curvature at its top, which a Laplace density has without limit.
+    """
+    unknowns = both.unknowns
+    natural, slopes = unknowns.natural(border), unknowns.slopes(border)
+    with np.errstate(invalid="ignore"):
+        half = 0.5 * (unknowns.natural(unknowns.upper) - unknowns.natural(unknowns.lower))
+    half = np.where(np.isfinite(half) & (half > 0), half, np.nan)
+    size = np.where(natural != 0, np.abs(natural), np.where(np.isnan(half), 1.0, half))
+    knowledge, unit = np.where(np.isnan(half), 1 / UNKNOWN**2, (size / half) ** 2), size / slopes
+    if both.priors is not None:
+        knowledge = knowledge + (unit / both.priors.moments(border)[1]) ** 2
+    return unit, knowledge
+
+
+# ---- information --------------------------------------------------------------------------------------------
+
+
+def stage_at(
+    both: Problem, done: int, border, criterion: str, interest, variance: float, one_experiment: bool = False
+) -> Stage:
+    """Information in relative coordinates; with `one_experiment` all candidates share their local unknowns."""
+    unknowns = both.unknowns
+    found = expected(both, border)
+    if found is None:
+        bad = [n for n, fine in zip(both.names, solvable(both, border), strict=True) if not fine]
+        raise InputError(
+            f"The model cannot be integrated in {listing(bad or both.names)} at these values: "
+            f"change `at` or `initial`, or shorten the plan."
+        )
+    unit, prior = _units(both, border)
+    hessians = found.hessians * unit[:, :, None] * unit[:, None, :] / variance
+    local, shared = slice(0, unknowns.local), slice(unknowns.local, None)
+    own = prior[:, local] * unknowns.exists[:, local] + ~unknowns.exists[:, local]
+    hessians[:, np.arange(unknowns.local), np.arange(unknowns.local)] += own
+    condensed = hessians[:, shared, shared] - hessians[:, shared, local] @ np.linalg.solve(
+        hessians[:, local, local], hessians[:, local, shared]
+    )
+    base = condensed[:done].sum(axis=0) + np.diag(prior[0, shared])
+    items = condensed[done:]
+    if one_experiment:
+        order = np.r_[np.arange(unknowns.local, unknowns.width), np.arange(unknowns.local)]
+        items = hessians[done:][:, order][:, :, order]
+        knowledge = np.diag(own[done])
+        globals_ = len(base)
+        items[:, globals_:, globals_:] -= knowledge
+        base = np.block(
+            [[base, np.zeros((globals_, unknowns.local))], [np.zeros((unknowns.local, globals_)), knowledge]]
+        )
+    rows = np.zeros((len(unknowns.global_parameters), len(base)))
+    rows[:, : len(rows)] = np.eye(len(rows))
+    chosen = [unknowns.names[k] for k in unknowns.global_parameters]
+    wanted = rows[[chosen.index(name) for name in of_interest(both, interest)]]
+    targets = wanted
+    if criterion.startswith("c:"):
+        targets = _gradient(both, border, criterion[2:], unit[0, shared]) @ rows
+    elif criterion == "E":
+        targets = _determinable(wanted, prior[0, shared], base + items.sum(axis=0))
+    return Stage(base, items, targets, wanted)
+
+
+def _determinable(rows: np.ndarray, prior: np.ndarray, everything: np.ndarray) -> np.ndarray:
+    """Orthonormal combinations of the rows whose prior variance all candidates together halve; all rows if none."""
+    before = rows[:, : len(prior)] / prior @ rows[:, : len(prior)].T
+    after = rows @ np.linalg.solve(everything, rows.T)
+    half = np.linalg.inv(np.linalg.cholesky(before))
+    values, vectors = np.linalg.eigh(half @ after @ half.T)
+    kept = values < HALVED
+    return np.linalg.qr(half.T @ vectors[:, kept])[0].T @ rows if kept.any() else rows
+
+
+def of_interest(both: Problem, given: Sequence[str] | None) -> list[str]:
+    """The parameters that count."""
+    unknowns = both.unknowns
+    known = [unknowns.names[k] for k in unknowns.global_parameters]
+    if given is None:
+        own = [unknowns.names[k] for k in unknowns.global_parameters if k < unknowns.model_parameters]
+        if not (own or known):
+            raise InputError("There is no parameter common to all experiments: free one that is not local.")
+        return own or known
+    if isinstance(given, str) or not list(given):
+        raise InputError(f"interest={given!r} is not a list of parameters: write interest=['a', 'b'].")
+    for name in given:
+        if name not in known:
+            raise InputError(
+                f"`{name}` in interest is not a free global parameter ({listing(known)})."
+                + did_you_mean(str(name), known)
+            )
+    return list(given)
+
+
+def _gradient(both: Problem, border: np.ndarray, text: str, unit: np.ndarray) -> np.ndarray:
+    """(1, globals): relative change of a formula by a relative change of each global parameter."""
+    unknowns = both.unknowns
+    expression = parse(text, "The criterion")
+    known = [n for k, n in enumerate(unknowns.names) if k not in unknowns.local_parameters]
+    for name in sorted(names(expression)):
+        if name not in known:
+            raise InputError(
+                f"The criterion uses `{name}`, which is not a global parameter ({listing(known)})."
+                + did_you_mean(name, known)
+            )
+    formula = BatchedMap([expression], parameters=unknowns.names)
+    nothing = np.zeros(0)
+    value, _, slope = formula.linearise(0.0, nothing, unknowns.parameters(border)[0], nothing)
+    slopes = slope[0, unknowns.global_parameters] * unknowns.slopes(border)[0, unknowns.local :] * unit
+    if not np.isfinite(slopes).all() or not slopes.any():
+        raise InputError(f"The formula '{text}' does not depend on a free parameter here: choose another.")
+    return (slopes / (abs(value[0]) or 1.0))[None]

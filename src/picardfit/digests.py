@@ -1,0 +1,42 @@
+"""Short texts that tell one problem from another, for ledgers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+
+from picardfit.errors import InputError
+from picardfit.problem import Problem
+from picardfit.records import plain
+from picardfit.storage import problem_record
+
+
+def digest(content: object) -> str:
+    """The same text for the same numbers, texts, lists and mappings."""
+    text = json.dumps(plain(content, "the problem"), sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def problem_digest(problem: Problem) -> str:
+    """Of what defines a problem: its formulas and data, or samples of its functions where there are no formulas."""
+    try:
+        return digest(problem_record(problem))
+    except InputError:
+        return digest(_samples(problem))
+
+
+def _samples(problem: Problem) -> list:
+    """Names, bounds, data and inputs, and the equations at a few points, to ten digits."""
+    model, samples, unknowns = problem.model, problem.samples, problem.unknowns
+    rng = np.random.default_rng(0)
+    x, p, u = (
+        rng.uniform(0.1, 2.0, (16, len(group))) for group in (model.states, model.parameters, model.inputs)
+    )
+    inputs = problem.inputs_at(samples.experiment, samples.times)
+    values = [part.value(rng.uniform(size=16), x, p, u) for part in (model.rhs, model.output)]
+    rounded = [np.char.mod("%.9e", a).tolist() for a in (*values, inputs)]
+    arrays = [samples.times, samples.data, unknowns.lower, unknowns.upper, unknowns.base, unknowns.known]
+    named = [problem.names, model.states, model.parameters, model.inputs, model.observables]
+    return [*named, *rounded, *arrays]

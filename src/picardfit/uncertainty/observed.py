@@ -1,0 +1,47 @@
+"""The curvature that the objective really has along directions in which Fisher's information has next to none.
+
+Fisher's information leaves out the residuals' share of the curvature. That is small where data determine something,
+but it is all there is where two values of the unknowns fall together: in y'' + (a + b) y' + a b y = 0 at a = b the data
+do not feel a - b to first order, and determine it nevertheless. Along directions that are really free it is zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from picardfit.solvers.iterate import Solution
+from picardfit.uncertainty.warm import Place, gradient_at, place_at
+
+STEPS = 5e-5, 1e-4  # largest relative change of an unknown
+
+
+def observed_curvature(
+    solution: Solution, index: np.ndarray, directions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """D' H D, (k, k), from differences of the gradient over two widths of step; None where it cannot be had.
+
+    `index` (unknowns, 2): experiment and border column; `directions` D (unknowns, k) in internal coordinates.
+    """
+    place = place_at(solution.system.problem, solution)
+    if place is None:
+        return None
+    row = {tuple(at): k for k, at in enumerate(place.index.tolist())}
+    chosen = [row[tuple(at)] for at in index.tolist()]
+    whole = np.zeros((len(place.index), directions.shape[1]))
+    whole[chosen] = directions
+    found = [_products(place, whole, width) for width in STEPS]
+    return None if any(one is None for one in found) else tuple(found)
+
+
+def _products(place: Place, directions: np.ndarray, width: float) -> np.ndarray | None:
+    unknowns, border, at = place.system.problem.unknowns, place.point.border, tuple(place.index.T)
+    size = np.where(border == 0, unknowns.size(border), np.abs(border))
+    size = np.where(unknowns.log, 1.0, size)[at]
+    columns = []
+    for direction in directions.T:
+        length = width / np.abs(direction / size).max()
+        below, above = (gradient_at(place, sign * length * direction) for sign in (-1, 1))
+        if below is None or above is None:
+            return None
+        columns.append(directions.T @ (above - below) / (2 * length))
+    return np.stack(columns, axis=1)
