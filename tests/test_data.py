@@ -112,7 +112,7 @@ def test_inputs_are_understood():
         (([0, "noon"], {"a": [1, 2]}), "Entry 2 of the times is 'noon', which is not a number"),
         (([0, 1], {"a": [1, np.inf]}), "Entry 2 of `a` is inf"),
         (([0, 1], {"a": [1, "many"]}), "Entry 2 of `a` is 'many', which is not a number"),
-        (([0, 1], {"a": ["1", 2]}), "Entry 1 of `a` is '1', which is not a number"),
+        (([0, 1], {"a": ["1", "two"]}), "Entry 2 of `a` is 'two', which is not a number"),
         ((0, {"a": [1]}), "The times must be a sequence of numbers, not 0"),
         (([0], {"a": 1}), "`a` must be a sequence of numbers, not 1"),
         (("01", {"a": [1, 2]}), "The times must be a sequence of numbers, not '01'"),

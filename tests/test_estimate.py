@@ -954,3 +954,23 @@ def test_a_correlation_of_something_else_is_refused():
     fit = pf.fit(pf.problems.van_der_pol.generate(seed=1))
     with pytest.raises(pf.InputError, match="`nothing` is not an unknown with a covariance"):
         fit.correlation_of(["nothing"])
+
+
+def test_curves_that_follow_nothing_call_for_more_starts():
+    """A fast oscillation from a start with a slow one: the only start fails to follow it, and that is told or mended."""
+    rng = np.random.default_rng(0)
+    times = np.sort(rng.uniform(0, 20, 40))
+    model = pf.Model("x' = v\nv' = -w^2*x - d*v", observables=["x"])
+    exact = pf.simulate(model, {"w": 5.0, "d": 0.05}, {"x": 1.0, "v": 0.0}, times, t0=0.0)
+    data = {"x": exact.observables["x"] + 0.05 * rng.standard_normal(40)}
+    fit = pf.fit(pf.Problem(model, pf.Experiment(times, data, t0=0.0), {"w": (0.1, 10), "d": (0, 5)}))
+    followed = abs(fit.parameters["w"] - 5) < 0.1
+    assert followed or (len(fit.starts) > 1 and any("of the variation" in line for line in fit.warnings))
+
+
+def test_a_table_that_begins_late_is_told():
+    model = pf.Model("x' = u - k*x", inputs=["u"])
+    times = np.linspace(0, 5, 12)
+    one = pf.Experiment(times, {"x": 1 - np.exp(-times)}, inputs={"u": ([3, 4], [1, 2])}, initial={"x": 0.0})
+    fit = pf.fit(pf.Problem(model, one, {"k": (0.1, 10)}))
+    assert any("begins at 3" in line for line in fit.warnings)

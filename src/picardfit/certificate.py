@@ -135,6 +135,24 @@ def excess(solution: Solution) -> float:
     return float(np.sqrt(np.nansum(residuals**2) / max(problem.measurements, 1)))
 
 
+def unexplained(solution: Solution) -> float:
+    """Part of the variation of the data that the curves leave: 0 for a perfect fit, 1 for one that follows nothing.
+
+    Variation is counted around the mean of each series of samples; 0 where there is none.
+    """
+    problem, rows = solution.system.problem, path_rows(solution)
+    samples, left, total = problem.samples, 0.0, 0.0
+    for _, mine in runs(samples.experiment):
+        for values, fitted in zip(samples.data[mine].T, rows[mine].T, strict=False):
+            measured = np.isfinite(values)
+            if measured.sum() < FEWEST_NEIGHBOURS or not np.ptp(values[measured]) > 0:
+                continue
+            size = float(np.var(values[measured]))
+            left += float(np.sum((values - fitted)[measured] ** 2)) / size
+            total += measured.sum()
+    return left / total if total else 0.0
+
+
 def _excess_over_scatter(problem: Problem, outputs: np.ndarray) -> float:
     """Root of the sum of squared residuals over what the scatter of neighbouring samples makes of it.
 

@@ -15,13 +15,13 @@ class InputError(ValueError):
 class Status(Enum):
     """How a fit ended; the value is the sentence shown to the user."""
 
-    CONVERGED = "Converged: the optimum passed every check."
+    CONVERGED = "Converged: this optimum passed every check (other starts may lead to other optima)."
     CONVERGED_AT_BOUND = (
         "Converged with parameters at their bounds: widen those bounds if they are not meant to act."
     )
     APPROXIMATE = (
-        "The method reached its fixed point, which is not the least-squares optimum: an independent integration gives "
-        "another loss (see the certificate); use the default method for the optimum."
+        "The method stopped by its own rule, but not at the least-squares optimum (see the certificate): lower its "
+        "tolerance, raise its order, or use the default method."
     )
     INACCURATE = (
         "The search converged, but an independent integration does not reproduce the loss: "
@@ -42,13 +42,13 @@ class Status(Enum):
         "The model is not finite at the starting values (overflow, division by zero or a NaN): "
         "give a start or bounds where the equations can be evaluated."
     )
-    DIVERGED = "The iteration diverged: shorten the segments, lower the rate, or use the default method."
+    DIVERGED = "The iteration diverged: shorten the horizon or the segments, lower the rate, or use the default method."
     FAILED = "The computation itself broke down with an error: the message repeats what it said."
     INTERRUPTED = "Interrupted: the best values found so far are returned."
 
     @property
     def success(self) -> bool:
-        return self in (Status.CONVERGED, Status.CONVERGED_AT_BOUND, Status.APPROXIMATE)
+        return self in (Status.CONVERGED, Status.CONVERGED_AT_BOUND)
 
     @property
     def converged(self) -> bool:

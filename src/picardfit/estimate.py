@@ -11,16 +11,17 @@ from typing import Literal
 
 import numpy as np
 
-from picardfit.certificate import Certificate, certify, excess, path_value
+from picardfit.certificate import Certificate, certify, excess, path_value, unexplained
 from picardfit.culprits import blame_start
 from picardfit.data import after_a_void
 from picardfit.errors import InputError, Status, listing, type_words
+from picardfit.inputs import Table
 from picardfit.lifted import point_at
 from picardfit.optima import clusters
 from picardfit.parallel import check_tools, single_threaded
 from picardfit.problem import Problem
 from picardfit.result import Fit, StartResult, parameters_of
-from picardfit.searches import IMPLAUSIBLE, Ending, Request, outcome_of, search_all
+from picardfit.searches import IMPLAUSIBLE, LITTLE, Ending, Request, outcome_of, search_all
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.starts import make_start
@@ -187,7 +188,7 @@ def _culprits(request: Request, status: Status) -> list[str]:
 
 def _warnings(problem: Problem, status: Status, certificate: Certificate | None) -> tuple[str, ...]:
     count, measured = problem.unknowns.count(), problem.measurements
-    said = _early_starts(problem)
+    said = _early_starts(problem) + _short_tables(problem)
     for name in (switching := _switching(problem)):
         said.append(
             f"`{name}` only decides when something switches: the loss has no slope in it, so it stays near its start; "
@@ -221,6 +222,11 @@ def _warnings(problem: Problem, status: Status, certificate: Certificate | None)
 def _contradiction(solution: Solution | None) -> list[str]:
     """A warning when the residuals are far larger than the noise model, or the scatter of the samples, allows."""
     times = 1.0 if solution is None else excess(solution)
+    if solution is not None and not times > IMPLAUSIBLE and (left := unexplained(solution)) > LITTLE:
+        return [
+            f"The curves follow only {max(1 - left, 0.0):.0%} of the variation of the data: unless the rest is noise, "
+            f"try more starts (starts=20) or check the equations."
+        ]
     if not times > IMPLAUSIBLE:
         return []
     if solution.system.problem.noise is None:
@@ -232,6 +238,19 @@ def _contradiction(solution: Solution | None) -> list[str]:
         f"The residuals are {times:.3g} times as large as the noise model says: try more starts (starts=20), or check "
         f"the noise levels and the equations."
     ]
+
+
+def _short_tables(problem: Problem) -> list[str]:
+    """A warning when the table of an input begins after t0: its first value holds before."""
+    for one in problem.experiments:
+        for name in problem.model.inputs:
+            table = one.inputs.get(name)
+            if isinstance(table, Table) and table.times[0] > one.t0:
+                return [
+                    f"The table of the input `{name}` begins at {table.times[0]:g}, after t0 = {one.t0:g} of "
+                    f"`{one.name}`: its first value, {table.values[0]:g}, is used before; add a row if that is wrong."
+                ]
+    return []
 
 
 def _early_starts(problem: Problem) -> list[str]:

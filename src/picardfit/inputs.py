@@ -8,6 +8,7 @@ At a jump the value is the new one (right-continuous); for the left limit ask sl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +20,7 @@ from picardfit.errors import InputError, counted, did_you_mean, listing
 from picardfit.expressions import BatchedMap, breakpoints, names, parse
 from picardfit.parameters import as_number, is_number
 
+NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"  # a number written as text
 MISSING = frozenset(
     {"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "."}
 )  # "not measured", in lower case
@@ -371,6 +373,8 @@ def _cell(value: object, row: int, what: str) -> float:
     """One entry of a sequence that is not all numbers."""
     if value is None or str(value).strip().lower() in MISSING:
         return nan
+    if isinstance(value, str) and re.fullmatch(NUMBER, value.strip()):
+        return float(value)
     if not is_number(value):
         raise InputError(
             f"Entry {row} of {what} is {value!r}, which is not a number: replace it by a number."

@@ -20,6 +20,7 @@ from picardfit.noise import LeastSquares, Objective
 from picardfit.noise_models import NoiseModel, Scatter, bind
 from picardfit.parameters import Parameter, as_parameter, to_internal
 from picardfit.priors import Priors
+from picardfit.readonly import ReadOnly
 from picardfit.tracing import NumericMap
 from picardfit.unknowns import Rests, Unknowns
 from picardfit.values import border_from
@@ -79,8 +80,8 @@ class Problem:
         for name, value in (
             ("scatter", scatter),
             ("experiments", experiments),
-            ("parameters", parameters),
-            ("initial", common),
+            ("parameters", ReadOnly(parameters)),
+            ("initial", ReadOnly(common)),
             ("initial_by_experiment", initial),
         ):
             object.__setattr__(self, name, value)

@@ -171,6 +171,14 @@ def _floats(cells: np.ndarray, decimal_comma: bool) -> tuple[np.ndarray, np.ndar
     return array, wrong
 
 
+def _all_numbers(cells: list[str]) -> np.ndarray | None:
+    """The cells of a column without blanks or text as floats, at once; None where there are others."""
+    try:
+        return np.array(cells, dtype=float)
+    except ValueError:
+        return None
+
+
 def _blank(cell: object) -> bool:
     return cell is None or str(cell).strip().lower() in MISSING
 
@@ -270,8 +278,12 @@ def _parsed(text: str, label: str, stem: str, text_columns: set[str]) -> _Sheet:
     columns = []
     for k, name in enumerate(names):
         cells = [row[k] if k < len(row) else "" for row in rows]
-        gone = (lambda cell: not cell) if name.lower() in text_columns else _blank
-        columns.append(np.array([None if gone(cell) else cell for cell in cells], dtype=object))
+        words = name.lower() in text_columns
+        numbers = None if words or comma or "_" in joined else _all_numbers(cells)
+        if numbers is None:
+            gone = (lambda cell: not cell) if words else _blank
+            numbers = np.array([None if gone(cell) else cell for cell in cells], dtype=object)
+        columns.append(numbers)
     return _checked_columns(names, columns, label, stem, np.array(places[1:], dtype=int), comma)
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from picardfit.certificate import excess, path_value
+from picardfit.certificate import excess, path_value, unexplained
 from picardfit.digests import digest, problem_digest
 from picardfit.errors import Status
 from picardfit.ledger import Ledger
@@ -24,7 +24,8 @@ from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.starts import make_start, spread_evenly
 from picardfit.storage import solution_of, solution_record, trace_of
 
-IMPLAUSIBLE = 3  # residuals that many times larger than the noise model says
+IMPLAUSIBLE = 3  # residuals that many times larger than the noise model, or the scatter of the samples, says
+LITTLE = 0.5  # part of the variation of the data that the curves may leave
 RESCUES = 4  # further starts that are tried when the only one asked for fails
 
 
@@ -221,12 +222,13 @@ def _gather(work: Work, before: Mapping[int, Ending]) -> Searches:
 
 
 def _needs_rescue(request: Request, found: Searches) -> bool:
-    """Whether the only search failed, or ended where the residuals contradict the noise model: a local optimum."""
+    """Whether the only search failed, or ended where the residuals are too large: likely a local optimum."""
     if 0 not in found.endings or found.interrupted or not isinstance(request.method, LiftedGaussNewton):
         return False
     only = found.endings[0]
-    lost = isinstance(only.solution, Solution) and excess(only.solution) > IMPLAUSIBLE
-    return lost or not only.status.success
+    if not only.status.success or not isinstance(only.solution, Solution):
+        return not only.status.success
+    return excess(only.solution) > IMPLAUSIBLE or unexplained(only.solution) > LITTLE
 
 
 def _ending(outcome: Outcome) -> Ending:
