@@ -512,6 +512,15 @@ def test_profile_gives_intervals(fitted, tmp_path):
     assert (tmp_path / "profiles.csv").read_text().startswith("name,value,rise\nbirth,")
 
 
+def test_profiles_are_shared_by_workers_and_kept_in_a_ledger(fitted, tmp_path):
+    asked = ["profile", fitted[1] / "fit.json", "-p", "birth", "-p", "death", "--out", tmp_path, "--json"]
+    ledger = tmp_path / "run.jsonl"
+    plain = run(*asked)
+    shared = run(*asked, "--workers", 2, "--ledger", ledger)
+    assert plain.stdout == shared.stdout
+    assert len(ledger.read_text().splitlines()) == 5  # two sides of each, after the header
+
+
 def test_profile_of_an_unknown_name_is_one_sentence(fitted):
     result = run("profile", fitted[1] / "fit.json", "-p", "brith")
     assert result.exit_code == 2

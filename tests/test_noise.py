@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 import scipy.stats as st
 
-from picardfit.noise import Column, CommonNoise, LeastSquares, Likelihood, Shape, curved, whitened
+from picardfit.common_noise import CommonNoise
+from picardfit.densities import Shape
+from picardfit.noise import Column, LeastSquares, Likelihood
+from picardfit.terms import curved, whitened
 
 SAMPLES, OUTPUTS = 7, 3
 

@@ -246,6 +246,16 @@ def test_wrong_levels_still_converge(factor):
     assert words in str(fit.diagnostics)
 
 
+def test_stages_do_not_end_while_only_short_steps_are_possible():
+    """Continuity must not get its full weight, and the noise its levels, while the path is far from continuous."""
+    neuron = pf.problems.fitzhugh_nagumo.generate(seed=1)
+    noise = pf.Noise(additive=(1e-3, 2.0), proportional=(1e-3, 2.0))
+    problem = pf.Problem(neuron.model, neuron.experiments, neuron.parameters, noise=noise)
+    easy, hard = (pf.fit(problem, start=one) for one in (None, {"theta1": 0.0138, "theta2": 0.867}))
+    assert len(hard.starts) == 1  # no other start had to come to the rescue
+    assert hard.objective == pytest.approx(easy.objective, abs=1e-4)
+
+
 def test_known_equal_noise_gives_the_least_squares_estimate():
     problem = van_der_pol.generate(seed=2, eps=0.1)
     plain, known = pf.fit(problem), pf.fit(replace(problem, noise=pf.Noise(additive=(0.01, 1.0))))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from picardfit.condense import solve_box
-from picardfit.noise import Objective, whitened
+from picardfit.noise import Objective
 from picardfit.problem import Problem
+from picardfit.terms import whitened
 
 STEPS = 40
 LONGEST = 2.0  # step in the logarithm of a level, and in its own size for others

@@ -8,8 +8,8 @@ import numpy as np
 
 from picardfit.condense import Quadratic
 from picardfit.discretise import Discretisation, Part
-from picardfit.noise import CONTRACTED, curved, whitened
 from picardfit.picard import apply, end_derivatives, end_states, exact_multipliers, newton_matrix
+from picardfit.terms import CONTRACTED, curved, whitened
 
 CONTRACTIONS = 8  # with one Newton matrix, before a trial point is given up
 NEWTON_STEPS = 6  # with fresh matrices, for the first path

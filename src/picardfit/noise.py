@@ -12,23 +12,16 @@ rho(e) + log s - log h'(y): the density of y itself. Curvatures are expected one
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum
 
 import numpy as np
 
-CONTRACTED = 1e-10  # |u - P u| relative to the states' scale that counts as a fixed point
+from picardfit.common_noise import CommonNoise
+from picardfit.densities import Shape, as_normal, degrees_terms, draw, information, rho
+from picardfit.terms import CONTRACTED, Terms, not_too_small, sum_of_medians
+
 SHARP = 5e-3  # |e| of a Laplace density is sqrt(e^2 + w^2) for the search, with this w
 BLUNT = 1.0  # the same while levels are frozen
 MAJORISING = 0.1  # least part of the majorising curvature of a Laplace density that the search uses
-LEAST_LEVEL = 0.1  # frozen levels are at least this part of their median
-
-
-class Shape(Enum):
-    """Density of a standardised residual."""
-
-    NORMAL = "normal"
-    LAPLACE = "laplace"
-    STUDENT = "student"
 
 
 @dataclass(frozen=True)
@@ -38,18 +31,6 @@ class Column:
     shape: Shape = Shape.NORMAL
     base: float | None = None  # residuals are differences of logarithms to this base
     degrees: float | None = None  # of Student's t; None: a row of its own
-
-
-@dataclass(frozen=True)
-class Terms:
-    """Value, slope (samples, rows) and a square root of the curvature.
-
-    The factor is diagonal, (samples, rows), or full, (samples, k, rows): the curvature is then factor' factor.
-    """
-
-    value: float
-    slope: np.ndarray
-    factor: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -158,10 +139,10 @@ class Likelihood:
     def _value(self, rows: np.ndarray, width: float) -> float:
         with np.errstate(all="ignore"):
             e, s, _, degrees = self._standardised(rows)
-            rho = self._by_shape(lambda shape, k: _rho(shape, e[:, k], degrees[:, k], width)[0])
+            cost = self._by_shape(lambda shape, k: rho(shape, e[:, k], degrees[:, k], width)[0])
             if self.frozen is not None:
-                return float(np.sum(rho - self._at_zero(degrees, width)))
-            return float(np.sum(np.where(self.measured, rho + np.log(s), 0.0)) + self.offset)
+                return float(np.sum(cost - self._at_zero(degrees, width)))
+            return float(np.sum(np.where(self.measured, cost + np.log(s), 0.0)) + self.offset)
 
     def terms(self, rows: np.ndarray, expected: bool = False) -> Terms:
         """`expected`: the Fisher information; else a curvature that suits the search.
@@ -173,9 +154,9 @@ class Likelihood:
         width = SHARP if self.frozen is None else BLUNT
         with np.errstate(all="ignore"):
             e, s, by_output, degrees = self._standardised(rows)
-            slopes = self._by_shape(lambda shape, k: _rho(shape, e[:, k], degrees[:, k], width)[1])
+            slopes = self._by_shape(lambda shape, k: rho(shape, e[:, k], degrees[:, k], width)[1])
             weight, in_scale = (
-                self._by_shape(lambda shape, k, i=i: _information(shape, degrees[:, k])[i]) for i in (0, 1)
+                self._by_shape(lambda shape, k, i=i: information(shape, degrees[:, k])[i]) for i in (0, 1)
             )
             if not expected and Shape.LAPLACE in self.groups:
                 k = self.groups[Shape.LAPLACE]
@@ -201,7 +182,7 @@ class Likelihood:
         full[:, index, index] = factor
         for k in np.flatnonzero(self.free_degrees):
             there = self.measured[:, k]
-            by_degrees, own, cross = _degrees_terms(e[:, k], s[:, k], degrees[:, k])
+            by_degrees, own, cross = degrees_terms(e[:, k], s[:, k], degrees[:, k])
             slope[:, 2 * n + k] = np.where(there, by_degrees, 0.0)
             scale = np.where(there, factor[:, n + k], 1.0)
             full[:, n + k, 2 * n + k] = np.where(there, cross / scale, 0.0)
@@ -235,14 +216,14 @@ class Likelihood:
 
     def _at_zero(self, degrees: np.ndarray, width: float) -> np.ndarray:
         zero = np.zeros(self.data.shape)
-        return self._by_shape(lambda shape, k: _rho(shape, zero[:, k], degrees[:, k], width)[0])
+        return self._by_shape(lambda shape, k: rho(shape, zero[:, k], degrees[:, k], width)[0])
 
     def excess(self, rows: np.ndarray) -> float:
         """What the residuals cost: the value above that of residuals zero at the same levels."""
         with np.errstate(all="ignore"):
             e, _, _, degrees = self._standardised(rows)
-            rho = self._by_shape(lambda shape, k: _rho(shape, e[:, k], degrees[:, k], 0.0)[0])
-            return float(np.sum(rho - self._at_zero(degrees, 0.0)))
+            cost = self._by_shape(lambda shape, k: rho(shape, e[:, k], degrees[:, k], 0.0)[0])
+            return float(np.sum(cost - self._at_zero(degrees, 0.0)))
 
     def size(self, rows: np.ndarray, value: float) -> float:
         """What changes of the value are compared with: one half per measurement, or what the residuals cost."""
@@ -259,248 +240,29 @@ class Likelihood:
         """Sum over measurements of curvature times size^2; each output counts with its median curvature."""
         with np.errstate(all="ignore"):
             _, s, by_output, degrees = self._standardised(rows)
-            weight = self._by_shape(lambda shape, k: _information(shape, degrees[:, k])[0])
+            weight = self._by_shape(lambda shape, k: information(shape, degrees[:, k])[0])
             each = np.where(self.measured, weight * (by_output / s) ** 2, np.nan)
-        return _sum_of_medians(each, size)
+        return sum_of_medians(each, size)
 
     def with_frozen(self, levels: np.ndarray) -> Likelihood:
         """The robust version for the way: levels (samples, rows - outputs) held, none much below its median."""
-        return replace(self, frozen=_not_too_small(levels, self.measured))
+        return replace(self, frozen=not_too_small(levels, self.measured))
 
     def residuals(self, rows: np.ndarray) -> np.ndarray:
         """(samples, outputs): standard normal if the noise is as assumed; NaN where not measured."""
         with np.errstate(all="ignore"):
             e, _, _, degrees = self._standardised(rows)
-            normal = self._by_shape(lambda shape, k: _as_normal(shape, e[:, k], degrees[:, k]))
+            normal = self._by_shape(lambda shape, k: as_normal(shape, e[:, k], degrees[:, k]))
         return np.where(self.measured, normal, np.nan)
 
     def sample(self, rows: np.ndarray, rng: np.random.Generator, sd: float | None = None) -> np.ndarray:
         """New data (samples, outputs) from the likelihood at these rows, NaN where not measured."""
         _, s, _, degrees = self._standardised(rows)
         g = rows[:, : self.outputs]
-        e = self._by_shape(lambda shape, k: _draw(shape, (len(g), len(k)), degrees[:, k], rng))
+        e = self._by_shape(lambda shape, k: draw(shape, (len(g), len(k)), degrees[:, k], rng))
         with np.errstate(all="ignore"):
             moved = np.where(self.log, g * np.exp(self.bases * s * e), g + s * e)
         return np.where(self.measured, moved, np.nan)
 
 
-@dataclass(frozen=True)
-class CommonNoise:
-    """Normal noise with one factor n per instant for all outputs: y = g + n v + m, rows [g | a | v].
-
-    The covariance of an instant is diag(a^2) + v v', restricted to what was measured then.
-    """
-
-    data: np.ndarray  # (samples, outputs), NaN where not measured
-    frozen: np.ndarray | None = None
-    known_level = True
-    least = 0.0
-
-    def __post_init__(self) -> None:
-        measured = np.isfinite(self.data)
-        object.__setattr__(self, "measured", measured)
-        object.__setattr__(self, "filled", np.nan_to_num(self.data, nan=0.0))
-        object.__setattr__(self, "outputs", self.data.shape[1])
-        object.__setattr__(self, "unit", max(0.5 * float(measured.sum()), 0.5))
-
-    def value(self, rows: np.ndarray) -> float:
-        with np.errstate(all="ignore"):
-            residual, a, v = self._parts(rows)
-            white, shrink = residual / a, v / a
-            total = 1 + np.sum(shrink**2, axis=1)
-            squares = np.sum(white**2, axis=1) - np.sum(shrink * white, axis=1) ** 2 / total
-            if self.frozen is not None:
-                return 0.5 * float(np.sum(squares))
-            spread = np.log(total) + 2 * np.sum(np.log(a), axis=1)
-            count = float(self.measured.sum())
-            return 0.5 * float(np.sum(squares + spread) + count * np.log(2 * np.pi))
-
-    nllh = value
-
-    def terms(self, rows: np.ndarray, expected: bool = False) -> Terms:
-        n, (residual, a, v) = self.outputs, self._parts(rows)
-        with np.errstate(all="ignore"):
-            root = _rank_one_root(a, v)  # L^-1: (samples, outputs, outputs)
-            inverse = root.transpose(0, 2, 1) @ root
-            weighted = (inverse @ residual[..., None])[..., 0]
-            slope = np.zeros_like(rows)
-            seen = self.measured
-            slope[:, :n] = -weighted
-            masked = root * seen[:, None, :]
-            if self.frozen is not None:
-                factor = np.zeros((len(rows), n, rows.shape[1]))
-                factor[:, :, :n] = masked
-                return Terms(self.value(rows), slope * _tiled(seen, rows), factor)
-            excess = inverse - weighted[:, :, None] * weighted[:, None, :]  # 2 d value / d covariance
-            slope[:, n : 2 * n] = a * np.einsum("skk->sk", excess)
-            slope[:, 2 * n :] = (excess @ v[..., None])[..., 0]
-            by_a = np.einsum("sik,sjk->sijk", masked, masked) * (2 * a)[:, None, None, :]
-            turned = (root @ v[..., None])[..., 0]
-            by_v = np.einsum("sik,sj->sijk", masked, turned)
-            by_v = by_v + by_v.transpose(0, 2, 1, 3)
-            factor = np.zeros((len(rows), n + n * n, 3 * n))
-            factor[:, :n, :n] = masked
-            factor[:, n:, n : 2 * n] = by_a.reshape(len(rows), n * n, n) / np.sqrt(2)
-            factor[:, n:, 2 * n :] = by_v.reshape(len(rows), n * n, n) / np.sqrt(2)
-        return Terms(self.value(rows), slope * _tiled(seen, rows), factor)
-
-    def _parts(self, rows: np.ndarray):
-        """Residuals, a and v, each (samples, outputs): 0, 1 and 0 where nothing was measured."""
-        n = self.outputs
-        levels = rows[:, n:] if self.frozen is None else self.frozen
-        residual = np.where(self.measured, self.filled - rows[:, :n], 0.0)
-        a = np.where(self.measured, levels[:, :n], 1.0)
-        return residual, np.where(a > 0, a, np.nan), np.where(self.measured, levels[:, n:], 0.0)
-
-    def excess(self, rows: np.ndarray) -> float:
-        """What the residuals cost: the value above that of residuals zero at the same levels."""
-        residuals = self.residuals(rows)
-        return 0.5 * float(np.nansum(residuals**2))
-
-    def size(self, rows: np.ndarray, value: float) -> float:
-        """What changes of the value are compared with: one half per measurement, or what the residuals cost."""
-        return max(self.unit, self.excess(rows) if self.frozen is None else value)
-
-    def floor(self, rows: np.ndarray) -> float:
-        """Changes of the value below this are errors of contraction and rounding."""
-        _, a, v = self._parts(rows)
-        return 1e-13 * self.unit + CONTRACTED**2 * float(np.nansum(self.filled**2 / (a**2 + v**2)))
-
-    def curvature(self, size: np.ndarray, rows: np.ndarray) -> float:
-        """Sum over measurements of curvature times size^2; each output counts with its median curvature."""
-        _, a, v = self._parts(rows)
-        return _sum_of_medians(np.where(self.measured, 1 / (a**2 + v**2), np.nan), size)
-
-    def with_frozen(self, levels: np.ndarray) -> CommonNoise:
-        """The robust version for the way: levels held and the common factor taken as one of each output's own.
-
-        The directions v follow the outputs, and far from the optimum wrong ones would weigh most.
-        """
-        n = self.outputs
-        total = _not_too_small(np.hypot(levels[:, :n], levels[:, n:]), self.measured)
-        return replace(self, frozen=np.concatenate([total, np.zeros_like(total)], axis=1))
-
-    def residuals(self, rows: np.ndarray) -> np.ndarray:
-        """(samples, outputs): L^-1 (y - g) with covariance L L', standard normal and independent; else NaN."""
-        residual, a, v = self._parts(rows)
-        with np.errstate(all="ignore"):
-            white = (_rank_one_root(a, v) @ residual[..., None])[..., 0]
-        return np.where(self.measured, white, np.nan)
-
-    def sample(self, rows: np.ndarray, rng: np.random.Generator, sd: float | None = None) -> np.ndarray:
-        """New data (samples, outputs), NaN where not measured."""
-        _, a, v = self._parts(rows)
-        common = rng.standard_normal((len(rows), 1))
-        moved = rows[:, : self.outputs] + common * v + a * rng.standard_normal(v.shape)
-        return np.where(self.measured, moved, np.nan)
-
-
 Objective = LeastSquares | Likelihood | CommonNoise
-
-
-def whitened(factor: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """A factor, diagonal or full, applied to derivatives (samples, rows, columns)."""
-    return factor[..., None] * rows if factor.ndim == 2 else factor @ rows
-
-
-def curved(factor: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The curvature factor' factor applied to rows (samples, rows)."""
-    if factor.ndim == 2:
-        return factor**2 * rows
-    return (factor.transpose(0, 2, 1) @ (factor @ rows[..., None]))[..., 0]
-
-
-# ---- densities of standardised residuals -------------------------------------------------------------------
-
-
-def _rho(shape: Shape, e: np.ndarray, degrees: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
-    """-log density and its slope."""
-    if shape is Shape.NORMAL:
-        return 0.5 * e * e + 0.5 * np.log(2 * np.pi), e
-    if shape is Shape.LAPLACE:
-        smooth = np.sqrt(e * e + width**2)
-        return smooth + np.log(2), e / np.where(smooth > 0, smooth, 1.0)
-    from scipy.special import gammaln
-
-    constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - 0.5 * np.log(np.pi * degrees)
-    tail = (degrees + 1) / 2
-    return tail * np.log1p(e * e / degrees) - constant, 2 * tail * e / (degrees + e * e)
-
-
-def _information(shape: Shape, degrees: np.ndarray) -> tuple[np.ndarray | float, np.ndarray | float]:
-    """Fisher information of location and of scale at scale 1."""
-    if shape is Shape.NORMAL:
-        return 1.0, 2.0
-    if shape is Shape.LAPLACE:
-        return 1.0, 1.0
-    return (degrees + 1) / (degrees + 3), 2 * degrees / (degrees + 3)
-
-
-def _degrees_terms(e: np.ndarray, s: np.ndarray, degrees: np.ndarray):
-    """Slope by the degrees of Student's t, their Fisher information, and that with the scale."""
-    from scipy.special import digamma, polygamma
-
-    d, square = degrees, e * e
-    by_degrees = 0.5 * (digamma(d / 2) - digamma((d + 1) / 2) + 1 / d + np.log1p(square / d))
-    by_degrees = by_degrees - 0.5 * (d + 1) * square / (d * (d + square))
-    own = 0.25 * (polygamma(1, d / 2) - polygamma(1, (d + 1) / 2)) - 0.5 * (d + 5) / (d * (d + 1) * (d + 3))
-    return by_degrees, own, -2 / (s * (d + 1) * (d + 3))
-
-
-def _as_normal(shape: Shape, e: np.ndarray, degrees: np.ndarray) -> np.ndarray:
-    """The standard normal number with the same probability below it."""
-    if shape is Shape.NORMAL:
-        return e
-    from scipy.special import ndtri, stdtr
-
-    # from the lower tail, where probabilities keep their digits
-    low = 0.5 * np.exp(-np.abs(e)) if shape is Shape.LAPLACE else stdtr(degrees, -np.abs(e))
-    return -np.sign(e) * ndtri(low)
-
-
-def _draw(shape: Shape, size: tuple[int, int], degrees: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    if shape is Shape.NORMAL:
-        return rng.standard_normal(size)
-    if shape is Shape.LAPLACE:
-        return rng.laplace(size=size)
-    return rng.standard_t(degrees, size)
-
-
-def _sum_of_medians(each: np.ndarray, size: np.ndarray) -> float:
-    """Sum over the columns of (samples, outputs) of count times median times size^2; NaN entries do not count."""
-    total = 0.0
-    for column, one in zip(each.T, size, strict=True):
-        seen = column[np.isfinite(column)]
-        if len(seen):
-            total += len(seen) * float(np.median(seen)) * float(one) ** 2
-    return total
-
-
-def _not_too_small(levels: np.ndarray, measured: np.ndarray) -> np.ndarray:
-    """Levels with those far below the median of their column raised, and those without a value at it."""
-    result = np.array(levels, float)
-    for k in range(measured.shape[1]):
-        seen = measured[:, k] & np.isfinite(result[:, k]) & (result[:, k] > 0)
-        middle = float(np.median(result[seen, k])) if seen.any() else 1.0
-        column = np.where(np.isfinite(result[:, k]), result[:, k], middle)
-        result[:, k] = np.maximum(column, LEAST_LEVEL * middle)
-    return result
-
-
-def _rank_one_root(a: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """L^-1 of diag(a^2) + v v' = L L', one for each instant: (samples, outputs, outputs)."""
-    n = a.shape[1]
-    covariance = v[:, :, None] * v[:, None, :]
-    covariance[:, np.arange(n), np.arange(n)] += a**2
-    good = np.isfinite(covariance).all(axis=(1, 2))
-    root = np.full_like(covariance, np.nan)
-    size = np.sqrt(np.where(good[:, None], np.einsum("skk->sk", covariance), 1.0))
-    scaled = covariance / size[:, :, None] / size[:, None, :]
-    scaled[~good] = np.eye(n)
-    inverse = np.linalg.inv(np.linalg.cholesky(scaled)) / size[:, None, :]
-    root[good] = inverse[good]
-    return root
-
-
-def _tiled(seen: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    return np.tile(seen, rows.shape[1] // seen.shape[1])

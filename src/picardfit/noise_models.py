@@ -16,11 +16,13 @@ import numpy as np
 import sympy
 
 from picardfit.algebra import symbol
+from picardfit.common_noise import CommonNoise
+from picardfit.densities import Shape
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.expressions import BatchedMap, names, parse
 from picardfit.measurement import Measurement
 from picardfit.model import Model
-from picardfit.noise import Column, CommonNoise, Likelihood, Shape
+from picardfit.noise import Column, Likelihood
 from picardfit.parameters import Parameter, as_number, is_number
 
 Level = float | tuple[float, float] | Parameter | str

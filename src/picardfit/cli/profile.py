@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,20 +24,25 @@ def profile(
         typer.Option("--parameter", "-p", help="What to profile; every parameter if left out."),
     ] = None,
     level: Annotated[float, typer.Option(min=0.01, max=0.9999, help="Of the intervals.")] = 0.95,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that share the profiles.")] = 1,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="A file that keeps finished profiles, so that a stopped run can go on."),
+    ] = None,
     out: Out = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Profile parameters: how the loss rises away from the estimate, and the interval that follows.
 
-    PROBLEM may also be a saved fit.json. Writes profiles.csv.
+    PROBLEM may also be a saved fit.json. Writes profiles.csv. Ctrl-C keeps the profiles that are done.
     """
     with complaints(as_json):
         from picardfit.cli.output import write_csv
 
         result, folder = fit_of(problem, quiet or as_json)
         names = _names(result, parameter)
-        profiles = {name: _profile(result, name, level, quiet or as_json) for name in names}
+        profiles = _profiles(result, names, level, workers, ledger, quiet or as_json)
         intervals = {name: one.interval(level) for name, one in profiles.items()}
         rows = [(n, v, r) for n, p in profiles.items() for v, r in zip(p.values, p.rises, strict=True)]
         path = write_csv(make_folder(out or folder) / "profiles.csv", ("name", "value", "rise"), rows)
@@ -77,12 +83,22 @@ def _names(result: Fit, wanted: list[str] | None) -> list[str]:
     return wanted or [name for name in result.parameters if name in result.standard_errors]
 
 
-def _profile(result: Fit, name: str, level: float, quiet: bool) -> Profile:
-    from picardfit.cli.progress import line
+def _profiles(
+    result: Fit, names: list[str], level: float, workers: int, ledger: Path | None, quiet: bool
+) -> dict[str, Profile]:
+    from concurrent.futures import ProcessPoolExecutor
 
-    with line(quiet) as show:
-        show(f"profile of {name}")
-        return result.profile(name, level=level)
+    pool = ProcessPoolExecutor(workers) if workers > 1 else nullcontext()
+    with pool as executor:
+        found = result.profiles(
+            names, level, executor=executor, ledger=ledger, progress=False if quiet else None
+        )
+    if not found:
+        raise KeyboardInterrupt
+    missing = [name for name in names if name not in found]
+    if missing and not quiet:
+        typer.echo(f"picardfit: interrupted before the profile of {', '.join(missing)}.", err=True)
+    return found
 
 
 def _show(result: Fit, profiles: dict[str, Profile], level: float) -> None:

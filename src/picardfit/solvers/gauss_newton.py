@@ -37,6 +37,7 @@ ROUGHLY_CONTRACTED = 1e-4  # |u - P u| that will do while continuity is loose
 CALM = 1e-6  # predicted relative decrease of a step that can gain next to nothing
 FORGET = 0.3  # of the damping that was too small, after an accepted step
 UNDAMPED = 1e-2  # damping up to which a step goes nearly all the way to the minimum of the model
+HEAVY = 0.1  # damping from which on a step says nothing of the minimum
 FAITH = 0.01  # part of a step's decrease that may be left although the model predicted the decrease exactly
 SUFFICIENT = 1e-3  # part of the predicted decrease that a step must bring
 REFINEMENTS = 8  # halvings of a segment in one go
@@ -222,6 +223,8 @@ class LiftedGaussNewton:
         left = predicted  # estimate of what further steps can gain
         if state.damping <= UNDAMPED:
             left = max(abs(predicted - (old - new)), FAITH * predicted)
+        elif state.damping > HEAVY and state.stage < len(self.penalties) - 1:
+            left = np.inf  # a short step can gain little wherever it starts from
         change_of_jumps = linear.quadratic.jump_change(
             state.system.mesh, unknowns.border, border_step, states_step
         )

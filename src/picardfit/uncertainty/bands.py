@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from picardfit.densities import Shape
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.inputs import as_input, values_at
 from picardfit.integration import Run, trajectories
-from picardfit.noise import Shape
 from picardfit.parameters import as_number
 from picardfit.sensitivity import sensitivity
 from picardfit.uncertainty.fisher import Information, quantile
