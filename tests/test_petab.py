@@ -194,6 +194,50 @@ def test_time_in_formulas(write):
     assert nllh(write(rows(), observables)) == pytest.approx(expected, rel=1e-8)
 
 
+def dosed(times, dose, at, start=2.0, k1=K1, k2=K2):
+    """A of tests/petab/dose.xml."""
+    times = np.asarray(times)
+    rest = k2 / k1
+    return rest + (start - rest) * np.exp(-k1 * times) + dose * np.exp(-k1 * (times - at)) * (times >= at)
+
+
+def test_events_that_add_a_dose(write):
+    conditions = {
+        "c": {"dose": 1.0, "t_dose": 0.5, "A": 2.0},
+        "d": {"dose": "top", "t_dose": 1.0, "A": "top"},
+    }
+    path = write(
+        rows(condition="c") + rows(condition="d"),
+        conditions=conditions,
+        parameters={"top": {"nominalValue": 3.0}},
+        model="dose.xml",
+    )
+    problem = petab.read(path)
+    assert problem.breaks(0) == (0.5,)
+    assert problem.breaks(1) == (1.0,)
+    data = exchange(TIMES) + 0.1
+    expected = normal(data, dosed(TIMES, 1.0, 0.5), 0.5) + normal(data, dosed(TIMES, 3.0, 1.0, 3.0), 0.5)
+    assert problem.nllh(problem.nominal) == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("cell", [None, 4.0])
+def test_events_after_a_pre_equilibration(write, cell):
+    conditions = {"before": {"dose": 0.0, "A": None}, "c": {"dose": 1.5, "A": cell}}
+    measured = [row | {"preequilibrationConditionId": "before"} for row in rows()]
+    start = K2 / K1 if cell is None else cell
+    expected = normal(exchange(TIMES) + 0.1, dosed(TIMES, 1.5, 1.0, start), 0.5)
+    assert nllh(write(measured, conditions=conditions, model="dose.xml")) == pytest.approx(expected, rel=1e-8)
+
+
+def test_the_size_of_a_dose_is_estimated(write):
+    times = np.linspace(0, 4, 17)
+    measured = rows(times=times, values=dosed(times, 1.7, 1.0))
+    problem = petab.read(write(measured, parameters={"dose": {}}, model="dose.xml"))
+    fit = pf.fit(problem)
+    assert fit.success
+    assert fit.parameters == pytest.approx({"k1": K1, "k2": K2, "dose": 1.7}, rel=1e-5)
+
+
 @pytest.mark.parametrize(
     "kind, numbers, prior",
     [

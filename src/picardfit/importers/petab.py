@@ -30,7 +30,8 @@ from picardfit.importers.petab_tables import (
     Value,
     read_tables,
 )
-from picardfit.importers.sbml import System, from_document, substitute
+from picardfit.importers.sbml import from_document
+from picardfit.importers.system import System, substitute
 from picardfit.inputs import Constant, Input, Table
 from picardfit.model import Model
 from picardfit.noise_models import Laplace, LogNormal, Noise
@@ -200,7 +201,8 @@ class _Import:
     def _check_columns(self) -> None:
         for entity in self.columns:
             name = self.system.spelling.get(entity, entity)
-            if name in self.system.definitions and name not in self.system.constants:
+            begins = {*self.system.constants, *self.system.origins.values()}
+            if name in self.system.definitions and name not in begins:
                 raise InputError(
                     f"the condition table sets `{entity}`, which an assignment rule of the model sets: remove one."
                 )
@@ -246,6 +248,7 @@ class _Import:
     def _used_constants(self) -> list[str]:
         """Constants of the model, and columns of the condition table that only formulas of observables use."""
         known = {*self.system.constants, *self.system.states, *self.system.spelling}
+        known |= set(self.system.origins.values())
         return [
             *self.system.constants,
             *(c for c in self.columns if c not in known and c not in self.estimated),
@@ -282,8 +285,9 @@ class _Import:
         states = self.system.states
         if isinstance(run, str) or run[0] is None:
             return {state: starts[run][state] for state in states}
-        given = self._given(run[1])
-        return {state: given[state] for state in states if state in given}
+        given, origins = self._given(run[1]), self.system.origins
+        known = {*given, *self.system.constants}
+        return {s: starts[run][origins.get(s, s)] for s in states if origins.get(s, s) in known}
 
     # -- observables
 
