@@ -48,7 +48,7 @@ class Imported:
 
 def read(path: str | Path) -> Problem:
     """The problem of a PEtab YAML file; `problem.nominal` are the table's nominal values."""
-    return load(path).problem
+    return _loaded(path).problem
 
 
 def load(path: str | Path) -> Imported:
@@ -56,13 +56,17 @@ def load(path: str | Path) -> Imported:
 
     A warning names parameters that are to be estimated but that no formula uses.
     """
+    return _loaded(path)
+
+
+def _loaded(path: str | Path) -> Imported:
     tables = read_tables(path)
     try:
         imported = Imported(tables, *Import(tables).result())
     except InputError as error:
         raise InputError(f"`{Path(path).name}`: {error}") from None
     for sentence in imported.remarks:
-        warnings.warn(sentence, stacklevel=2)
+        warnings.warn(sentence, stacklevel=3)
     return imported
 
 

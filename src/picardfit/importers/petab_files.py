@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
@@ -71,6 +72,8 @@ class Sheet:
             name = row.text(column)
             if not name:
                 raise InputError(f"{row.where}: {column} is empty: fill it in.")
+            if re.fullmatch(r"[^\W\d]\w*", name) is None:
+                raise InputError(f"{row.where}: `{name}` is not a name: use letters, digits and underscores.")
             if name in found:
                 raise InputError(
                     f"{row.where}: `{name}` stands in the {self.kind} table twice: remove one of them."
@@ -131,8 +134,9 @@ def read_listing(path: str | Path) -> Listing:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"`{path}` is not a YAML file ({reason}): give a PEtab YAML file.") from None
+        mark = getattr(error, "problem_mark", None)
+        line = "" if mark is None else f" (line {mark.line + 1}: {error.problem})"
+        raise InputError(f"`{path}` is not a YAML file{line}: give a PEtab YAML file.") from None
     if not isinstance(content, dict):
         raise InputError(f"`{path}` holds no entries: give a PEtab YAML file.")
     found = Listing(path, content)
@@ -175,7 +179,7 @@ def _frame(path: Path, kind: str, columns: Sequence[str]) -> pd.DataFrame:
             path, sep="\t", dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig"
         )
     except (ValueError, UnicodeError) as error:  # pandas has errors of its own kind, all of them ValueErrors
-        reason = " ".join(str(error).split())
+        reason = "it is not text" if isinstance(error, UnicodeError) else " ".join(str(error).split())
         raise InputError(
             f"the {kind} table `{path.name}` is not a table ({reason}): separate its columns by tabs."
         ) from None
@@ -183,9 +187,9 @@ def _frame(path: Path, kind: str, columns: Sequence[str]) -> pd.DataFrame:
     frame = frame.loc[:, [not name.startswith("Unnamed:") for name in frame.columns]].fillna("")
     for name in columns:
         if name not in frame.columns:
-            hint = did_you_mean(name, frame.columns) if len(frame.columns) > 1 else ""
             raise InputError(
-                f"the {kind} table `{path.name}` has no column {name}: add it, with tabs between columns.{hint}"
+                f"the {kind} table `{path.name}` has no column {name}: add it, with tabs between columns."
+                + did_you_mean(name, [other for other in frame.columns if other not in columns])
             )
     frame.index = range(2, len(frame) + 2)
     return frame[(frame != "").any(axis=1)]

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from math import e as EULER
-from math import isinf
+from math import isfinite, isinf
 from typing import NamedTuple
 
 import sympy
@@ -132,6 +132,14 @@ class Import:
                 raise InputError(
                     f"the condition table sets `{entity}`, which an assignment rule of the model sets: remove one."
                 )
+            known = {*self.system.definitions, *self.system.constants, *self.system.states}
+            rows = self.tables.observables.values()
+            used = any(re.search(rf"\b{re.escape(entity)}\b", f"{row.formula} {row.noise}") for row in rows)
+            if name not in known and entity not in self.tables.parameters and not used:
+                raise InputError(
+                    f"the condition table sets `{entity}`, which is neither in the model nor in a formula: correct it."
+                    + did_you_mean(entity, known)
+                )
 
     def _check_settled(self) -> None:
         """A system can come to rest only if its equations do not change with time."""
@@ -146,6 +154,8 @@ class Import:
     def _cell(self, value: Value, where: str) -> sympy.Expr:
         """A number, the value of a parameter, or a formula of such."""
         if isinstance(value, float):
+            if not isfinite(value):
+                raise InputError(f"{where} has the number {value}: write a finite one.")
             return exact(value)
         if value in self.tables.parameters:
             row = self.tables.parameters[value]
@@ -155,7 +165,8 @@ class Import:
             return exact(constant)
         if re.fullmatch(r"[^\W\d]\w*", value) is None:
             found = names_in_order(value, where)
-            return parse(value, where, {name: self._cell(name, where) for name in found})
+            if all(n in self.tables.parameters or n in self.system.constants for n in found):
+                return parse(value, where, {name: self._cell(name, where) for name in found})
         raise InputError(
             f"{where} names `{value}`, which is no parameter: add it to the parameter table."
             + did_you_mean(value, self.tables.parameters)
@@ -169,7 +180,7 @@ class Import:
             if spelling.get(name, name) in self.system.constants:
                 given[spelling.get(name, name)] = self._cell(name, "the parameter table")
         for entity, value in self.tables.conditions[condition].items():
-            where = f"the condition `{condition}`"
+            where = f"the condition `{condition}` of the condition table"
             given[spelling.get(entity, entity)] = self._cell(value, where)
         return given
 
@@ -241,14 +252,15 @@ class Import:
         for name, members in placed.members.items():
             row = self.tables.observables[self.tables.measurements[members[0]].observable]
             holders = self._placeholders(name, row, members)
-            where = f"the observable `{row.name}`"
+            where = f"{row.where}: the observable `{row.name}`"
             formula = self.system.formula(row.formula, where, {**also, **holders})
             own = {**self._own_formulas(row.noise, also), row.name: formula}
-            level = self.system.formula(row.noise, f"the noise of `{row.name}`", {**also, **own, **holders})
+            of_noise = f"{row.where}: the noise of `{row.name}`"
+            level = self.system.formula(row.noise, of_noise, {**also, **own, **holders})
             outputs[name] = substitute(formula, constants)
             noise[name] = substitute(level, constants)
             self._check_complete(outputs[name], where)
-            self._check_complete(noise[name], f"the noise of `{row.name}`")
+            self._check_complete(noise[name], of_noise)
         return placed, outputs, noise
 
     def _own_formulas(self, text: str, also: Mapping) -> dict[str, sympy.Expr]:
@@ -256,7 +268,7 @@ class Import:
         found = {}
         for name, row in self.tables.observables.items():
             if name in text and not row.observable_holders:
-                found[name] = self.system.formula(row.formula, f"the observable `{name}`", also)
+                found[name] = self.system.formula(row.formula, f"{row.where}: the observable `{name}`", also)
         return found
 
     def _check_complete(self, expr: sympy.Expr, where: str) -> None:

@@ -163,10 +163,10 @@ def parameter_row(
         raise InputError(
             f"{row.where}: lowerBound of `{name}` is {lower:g} on a logarithmic scale: write a positive number."
         )
-    if not estimated and (nominal is None or not isfinite(nominal)):
-        raise InputError(
-            f"{row.where}: the fixed parameter `{name}` has no finite value: fill in nominalValue."
-        )
+    if not estimated and nominal is None:
+        raise InputError(f"{row.where}: the fixed parameter `{name}` has no value: fill in nominalValue.")
+    if nominal is not None and not isfinite(nominal):
+        raise InputError(f"{row.where}: nominalValue of `{name}` is {nominal}: write a finite number.")
     if not all(isinstance(n, float) for n in numbers):
         raise InputError(f"{row.where}: the numbers of the prior of `{name}` are not numbers: correct them.")
     bounds = (0.0 if lower is None else lower, 0.0 if upper is None else upper)
@@ -217,6 +217,8 @@ def _measurement(
 ) -> MeasurementRow | None:
     before = row.text("preequilibrationConditionId") or None
     condition = row.text("simulationConditionId")
+    if not condition:
+        raise InputError(f"{row.where}: simulationConditionId is empty: fill it in.")
     for name in (condition, before):
         if name is not None and name not in conditions:
             raise InputError(
