@@ -80,7 +80,8 @@ def nllh(path) -> float:
 def test_scales_bounds_and_nominal_values(write):
     extra = {"fixed": {"nominalValue": 2.0, "estimate": 0}, "idle": {"nominalValue": 4.0}}
     formula = {"obs_a": {"observableFormula": "fixed * A", "noiseFormula": 0.5}}
-    problem = petab.read(write(rows(), formula, parameters=extra))
+    with pytest.warns(UserWarning, match="`idle` is not estimated, because no formula uses it"):
+        problem = petab.read(write(rows(), formula, parameters=extra))
     assert problem.nominal == {"k1": K1, "k2": K2, "fixed": 2.0, "idle": 4.0}
     assert problem.parameters["k1"] == pf.Parameter(0.01, 100, log=True)
     assert problem.parameters["k2"] == pf.Parameter(0, 10)
@@ -188,10 +189,78 @@ def test_pre_equilibration(write):
     assert problem.names == ("c after before", "d after before")
 
 
+def test_measurements_at_rest(write):
+    conditions = {"c": {"beta": 2.0, "A": None}, "d": {"beta": 1.0, "A": "start"}}
+    measured = [row for name in conditions for row in rows("obs_a", name, [0.5, np.inf], [1.5, 1.2])]
+    extra = {"start": {"nominalValue": 2.0}}
+    imported = petab.load(write(measured, conditions=conditions, parameters=extra))
+    assert imported.problem.names == ("c", "c at rest", "d", "d at rest")
+    settled = [3.5 * K2 / (2 * K1 + K2), 2.5 * K2 / (K1 + K2)]
+    moving = [exchange(0.5, 2 * K1), exchange(0.5, a0=2.0)]
+    expected = normal([1.5, 1.5, 1.2, 1.2], [*moving, *settled], 0.5)
+    values = imported.problem.nominal
+    assert imported.problem.nllh(values) == pytest.approx(expected, rel=1e-8)
+    found = petab.simulate(imported, values)
+    assert list(found["time"]) == ["0.5", "inf", "0.5", "inf"]
+    assert list(found["simulation"][1::2]) == pytest.approx(settled, rel=1e-9)
+
+
+def test_what_measurements_at_rest_determine(write):
+    times = [0.2, 0.5, 1.0, 2.0, np.inf]
+    values = [*exchange(times[:-1]), 3.5 * K2 / (K1 + K2)]
+    fit = pf.fit(petab.read(write(rows(times=times, values=values))))
+    assert fit.success
+    assert fit.parameters == pytest.approx({"k1": K1, "k2": K2}, rel=1e-6)
+
+
 def test_time_in_formulas(write):
     observables = {"obs_a": {"observableFormula": "A + time", "noiseFormula": 0.5}}
     expected = normal(exchange(TIMES) + 0.1, exchange(TIMES) + TIMES, 0.5)
     assert nllh(write(rows(), observables)) == pytest.approx(expected, rel=1e-8)
+
+
+def dosed(times, dose, at, start=2.0, k1=K1, k2=K2):
+    """A of tests/petab/dose.xml."""
+    times = np.asarray(times)
+    rest = k2 / k1
+    return rest + (start - rest) * np.exp(-k1 * times) + dose * np.exp(-k1 * (times - at)) * (times >= at)
+
+
+def test_events_that_add_a_dose(write):
+    conditions = {
+        "c": {"dose": 1.0, "t_dose": 0.5, "A": 2.0},
+        "d": {"dose": "top", "t_dose": 1.0, "A": "top"},
+    }
+    path = write(
+        rows(condition="c") + rows(condition="d"),
+        conditions=conditions,
+        parameters={"top": {"nominalValue": 3.0}},
+        model="dose.xml",
+    )
+    problem = petab.read(path)
+    assert problem.breaks(0) == (0.5,)
+    assert problem.breaks(1) == (1.0,)
+    data = exchange(TIMES) + 0.1
+    expected = normal(data, dosed(TIMES, 1.0, 0.5), 0.5) + normal(data, dosed(TIMES, 3.0, 1.0, 3.0), 0.5)
+    assert problem.nllh(problem.nominal) == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("cell", [None, 4.0])
+def test_events_after_a_pre_equilibration(write, cell):
+    conditions = {"before": {"dose": 0.0, "A": None}, "c": {"dose": 1.5, "A": cell}}
+    measured = [row | {"preequilibrationConditionId": "before"} for row in rows()]
+    start = K2 / K1 if cell is None else cell
+    expected = normal(exchange(TIMES) + 0.1, dosed(TIMES, 1.5, 1.0, start), 0.5)
+    assert nllh(write(measured, conditions=conditions, model="dose.xml")) == pytest.approx(expected, rel=1e-8)
+
+
+def test_the_size_of_a_dose_is_estimated(write):
+    times = np.linspace(0, 4, 17)
+    measured = rows(times=times, values=dosed(times, 1.7, 1.0))
+    problem = petab.read(write(measured, parameters={"dose": {}}, model="dose.xml"))
+    fit = pf.fit(problem)
+    assert fit.success
+    assert fit.parameters == pytest.approx({"k1": K1, "k2": K2, "dose": 1.7}, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -246,10 +315,13 @@ def test_an_imported_problem_is_saved(write, tmp_path):
 def test_what_is_refused(write, tmp_path):
     with pytest.raises(pf.InputError, match="no file"):
         petab.read(tmp_path / "nothing.yaml")
-    with pytest.raises(pf.InputError, match="format_version 2"):
-        petab.read(write(rows(), version="2.0.0"))
-    with pytest.raises(pf.InputError, match="time inf"):
-        petab.read(write(rows(times=[1.0, np.inf], values=[1, 2])))
+    with pytest.raises(pf.InputError, match=r"line 3 is measured at rest .* changes with time"):
+        petab.read(write(rows(times=[1.0, np.inf], values=[1, 2]), model="dose.xml"))
+    after = [row | {"preequilibrationConditionId": "c"} for row in rows(times=[np.inf], values=[1])]
+    with pytest.raises(
+        pf.InputError, match=r"line 2 is measured at rest \(time inf\) after a pre-equilibration"
+    ):
+        petab.read(write(after))
     with pytest.raises(pf.InputError, match="`obs_b`"):
         petab.read(write(rows("obs_b")))
     with pytest.raises(pf.InputError, match="`nowhere`, which is no parameter"):

@@ -22,6 +22,7 @@ def by_differences(model, start, params, h=1e-5):
 
 MODELS = {
     "no conserved total": ("x' = a - b*x; y' = b*x - c*y*y", [1.0, 0.5], [2.0, 0.7, 0.3]),
+    "from nothing": ("x' = a - b*x; y' = b*x - c*y*y", [0.0, 0.0], [2.0, 0.7, 0.3]),
     "a total": ("x' = -a*x + b*y; y' = a*x - b*y", [1.0, 0.5], [2.0, 0.7]),
     "a total that depends on a volume": ("x' = (-a*x + b*y)/V; y' = a*x - b*y", [1.0, 0.5], [2.0, 0.7, 1.7]),
     "two totals, nonlinear": (

@@ -316,14 +316,76 @@ def test_events_at_known_times_set_constants(tmp_path):
     "one, message",
     [
         (("y < 0.5", "k", "1"), "`dose` does not wait for a time"),
-        (("time > 1", "y", "1"), "`dose` makes the state `y` jump"),
-        (("time > 1", "k", "2 * y"), "depends on `y`"),
+        (("time > y", "k", "1"), "`dose` happens at a time that depends on `y`"),
+        (("time > 1 || y > 2", "k", "1"), "`dose` does not wait for a time"),
+        (("time > 1", "nothing", "1"), "`nothing`, which is no variable"),
+        (("time > 1", "w", "1"), "`w`, which has an assignment rule"),
     ],
 )
 def test_other_events_are_refused_by_name(tmp_path, one, message):
-    body = listed(parameters=[parameters("false", y=1.0, k=1.0)], rules=[rule("rate", "y", "-k * y")])
+    rules = [rule("rate", "y", "-k * y"), rule("assignment", "w", "k")]
+    body = listed(parameters=[parameters("false", y=1.0, k=1.0, w=0.0)], rules=rules)
     with pytest.raises(pf.InputError, match=message):
         sbml.read(write(tmp_path, f"{body}<listOfEvents>{event(*one)}</listOfEvents>"))
+
+
+def decay(tmp_path, *events: str) -> Path:
+    """A' = -k A in a volume of 1, with events."""
+    body = listed(
+        compartments=[ONE],
+        species=[species("A", initial='initialConcentration="2"')],
+        parameters=[parameters("false", k=0.5, seen=0.0), parameters(dose=3.0)],
+        reactions=[reaction("r", {"A": 1}, {}, "k * A")],
+    )
+    named = [one.replace("dose", f"dose{i}", 1) for i, one in enumerate(events)]
+    return write(tmp_path, f"{body}<listOfEvents>{''.join(named)}</listOfEvents>")
+
+
+def test_events_reset_states(tmp_path):
+    path = decay(tmp_path, event("time >= 1", "A", "A + dose"))
+    assert sbml.read(path).observables == ("A",)
+    assert sbml.read(path).breakpoints == (1.0,)
+    expected = 2 * np.exp(-0.5 * TIMES) + 3 * np.exp(-0.5 * (TIMES - 1)) * (TIMES >= 1)
+    assert simulated(path)["A"] == pytest.approx(expected, rel=1e-7)
+    flux = simulated(path, {"flux": "r"})["flux"]
+    assert flux == pytest.approx(0.5 * expected, rel=1e-7)
+
+
+def test_events_that_look_at_states_change_what_is_constant_otherwise(tmp_path):
+    path = decay(tmp_path, event("time >= 1", "seen", "A"), event("time >= 1.5", "A", "seen"))
+    system = sbml.load(path)
+    assert system.values == {"k": 0.5, "seen": 0.0, "dose": 3.0}
+    found = simulated(path, ["A", "seen"], seen=7.0)
+    at_one = 2 * np.exp(-0.5)
+    assert found["seen"] == pytest.approx([7, 7, at_one, at_one], rel=1e-7)
+    assert found["A"] == pytest.approx([*(2 * np.exp(-0.5 * TIMES[:3])), at_one * np.exp(-0.25)], rel=1e-7)
+
+
+def test_events_at_the_start(tmp_path):
+    fires = decay(tmp_path, event("time >= 0", "A", "4", "false"))
+    assert simulated(fires)["A"] == pytest.approx(4 * np.exp(-0.5 * TIMES), rel=1e-7)
+    never = decay(tmp_path, event("time >= 0", "A", "4"), event("time >= -1", "seen", "A"))
+    assert simulated(never)["A"] == pytest.approx(2 * np.exp(-0.5 * TIMES), rel=1e-7)
+
+
+def test_priorities_and_delays(tmp_path):
+    late = '<delay><math xmlns="http://www.w3.org/1998/Math/MathML"><cn> 0.5 </cn></math></delay>'
+    first = '<priority><math xmlns="http://www.w3.org/1998/Math/MathML"><cn> 5 </cn></math></priority>'
+    add, double = event("time >= 0.5", "A", "A + dose"), event("time >= 0.5", "A", "2 * A")
+    path = decay(tmp_path, add, double.replace("</trigger>", "</trigger>" + first))
+    expected = 2 * np.exp(-0.25) * 2 + 3
+    assert simulated(path)["A"][1] == pytest.approx(expected, rel=1e-7)
+    with pytest.raises(pf.InputError, match="as it was before the delay"):
+        sbml.read(decay(tmp_path, add.replace("</trigger>", "</trigger>" + late)))
+    path = decay(
+        tmp_path, add.replace("</trigger>", "</trigger>" + late).replace('Time="true"', 'Time="false"')
+    )
+    assert simulated(path)["A"][2] == pytest.approx(2 * np.exp(-0.5) + 3, rel=1e-7)
+
+
+def test_events_do_not_change_volumes_round_concentrations(tmp_path):
+    with pytest.raises(pf.InputError, match="changes the volume `c` round the concentration of `A`"):
+        sbml.read(decay(tmp_path, event("time >= 1", "c", "2")))
 
 
 @pytest.mark.parametrize(

@@ -57,14 +57,15 @@ def _settle(rhs, t: float, start: tuple, params: tuple, inputs: tuple) -> Steady
     if not (np.isfinite(x).all() and np.isfinite(p).all()):
         return None
     system = _Frozen(rhs, t, p, u, x)
-    size = np.maximum(np.abs(x), 1e-3 * max(np.abs(x).max(initial=0.0), 1e-300))
     slope, jacobian = system.slope(x), system.jacobian(x)
     if not (np.isfinite(slope).all() and np.isfinite(jacobian).all()):
         return None
+    largest, fastest = np.abs(x).max(initial=0.0), np.abs(slope).max(initial=0.0)
+    rate = max(np.abs(jacobian).sum(axis=1).max(initial=0.0), fastest / largest if largest > 0 else 0.0)
+    window = 1.0 / rate if rate > 0 else 1.0
+    size = np.maximum(np.abs(x), 1e-3 * max(largest, fastest * window, 1e-300))
     if not slope.any():
         return system.steady(x, size)
-    rate = max(np.abs(jacobian).sum(axis=1).max(), np.abs(slope).max() / max(np.abs(x).max(), 1e-300))
-    window = 1.0 / rate
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for _ in range(_WINDOWS):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import isinf
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,12 +20,12 @@ from picardfit.cli.common import (
     console,
     print_json,
 )
+from picardfit.cli.petab import is_petab, opened
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:
     from picardfit.analysis import Analysis
     from picardfit.problem import Problem
-    from picardfit.problem_file import ProblemFile
     from picardfit.structure import Structure
 
 MOST_SHOWN = 20  # experiments
@@ -35,12 +37,13 @@ def check(
     quick: Annotated[bool, typer.Option("--quick", help="Only read the file: no analysis.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Validate a problem file; show model, data, what they can determine and the theory's segment length T."""
-    with complaints(as_json):
-        from picardfit.problem_file import read_problem_file
+    """Validate a problem file; show model, data, what they can determine and the theory's segment length T.
 
-        file = read_problem_file(problem)
-        warnings = _warnings(file.problem)
+    The YAML file of a PEtab problem will do as well.
+    """
+    with complaints(as_json):
+        file = _opened(problem)
+        warnings = [*file.remarks, *_warnings(file.problem)]
         structure = analysis = None
         if not quick:
             early = bool(_early_start(file.problem))  # then everything would be integrated over a long void
@@ -56,6 +59,26 @@ def check(
             print_json(_record(file, structure, analysis, warnings))
         else:
             _show(file, structure, analysis, warnings)
+
+
+@dataclass(frozen=True)
+class _File:
+    """What is shown of a file."""
+
+    path: Path
+    title: str
+    problem: Problem
+    remarks: tuple[str, ...] = ()
+
+
+def _opened(path: Path) -> _File:
+    if is_petab(path):
+        imported = opened(path)
+        return _File(path, imported.tables.name, imported.problem, imported.remarks)
+    from picardfit.problem_file import read_problem_file
+
+    file = read_problem_file(path)
+    return _File(file.path, file.title, file.problem)
 
 
 def _in_time(function: Callable, problem: Problem) -> object | None:
@@ -130,9 +153,7 @@ def _undetermined(structure: Structure) -> list[str]:
     return [f"Not determined whatever the noise: {group.sentence}." for group in structure.groups]
 
 
-def _show(
-    file: ProblemFile, structure: Structure | None, analysis: Analysis | None, warnings: list[str]
-) -> None:
+def _show(file: _File, structure: Structure | None, analysis: Analysis | None, warnings: list[str]) -> None:
     from picardfit.cli.show import belief_row, experiment_row, print_table
     from picardfit.tables import count
 
@@ -172,9 +193,7 @@ def _theory(analysis: Analysis) -> str:
     )
 
 
-def _record(
-    file: ProblemFile, structure: Structure | None, analysis: Analysis | None, warnings: list[str]
-) -> dict:
+def _record(file: _File, structure: Structure | None, analysis: Analysis | None, warnings: list[str]) -> dict:
     problem = file.problem
     record = {
         "success": True,

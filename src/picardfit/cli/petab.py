@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from picardfit.cli.common import AsJson, Quiet, complaints
+from picardfit.cli.common import AsJson, Quiet, complaints, console, print_json
 from picardfit.cli.fit import MaxIterations, Out, Report, Seed, Starts, Workers
+
+if TYPE_CHECKING:
+    from picardfit.importers.petab import Imported
+    from picardfit.result import Fit
 
 
 def petab(
@@ -22,14 +27,101 @@ def petab(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit a PEtab problem as `picardfit fit` does a problem file."""
+    """Fit a PEtab problem as `picardfit fit` does a problem file.
+
+    Also written: parameters_NAME.tsv, the parameter table with the estimates as nominalValue (linear), and
+    simulations_NAME.tsv, the measurement table with a column `simulation`.
+    """
     with complaints(as_json):
-        from picardfit.cli.fit import changed, deliver, run
-        from picardfit.importers.petab import read
+        from picardfit.cli.fit import changed, run
+        from picardfit.cli.output import write_fit
         from picardfit.sections.settings import FitSettings
 
-        problem = read(path)
+        imported = opened(path)
         settings = changed(FitSettings(), starts, seed, workers, max_iterations)
-        result = run(problem, settings, quiet or as_json)
-        deliver(result, path.stem, out or path.parent / "results", settings.level, report, as_json, quiet)
+        result = run(imported.problem, settings, quiet or as_json)
+        folder = out or path.parent / "results"
+        written = write_fit(result, folder, report, settings.level, imported.tables.name)
+        written += _tables(result, imported, folder)
+        if as_json:
+            print_json(_record(result, imported, settings.level, written))
+        elif not quiet:
+            _show(result, imported, settings.level)
+            typer.echo(f"written to {folder}: {', '.join(one.name for one in written)}")
     raise typer.Exit(0 if result.success else 1)
+
+
+def opened(path: Path) -> Imported:
+    """The problem of a PEtab file; its remarks are shown by the command, not as warnings of Python."""
+    from picardfit.importers.petab import load
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return load(path)
+
+
+def is_petab(path: Path) -> bool:
+    """Whether a file is that of a PEtab problem, by its ending."""
+    return path.suffix.lower() in (".yaml", ".yml")
+
+
+def _tables(result: Fit, imported: Imported, folder: Path) -> list[Path]:
+    """PEtab's tables of a fit: none where there is no solution."""
+    from picardfit.errors import InputError
+    from picardfit.importers.petab import write
+
+    if result.solution is None:
+        return []
+    try:
+        return list(write(result, imported, folder).values())
+    except InputError:
+        if result.success:
+            raise
+        return []
+
+
+def _show(result: Fit, imported: Imported, level: float) -> None:
+    from picardfit.cli.show import print_table, show_fit
+    from picardfit.tables import number
+
+    out = console()
+    typer.echo(imported.tables.name)
+    show_fit(result, level)
+    if result.solution is not None and {"log", "log10"} & set(imported.scales.values()):
+        rows = [
+            (name, scale, number(value, 6)) for name, (scale, _, value) in _on_scale(result, imported).items()
+        ]
+        print_table(out, ("parameterId", "parameterScale", "estimate on it"), rows, numeric=(2,))
+        out.print()
+    for remark in imported.remarks:
+        out.print(f"Mind: {remark}\n", markup=False, style="yellow")
+
+
+def _on_scale(result: Fit, imported: Imported) -> dict[str, tuple[str, float, float]]:
+    """parameterId -> (scale, estimate, estimate on that scale), of the parameters that were estimated."""
+    from picardfit.importers.petab import on_scale
+    from picardfit.importers.petab_import import spelled
+
+    found = {}
+    for identifier, row in imported.tables.parameters.items():
+        name = spelled(identifier)
+        if row.estimated and name not in imported.idle:
+            value = result.parameters[name]
+            found[identifier] = (row.scale, value, on_scale(value, row.scale))
+    return found
+
+
+def _record(result: Fit, imported: Imported, level: float, written: list[Path]) -> dict[str, object]:
+    from picardfit.cli.fit import record
+
+    estimates = {} if result.solution is None else _on_scale(result, imported)
+    return record(result, level) | {
+        "title": imported.tables.name,
+        "nllh": result.nllh,
+        "petab": {
+            name: {"parameterScale": scale, "estimate": value, "on_scale": scaled}
+            for name, (scale, value, scaled) in estimates.items()
+        },
+        "warnings": [*imported.remarks, *result.warnings],
+        "files": [str(path) for path in written],
+    }

@@ -1,42 +1,18 @@
-"""PEtab (version 1) -> Problem, and results back into PEtab's tables.
-
-Every pair of conditions (pre-equilibration, simulation) is an experiment. What the condition table sets to numbers
-that differ between experiments becomes an input of the model, constant in each; what it sets to parameters is chosen
-by inputs that are 0 or 1. Placeholders (observableParameter1_..., noiseParameter1_...) that name parameters give one
-observable for each combination; those that are numbers are inputs that belong to the sampling times.
-"""
+"""PEtab (versions 1 and 2) -> Problem, and results back into PEtab's tables."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from math import e as EULER
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import sympy
 
-from picardfit.algebra import add, multiply, names, symbol
-from picardfit.data import Experiment, Rest
-from picardfit.errors import InputError, did_you_mean
-from picardfit.expressions import RESERVED
-from picardfit.importers.mathml import exact
-from picardfit.importers.petab_tables import (
-    MeasurementRow,
-    ObservableRow,
-    ParameterRow,
-    Tables,
-    Value,
-    read_tables,
-)
-from picardfit.importers.sbml import System, from_document, substitute
-from picardfit.inputs import Constant, Input, Table
-from picardfit.model import Model
-from picardfit.noise_models import Laplace, LogNormal, Noise
-from picardfit.parameters import Parameter
-from picardfit.printing import to_text
-from picardfit.priors import LaplacePrior, LogLaplacePrior, LogNormalPrior, Normal, Prior, Uniform
+from picardfit.errors import InputError
+from picardfit.importers.petab_import import Import, spelled, when
+from picardfit.importers.petab_tables import Tables, read_tables
 from picardfit.problem import Problem
 
 if TYPE_CHECKING:
@@ -44,36 +20,54 @@ if TYPE_CHECKING:
 
     from picardfit.result import Fit
 
-BASES = {"lin": None, "log": EULER, "log10": 10.0}
-Pair = tuple[str | None, str]  # conditions of pre-equilibration and simulation
-
 
 @dataclass(frozen=True, eq=False)
 class Imported:
     """A problem with the tables it came from."""
 
-    problem: Problem
     tables: Tables
+    problem: Problem
     places: tuple[tuple[str, str], ...]  # experiment and observable of every measurement of the table
+    idle: tuple[
+        str, ...
+    ]  # parameters to be estimated that no formula uses: they stay at their nominal values
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to mind about the tables, in sentences."""
+        return tuple(
+            f"`{name}` is not estimated, because no formula uses it: use it, or set estimate to 0."
+            for name in self.idle
+        )
 
     @property
     def scales(self) -> dict[str, str]:
         """The parameterScale of every parameter."""
-        return {_spelled(name): row.scale for name, row in self.tables.parameters.items()}
+        return {spelled(name): row.scale for name, row in self.tables.parameters.items()}
 
 
 def read(path: str | Path) -> Problem:
     """The problem of a PEtab YAML file; `problem.nominal` are the table's nominal values."""
-    return load(path).problem
+    return _loaded(path).problem
 
 
 def load(path: str | Path) -> Imported:
-    """The problem of a PEtab YAML file with its tables, which `write` needs."""
+    """The problem of a PEtab YAML file with its tables, which `write` needs.
+
+    A warning names parameters that are to be estimated but that no formula uses.
+    """
+    return _loaded(path)
+
+
+def _loaded(path: str | Path) -> Imported:
     tables = read_tables(path)
     try:
-        return _Import(tables).result()
+        imported = Imported(tables, *Import(tables).result())
     except InputError as error:
         raise InputError(f"`{Path(path).name}`: {error}") from None
+    for sentence in imported.remarks:
+        warnings.warn(sentence, stacklevel=3)
+    return imported
 
 
 def on_scale(value: float, scale: str) -> float:
@@ -84,10 +78,11 @@ def on_scale(value: float, scale: str) -> float:
 def parameter_table(imported: Imported, values: Mapping[str, float]) -> pd.DataFrame:
     """The parameter table with `nominalValue` replaced by these values (linear, as PEtab has it)."""
     frame = imported.tables.frames["parameters"].copy()
-    known = {_spelled(str(name)): name for name in frame.index}
-    for name, value in values.items():
-        if name in known:
-            frame.loc[known[name], "nominalValue"] = value
+    old = frame["nominalValue"] if "nominalValue" in frame else [""] * len(frame)
+    names = [spelled(name.strip()) for name in frame["parameterId"]]
+    frame["nominalValue"] = [
+        repr(float(values[n])) if n in values else text for n, text in zip(names, old, strict=True)
+    ]
     return frame
 
 
@@ -97,9 +92,8 @@ def simulation_table(imported: Imported, outputs: Mapping[tuple[str, str, float]
     `outputs`: (experiment, observable, time) -> simulated value.
     """
     frame = imported.tables.frames["measurements"].copy()
-    frame = frame[np.isfinite(frame["measurement"].astype(float))]
     rows = zip(imported.tables.measurements, imported.places, strict=True)
-    frame["simulation"] = [outputs[(*place, row.time)] for row, place in rows]
+    frame["simulation"] = [outputs[(*place, when(row))] for row, place in rows]
     return frame.drop(columns="measurement")
 
 
@@ -124,357 +118,16 @@ def simulate(imported: Imported, values: Mapping[str, float]) -> pd.DataFrame:
 def write(fit: Fit, imported: Imported, folder: str | Path) -> dict[str, Path]:
     """Write the estimates as a parameter table and the fitted curves as a simulation table, both TSV."""
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"The folder `{folder}` cannot be made ({error.strerror}): choose another."
+        ) from None
     paths = {
         "parameters": folder / f"parameters_{imported.tables.name}.tsv",
         "simulations": folder / f"simulations_{imported.tables.name}.tsv",
     }
-    parameter_table(imported, fit.parameters).to_csv(paths["parameters"], sep="\t")
+    parameter_table(imported, fit.parameters).to_csv(paths["parameters"], sep="\t", index=False)
     simulate(imported, fit.parameters).to_csv(paths["simulations"], sep="\t", index=False)
     return paths
-
-
-def _spelled(name: str) -> str:
-    """The name of a parameter here: those that mean something in formulas get a `_`, as in sbml.py."""
-    return name + "_" if name == "t" or name in RESERVED else name
-
-
-# ---- tables -> problem -------------------------------------------------------------------------------------
-
-
-class _Import:
-    """The steps from tables to problem; each result is a table of expressions in states, parameters and inputs."""
-
-    def __init__(self, tables: Tables) -> None:
-        self.tables = tables
-        self.system: System = from_document(tables.document, "the SBML model")
-        self.estimated = {_spelled(n) for n, row in tables.parameters.items() if row.estimated}
-        self.pairs: list[Pair] = list(
-            dict.fromkeys((row.before, row.condition) for row in tables.measurements)
-        )
-        self.columns = sorted({entity for one in tables.conditions.values() for entity in one})
-        self.taken = {*self.system.states, *self.system.constants, *self.system.definitions, *self.estimated}
-        self.taken |= {"t", "time", *tables.observables, *map(_spelled, tables.parameters)}
-        self.inputs: dict[str, dict[Pair | str, Input]] = {}  # input -> runs -> what it is there
-        self._check_columns()
-
-    def result(self) -> Imported:
-        # a run is an experiment, or (by the name of its condition) a pre-equilibration
-        runs: list[Pair | str] = [*self.pairs, *dict.fromkeys(b for b, _ in self.pairs if b is not None)]
-        starts = {run: self._start(run) for run in runs}
-        constants = {symbol(n): self._constant(n, starts) for n in self._used_constants()}
-        placed, outputs, noise = self._observables(constants)
-        rates = {state: substitute(rate, constants) for state, rate in self.system.rates.items()}
-        used = set().union(*map(names, (*rates.values(), *outputs.values(), *noise.values())))
-        inputs = [name for name in self.inputs if name in used]
-        in_model = set().union(*map(names, (*rates.values(), *outputs.values())))
-        everything = [_spelled(n) for n in self.tables.parameters]
-        in_start = set().union(
-            *(names(e) for run in runs for e in self._initial_states(run, starts).values() if e is not None)
-        )
-        idle = {n for n in everything if n not in used | in_start}
-        own = [n for n in everything if n in in_model or n in idle]
-        model = Model.from_expressions(rates, outputs, own, inputs)
-        parameters = {
-            _spelled(n): _parameter(row, _spelled(n) in idle) for n, row in self.tables.parameters.items()
-        }
-        problem = Problem(
-            model,
-            [self._experiment(pair, starts, inputs, placed) for pair in self.pairs],
-            parameters=parameters,
-            noise={name: self._noise(name, level, placed) for name, level in noise.items()},
-            nominal={
-                _spelled(n): row.nominal
-                for n, row in self.tables.parameters.items()
-                if row.nominal is not None
-            },
-        )
-        places = tuple(
-            (self._experiment_name((row.before, row.condition)), placed.name_of[k])
-            for k, row in enumerate(self.tables.measurements)
-        )
-        return Imported(problem, self.tables, places)
-
-    # -- conditions
-
-    def _check_columns(self) -> None:
-        for entity in self.columns:
-            name = self.system.spelling.get(entity, entity)
-            if name in self.system.definitions and name not in self.system.constants:
-                raise InputError(
-                    f"the condition table sets `{entity}`, which an assignment rule of the model sets: remove one."
-                )
-
-    def _cell(self, value: Value, where: str) -> sympy.Expr:
-        """A number or the value of a parameter."""
-        if isinstance(value, float):
-            return exact(value)
-        if value in self.tables.parameters:
-            row = self.tables.parameters[value]
-            return symbol(_spelled(value)) if row.estimated else exact(row.nominal)
-        constant = self.system.constants.get(self.system.spelling.get(value, value))
-        if constant is not None:
-            return exact(constant)
-        raise InputError(
-            f"{where} names `{value}`, which is no parameter: add it to the parameter table."
-            + did_you_mean(value, self.tables.parameters)
-        )
-
-    def _given(self, condition: str) -> dict[str, sympy.Expr]:
-        """What parameter table and condition say, by name in the system or of a new constant."""
-        spelling = self.system.spelling
-        given = {}
-        for name in self.tables.parameters:
-            if spelling.get(name, name) in self.system.constants:
-                given[spelling.get(name, name)] = self._cell(name, "the parameter table")
-        for entity, value in self.tables.conditions[condition].items():
-            where = f"the condition `{condition}`"
-            given[spelling.get(entity, entity)] = self._cell(value, where)
-        return given
-
-    def _start(self, run: Pair | str) -> dict[str, sympy.Expr | None]:
-        """The value of every constant in a run, and of every state at its start."""
-        if isinstance(run, str):
-            return self.system.start(self._given(run))
-        before, condition = run
-        given = self._given(condition)
-        if before is not None:  # species that the simulation does not set stay as they were
-            kept = {n: e for n, e in self._given(before).items() if n in self.system.species}
-            given = kept | given
-        return self.system.start(given)
-
-    def _used_constants(self) -> list[str]:
-        """Constants of the model, and columns of the condition table that only formulas of observables use."""
-        known = {*self.system.constants, *self.system.states, *self.system.spelling}
-        return [
-            *self.system.constants,
-            *(c for c in self.columns if c not in known and c not in self.estimated),
-        ]
-
-    def _constant(self, name: str, starts: Mapping[Pair | str, Mapping]) -> sympy.Expr:
-        """A constant as an expression that holds in every run: with inputs where the runs differ."""
-        values = {run: start.get(name) for run, start in starts.items()}
-        if any(value is None for value in values.values()):
-            return symbol(name)  # without a value; an error only if something uses it
-        distinct = list(dict.fromkeys(values.values()))
-        if len(distinct) == 1:
-            return distinct[0]
-        numbers = {run: float(v) if v.is_number else 0.0 for run, v in values.items()}
-        terms = []
-        if any(numbers.values()):
-            terms.append(self._new_input(name, {run: Constant(v) for run, v in numbers.items()}))
-        for formula in (v for v in distinct if not v.is_number):
-            text = "_".join(sorted(names(formula)))
-            chosen = {run: Constant(float(v == formula)) for run, v in values.items()}
-            terms.append(multiply(self._new_input(f"{name}_is_{text}", chosen), formula))
-        return add(*terms)
-
-    def _new_input(self, name: str, signals: dict[Pair | str, Input]) -> sympy.Symbol:
-        """The symbol of an input; the name of a constant is free for it unless it is estimated as well."""
-        free = name in self.system.constants and name not in map(_spelled, self.tables.parameters)
-        while name in self.inputs or (name in self.taken and not free):
-            name, free = name + "_", False
-        self.inputs[name] = signals
-        return symbol(name)
-
-    def _initial_states(self, run: Pair | str, starts: Mapping) -> dict[str, sympy.Expr | None]:
-        """The initial states of a run; after a pre-equilibration only those that the simulation sets anew."""
-        states = self.system.states
-        if isinstance(run, str) or run[0] is None:
-            return {state: starts[run][state] for state in states}
-        given = self._given(run[1])
-        return {state: given[state] for state in states if state in given}
-
-    # -- observables
-
-    def _observables(
-        self, constants: Mapping
-    ) -> tuple[_Placed, dict[str, sympy.Expr], dict[str, sympy.Expr]]:
-        """Where each measurement goes, the formulas of all observables, and those of their noise."""
-        placed = _Placed(self.tables, self.taken)
-        outputs, noise = {}, {}
-        inside = {*self.system.constants, *self.system.spelling}
-        also = {n: self._cell(n, "a formula") for n in self.tables.parameters if n not in inside}
-        also |= {c: symbol(c) for c in self._used_constants() if c not in self.system.constants}
-        for name, members in placed.members.items():
-            row = self.tables.observables[self.tables.measurements[members[0]].observable]
-            holders = self._placeholders(name, row, members)
-            where = f"the observable `{row.name}`"
-            formula = self.system.formula(row.formula, where, {**also, **holders})
-            own = {**self._own_formulas(row.noise, also), row.name: formula}
-            level = self.system.formula(row.noise, f"the noise of `{row.name}`", {**also, **own, **holders})
-            outputs[name] = substitute(formula, constants)
-            noise[name] = substitute(level, constants)
-            self._check_complete(outputs[name], where)
-            self._check_complete(noise[name], f"the noise of `{row.name}`")
-        return placed, outputs, noise
-
-    def _own_formulas(self, text: str, also: Mapping) -> dict[str, sympy.Expr]:
-        """Formulas of the observables that a noise formula names."""
-        found = {}
-        for name, row in self.tables.observables.items():
-            if name in text and "observableParameter" not in row.formula:
-                found[name] = self.system.formula(row.formula, f"the observable `{name}`", also)
-        return found
-
-    def _check_complete(self, expr: sympy.Expr, where: str) -> None:
-        known = {"t", *self.system.states, *self.inputs, *self.estimated}
-        for name in sorted(names(expr) - known):
-            raise InputError(
-                f"{where} uses `{name}`, which has no value in some condition: add it to the parameter table."
-            )
-
-    def _placeholders(self, name: str, row: ObservableRow, members: list[int]) -> dict[str, sympy.Expr]:
-        """What observableParameterN_<id> and noiseParameterN_<id> stand for in one observable."""
-        found = {}
-        for kind in ("observable", "noise"):
-            every = [getattr(self.tables.measurements[k], f"{kind}_parameters") for k in members]
-            for n in range(len(every[0])):
-                holder = f"{kind}Parameter{n + 1}_{row.name}"
-                values = [one[n] for one in every]
-                if isinstance(values[0], str) or len(set(values)) == 1:
-                    found[holder] = self._cell(values[0], f"the measurement table ({row.name})")
-                else:
-                    signals = self._marks(members, values)
-                    found[holder] = self._new_input(f"{kind}Parameter{n + 1}_{name}", signals)
-        return found
-
-    def _marks(self, members: list[int], values: list[float]) -> dict[Pair | str, Input]:
-        """Numbers that belong to measurements, as an input of each experiment."""
-        signals: dict[Pair | str, Input] = {run: Constant(values[0]) for run in self.pairs}
-        signals |= {before: Constant(values[0]) for before, _ in self.pairs if before is not None}
-        for pair in self.pairs:
-            mine = {
-                self.tables.measurements[k].time: value
-                for k, value in zip(members, values, strict=True)
-                if (self.tables.measurements[k].before, self.tables.measurements[k].condition) == pair
-            }
-            if len(set(mine.values())) == 1:
-                signals[pair] = Constant(next(iter(mine.values())))
-            elif mine:
-                signals[pair] = Table(list(mine), list(mine.values()), kind="marks")
-        return signals
-
-    def _noise(self, name: str, level: sympy.Expr, placed: _Placed) -> Noise | LogNormal | Laplace:
-        row = self.tables.observables[self.tables.measurements[placed.members[name][0]].observable]
-        spec = float(level) if level.is_number else to_text(level)
-        base = BASES[row.transformation]
-        if row.distribution == "laplace":
-            return Laplace(scale=spec, base=base)
-        return Noise(additive=spec) if base is None else LogNormal(sigma=spec, base=base)
-
-    # -- experiments
-
-    def _experiment_name(self, pair: Pair) -> str:
-        before, condition = pair
-        return condition if before is None else f"{condition} after {before}"
-
-    def _experiment(self, pair: Pair, starts: Mapping, inputs: list[str], placed: _Placed) -> Experiment:
-        observations: dict[str, tuple[list[float], list[float]]] = {}
-        for k, row in enumerate(self.tables.measurements):
-            if (row.before, row.condition) == pair:
-                times, values = observations.setdefault(placed.name_of[k], ([], []))
-                times.append(row.time)
-                values.append(row.value)
-        before = pair[0]
-        rest = None
-        if before is not None:
-            rest = Rest(
-                inputs={name: self.inputs[name][before] for name in inputs},
-                initial=_specs(self._initial_states(before, starts), f"the condition `{before}`"),
-            )
-        return Experiment(
-            None,
-            observations,
-            name=self._experiment_name(pair),
-            inputs={name: self.inputs[name][pair] for name in inputs},
-            initial=_specs(self._initial_states(pair, starts), f"the condition `{pair[1]}`"),
-            t0=0.0,
-            rest=rest,
-        )
-
-
-class _Placed:
-    """Which observable of the problem each measurement belongs to.
-
-    Measurements of one observable share it when their placeholders name the same parameters and no two at
-    one time have different numbers.
-    """
-
-    def __init__(self, tables: Tables, taken: set[str]) -> None:
-        groups: dict[tuple, list[int]] = {}
-        self._numbers: dict[tuple, tuple] = {}
-        for k, row in enumerate(tables.measurements):
-            groups.setdefault(self._key(row), []).append(k)
-        count: dict[str, int] = {}
-        for key in groups:
-            count[key[0]] = count.get(key[0], 0) + 1
-        self.members: dict[str, list[int]] = {}
-        for key, members in groups.items():
-            self.members[self._name(key[0], count[key[0]], taken, tables)] = members
-        self.name_of = {k: name for name, members in self.members.items() for k in members}
-
-    def _key(self, row: MeasurementRow) -> tuple:
-        """Observable, parameters in placeholders, and a count that separates different numbers at one time."""
-        both = (*row.observable_parameters, None, *row.noise_parameters)
-        words = tuple(None if isinstance(v, float) else v or "" for v in both)
-        numbers = tuple(v for v in both if isinstance(v, float))
-        layer = 0
-        while True:
-            spot = (row.observable, words, layer, row.before, row.condition, row.time)
-            if self._numbers.setdefault(spot, numbers) == numbers:
-                return row.observable, words, layer
-            layer += 1
-
-    def _name(self, observable: str, count: int, taken: set[str], tables: Tables) -> str:
-        """The observable's own name, numbered if there are several; never that of something else."""
-        inside = {*tables.observables}
-        if count == 1 and (observable not in taken - inside):
-            return observable
-        k = 1
-        while f"{observable}_{k}" in (*self.members, *taken):
-            k += 1
-        return f"{observable}_{k}"
-
-
-def _specs(values: Mapping[str, sympy.Expr | None], where: str) -> dict[str, float | str]:
-    """Initial values as Experiment takes them."""
-    for name, value in values.items():
-        if value is None:
-            raise InputError(f"`{name}` has no initial value in {where}: add one to the model or the table.")
-    return {name: float(e) if e.is_number else to_text(e) for name, e in values.items()}
-
-
-def _parameter(row: ParameterRow, idle: bool) -> Parameter:
-    """A parameter of the table; one that acts on nothing is kept at its nominal value."""
-    log = row.scale != "lin"
-    try:
-        if not row.estimated or idle:
-            return Parameter(fixed=row.lower if row.nominal is None else row.nominal)
-        return Parameter(row.lower, row.upper, log=log, prior=_prior(row))
-    except InputError as error:
-        raise InputError(f"the parameter `{row.name}`: {error}") from None
-
-
-def _prior(row: ParameterRow) -> Prior | None:
-    """The objective prior; `parameterScaleUniform` over the bounds is none."""
-    if not row.prior:
-        return None
-    kinds = {
-        "uniform": Uniform,
-        "normal": Normal,
-        "laplace": LaplacePrior,
-        "logNormal": LogNormalPrior,
-        "logLaplace": LogLaplacePrior,
-        "parameterScaleUniform": Uniform,
-        "parameterScaleNormal": Normal,
-        "parameterScaleLaplace": LaplacePrior,
-    }
-    if row.prior not in kinds:
-        raise InputError(f"the objectivePriorType `{row.prior}` is not known: use one of {', '.join(kinds)}.")
-    if row.prior == "parameterScaleUniform" and not row.prior_parameters:
-        return None
-    if len(row.prior_parameters) != 2:
-        raise InputError("objectivePriorParameters needs two numbers, as in 0;1.")
-    prior = kinds[row.prior](*row.prior_parameters)
-    return replace(prior, base=BASES[row.scale]) if row.prior.startswith("parameterScale") else prior
