@@ -957,7 +957,7 @@ def test_a_correlation_of_something_else_is_refused():
 
 
 def test_curves_that_follow_nothing_call_for_more_starts():
-    """A fast oscillation from a start with a slow one: the only start fails to follow it, and that is told or mended."""
+    """A fast oscillation from a slow start: the only start fails to follow it, and that is told or mended."""
     rng = np.random.default_rng(0)
     times = np.sort(rng.uniform(0, 20, 40))
     model = pf.Model("x' = v\nv' = -w^2*x - d*v", observables=["x"])
