@@ -90,10 +90,13 @@ def _merge_breaks(knots: np.ndarray, breaks: tuple[float, ...]) -> np.ndarray:
 def unresolved(
     mesh: Mesh, states: np.ndarray, path: np.ndarray, scale: np.ndarray, tolerance: float
 ) -> np.ndarray:
-    """(segments,): whether the last Legendre modes of the path are too large on a segment."""
+    """(segments,): whether the last Legendre modes of the path are too large on a segment.
+
+    `scale` is (segments, states), or (states,) for all alike.
+    """
     of_start, of_nodes = mesh.rule.tail[:, :1], mesh.rule.tail[:, 1:]
     modes = of_start * states[:, None, :] + of_nodes @ path
-    return (np.abs(modes) / scale).max(axis=(1, 2)) > tolerance
+    return (np.abs(modes).max(axis=1) / scale).max(axis=1) > tolerance
 
 
 def split(mesh: Mesh, chosen: np.ndarray, rule: Rule | None = None) -> tuple[Mesh, np.ndarray, np.ndarray]:

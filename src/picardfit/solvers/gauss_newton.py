@@ -391,7 +391,9 @@ class LiftedGaussNewton:
         origin = np.arange(len(point.jumps))  # the old knot that each knot was, or -1
         for _ in range(rounds):
             old = fine.mesh
-            chosen = unresolved(old, point.states, point.path, state.scale, tolerance)
+            chosen = unresolved(
+                old, point.states, point.path, segment_scales(fine, point, state.scale), tolerance
+            )
             if len(old) + chosen.sum() > self.max_segments or not chosen.any():
                 break
             if not np.array_equal(finer.nodes, old.rule.nodes):
@@ -415,19 +417,24 @@ class LiftedGaussNewton:
         return replace(state, multipliers=multipliers, demanded=multipliers)
 
 
-def knot_scales(system: Discretisation, point: Point | None, scale: np.ndarray) -> np.ndarray:
-    """(linked, states): what jumps are measured by: the states' scale, or the value itself where it is smaller.
+def segment_scales(system: Discretisation, point: Point, scale: np.ndarray) -> np.ndarray:
+    """(segments, states): the states' scale, or the value at the start of a segment where that is smaller.
 
     The latter for states that keep one sign in an experiment and may run through many powers of ten.
     """
     mesh = system.mesh
-    scales = np.broadcast_to(scale, (len(mesh.linked), len(scale)))
-    if point is None:
-        return scales
     low, high = point.path.min(axis=1), point.path.max(axis=1)
     signed = (np.minimum.reduceat(low, mesh.first) > 0) | (np.maximum.reduceat(high, mesh.first) < 0)
-    own = np.clip(np.abs(point.states[mesh.inner]), SMALLEST_SCALE * scale, scale)
-    return np.where(signed[mesh.experiment[mesh.inner]], own, scales)
+    own = np.clip(np.abs(point.states), SMALLEST_SCALE * scale, scale)
+    return np.where(signed[mesh.experiment], own, scale)
+
+
+def knot_scales(system: Discretisation, point: Point | None, scale: np.ndarray) -> np.ndarray:
+    """(linked, states): what jumps are measured by."""
+    mesh = system.mesh
+    if point is None:
+        return np.broadcast_to(scale, (len(mesh.linked), len(scale)))
+    return segment_scales(system, point, scale)[mesh.inner]
 
 
 def continuity_unit(system: Discretisation, point: Point | None) -> float:
