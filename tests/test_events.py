@@ -27,6 +27,7 @@ CASES = {
     "the time": [(1, {"z": "t + a"}), (2, {"x": "x + t"})],
     "two at one time": [(1, {"x": "2*x"}), (1, {"x": "x + y"}), (2, {"y": "y*x"})],
     "everything": [(1, {"x": "x + dose", "y": "x"}), (2, {"x": "x/2", "z": "y + z"})],
+    "a condition": [(1, {"x": "x + where(x > 1, 1, 0)"}), (2, {"y": "y + where(y > 100, 1, 0)"})],
     "a factor that is unknown": [(1, {"x": "a*x"})],
 }
 

@@ -148,8 +148,10 @@ def _line(name: str, value: sympy.Expr, states: Mapping) -> tuple[sympy.Expr, sy
     """(a, b) where the value is a x + b with a number a, not 0, and b without states; None elsewhere."""
     slope = Slopes().slope(value, symbol(name))
     shift = value.xreplace({symbol(name): sympy.S.Zero})
-    simple = slope.is_number and slope != 0 and not names(shift) & set(states)
-    return (slope, shift) if simple else None
+    if not slope.is_number or slope == 0 or names(shift) & set(states):
+        return None
+    rest = sympy.expand(value - slope * symbol(name) - shift)  # not 0 where a condition looks at x
+    return (slope, shift) if rest == 0 else None
 
 
 def _unused(name: str, used: set[str]) -> str:
