@@ -27,6 +27,7 @@ CASES = {
     "the time": [(1, {"z": "t + a"}), (2, {"x": "x + t"})],
     "two at one time": [(1, {"x": "2*x"}), (1, {"x": "x + y"}), (2, {"y": "y*x"})],
     "everything": [(1, {"x": "x + dose", "y": "x"}), (2, {"x": "x/2", "z": "y + z"})],
+    "a condition": [(1, {"x": "x + where(x > 1, 1, 0)"}), (2, {"y": "y + where(y > 100, 1, 0)"})],
     "a factor that is unknown": [(1, {"x": "a*x"})],
 }
 
@@ -105,3 +106,15 @@ def test_the_order_of_times_must_be_known():
     with pytest.raises(pf.InputError, match="`early` changes states at a time that is no number"):
         continuous(rates, both, [])
     assert len(continuous(rates, both[:1], []).rates) == 2
+
+
+def test_formulas_grow_in_proportion_to_the_number_of_doses():
+    rates = {"x": parse("-a*x", "a rate")}
+    sizes = []
+    for count in (10, 20, 40):
+        resets = [
+            Reset(f"e{k}", sympy.Integer(k), {"x": parse("x/2 + dose", "a reset")}) for k in range(1, count)
+        ]
+        pieces = continuous(rates, resets, ["x"])
+        sizes.append(sum(1 for _ in sympy.preorder_traversal(pieces.meaning["x"])))
+    assert sizes[2] < 5 * sizes[0]

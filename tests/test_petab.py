@@ -254,13 +254,16 @@ def test_events_after_a_pre_equilibration(write, cell):
     assert nllh(write(measured, conditions=conditions, model="dose.xml")) == pytest.approx(expected, rel=1e-8)
 
 
-def test_the_size_of_a_dose_is_estimated(write):
+def test_the_size_of_a_dose_is_estimated(write, tmp_path):
     times = np.linspace(0, 4, 17)
     measured = rows(times=times, values=dosed(times, 1.7, 1.0))
     problem = petab.read(write(measured, parameters={"dose": {}}, model="dose.xml"))
     fit = pf.fit(problem)
     assert fit.success
     assert fit.parameters == pytest.approx({"k1": K1, "k2": K2, "dose": 1.7}, rel=1e-5)
+    fit.save(tmp_path / "fit.json")
+    again = pf.load(tmp_path / "fit.json")
+    assert again.predict("c", times)["obs_a"] == pytest.approx(fit.predict("c", times)["obs_a"])
 
 
 @pytest.mark.parametrize(

@@ -191,3 +191,10 @@ def test_what_is_refused(write, changed, message):
     with pytest.raises(pf.InputError) as caught:
         petab.read(write([*MEASUREMENTS, *measured("one")], **given))
     assert message in str(caught.value)
+
+
+def test_a_broken_model_is_named(write):
+    path = write([*MEASUREMENTS, *measured("one")], experiments=["one -inf a"], conditions=["a beta 2"])
+    (path.parent / "model.xml").write_text("<sbml>")
+    with pytest.raises(pf.InputError, match=r"`model.xml` is not valid SBML"):
+        petab.read(path)

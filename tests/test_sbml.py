@@ -361,6 +361,17 @@ def test_events_that_look_at_states_change_what_is_constant_otherwise(tmp_path):
     assert found["A"] == pytest.approx([*(2 * np.exp(-0.5 * TIMES[:3])), at_one * np.exp(-0.25)], rel=1e-7)
 
 
+def test_assignments_of_one_event_see_the_values_before_it(tmp_path):
+    both = event("time >= 1", "A", "A * k").replace(
+        "</listOfEventAssignments>",
+        f'<eventAssignment variable="k">{mathml("2")}</eventAssignment></listOfEventAssignments>',
+    )
+    found = simulated(decay(tmp_path, both), ["A", "k"])
+    assert found["k"] == pytest.approx([0.5, 0.5, 2, 2])
+    expected = [2, 2 * np.exp(-0.25), np.exp(-0.5), np.exp(-0.5 - 2)]
+    assert found["A"] == pytest.approx(expected, rel=1e-7)
+
+
 def test_events_at_the_start(tmp_path):
     fires = decay(tmp_path, event("time >= 0", "A", "4", "false"))
     assert simulated(fires)["A"] == pytest.approx(4 * np.exp(-0.5 * TIMES), rel=1e-7)

@@ -197,3 +197,16 @@ def test_a_plan_without_sense_is_refused(arguments, words):
 def test_values_and_a_plan_exclude_each_other():
     with pytest.raises(pf.InputError, match="has values"):
         pf.Experiment([0, 1], {"x": [1, 2]}, planned=[[True], [True]])
+
+
+def test_what_comes_from_a_rest_is_not_an_unknown():
+    """At rest x = a/b: one sample there shows the quotient, the way to another rest shows both."""
+    model = pf.Model("x' = a*u - b*x", inputs=["u"])
+    rest = pf.Rest(inputs={"u": 1.0}, initial={"x": 0.0})
+    still = pf.Experiment([0.0], {"x": [2.0]}, inputs={"u": 1.0}, t0=0.0, rest=rest)
+    found = pf.structural(pf.Problem(model, still))
+    assert found.unknowns == ("a", "b")
+    assert found.rank == 1
+    assert combinations(found) == {"a/b"}
+    moving = pf.Experiment(TIMES, {"x": np.ones(21)}, inputs={"u": 2.0}, t0=0.0, rest=rest)
+    assert pf.structural(pf.Problem(model, moving)).identifiable

@@ -221,7 +221,7 @@ def _sampled(grid: Experiment, times: np.ndarray) -> Experiment:
         name: [t for t in np.sort(times) if grid.sampled[grid.times == t, k].any()]
         for k, name in enumerate(grid.observables)
     }
-    return plan(None, own, grid.name, grid.inputs, grid.initial, grid.t0)
+    return replace(plan(None, own, grid.name, grid.inputs, grid.initial, grid.t0), rest=grid.rest)
 
 
 def _count(value: object, name: str, most: int | None) -> int:

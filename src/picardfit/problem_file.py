@@ -52,6 +52,10 @@ def read_problem(path: str | Path) -> Problem:
 def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     """Everything in a problem file; without `needs_data` a file that names no data is a plan, not a fault."""
     path = Path(path)
+    if path.suffix.lower() in (".yaml", ".yml"):
+        raise InputError(
+            f"`{path}` is a YAML file, not a problem.toml: a PEtab problem is fitted by picardfit petab {path}."
+        )
     source = Source(path / FILE_NAME if path.is_dir() else path)
     content = source.known((), source.content, schema()["properties"])
     inputs = Inputs.of(source, content)

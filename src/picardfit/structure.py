@@ -209,7 +209,7 @@ def _densified(one: Experiment, span: tuple[float, float]) -> Experiment:
         name: np.union1d(one.times[one.sampled[:, k]], grid) if one.sampled[:, k].any() else []
         for k, name in enumerate(one.observables)
     }
-    return plan(None, own, one.name, one.inputs, one.initial, one.t0)
+    return replace(plan(None, own, one.name, one.inputs, one.initial, one.t0), rest=one.rest)
 
 
 def _acting(unknowns: Unknowns) -> np.ndarray:

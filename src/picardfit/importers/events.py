@@ -71,6 +71,7 @@ class _Piece:
     begin: sympy.Expr | None = None
     end: sympy.Expr | None = None
     gain: sympy.Expr = sympy.S.One  # d state / d piece
+    last_gain: sympy.Expr = sympy.S.One  # the same after the last reset
 
     def window(self, rate: sympy.Expr) -> sympy.Expr:
         """The rate between the cuts, 0 elsewhere."""
@@ -81,25 +82,35 @@ class _Piece:
 
 @dataclass
 class _State:
-    """A state while resets are worked in: its formula in pieces, of which the last moves."""
+    """A state while resets are worked in, in order of time.
+
+    `value` is its formula in pieces, of which the last moves; `last` is what holds after the last reset, so that
+    formulas grow in proportion to the number of resets.
+    """
 
     name: str
     value: sympy.Expr = field(init=False)
+    last: sympy.Expr = field(init=False)
     pieces: list[_Piece] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.value = symbol(self.name)
+        self.value = self.last = symbol(self.name)
         self.pieces = [_Piece(symbol(self.name))]
 
     def stretch(self, time: sympy.Expr, factor: sympy.Expr, shift: sympy.Expr) -> None:
-        piece, after = self.pieces[-1], _from(time)
-        piece.gain = choose(after, multiply(factor, piece.gain), piece.gain)
-        self.value = choose(after, add(multiply(factor, self.value), shift), self.value)
+        piece = self.pieces[-1]
+        piece.last_gain = multiply(factor, piece.last_gain)
+        piece.gain = choose(_from(time), piece.last_gain, piece.gain)
+        self._continue(time, add(multiply(factor, self.last), shift))
 
     def cut(self, time: sympy.Expr, start: sympy.Expr) -> None:
         self.pieces[-1].end = time
         self.pieces.append(_Piece(sympy.Dummy(self.name, real=True), begin=time))
-        self.value = choose(_from(time), add(start, self.pieces[-1].mark), self.value)
+        self._continue(time, add(start, self.pieces[-1].mark))
+
+    def _continue(self, time: sympy.Expr, last: sympy.Expr) -> None:
+        self.last = last
+        self.value = choose(_from(time), last, self.value)
 
 
 def _from(time: sympy.Expr) -> sympy.Basic:
@@ -125,7 +136,7 @@ def _apply(reset: Reset, states: Mapping[str, _State]) -> None:
     lines = {name: line for name, value in values.items() if (line := _line(name, value, states))}
     bent = [name for name in values if name not in lines]
     cut = {*bent, *(n for name in bent for n in names(values[name]) if n in states)}
-    before = {symbol(name): one.value for name, one in states.items()}
+    before = {symbol(name): one.last for name, one in states.items()}
     for name in states:
         if name in cut:
             states[name].cut(time, values.get(name, symbol(name)).xreplace(before))
@@ -137,8 +148,10 @@ def _line(name: str, value: sympy.Expr, states: Mapping) -> tuple[sympy.Expr, sy
     """(a, b) where the value is a x + b with a number a, not 0, and b without states; None elsewhere."""
     slope = Slopes().slope(value, symbol(name))
     shift = value.xreplace({symbol(name): sympy.S.Zero})
-    simple = slope.is_number and slope != 0 and not names(shift) & set(states)
-    return (slope, shift) if simple else None
+    if not slope.is_number or slope == 0 or names(shift) & set(states):
+        return None
+    rest = sympy.expand(value - slope * symbol(name) - shift)  # not 0 where a condition looks at x
+    return (slope, shift) if rest == 0 else None
 
 
 def _unused(name: str, used: set[str]) -> str:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from picardfit.errors import InputError, did_you_mean, listing
 
 if TYPE_CHECKING:
-    import libsbml
     import pandas as pd
 
 Value = float | str  # a number, or the name of a parameter (in version 2: a formula)
@@ -144,19 +143,6 @@ def read_listing(path: str | Path) -> Listing:
         named = listing([str(name) for name in content["extensions"]])
         raise InputError(f"`{path}` uses the extension {named}, which is not supported: remove it.")
     return found
-
-
-def read_model(path: Path) -> libsbml.SBMLDocument:
-    """The document of an SBML file."""
-    try:
-        import libsbml
-    except ImportError:
-        raise InputError(
-            "SBML files need the package python-libsbml: install it with pip install 'picardfit[petab]'."
-        ) from None
-    if not path.is_file():
-        raise InputError(f"there is no model file `{path}`: correct its name, or add it.")
-    return libsbml.readSBMLFromFile(str(path))
 
 
 def as_value(text: str) -> Value:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from picardfit.errors import InputError, did_you_mean
-from picardfit.importers.petab_files import Listing, Row, Sheet, Value, as_value, read_listing, read_model
+from picardfit.importers.petab_files import Listing, Row, Sheet, Value, as_value, read_listing
+from picardfit.importers.sbml import read_document, valid_model
 
 if TYPE_CHECKING:
     import libsbml
@@ -126,7 +127,12 @@ def one_model(paths: list[Path]) -> tuple[libsbml.SBMLDocument, str]:
     """The only model of a problem, and the name of its file."""
     if len(paths) != 1:
         raise InputError(f"it names {len(paths)} SBML files: only problems with one SBML model are read.")
-    return read_model(paths[0]), paths[0].name
+    path = paths[0]
+    if not path.is_file():
+        raise InputError(f"there is no model file `{path}`: correct its name, or add it.")
+    document = read_document(path)
+    valid_model(document, f"`{path.name}`")
+    return document, path.name
 
 
 def all_measurements(

@@ -26,15 +26,27 @@ def read(path: str | Path) -> Model:
 
 def load(path: str | Path) -> System:
     """The content of an SBML file."""
-    libsbml = _libsbml()
     path = Path(path)
     if not path.is_file():
         raise InputError(f"There is no file `{path}`: give the path of an SBML file.")
-    return from_document(libsbml.readSBMLFromFile(str(path)), f"`{path.name}`")
+    return from_document(read_document(path), f"`{path.name}`")
+
+
+def read_document(path: Path) -> libsbml.SBMLDocument:
+    return _libsbml().readSBMLFromFile(str(path))
 
 
 def from_document(document: libsbml.SBMLDocument, label: str) -> System:
     """The content of a document of libSBML; `label` opens the messages of errors."""
+    model = valid_model(document, label)
+    try:
+        return Reader(model).system()
+    except InputError as error:
+        raise InputError(f"{label}: {error}") from None
+
+
+def valid_model(document: libsbml.SBMLDocument, label: str) -> libsbml.Model:
+    """The model of a document without errors."""
     libsbml = _libsbml()
     for k in range(document.getNumErrors()):
         error = document.getError(k)
@@ -45,10 +57,7 @@ def from_document(document: libsbml.SBMLDocument, label: str) -> System:
     model = document.getModel()
     if model is None:
         raise InputError(f"{label} holds no SBML model: give another file.")
-    try:
-        return Reader(model).system()
-    except InputError as error:
-        raise InputError(f"{label}: {error}") from None
+    return model
 
 
 def _libsbml():

@@ -154,7 +154,10 @@ class Reader:
                     )
 
     def _is_stepped(self, identifier: str) -> bool:
-        """Whether events set it to formulas of constants only: then it is piecewise constant in time."""
+        """Whether events set it to formulas of constants only, and none looks at it: it is then a formula of time."""
+        seen = set().union(*(_identifiers(math) for event in self.events for math in event.values.values()))
+        if identifier in seen or seen & {*self.rules, *self.reactions}:
+            return False
         fixed = set(self.spelling) - {*self.rules, *self.reactions, *self.rate_rules, *self._targets()}
         fixed = {i for i in fixed if not self._moves(i)}
         return all(

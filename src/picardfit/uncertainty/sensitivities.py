@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from picardfit.data import Experiment
 from picardfit.discretise import Discretisation
 from picardfit.integration import Run, observed, trajectories
 from picardfit.lifted import Linearisation, Point, contract_from, evaluate, linearise
@@ -94,7 +93,7 @@ def as_if_measured(problem: Problem, runs: Sequence[Run], solved: Sequence[np.nd
             return None
         columns = np.where(one.sampled, mine, np.nan).T
         data = dict(zip(one.observables, columns, strict=True))
-        experiments.append(Experiment(one.times, data, one.name, one.inputs, one.initial, one.t0))
+        experiments.append(replace(one, observations=data, planned=None))
     return problem.with_experiments(experiments)
 
 
