@@ -16,10 +16,10 @@ import numpy as np
 from picardfit.condense import solve_box
 from picardfit.levels import fit_levels, smoothed
 from picardfit.marching import Tracks, march
-from picardfit.noise import whitened
 from picardfit.problem import Problem
 from picardfit.solvers.iterate import Solution
 from picardfit.starts import candidates
+from picardfit.terms import whitened
 from picardfit.uncertainty.sensitivities import on_mesh, simulated
 
 DIFFERENCE = 1e-6  # of an internal unknown, for derivatives
