@@ -4,8 +4,9 @@
 
 A start draws every parameter uniformly on its parameterScale between its bounds; the nominal values of the files are
 the published optima and are never used. A hit is a fit whose negative log-likelihood, by independent integration, is
-within 0.1 of the best known. Times are processor seconds of one core; `--limit` ends a start. The files are not part of
-this repository: `--data` names the folder that holds them.
+within 0.1 of the best known. A start is one call of pf.fit, with all it does on its own when a search fails. Times are
+processor seconds of one core; `--limit` ends a start at its next iteration (a screening has no iterations). The files
+are not part of this repository: `--data` names the folder that holds them.
 """
 
 from __future__ import annotations
@@ -21,9 +22,6 @@ import numpy as np
 
 import picardfit as pf
 from picardfit.importers import petab
-from picardfit.result import parameters_of
-from picardfit.solvers.iterate import run
-from picardfit.starts import make_start
 
 BEST = {
     "Boehm_JProteomeRes2014": 138.2220,
@@ -51,14 +49,24 @@ def one_start(problem: pf.Problem, seed: int, index: int, limit: float) -> Resul
         if time.process_time() - began > limit:
             raise KeyboardInterrupt
 
-    method = pf.LiftedGaussNewton()
-    start = make_start(problem, None, np.random.default_rng([seed, index]))
-    outcome = run(method, method.init(problem, start), watch)
+    fit = pf.fit(problem, start=random_point(problem, seed, index), seed=index, progress=watch)
     seconds = time.process_time() - began
-    value = np.inf
-    if outcome.solution is not None:
-        value = problem.nllh(parameters_of(problem, outcome.solution.border))
-    return Result(value, outcome.status.name, outcome.iterations, seconds)
+    value = np.inf if fit.solution is None else problem.nllh(fit.parameters)
+    return Result(value, fit.status.name, fit.iterations, seconds)
+
+
+def random_point(problem: pf.Problem, seed: int, index: int) -> dict[str, float]:
+    """Every parameter that is estimated, uniformly between its bounds on its scale."""
+    rng, point = np.random.default_rng([seed, index]), {}
+    for name, one in problem.parameters.items():
+        if one.fixed is not None:
+            continue
+        part = rng.uniform()
+        if one.log:
+            point[name] = one.lower ** (1 - part) * one.upper**part
+        else:
+            point[name] = (1 - part) * one.lower + part * one.upper
+    return point
 
 
 def summary(name: str, results: list[Result]) -> str:

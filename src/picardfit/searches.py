@@ -19,6 +19,7 @@ from picardfit.parallel import Failure, Interrupted, Work, run_tasks
 from picardfit.problem import Problem
 from picardfit.progress import Bar
 from picardfit.records import array, get, number, plain
+from picardfit.screening import along, implausible, screen
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.starts import make_start, spread_evenly
@@ -96,6 +97,8 @@ def search_all(
     try:
         run_some = partial(_run, request, executor, book, news, bar)
         found = _gather(run_some(dict(enumerate(parts))), {})
+        if _needs_rescue(request, found):
+            found = _screened(request, found, news)
         if request.starts == 1 and _needs_rescue(request, found):
             parts = dict(enumerate(_parts(request, 1 + RESCUES)))
             del parts[0]
@@ -125,17 +128,21 @@ def search(request: Request, task: tuple, progress: Callable[[Progress], None] |
     """One search, from (index, parts of the bounds); the first start has None and begins at what is given."""
     index, part = task
     begin = make_start(request.problem, request.given, part=part)
-
-    def news(iteration: int, loss: float, jump: float) -> None:
-        if progress is not None:
-            progress(Progress(index, request.starts, iteration, loss, jump))
-
     with np.errstate(all="ignore"):  # what is not finite is a rejected step or a status
-        outcome = run(request.method, request.method.init(request.problem, begin), news)
+        first = request.method.init(request.problem, begin)
+        outcome = run(request.method, first, _reporter(request, index, progress))
     ending = _ending(outcome)
     if outcome.status is Status.INTERRUPTED:
         raise Interrupted((index, ending))
     return ending
+
+
+def _reporter(request: Request, index: int, progress: Callable[[Progress], None] | None) -> Callable:
+    def news(iteration: int, loss: float, jump: float) -> None:
+        if progress is not None:
+            progress(Progress(index, request.starts, iteration, loss, jump))
+
+    return news
 
 
 def identity(request: Request) -> dict[str, object]:
@@ -222,13 +229,51 @@ def _gather(work: Work, before: Mapping[int, Ending]) -> Searches:
 
 
 def _needs_rescue(request: Request, found: Searches) -> bool:
-    """Whether the only search failed, or ended where the residuals are too large: likely a local optimum."""
-    if 0 not in found.endings or found.interrupted or not isinstance(request.method, LiftedGaussNewton):
+    """Whether the best search failed, or ended in a local optimum.
+
+    That is told by residuals that contradict the noise model, leave much of the data unexplained, or are far larger
+    than the roughness of the data.
+    """
+    if not found.endings or found.interrupted or not isinstance(request.method, LiftedGaussNewton):
         return False
-    only = found.endings[0]
-    if not only.status.success or not isinstance(only.solution, Solution):
-        return not only.status.success
-    return excess(only.solution) > IMPLAUSIBLE or unexplained(only.solution) > LITTLE
+    best = found.endings[found.best]
+    if not best.status.success:
+        return True
+    if isinstance(best.solution, Solution) and _too_large(best.solution):
+        return True
+    return implausible(request.problem, best.value)
+
+
+def _too_large(solution: Solution) -> bool:
+    return excess(solution) > IMPLAUSIBLE or unexplained(solution) > LITTLE
+
+
+def _screened(request: Request, found: Searches, news: Callable[[Progress], None] | None) -> Searches:
+    """The searches and those that go on from the best simulated candidates, until one succeeds."""
+    ends = [one.border for one in found.endings.values() if one.border is not None]
+    further = np.array([b for b in ends if np.isfinite(b).all()]).reshape(-1, *request.given.shape)
+    endings = dict(found.endings)
+    try:
+        for border in screen(request.problem, request.given, request.seed, further).borders[:RESCUES]:
+            index = max(endings) + 1
+            endings[index] = _onward(request, border, _reporter(request, index, news))
+            if endings[index].status is Status.INTERRUPTED:
+                return replace(found, endings=endings, interrupted=True)
+            if endings[index].status.success:
+                break
+    except KeyboardInterrupt:
+        return replace(found, endings=endings, interrupted=True)
+    return replace(found, endings=endings)
+
+
+def _onward(request: Request, border: np.ndarray, news: Callable) -> Ending:
+    """A search that begins on the simulated path of these unknowns."""
+    method = request.method
+    path = along(request.problem, border, method.nodes, method.resolution)
+    if path is None:
+        return Ending(Status.NOT_FINITE, np.inf, 0, 0.0, np.nan, None)
+    with np.errstate(all="ignore"):
+        return _ending(run(method, method.resume(request.problem, path), news))
 
 
 def _ending(outcome: Outcome) -> Ending:

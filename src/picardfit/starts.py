@@ -105,6 +105,27 @@ def open_values(problem: Problem, around: np.ndarray, part: np.ndarray | None) -
     return np.where(wide, geometric, low + part * (high - low))
 
 
+def candidates(problem: Problem, given: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """(count, experiments, width): unknowns spread evenly over the bounds, initial states read off the data.
+
+    `given` (internal, NaN where open) replaces missing bounds.
+    """
+    unknowns = problem.unknowns
+    wanted = np.where(np.isfinite(given), given, unknowns.start)
+    nothing = np.zeros(unknowns.lower.shape, bool)
+    _, by_parameters = problem.model.output.jacobian_pattern
+    found, measured = [], None
+    for part in spread_evenly(unknowns, count, seed):
+        border = open_values(problem, wanted, part)
+        if len(unknowns.initial_states):
+            if measured is None or by_parameters.any():
+                params = unknowns.model_values(border)
+                measured = [_measured_states(problem, e, params[e]) for e in range(len(params))]
+            border = _initial_from_data(problem, border, nothing, measured, _typical_size(measured))
+        found.append(border)
+    return np.array(found)
+
+
 def search_box(unknowns: Unknowns, around: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(experiments, width) each: the bounds, made finite where they are not.
 

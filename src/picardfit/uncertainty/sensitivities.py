@@ -69,7 +69,7 @@ def expected(problem: Problem, border: np.ndarray, nodes: int = NODES) -> Expect
         return None
     tables = tuple((run.times, states) for run, states in zip(runs, solved, strict=True))
     with np.errstate(all="ignore"):
-        found = _on_mesh(filled, Start(border, tables, np.zeros(len(problem.model.states), bool)), nodes)
+        found = on_mesh(filled, Start(border, tables, np.zeros(len(problem.model.states), bool)), nodes)
         linear = found and _polished(*found)
     if not linear or not np.isfinite(linear.jacobian).all():
         return None
@@ -113,8 +113,20 @@ def _runs(problem: Problem, border: np.ndarray, times: Sequence[np.ndarray]) -> 
     ]
 
 
-def _on_mesh(problem: Problem, start: Start, nodes: int) -> tuple[Discretisation, Point] | None:
-    """The path on a mesh that resolves it; knot states come from the integration."""
+def simulated(problem: Problem, border: np.ndarray) -> Start | None:
+    """A start on the path of these unknowns, by independent integration; None where there is no solution."""
+    runs = _runs(problem, border, [_grid(problem, e) for e in range(len(problem.experiments))])
+    solved = trajectories(problem.model, runs, rtol=1e-8)
+    if any(states is None or not np.isfinite(states).all() for states in solved):
+        return None
+    tables = tuple((run.times, states) for run, states in zip(runs, solved, strict=True))
+    return Start(border, tables, np.zeros(len(problem.model.states), bool))
+
+
+def on_mesh(
+    problem: Problem, start: Start, nodes: int, tolerance: float = RESOLVED
+) -> tuple[Discretisation, Point] | None:
+    """The path on a mesh that resolves it (Legendre tails below `tolerance`); knot states come from the integration."""
     scale = state_scale(problem, [states for _, states in start.tables], least=1e-12)
     mesh = first_mesh(problem, start, rule(nodes), scale)
     for _ in range(REFINEMENTS):
@@ -124,7 +136,7 @@ def _on_mesh(problem: Problem, start: Start, nodes: int) -> tuple[Discretisation
         system = Discretisation(problem, mesh)
         point, chosen = contract_from(system, start.border, states, scale)
         if point is not None:
-            chosen = unresolved(mesh, point.states, point.path, scale, RESOLVED)
+            chosen = unresolved(mesh, point.states, point.path, scale, tolerance)
             if not chosen.any():
                 return system, point
         mesh, _, _ = split(mesh, chosen)
