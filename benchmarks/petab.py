@@ -42,14 +42,15 @@ class Result:
     seconds: float
 
 
-def one_start(problem: pf.Problem, seed: int, index: int, limit: float) -> Result:
+def one_start(problem: pf.Problem, seed: int, index: int, limit: float, iterations: int) -> Result:
     began = time.process_time()
 
     def watch(*_: object) -> None:
         if time.process_time() - began > limit:
             raise KeyboardInterrupt
 
-    fit = pf.fit(problem, start=random_point(problem, seed, index), seed=index, progress=watch)
+    method = pf.LiftedGaussNewton(max_iterations=iterations)
+    fit = pf.fit(problem, method, start=random_point(problem, seed, index), seed=index, progress=watch)
     seconds = time.process_time() - began
     value = np.inf if fit.solution is None else problem.nllh(fit.parameters)
     return Result(value, fit.status.name, fit.iterations, seconds)
@@ -90,6 +91,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=beside, help="folder with the problems")
     parser.add_argument("--starts", type=int, default=30)
     parser.add_argument("--limit", type=float, default=60.0, help="processor seconds for one start")
+    parser.add_argument("--iterations", type=int, default=60, help="of one search of a start")
     parser.add_argument("--only", default="", help="problems whose name begins so")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--each", action="store_true", help="print every start as well")
@@ -105,7 +107,7 @@ def main() -> None:
         problem = petab.read(options.data / name / f"{name}.yaml")
         results = []
         for k in range(options.starts):
-            results.append(one_start(problem, options.seed, k, options.limit))
+            results.append(one_start(problem, options.seed, k, options.limit, options.iterations))
             if options.each:
                 print(name, k, results[-1], flush=True)
         lines.append(summary(name, results))

@@ -89,7 +89,7 @@ def search_all(
     ledger: str | Path | None,
     progress: Callable[[Progress], None] | Literal[False] | None,
 ) -> Searches:
-    """Search from every start; an only start that fails is followed by a few more."""
+    """Search from every start; an only start that fails is followed by simulated candidates, then by a few more."""
     parts = _parts(request, request.starts)
     news = progress or None
     book = None if ledger is None else Ledger(ledger, identity(request))
@@ -97,7 +97,7 @@ def search_all(
     try:
         run_some = partial(_run, request, executor, book, news, bar)
         found = _gather(run_some(dict(enumerate(parts))), {})
-        if _needs_rescue(request, found):
+        if request.starts == 1 and _is_lost(request, found):
             found = _screened(request, found, news)
         if request.starts == 1 and _needs_rescue(request, found):
             parts = dict(enumerate(_parts(request, 1 + RESCUES)))
@@ -228,24 +228,26 @@ def _gather(work: Work, before: Mapping[int, Ending]) -> Searches:
     return Searches(dict(sorted(endings.items())), work.failures, work.interrupted)
 
 
-def _needs_rescue(request: Request, found: Searches) -> bool:
-    """Whether the best search failed, or ended in a local optimum.
-
-    That is told by residuals that contradict the noise model, leave much of the data unexplained, or are far larger
-    than the roughness of the data.
-    """
+def _is_lost(request: Request, found: Searches) -> bool:
+    """Whether the best search failed, or its residuals contradict the noise model or the roughness of the data."""
     if not found.endings or found.interrupted or not isinstance(request.method, LiftedGaussNewton):
         return False
     best = found.endings[found.best]
     if not best.status.success:
         return True
-    if isinstance(best.solution, Solution) and _too_large(best.solution):
+    if isinstance(best.solution, Solution) and excess(best.solution) > IMPLAUSIBLE:
         return True
     return implausible(request.problem, best.value)
 
 
-def _too_large(solution: Solution) -> bool:
-    return excess(solution) > IMPLAUSIBLE or unexplained(solution) > LITTLE
+def _needs_rescue(request: Request, found: Searches) -> bool:
+    """Whether the best search is lost, or leaves much of the data unexplained: likely a local optimum."""
+    if _is_lost(request, found):
+        return True
+    best = found.endings.get(found.best) if found.endings and not found.interrupted else None
+    if best is None or not isinstance(request.method, LiftedGaussNewton):
+        return False
+    return isinstance(best.solution, Solution) and unexplained(best.solution) > LITTLE
 
 
 def _screened(request: Request, found: Searches, news: Callable[[Progress], None] | None) -> Searches:
