@@ -15,7 +15,7 @@ class InputError(ValueError):
 class Status(Enum):
     """How a fit ended; the value is the sentence shown to the user."""
 
-    CONVERGED = "Converged: this optimum passed every check (other starts may lead to other optima)."
+    CONVERGED = "Converged: this optimum passed every check."
     CONVERGED_AT_BOUND = (
         "Converged with parameters at their bounds: widen those bounds if they are not meant to act."
     )

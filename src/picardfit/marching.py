@@ -59,6 +59,8 @@ def march(problem: Problem, tracks: Tracks, rtol: float) -> list[np.ndarray]:
 
     The error of the first lane rules the length of the steps. Tracks that need too many of them fail.
     """
+    if not len(tracks.experiment):
+        return []
     with np.errstate(all="ignore"):
         return _March(problem, tracks, rtol).run()
 
@@ -162,7 +164,7 @@ class _Slopes:
         self.problem, self.experiment = problem, tracks.experiment
         rhs, model = problem.model.rhs, problem.model
         self.steady = not any(problem.breaks(e) for e in range(len(problem.experiments)))
-        ends = np.array([problem.span(e) for e in tracks.experiment])
+        ends = np.array([problem.span(e) for e in tracks.experiment]).reshape(-1, 2)
         times = ends[:, :1] + np.linspace(0, 1, 5) * np.diff(ends)
         inputs = problem.inputs_at(tracks.experiment, times)
         self.steady &= bool((inputs == inputs[:, :1]).all())

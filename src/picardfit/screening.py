@@ -82,7 +82,10 @@ def screen(problem: Problem, given: np.ndarray, seed: int, further: np.ndarray) 
     everything = np.ones(problem.unknowns.lower.shape, bool)
     with np.errstate(all="ignore"):
         borders = np.concatenate([candidates(problem, given, count, seed), further])
-        found = race(problem, rank(problem, borders, everything).best(CHOSEN), everything)
+        chosen = rank(problem, borders, everything).best(CHOSEN)
+        if not len(chosen.values):  # the equations have no solution anywhere
+            return chosen
+        found = race(problem, chosen, everything)
         found = polish(problem, _distinct(problem, found).best(FINALISTS), everything)
     return _distinct(problem, found)
 

@@ -27,6 +27,7 @@ from picardfit.storage import solution_of, solution_record, trace_of
 
 IMPLAUSIBLE = 3  # residuals that many times larger than the noise model, or the scatter of the samples, says
 LITTLE = 0.5  # part of the variation of the data that the curves may leave
+PATIENT = 50  # iterations from which on a search that fails is worth a screening
 RESCUES = 4  # further starts that are tried when the only one asked for fails
 
 
@@ -97,7 +98,8 @@ def search_all(
     try:
         run_some = partial(_run, request, executor, book, news, bar)
         found = _gather(run_some(dict(enumerate(parts))), {})
-        if request.starts == 1 and _is_lost(request, found):
+        patient = request.method.max_iterations >= PATIENT
+        if request.starts == 1 and patient and _is_lost(request, found):
             found = _screened(request, found, news)
         if request.starts == 1 and _needs_rescue(request, found):
             parts = dict(enumerate(_parts(request, 1 + RESCUES)))
