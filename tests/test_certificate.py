@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.certificate import certify, excess, path_value
+from picardfit.certificate import certify, misfit, path_value
 from picardfit.lifted import evaluate
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
@@ -182,7 +182,7 @@ def test_path_value_is_half_the_sum_of_squares(fit):
 
 
 def test_residuals_of_a_good_fit_do_not_exceed_the_scatter(fit):
-    assert 0 < excess(fit.solution) < 1.5
+    assert 0 < misfit(fit.solution).excess < 1.5
 
 
 def test_residuals_of_a_wrong_answer_exceed_the_scatter():
@@ -191,11 +191,11 @@ def test_residuals_of_a_wrong_answer_exceed_the_scatter():
     data = np.cos(times) + 0.02 * np.random.default_rng(0).standard_normal(len(times))
     model = pf.Model("x' = -k*x")
     fit = pf.fit(pf.Problem(model, pf.Experiment(times, {"x": data}), parameters={"k": (0.1, 1.0)}))
-    assert excess(fit.solution) > 10
+    assert misfit(fit.solution).excess > 10
     assert any("times as large as the scatter" in line for line in fit.warnings)
 
 
 def test_few_samples_show_no_scatter():
     model = pf.Model("x' = -k*x")
     fit = pf.fit(pf.Problem(model, pf.Experiment([0, 1, 2, 3], {"x": [1.0, 0.2, 0.9, 0.1]})))
-    assert excess(fit.solution) == 1.0
+    assert misfit(fit.solution).excess == 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from picardfit.integration import predict
 from picardfit.lifted import point_at
 from picardfit.meshing import state_scale
 from picardfit.picard import apply
-from picardfit.problem import Problem
 from picardfit.solvers.iterate import Solution
 from picardfit.uncertainty.fisher import Information, information
 
@@ -122,57 +122,49 @@ def path_value(solution: Solution) -> float:
     return point_at(solution.system, solution.border, solution.states, solution.path).data
 
 
-def excess(solution: Solution) -> float:
-    """How many times larger the residuals are than the noise model says (root mean square).
+class Misfit(NamedTuple):
+    """How far the curves stay away from the data."""
 
-    Without a noise model: than the scatter of neighbouring samples.
-    """
-    problem = solution.system.problem
-    if problem.noise is None:
-        return _excess_over_scatter(problem, path_rows(solution))
-    with np.errstate(all="ignore"):
-        residuals = problem.objective.residuals(path_rows(solution))
-    return float(np.sqrt(np.nansum(residuals**2) / max(problem.measurements, 1)))
+    excess: (
+        float  # residuals over what the noise model, or the scatter of neighbouring samples, says (r.m.s.)
+    )
+    unexplained: float  # part of the variation of the data that is left: 1 for curves that follow nothing
 
 
-def unexplained(solution: Solution) -> float:
-    """Part of the variation of the data that the curves leave: 0 for a perfect fit, 1 for one that follows nothing.
+def misfit(solution: Solution) -> Misfit:
+    """What the residuals along the path say.
 
-    Variation is counted around the mean of each series of samples; 0 where there is none.
+    Without a noise model a sample is compared with the straight line between its neighbours. Where the curve bends
+    between samples their scatter comes out too large, never too small. Variation is counted around the mean of each
+    series of samples. Series with few samples do not count.
     """
     problem, rows = solution.system.problem, path_rows(solution)
-    samples, left, total = problem.samples, 0.0, 0.0
+    samples, residual, noise, left, total = problem.samples, 0.0, 0.0, 0.0, 0
     for _, mine in runs(samples.experiment):
         for values, fitted in zip(samples.data[mine].T, rows[mine].T, strict=False):
             measured = np.isfinite(values)
-            if measured.sum() < FEWEST_NEIGHBOURS or not np.ptp(values[measured]) > 0:
+            times, values, fitted = samples.times[mine][measured], values[measured], fitted[measured]
+            if len(times) < FEWEST_NEIGHBOURS:
                 continue
-            size = float(np.var(values[measured]))
-            left += float(np.sum((values - fitted)[measured] ** 2)) / size
-            total += measured.sum()
-    return left / total if total else 0.0
+            square, spread = float(np.sum((values - fitted) ** 2)), float(np.var(values))
+            residual += square
+            noise += len(times) * max(_scatter(times, values), 1e-12 * spread)
+            if spread > 0:
+                left, total = left + square / spread, total + len(times)
+    unexplained = left / total if total else 0.0
+    if problem.noise is None:
+        return Misfit(float(np.sqrt(residual / noise)) if noise > 0 else 1.0, unexplained)
+    with np.errstate(all="ignore"):
+        residuals = problem.objective.residuals(rows)
+    return Misfit(float(np.sqrt(np.nansum(residuals**2) / max(problem.measurements, 1))), unexplained)
 
 
-def _excess_over_scatter(problem: Problem, outputs: np.ndarray) -> float:
-    """Root of the sum of squared residuals over what the scatter of neighbouring samples makes of it.
-
-    A sample is compared with the straight line between its neighbours. Where the curve bends between samples the
-    scatter comes out too large, never too small. Series with few samples do not count; 1 if there are no others.
-    """
-    samples, residual, noise = problem.samples, 0.0, 0.0
-    for _, mine in runs(samples.experiment):
-        for values, fitted in zip(samples.data[mine].T, outputs[mine].T, strict=False):
-            measured = np.isfinite(values)
-            if measured.sum() < FEWEST_NEIGHBOURS:
-                continue
-            times, values = samples.times[mine][measured], values[measured]
-            span = times[2:] - times[:-2]
-            share = np.where(span > 0, (times[1:-1] - times[:-2]) / np.where(span > 0, span, 1.0), 0.5)
-            away = values[1:-1] - (1 - share) * values[:-2] - share * values[2:]
-            variance = np.mean(away**2 / (1 + share**2 + (1 - share) ** 2))
-            residual += float(np.sum((values - fitted[measured]) ** 2))
-            noise += len(times) * max(float(variance), (1e-6 * np.ptp(values)) ** 2)
-    return float(np.sqrt(residual / noise)) if noise > 0 else 1.0
+def _scatter(times: np.ndarray, values: np.ndarray) -> float:
+    """The variance of noise that neighbouring samples show."""
+    span = times[2:] - times[:-2]
+    share = np.where(span > 0, (times[1:-1] - times[:-2]) / np.where(span > 0, span, 1.0), 0.5)
+    away = values[1:-1] - (1 - share) * values[:-2] - share * values[2:]
+    return float(np.mean(away**2 / (1 + share**2 + (1 - share) ** 2)))
 
 
 def path_rows(solution: Solution) -> np.ndarray:

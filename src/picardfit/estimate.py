@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from picardfit.certificate import Certificate, certify, excess, path_value, unexplained
+from picardfit.certificate import Certificate, certify, misfit, path_value
 from picardfit.culprits import blame_start
 from picardfit.data import after_a_void
 from picardfit.errors import InputError, Status, listing, type_words
@@ -221,8 +221,10 @@ def _warnings(problem: Problem, status: Status, certificate: Certificate | None)
 
 def _contradiction(solution: Solution | None) -> list[str]:
     """A warning when the residuals are far larger than the noise model, or the scatter of the samples, allows."""
-    times = 1.0 if solution is None else excess(solution)
-    if solution is not None and not times > IMPLAUSIBLE and (left := unexplained(solution)) > LITTLE:
+    if solution is None:
+        return []
+    times, left = misfit(solution)
+    if not times > IMPLAUSIBLE and left > LITTLE:
         return [
             f"The curves follow only {max(1 - left, 0.0):.0%} of the variation of the data: unless the rest is noise, "
             f"try more starts (starts=20) or check the equations."

@@ -7,11 +7,11 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from picardfit.certificate import excess, path_value, unexplained
+from picardfit.certificate import misfit, path_value
 from picardfit.digests import digest, problem_digest
 from picardfit.errors import Status
 from picardfit.ledger import Ledger
@@ -26,6 +26,7 @@ from picardfit.starts import make_start, spread_evenly
 from picardfit.storage import solution_of, solution_record, trace_of
 
 IMPLAUSIBLE = 3  # residuals that many times larger than the noise model, or the scatter of the samples, says
+CLEAR = 0.02  # part of the variation of the data that is left by curves beyond doubt
 LITTLE = 0.5  # part of the variation of the data that the curves may leave
 PATIENT = 50  # iterations from which on a search that fails is worth a screening
 RESCUES = 4  # further starts that are tried when the only one asked for fails
@@ -98,10 +99,11 @@ def search_all(
     try:
         run_some = partial(_run, request, executor, book, news, bar)
         found = _gather(run_some(dict(enumerate(parts))), {})
-        patient = request.method.max_iterations >= PATIENT
-        if request.starts == 1 and patient and _is_lost(request, found):
+        verdict = _judged(request, found) if request.starts == 1 else _Judgement(False, False)
+        if verdict.lost and request.method.max_iterations >= PATIENT:
             found = _screened(request, found, news)
-        if request.starts == 1 and _needs_rescue(request, found):
+            verdict = _judged(request, found)
+        if verdict.doubtful:
             parts = dict(enumerate(_parts(request, 1 + RESCUES)))
             del parts[0]
             found = _gather(run_some(parts), found.endings)
@@ -230,26 +232,26 @@ def _gather(work: Work, before: Mapping[int, Ending]) -> Searches:
     return Searches(dict(sorted(endings.items())), work.failures, work.interrupted)
 
 
-def _is_lost(request: Request, found: Searches) -> bool:
-    """Whether the best search failed, or its residuals contradict the noise model or the roughness of the data."""
+class _Judgement(NamedTuple):
+    """What the best search is worth."""
+
+    lost: bool  # it failed, or its residuals contradict the noise model or the roughness of the data
+    doubtful: bool  # lost, or much of the data is unexplained: likely a local optimum
+
+
+def _judged(request: Request, found: Searches) -> _Judgement:
     if not found.endings or found.interrupted or not isinstance(request.method, LiftedGaussNewton):
-        return False
+        return _Judgement(False, False)
     best = found.endings[found.best]
     if not best.status.success:
-        return True
-    if isinstance(best.solution, Solution) and excess(best.solution) > IMPLAUSIBLE:
-        return True
-    return implausible(request.problem, best.value)
-
-
-def _needs_rescue(request: Request, found: Searches) -> bool:
-    """Whether the best search is lost, or leaves much of the data unexplained: likely a local optimum."""
-    if _is_lost(request, found):
-        return True
-    best = found.endings.get(found.best) if found.endings and not found.interrupted else None
-    if best is None or not isinstance(request.method, LiftedGaussNewton):
-        return False
-    return isinstance(best.solution, Solution) and unexplained(best.solution) > LITTLE
+        return _Judgement(True, True)
+    if not isinstance(best.solution, Solution):
+        return _Judgement(False, False)
+    seen = misfit(best.solution)
+    lost = seen.excess > IMPLAUSIBLE
+    if not lost and seen.unexplained > CLEAR:
+        lost = implausible(request.problem, best.value)
+    return _Judgement(lost, lost or seen.unexplained > LITTLE)
 
 
 def _screened(request: Request, found: Searches, news: Callable[[Progress], None] | None) -> Searches:
