@@ -615,3 +615,36 @@ def test_every_family_of_nodes_gives_the_same_loss(family):
 def test_iterates_that_overflow_from_a_finite_start_diverge():
     problem = problems.van_der_pol.generate(seed=1)
     assert GradientDescent().init(problem, make_start(problem)).status is Status.DIVERGED
+
+
+# the paper's own problem, as long as one Picard operator contracts over all of it
+
+
+@pytest.fixture(scope="module")
+def first_unit_of_time() -> pf.Problem:
+    """Van der Pol of the paper up to t = 1."""
+    whole = pf.problems.van_der_pol.generate(seed=0, eps=0.01)
+    one = whole.experiments[0]
+    kept = one.times <= 1.0
+    data = {name: one.values[kept, k] for k, name in enumerate(one.observables)}
+    return pf.Problem(whole.model, pf.Experiment(one.times[kept], data, t0=one.t0), dict(whole.parameters))
+
+
+@pytest.mark.parametrize(
+    ("method", "within"),
+    [(pf.GradientDescent(order=6), 0.15), (pf.GradientContractMultiplier(order=6), 1e-3)],
+    ids=["Algorithm 1", "Algorithm 3"],
+)
+def test_gradient_methods_reach_the_optimum_of_the_papers_problem(first_unit_of_time, method, within):
+    best = pf.fit(first_unit_of_time)
+    found = pf.fit(first_unit_of_time, method)
+    assert best.success
+    assert best.loss <= found.loss < (1 + within) * best.loss
+    assert found.parameters == pytest.approx(best.parameters, rel=5e-3)
+
+
+def test_algorithm_2_ends_elsewhere_on_the_papers_problem(first_unit_of_time):
+    found = pf.fit(first_unit_of_time, pf.GradientContractive())
+    assert found.status is pf.Status.APPROXIMATE
+    assert not found.success
+    assert found.loss > 2 * pf.fit(first_unit_of_time).loss
