@@ -10,6 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
+import picardfit as pf
 from picardfit import problems
 from picardfit.data import Experiment
 from picardfit.errors import InputError, Status
