@@ -974,3 +974,12 @@ def test_a_table_that_begins_late_is_told():
     one = pf.Experiment(times, {"x": 1 - np.exp(-times)}, inputs={"u": ([3, 4], [1, 2])}, initial={"x": 0.0})
     fit = pf.fit(pf.Problem(model, one, {"k": (0.1, 10)}))
     assert any("begins at 3" in line for line in fit.warnings)
+
+
+def test_exact_data_at_unix_times_are_no_false_alarm():
+    """The times themselves are rounded to 2e-7."""
+    t = np.linspace(0, 5, 30)
+    one = pf.Experiment(1.7e9 + t, {"x": 2 * np.exp(-0.7 * t)}, t0=1.7e9)
+    fit = pf.fit(pf.Problem(pf.Model("x' = -k*x"), one, {"k": (0.1, 5)}))
+    assert fit.success
+    assert fit.parameters["k"] == pytest.approx(0.7, rel=1e-6)

@@ -3,7 +3,7 @@
 Nothing here knows the Picard operator. Many runs are integrated as one large system by LSODA, which
 changes between Adams and BDF formulas by itself: the piece of every run between two of its breaks is
 mapped to tau in [0, 1], so that runs with different horizons march together. If a stack fails, each of
-its runs is tried alone, in its own time, with LSODA and then Radau. (LSODA through `odeint` spends little
+its runs is tried alone, in its own unit of time, with LSODA and then Radau. (LSODA through `odeint` spends little
 time in Python between evaluations, where DOP853 step by step needs three times as long for the same accuracy.)
 """
 
@@ -149,12 +149,11 @@ class _Failure(Exception):
 class _Piece:
     """One piece of several runs on a common time tau; flat arrays are (runs * states,).
 
-    Several runs share tau from 0 to 1; for a single one tau is its own time.
+    Several runs share tau from 0 to 1; for a single one tau is the time since the start of the piece.
     """
 
     model: Model
-    begin: float  # tau
-    end: float
+    end: float  # tau, which begins at 0
     start: np.ndarray  # (runs,): time where tau is 0
     length: np.ndarray  # (runs, 1): time in a unit of tau
     first: np.ndarray  # (runs,): times are kept inside, where the inputs have no jump
@@ -170,7 +169,10 @@ class _Piece:
         point, params, constant = self.model.rhs.at_point, self.params[0].tolist(), self.inputs[0].tolist()
         first, last, varying = float(self.first[0]), float(self.last[0]), bool(self.varying)
 
-        def alone(t: float, flat: np.ndarray) -> list[float]:  # plain floats: many times faster than arrays
+        origin = float(self.start[0])
+
+        def alone(tau: float, flat: np.ndarray) -> list[float]:  # plain floats: many times faster than arrays
+            t = origin + tau
             t = first if t < first else last if t > last else t
             inputs = self._inputs(np.array([t]))[0].tolist() if varying else constant
             return point(t, flat.tolist(), params, inputs)
@@ -184,7 +186,7 @@ class _Piece:
 
     def jacobian(self, tau: float, flat: np.ndarray) -> np.ndarray:
         """(states, states) of a piece of a single run."""
-        t = np.clip([tau], self.first, self.last)
+        t = np.clip(self.start + tau, self.first, self.last)
         return self.model.rhs.linearise(t[0], flat, self.params[0], self._inputs(t)[0])[1]
 
     def _inputs(self, t: np.ndarray) -> np.ndarray:
@@ -212,9 +214,8 @@ def _piece(model: Model, runs: Sequence[Run], start: np.ndarray, stop: np.ndarra
     alone = len(runs) == 1
     return _Piece(
         model=model,
-        begin=float(start[0]) if alone else 0.0,
-        end=float(stop[0]) if alone else 1.0,
-        start=np.zeros(1) if alone else start,
+        end=float(stop[0] - start[0]) if alone else 1.0,
+        start=start,
         length=np.ones((1, 1)) if alone else (stop - start)[:, None],
         first=start + inset,
         last=stop - inset,
@@ -289,7 +290,7 @@ class _Attempt:
             try:
                 solver = Radau(
                     self._watched(piece),
-                    piece.begin,
+                    0.0,
                     path[0],
                     piece.end,
                     rtol=self.rtol,
@@ -315,7 +316,7 @@ class _Attempt:
         for r, (run, edges) in enumerate(zip(self.runs, self.edges[:, k : k + 2], strict=True)):
             rows = np.arange(*np.searchsorted(run.times, edges, side="right"))
             wanted.append((rows, (run.times[rows] - piece.start[r]) / piece.length[r, 0]))
-        grid = np.unique(np.concatenate([[piece.begin, piece.end], *(tau for _, tau in wanted)]))
+        grid = np.unique(np.concatenate([[0.0, piece.end], *(tau for _, tau in wanted)]))
         return grid, [(rows, np.searchsorted(grid, tau)) for rows, tau in wanted]
 
     def _store(self, path: np.ndarray, places: list[tuple[np.ndarray, np.ndarray]]) -> None:
@@ -329,8 +330,8 @@ class _Attempt:
         """(runs * states,): absolute tolerance in a piece that starts here."""
         if self.atol is not None:
             return np.tile(self.atol, len(self.runs))
-        slope = np.abs(piece.function()(piece.begin, self.x.ravel())).reshape(self.x.shape)
-        slope *= piece.end - piece.begin
+        slope = np.abs(piece.function()(0.0, self.x.ravel())).reshape(self.x.shape)
+        slope *= piece.end
         speed = np.max(slope / np.where(self.size > 0, self.size, np.inf), axis=1, keepdims=True)
         size = np.where(self.size > 0, self.size, 0.01 * slope / np.maximum(speed, 0.01))
         top = size.max(axis=1, keepdims=True)
@@ -340,7 +341,7 @@ class _Attempt:
     def _watched(self, piece: _Piece):
         """The right-hand side, which gives up when it is called too often or when a run explodes."""
         limit = _EXPLOSION * np.maximum(self.size.max(), 1.0)
-        function, span = piece.function(), piece.end - piece.begin
+        function, span = piece.function(), piece.end
 
         def slopes(tau, flat):
             self.calls += 1
