@@ -9,6 +9,7 @@ import numpy as np
 
 from picardfit.data import runs
 from picardfit.integration import predict
+from picardfit.levels import neighbour_noise
 from picardfit.lifted import point_at
 from picardfit.meshing import state_scale
 from picardfit.picard import apply
@@ -148,7 +149,7 @@ def misfit(solution: Solution) -> Misfit:
                 continue
             square, spread = float(np.sum((values - fitted) ** 2)), float(np.var(values))
             residual += square
-            noise += len(times) * max(_scatter(times, values), 1e-12 * spread)
+            noise += len(times) * max(float(np.mean(neighbour_noise(times, values) ** 2)), 1e-12 * spread)
             if spread > 0:
                 left, total = left + square / spread, total + len(times)
     unexplained = left / total if total else 0.0
@@ -157,14 +158,6 @@ def misfit(solution: Solution) -> Misfit:
     with np.errstate(all="ignore"):
         residuals = problem.objective.residuals(rows)
     return Misfit(float(np.sqrt(np.nansum(residuals**2) / max(problem.measurements, 1))), unexplained)
-
-
-def _scatter(times: np.ndarray, values: np.ndarray) -> float:
-    """The variance of noise that neighbouring samples show."""
-    span = times[2:] - times[:-2]
-    share = np.where(span > 0, (times[1:-1] - times[:-2]) / np.where(span > 0, span, 1.0), 0.5)
-    away = values[1:-1] - (1 - share) * values[:-2] - share * values[2:]
-    return float(np.mean(away**2 / (1 + share**2 + (1 - share) ** 2)))
 
 
 def path_rows(solution: Solution) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from picardfit.condense import solve_box
+from picardfit.data import runs
 from picardfit.noise import Objective
 from picardfit.problem import Problem
 from picardfit.terms import whitened
@@ -48,24 +49,31 @@ def fit_levels(
     return border
 
 
+def neighbour_noise(times: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """(n - 2,): how inner samples differ from the straight line between their neighbours.
+
+    Divided so that noise of unit variance gives unit variance; where the curve bends they come out larger.
+    """
+    span = times[2:] - times[:-2]
+    part = np.where(span > 0, (times[1:-1] - times[:-2]) / np.where(span > 0, span, 1.0), 0.5)
+    gap = values[1:-1] - (1 - part) * values[:-2] - part * values[2:]
+    return gap / np.sqrt(1 + part**2 + (1 - part) ** 2)
+
+
 def smoothed(problem: Problem) -> np.ndarray:
     """(samples, observables): data less a guess of their noise, from how each differs from its neighbours.
 
-    Between its neighbours in time a measurement is expected on a straight line; the difference is divided by the size
-    it would have for noise of unit variance. Lonely ones are taken to be off by a tenth of the data's spread.
+    Lonely ones are taken to be off by a tenth of the data's spread.
     """
     samples, data = problem.samples, problem.samples.data
     result = np.array(data)
     for k, spread in enumerate(problem.output_scale):
-        for e in range(len(problem.experiments)):
-            rows = np.flatnonzero((samples.experiment == e) & np.isfinite(data[:, k]))
+        for _, mine in runs(samples.experiment):
+            rows = mine.start + np.flatnonzero(np.isfinite(data[mine, k]))
             y, t = data[rows, k], samples.times[rows]
             noise = np.full(len(rows), 0.1 * spread)
             if len(rows) > 2:
-                span = t[2:] - t[:-2]
-                part = np.where(span > 0, (t[1:-1] - t[:-2]) / np.where(span > 0, span, 1.0), 0.5)
-                gap = y[1:-1] - (1 - part) * y[:-2] - part * y[2:]
-                noise[1:-1] = gap / np.sqrt(1 + part**2 + (1 - part) ** 2)
+                noise[1:-1] = neighbour_noise(t, y)
                 noise[[0, -1]] = np.median(np.abs(noise[1:-1]))
             same_sign = np.where(y != 0, 0.2 * y, -np.inf)  # logarithms must stay possible
             result[rows, k] = np.where(y > 0, np.maximum(y - noise, same_sign), y - noise)
