@@ -10,16 +10,13 @@ import numpy as np
 from picardfit.data import runs
 from picardfit.integration import predict
 from picardfit.levels import neighbour_noise
-from picardfit.lifted import point_at
 from picardfit.meshing import state_scale
 from picardfit.picard import apply
 from picardfit.solvers.iterate import Solution
 from picardfit.uncertainty.fisher import Information, information
 
-TOLERANCES = (
-    1e-8,
-    1e-10,
-)  # of the independent integration: the tighter one where the first shows a difference
+# of the independent integration: a tighter one where the one before shows a difference
+TOLERANCES = (1e-8, 1e-10)
 FEWEST_NEIGHBOURS = 8  # samples of a series whose scatter is looked at
 CLOSE = 1e-6  # relative difference of the losses that calls for no second integration
 UNPUSHED = 1e-9  # fall of the loss over the bounds, relative to it, that does not hold an unknown at a bound
@@ -83,7 +80,7 @@ def certify(solution: Solution) -> Certificate:
     system = solution.system
     problem, mesh = system.problem, system.mesh
     scale = state_scale(problem, [solution.path], least=1e-6)  # a state that is zero has no scale of its own
-    point = point_at(system, solution.border, solution.states, solution.path)
+    point = solution.point
     gap, value = solution.path - apply(mesh, solution.states, point.slopes), point.data
     initial, _ = problem.unknowns.initial(solution.border)
     size = max(problem.objective.size(point.outputs, value), problem.objective.least, 1e-300)
@@ -120,7 +117,7 @@ def _undetermined(solution: Solution, found: Information, size: float) -> tuple[
 
 def path_value(solution: Solution) -> float:
     """The objective along the path of a solution, with priors."""
-    return point_at(solution.system, solution.border, solution.states, solution.path).data
+    return solution.point.data
 
 
 class Misfit(NamedTuple):
@@ -162,4 +159,4 @@ def misfit(solution: Solution) -> Misfit:
 
 def path_rows(solution: Solution) -> np.ndarray:
     """(samples, rows): observables and noise levels along the path of a solution."""
-    return point_at(solution.system, solution.border, solution.states, solution.path).outputs
+    return solution.point.outputs

@@ -12,10 +12,11 @@ with d_j = (state at the start of segment j, free parameters), c_j the jump at t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from picardfit.mesh import Mesh
+from picardfit.mesh import Mesh, compact
 
 MOST_DOWNHILL = 100  # projected Newton steps
 
@@ -27,6 +28,11 @@ class Border:
     local: int  # the first `local` columns belong to one experiment, the others are shared
     width: int
     parameters: np.ndarray  # (free parameters,): border column of each parameter column
+
+    @cached_property
+    def columns(self) -> slice | np.ndarray:
+        """`parameters` as an index that is quick to use."""
+        return compact(self.parameters)
 
 
 @dataclass(frozen=True)
@@ -43,9 +49,8 @@ class Quadratic:
         self, mesh: Mesh, border: Border, border_step: np.ndarray, states_step: np.ndarray
     ) -> np.ndarray:
         """(linked, states): by how much a step changes the jumps, to first order."""
-        moved = border_step[mesh.experiment][:, border.parameters]
-        columns = np.concatenate([states_step, moved], axis=1)[mesh.linked]
-        return (self.end @ columns[..., None])[..., 0] - states_step[mesh.inner]
+        columns = mesh.columns(states_step, border_step[:, border.columns])[mesh.linked_rows]
+        return (self.end @ columns[..., None])[..., 0] - states_step[mesh.inner_rows]
 
 
 @dataclass(frozen=True)
@@ -64,10 +69,10 @@ class Factor:
 
     def reduce(self, slope: np.ndarray, jump: np.ndarray) -> Reduced:
         """Eliminate the inner states from the slope of data (segments, columns) and jumps (linked, states)."""
-        mesh, columns = self.mesh, self.border.parameters
-        states, first, inner = self.cross.shape[1], mesh.first, mesh.inner
+        mesh, columns = self.mesh, self.border.columns
+        states, first, inner = self.cross.shape[1], mesh.first, mesh.inner_rows
         slope = slope.copy()
-        slope[mesh.linked] += (jump[:, None, :] @ self.weighted)[:, 0]
+        slope[mesh.linked_rows] += (jump[:, None, :] @ self.weighted)[:, 0]
         inner_slope = slope[inner, :states] - self.penalty * jump
         full = np.zeros((len(first), self.border.width))
         full[:, columns] = np.add.reduceat(slope[:, states:], first)
@@ -95,15 +100,15 @@ class Reduced:
         factor, mesh = self.factor, self.factor.mesh
         step = np.empty((len(mesh), factor.initial.shape[1]))
         step[mesh.first] = (factor.initial @ border_step[:, :, None])[..., 0]
-        inner = mesh.inner
-        mine = border_step[mesh.experiment[inner]]
+        inner = mesh.inner_rows
+        mine = border_step if len(border_step) == 1 else border_step[mesh.experiment[inner]]
         step[inner] = -(self.solved + (factor.solved @ mine[:, :, None])[..., 0])
         return step
 
     def directional_slope(self, states_step: np.ndarray, border_step: np.ndarray) -> float:
         """g' d of the whole step."""
-        inner = self.factor.mesh.inner
-        return float(np.sum(self.inner_slope * states_step[inner]) + np.sum(self.full_slope * border_step))
+        inner = states_step[self.factor.mesh.inner_rows]
+        return float(np.vdot(self.inner_slope, inner) + np.vdot(self.full_slope, border_step))
 
 
 def factorise(
@@ -113,28 +118,27 @@ def factorise(
 
     Raises numpy.linalg.LinAlgError when the banded matrix is not positive definite.
     """
-    states = model.end.shape[1]
-    linked, first, inner = mesh.linked, mesh.first, mesh.inner
+    states, first, inner = model.end.shape[1], mesh.first, mesh.inner_rows
     weighted = penalty[..., None] * model.end
     total = model.hessian.copy()
-    total[linked] += model.end.transpose(0, 2, 1) @ weighted
+    total[mesh.linked_rows] += model.end.transpose(0, 2, 1) @ weighted
 
-    columns = border.parameters
-    diagonal = total[inner, :states, :states]
-    diagonal[:, np.arange(states), np.arange(states)] += penalty + damping
-    cross = np.zeros((len(inner), states, border.width))
+    columns = border.columns
+    diagonal = total[inner, :states, :states].copy()
+    np.einsum("kii->ki", diagonal)[...] += penalty + damping
+    cross = np.zeros((len(mesh.inner), states, border.width))
     cross[..., columns] = total[inner, :states, states:] - weighted[..., states:]
-    from_first = mesh.from_first
-    owner = mesh.experiment[linked[from_first]]
-    cross[from_first] -= weighted[from_first, :, :states] @ model.initial[owner]
+    begins, owner = mesh.first_links
+    cross[begins] -= weighted[begins, :, :states] @ model.initial[owner]
 
     hessian = np.zeros((len(first), border.width, border.width))
-    hessian[:, columns[:, None], columns] = np.add.reduceat(total[:, states:, states:], first)
+    inside = columns if isinstance(columns, slice) else columns[:, None]
+    hessian[:, inside, columns] = np.add.reduceat(total[:, states:, states:], first)
     _add_first(hessian, total[first], model.initial, columns)
 
     between = mesh.between
     band = _band(diagonal, -weighted[between, :, :states], between - 1)
-    cholesky = _cholesky_band(band) if len(inner) else band
+    cholesky = _cholesky_band(band) if len(mesh.inner) else band
     solved = _solve_band(cholesky, cross)
     for e, (a, b) in enumerate(mesh.inner_ranges):
         if b > a:

@@ -295,5 +295,7 @@ def after_a_void(t0: float, times: np.ndarray) -> bool:
 
 def runs(owner: np.ndarray) -> list[tuple[int, slice]]:
     """(value, where) of every stretch of equal values in an array."""
-    edges = np.flatnonzero(np.diff(owner, prepend=-1, append=-1)) if len(owner) else np.zeros(1, int)
+    if not len(owner):
+        return []
+    edges = [0, *(np.flatnonzero(owner[1:] != owner[:-1]) + 1).tolist(), len(owner)]
     return [(int(owner[a]), slice(a, b)) for a, b in pairwise(edges)]

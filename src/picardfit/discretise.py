@@ -74,13 +74,16 @@ class Discretisation:
     @cached_property
     def occupied(self) -> tuple[np.ndarray, np.ndarray]:
         """Segments that hold samples, and where each one's samples start (samples are in segment order)."""
-        return np.unique(self.segment, return_index=True)
+        starts = np.concatenate([[0], np.flatnonzero(np.diff(self.segment)) + 1])
+        return self.segment[starts], starts
 
     @cached_property
     def parts(self) -> list[Part]:
         """The mesh in parts whose derivatives are computed together."""
         mesh, size = self.mesh, len(self.mesh.rule.nodes) * len(self.problem.model.states)
         count = len(mesh)
+        if count * size**2 <= LARGEST_PART:
+            return [Part(slice(0, count), slice(0, len(self.segment)), mesh.linked)]
         edges = [*range(0, count, max(LARGEST_PART // size**2, 1)), count]
         samples = np.searchsorted(self.segment, edges)
         links = np.searchsorted(mesh.linked, edges)

@@ -16,7 +16,6 @@ from picardfit.culprits import blame_start
 from picardfit.data import after_a_void
 from picardfit.errors import InputError, Status, listing, type_words
 from picardfit.inputs import Table
-from picardfit.lifted import point_at
 from picardfit.optima import clusters
 from picardfit.parallel import check_tools, single_threaded
 from picardfit.problem import Problem
@@ -143,7 +142,7 @@ def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outc
         trace = np.concatenate([outcome.trace, again.trace])
         outcome = replace(again, trace=trace, iterations=len(trace), seconds=outcome.seconds + again.seconds)
         certificate = renewed
-    return outcome, certificate
+    return replace(outcome, solution=outcome.solution.light()), certificate
 
 
 def _final_status(
@@ -307,5 +306,4 @@ def _check_inside(problem: Problem, given: np.ndarray) -> None:
 
 def _is_finite(solution: Solution) -> bool:
     """Whether the equations can be evaluated along the path."""
-    point = point_at(solution.system, solution.border, solution.states, solution.path)
-    return bool(np.isfinite(point.slopes).all() and np.isfinite(point.data))
+    return bool(np.isfinite(solution.point.slopes).all() and np.isfinite(solution.point.data))

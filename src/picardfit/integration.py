@@ -168,7 +168,6 @@ class _Piece:
             return self._together
         point, params, constant = self.model.rhs.at_point, self.params[0].tolist(), self.inputs[0].tolist()
         first, last, varying = float(self.first[0]), float(self.last[0]), bool(self.varying)
-
         origin = float(self.start[0])
 
         def alone(tau: float, flat: np.ndarray) -> list[float]:  # plain floats: many times faster than arrays
@@ -341,18 +340,23 @@ class _Attempt:
     def _watched(self, piece: _Piece):
         """The right-hand side, which gives up when it is called too often or when a run explodes."""
         limit = _EXPLOSION * np.maximum(self.size.max(), 1.0)
-        function, span = piece.function(), piece.end
+        function, span, every = piece.function(), piece.end, self.every
+        left = every  # evaluations until the next look
 
         def slopes(tau, flat):
-            self.calls += 1
+            nonlocal left
+            left -= 1
+            if left:
+                return function(tau, flat)
+            left = every
+            self.calls += every
             slope = function(tau, flat)
-            if self.calls % self.every == 0:
-                if np.isfinite(slope).all():
-                    self.reached = piece.start[0] + tau * piece.length[0, 0]
-                fast = (np.abs(flat) > limit) & ~(np.abs(slope) * span < _FASTEST * np.abs(flat))
-                self.exploded = bool(fast.any())
-                if self.exploded or self.calls > self.budget:
-                    raise _Failure
+            if np.isfinite(slope).all():
+                self.reached = piece.start[0] + tau * piece.length[0, 0]
+            fast = (np.abs(flat) > limit) & ~(np.abs(slope) * span < _FASTEST * np.abs(flat))
+            self.exploded = bool(fast.any())
+            if self.exploded or self.calls > self.budget:
+                raise _Failure
             return slope
 
         return slopes

@@ -8,7 +8,7 @@ import numpy as np
 
 from picardfit.condense import Quadratic
 from picardfit.discretise import Discretisation, Part
-from picardfit.picard import apply, end_derivatives, end_states, exact_multipliers, newton_matrix
+from picardfit.picard import apply, end_derivatives, end_states, newton_matrix, right_sides
 from picardfit.terms import CONTRACTED, curved, whitened
 
 CONTRACTIONS = 8  # with one Newton matrix, before a trial point is given up
@@ -18,6 +18,10 @@ HALVINGS = 4  # of such a step
 TOLERATED = 1e-6  # |u - P u| of a trial point
 TIMES_ENOUGH = 10  # or this many times what was asked for
 SMALL = 1e-6  # part of its scale below which a positive state is as good as zero
+NEAR = 0.02  # part of |u - P u| that a contraction leaves, if its matrices are to serve for derivatives too
+SWEEPS = 4  # of iterative refinement of the derivatives, before fresh matrices are cheaper
+EXACT = 1e-7  # relative error of the derivatives
+SAME = 5e-6  # of the states' scale: how far the path may move until derivatives are made anew
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,9 @@ class Point:
     outputs: np.ndarray  # (samples, rows): observables, then levels of the noise
     data: float  # value of the objective, with priors
     residual: float = np.nan  # largest |u - P u| relative to the states' scale
+    inverse: np.ndarray | None = (
+        None  # of Newton matrices close by: (segments, nodes * states, nodes * states)
+    )
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,20 @@ class Linearisation:
     factor: np.ndarray  # square root of the objective's curvature, diagonal or full
     multipliers: np.ndarray  # S: (segments, nodes, states, columns)
     inverse: np.ndarray  # of the Newton matrices: (segments, nodes * states, nodes * states)
+    path: np.ndarray  # where the derivatives were made
+
+    def moved(self, system: Discretisation, point: Point, scale: np.ndarray) -> Linearisation | None:
+        """The model at a point close by with the same derivatives; None if it is not close.
+
+        Derivatives that are off by a part d leave the loss too large by a part of about d^2 / samples.
+        """
+        if not relative_size(point.path - self.path, scale) < SAME:
+            return None
+        terms = system.objective.terms(point.outputs, False)
+        slope = system.sum_by_segment((terms.slope[:, None, :] @ self.jacobian)[:, 0])
+        return replace(
+            self, quadratic=replace(self.quadratic, slope=slope, jump=point.jumps), outputs=point.outputs
+        )
 
 
 def linearise(system: Discretisation, point: Point, expected: bool = False) -> Linearisation:
@@ -57,7 +78,7 @@ def linearise(system: Discretisation, point: Point, expected: bool = False) -> L
     chain = None if unknowns.linear else unknowns.parameter_slopes(point.border)
     groups = list(zip(*(_derivatives(system, point, chain, part) for part in system.parts), strict=True))
     # each group is let go once it is joined: all of them twice would be most of the memory of a fit
-    multipliers, inverse, at_samples, ends = (_joined(groups.pop(0)) for _ in range(4))
+    multipliers, inverse, at_samples, ends = (_joined(groups.pop(0), point.inverse) for _ in range(4))
     outputs, out_x, out_p = system.linearised_outputs(point.sampled, point.params)
     jacobian = out_x @ at_samples
     out_p = out_p[..., unknowns.free_parameters]
@@ -69,10 +90,13 @@ def linearise(system: Discretisation, point: Point, expected: bool = False) -> L
     hessian = system.sum_by_segment(white.transpose(0, 2, 1) @ white)
     slope = system.sum_by_segment((terms.slope[:, None, :] @ jacobian)[:, 0])
     quadratic = Quadratic(hessian, slope, ends, point.jumps, unknowns.initial_derivative(point.border))
-    return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse)
+    return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse, point.path)
 
 
-def _joined(parts: tuple[np.ndarray, ...]) -> np.ndarray:
+def _joined(parts: tuple[np.ndarray, ...], whole: np.ndarray | None) -> np.ndarray:
+    """The parts as one array: `whole` itself where they are its parts."""
+    if whole is not None and all(part.base is whole for part in parts):
+        return whole
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
@@ -83,19 +107,50 @@ def _derivatives(system: Discretisation, point: Point, chain: np.ndarray | None,
     """
     mine = part.segments
     params = system.spread(point.params)
-    field = system.field.part(mine)
+    field, old = system.field.part(mine), None if point.inverse is None else point.inverse[mine]
     _, wrt_x, wrt_p = field.linearise(point.path[mine], params if params.ndim == 1 else params[mine])
     wrt_p = wrt_p[..., system.problem.unknowns.free_parameters]
     if chain is not None:
         chain = system.spread(chain)
         wrt_p *= (chain if chain.ndim == 1 else chain[mine])[..., None, :]
-    inverse = _inverse(newton_matrix(field.mesh, wrt_x))
-    multipliers = exact_multipliers(field.mesh, inverse, wrt_p)
+    solved, inverse = _solved(
+        newton_matrix(field.mesh, wrt_x), right_sides(field.mesh, wrt_p), old, wrt_p.shape[2]
+    )
+    multipliers = solved.reshape(*wrt_p.shape[:3], -1)
     ends = end_derivatives(field.mesh, part.linked, multipliers)
     return multipliers, inverse, system.derivatives_at_samples(multipliers, part), ends
 
 
-def point_at(system: Discretisation, border, states, path, params=None, slopes=None) -> Point:
+def _solved(
+    matrix: np.ndarray, right: np.ndarray, old: np.ndarray | None, states: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """matrix^-1 right, and an inverse of the matrices: the old one where a few sweeps with it are exact enough.
+
+    A product of small matrices costs a tenth of an inverse.
+    """
+    if old is not None:
+        solved = old @ right
+        size = np.maximum(np.abs(solved[:, :states]).max(axis=0), np.abs(solved[:, -states:]).max(axis=0))
+        unit = np.tile(
+            1 / np.maximum(size, 1e-300), (right.shape[1] // states, 1)
+        )  # each derivative has its own
+        before = 1.0
+        for _ in range(SWEEPS):
+            gap = right - matrix @ solved
+            error = float((np.abs(gap).max(axis=0) * unit).max())
+            if not error < NEAR * before:
+                break
+            solved += old @ gap
+            if error * (error / before) < EXACT:
+                return solved, old
+            before = error
+    inverse = _inverse(matrix)
+    return inverse @ right, inverse
+
+
+def point_at(
+    system: Discretisation, border, states, path, params=None, slopes=None, residual=np.nan, inverse=None
+) -> Point:
     """The point with these unknowns and this path, whether it is contracted or not."""
     mesh = system.mesh
     with np.errstate(all="ignore"):
@@ -103,11 +158,11 @@ def point_at(system: Discretisation, border, states, path, params=None, slopes=N
             params = system.parameters(border)
         if slopes is None:
             slopes = system.field.slopes(path, system.spread(params))
-        jumps = end_states(mesh, states, path)[mesh.linked] - states[mesh.inner]
+        jumps = end_states(mesh, states, path)[mesh.linked_rows] - states[mesh.inner_rows]
         sampled = system.at_samples(states, path)
         outputs = system.outputs(sampled, params)
         data = system.value(border, outputs)
-    return Point(border, params, states, path, slopes, jumps, sampled, outputs, data)
+    return Point(border, params, states, path, slopes, jumps, sampled, outputs, data, residual, inverse)
 
 
 def evaluate(
@@ -121,37 +176,42 @@ def evaluate(
     params = system.parameters(border)
     spread = system.spread(params)
     with np.errstate(all="ignore"):
-        path, slopes, error = _contracted(system, states, path, spread, scale, inverse, enough)
+        path, slopes, error, inverse = _contracted(system, states, path, spread, scale, inverse, enough)
     if not error < max(TOLERATED, TIMES_ENOUGH * enough):
         return None
-    point = point_at(system, border, states, path, params, slopes)
-    if not (np.isfinite(point.data) and np.isfinite(point.jumps).all()):
-        return None
-    return replace(point, residual=error)
+    point = point_at(system, border, states, path, params, slopes, error, inverse)
+    return point if np.isfinite(point.data) and np.isfinite(point.jumps).all() else None
 
 
 def _contracted(system: Discretisation, states, path, spread, scale, inverse, enough: float):
-    """The contracted path, f along it, and the largest |u - P u| that is left.
+    """The contracted path, f along it, the largest |u - P u| that is left, and the inverse if it is a good one.
 
     First with one Newton matrix a segment; where that fails, from the beginning with fresh matrices and short steps.
     """
     first, limit = path, max(TOLERATED, TIMES_ENOUGH * enough)
+    error, rate = np.inf, 0.0
     for left in reversed(range(CONTRACTIONS)):
         slopes = system.field.slopes(path, spread)
         gap = apply(system.mesh, states, slopes) - path
-        error = float((np.abs(gap) / scale).max())
+        before, error = error, relative_size(gap, scale)
+        rate = max(rate, error / before)
         if error < enough or not np.isfinite(error) or not left:
             break
         if inverse is None:
             inverse = _inverse(newton_matrix(system.mesh, system.field.linearise(path, spread)[1]))
         path = path + (inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
     if error < limit:
-        return path, slopes, error
+        return path, slopes, error, inverse if rate < NEAR else None
     failed = np.flatnonzero(~((np.abs(gap) / scale).max(axis=(1, 2)) < limit))
     path = path.copy()
     path[failed] = _damped_newton(system, failed, states, first, spread, scale, enough)
     slopes = system.field.slopes(path, spread)
-    return path, slopes, float((np.abs(apply(system.mesh, states, slopes) - path) / scale).max())
+    return path, slopes, relative_size(apply(system.mesh, states, slopes) - path, scale), None
+
+
+def relative_size(path: np.ndarray, scale: np.ndarray) -> float:
+    """The largest value of an array (segments, nodes, states) relative to the scale of each state."""
+    return float((np.abs(path.reshape(len(path), -1)).max(axis=0).reshape(path.shape[1:]) / scale).max())
 
 
 def _damped_newton(system: Discretisation, chosen, states, path, spread, scale, enough: float) -> np.ndarray:
@@ -199,11 +259,11 @@ def advance(
     mesh, unknowns = system.mesh, system.problem.unknowns
     border = np.clip(point.border + border_step, unknowns.lower, unknowns.upper)
     states = point.states + states_step
-    least = np.where(point.states > SMALL * scale, 0.1 * point.states, -SMALL * scale)
-    states = np.where(positive, np.maximum(states, least), states)
+    if positive.any():
+        least = np.where(point.states > SMALL * scale, 0.1 * point.states, -SMALL * scale)
+        states = np.where(positive, np.maximum(states, least), states)
     states[mesh.first], _ = unknowns.initial(border)
-    moved = (border - point.border)[mesh.experiment][:, unknowns.border.parameters]
-    columns = np.concatenate([states - point.states, moved], axis=1)
+    columns = mesh.columns(states - point.states, (border - point.border)[:, unknowns.border.columns])
     path = point.path + (linear.multipliers @ columns[:, None, :, None])[..., 0]
     return evaluate(system, border, states, path, scale, linear.inverse, enough)
 
@@ -217,10 +277,10 @@ def curvature_of_step(system: Discretisation, point: Point, linear: Linearisatio
     acceleration): e = r(trial) - r - J d for the data, likewise for the jumps.
     """
     mesh, unknowns = system.mesh, system.problem.unknowns
-    moved = (trial.border - point.border)[mesh.experiment][:, unknowns.border.parameters]
-    step = np.concatenate([trial.states - point.states, moved], axis=1)
-    jumps = point.jumps + (linear.quadratic.end @ step[mesh.linked][..., None])[..., 0]
-    jumps -= (trial.states - point.states)[mesh.linked + 1]
+    moved = trial.states - point.states
+    step = mesh.columns(moved, (trial.border - point.border)[:, unknowns.border.columns])
+    jumps = point.jumps + (linear.quadratic.end @ step[mesh.linked_rows][..., None])[..., 0]
+    jumps -= moved[mesh.inner_rows]
     outputs = point.outputs + (linear.jacobian @ step[system.segment][..., None])[..., 0]
     missed = curved(linear.factor, trial.outputs - outputs)
     slope = system.sum_by_segment((missed[:, None, :] @ linear.jacobian)[:, 0])
@@ -242,6 +302,7 @@ def contract_from(
     following = states.copy()
     following[mesh.linked] = states[mesh.linked + 1]
     path = states[:, None, :] + mesh.rule.nodes[:, None] * (following - states)[:, None, :]
+    inverse = None
     with np.errstate(all="ignore"):
         for _ in range(NEWTON_STEPS):
             slopes, wrt_x, _ = system.field.linearise(path, spread)
@@ -253,21 +314,31 @@ def contract_from(
         else:
             gap = apply(mesh, states, system.field.slopes(path, spread)) - path
         failed = ~(np.abs(gap / scale).max(axis=(1, 2)) < max(TOLERATED, enough))
-        point = None if failed.any() else evaluate(system, border, states, path, scale, enough=enough)
+        point = None if failed.any() else evaluate(system, border, states, path, scale, inverse, enough)
     return point, failed if failed.any() else np.ones(len(mesh), bool)
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:
     """Batched inverse; not-a-number where a matrix is singular or not finite."""
-    finite = np.isfinite(matrix.sum()) or np.isfinite(matrix).all(axis=(1, 2))
     try:
-        if np.all(finite):
+        if np.isfinite(matrix.sum()):
             return np.linalg.inv(matrix)
-        return _some_inverses(matrix, finite)
+        return _some_inverses(matrix, np.isfinite(matrix).all(axis=(1, 2)))
     except np.linalg.LinAlgError:
         finite = np.isfinite(matrix).all(axis=(1, 2))
         regular = finite & (np.linalg.cond(np.where(finite[:, None, None], matrix, 0.0)) < 1e15)
         return _some_inverses(matrix, regular)
+
+
+def carried_inverse(
+    system: Discretisation, border: np.ndarray, path: np.ndarray, inverse: np.ndarray, fresh: np.ndarray
+) -> np.ndarray:
+    """The inverses of the Newton matrices with those of the `fresh` segments (bool) made anew: in place."""
+    chosen, spread = np.flatnonzero(fresh), system.spread(system.parameters(border))
+    field = system.field.part(chosen)
+    _, wrt_x, _ = field.linearise(path[chosen], spread if spread.ndim == 1 else spread[chosen])
+    inverse[chosen] = _inverse(newton_matrix(field.mesh, wrt_x))
+    return inverse
 
 
 def _some_inverses(matrix: np.ndarray, chosen: np.ndarray) -> np.ndarray:

@@ -132,7 +132,7 @@ class Mesh:
     @cached_property
     def first(self) -> np.ndarray:
         """(experiments,): index of each experiment's first segment."""
-        return np.concatenate([[0], np.cumsum(self.counts)[:-1]])
+        return np.cumsum(self.counts) - self.counts
 
     @cached_property
     def experiment(self) -> np.ndarray:
@@ -150,16 +150,15 @@ class Mesh:
     @cached_property
     def linked(self) -> np.ndarray:
         """Indices of segments that have a successor in the same experiment."""
-        follows = np.ones(len(self), bool)
-        follows[self.first + self.counts - 1] = False
-        return np.flatnonzero(follows)
+        if len(self.knots) == 1:
+            return np.arange(len(self) - 1)
+        return np.delete(np.arange(len(self)), self.first + self.counts - 1)
 
     @cached_property
-    def from_first(self) -> np.ndarray:
-        """(linked,) bool: links that begin in the first segment of an experiment."""
-        begins = np.zeros(len(self), bool)
-        begins[self.first] = True
-        return begins[self.linked]
+    def first_links(self) -> tuple[np.ndarray, np.ndarray]:
+        """Indices of links that begin in the first segment of an experiment, and those experiments."""
+        owner = np.flatnonzero(self.counts > 1)
+        return np.searchsorted(self.linked, self.first[owner]), owner
 
     @cached_property
     def node_times(self) -> np.ndarray:
@@ -170,12 +169,22 @@ class Mesh:
         start = self.start[:, None]
         stop = np.concatenate([k[1:] for k in self.knots])[:, None]
         times = start + self.length[:, None] * self.rule.nodes
-        return np.clip(times, np.nextafter(start, stop), np.nextafter(stop, start))
+        return np.minimum(np.maximum(times, np.nextafter(start, stop)), np.nextafter(stop, start))
 
     @cached_property
     def inner(self) -> np.ndarray:
         """Indices of segments that are not the first of their experiment; linked[i] precedes inner[i]."""
         return self.linked + 1
+
+    @cached_property
+    def linked_rows(self) -> slice | np.ndarray:
+        """`linked` as an index that is quick to use."""
+        return compact(self.linked)
+
+    @cached_property
+    def inner_rows(self) -> slice | np.ndarray:
+        """`inner` likewise."""
+        return compact(self.inner)
 
     @cached_property
     def inner_ranges(self) -> list[tuple[int, int]]:
@@ -186,10 +195,18 @@ class Mesh:
     @cached_property
     def between(self) -> np.ndarray:
         """Indices of links between two inner segments."""
-        return np.flatnonzero(~self.from_first)
+        return np.delete(np.arange(len(self.linked)), self.first_links[0])
 
     def __len__(self) -> int:
         return len(self.experiment)
+
+    def columns(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+        """(segments, states + parameters) from states (segments, states) and parameters (experiments, parameters)."""
+        count = states.shape[1]
+        result = np.empty((len(states), count + parameters.shape[1]))
+        result[:, :count] = states
+        result[:, count:] = parameters if len(parameters) == 1 else parameters[self.experiment]
+        return result
 
     def locate(self, times: np.ndarray, experiment: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Segment index and fraction in [0, 1] of each time; a time on a knot belongs to the later segment.
@@ -203,6 +220,13 @@ class Mesh:
             segment[mine] = self.first[e] + np.clip(inside, 0, len(knots) - 2)
         fraction = (times - self.start[segment]) / self.length[segment]
         return segment, np.clip(fraction, 0.0, 1.0)
+
+
+def compact(index: np.ndarray) -> slice | np.ndarray:
+    """An index as a slice where it counts up without gaps: views instead of copies."""
+    if len(index) and (np.diff(index) == 1).all():
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
 
 
 def uniform_knots(span: tuple[float, float], length: float, breaks: Sequence[float] = ()) -> np.ndarray:

@@ -104,12 +104,16 @@ def exact_multipliers(mesh: Segments, inverse: np.ndarray, wrt_p: np.ndarray) ->
 
     `inverse` is the inverse of `newton_matrix`. Returns (segments, nodes, states, states + parameters).
     """
+    return (inverse @ right_sides(mesh, wrt_p)).reshape(*wrt_p.shape[:3], -1)
+
+
+def right_sides(mesh: Segments, wrt_p: np.ndarray) -> np.ndarray:
+    """[I, h A f_p], what `newton_matrix` is solved for: (segments, nodes * states, states + parameters)."""
     segments, nodes, states, columns = wrt_p.shape
     right = np.empty((segments, nodes, states, states + columns))
     right[..., :states] = np.eye(states)
     right[..., states:] = integrate(mesh, wrt_p)
-    solved = inverse @ right.reshape(segments, nodes * states, states + columns)
-    return solved.reshape(right.shape)
+    return right.reshape(segments, nodes * states, states + columns)
 
 
 def end_derivatives(mesh: Segments, linked: np.ndarray, multipliers: np.ndarray) -> np.ndarray:

@@ -160,8 +160,9 @@ def _with_states(problem: Problem, border: np.ndarray, pinned: np.ndarray) -> St
         path = _path(problem, border, grids, measured, known, typical)
         border = _tame(problem, border, ~pinned, grids, path)
         border = match_parameters(problem, border, grids, path, known, ~pinned)
-    _, never_zero = signs(problem, unknowns.model_values(border), typical)
-    positive = never_zero & (path.min(axis=(0, 1)) > 0)
+    positive = path.min(axis=(0, 1)) > 0
+    if positive.any():
+        positive &= signs(problem, unknowns.model_values(border), typical)[1]
     start = Start(border, tuple(zip(grids, path, strict=True)), positive)
     if not unknowns.noise_columns.any():
         return start
@@ -219,12 +220,13 @@ def _path(problem: Problem, border, grids, measured, known, typical: float) -> n
     if not known.all():
         limit = 3 * np.maximum(np.abs(initial), typical)  # wrong parameters would let hidden states explode
         path = _march(problem, grids, path, known, params, limit)
+    # where noise has made some of the values negative, small ones mean little
+    doubtful = (path <= 0).any(axis=(0, 1)) & (initial.min(axis=0) >= 0)
+    if not doubtful.any():
+        return path
     stays, _ = signs(problem, params, typical)
     least = np.minimum(1e-2 * np.abs(path).mean(axis=(0, 1)), initial[:, None, :])
-    doubtful = (path <= 0).any(
-        axis=(0, 1)
-    )  # noise has made some of its values negative, so small ones mean little
-    return np.where(stays & doubtful & (initial.min(axis=0) >= 0), np.maximum(path, least), path)
+    return np.where(stays & doubtful, np.maximum(path, least), path)
 
 
 def signs(problem: Problem, params: np.ndarray, typical: float) -> tuple[np.ndarray, np.ndarray]:

@@ -6,19 +6,24 @@ import numpy as np
 
 from picardfit.discretise import Discretisation
 from picardfit.lifted import Linearisation, Point, linearise
+from picardfit.mesh import Mesh
 
 SMALLEST_SCALE = 1e-4  # part of a state's scale below which its values are not told apart
 
 
-def segment_scales(system: Discretisation, point: Point, scale: np.ndarray) -> np.ndarray:
+def segment_scales(mesh: Mesh, states: np.ndarray, path: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """(segments, states): the states' scale, or the value at the start of a segment where that is smaller.
 
     The latter for states that keep one sign in an experiment and may run through many powers of ten.
     """
-    mesh = system.mesh
-    low, high = point.path.min(axis=1), point.path.max(axis=1)
-    signed = (np.minimum.reduceat(low, mesh.first) > 0) | (np.maximum.reduceat(high, mesh.first) < 0)
-    own = np.clip(np.abs(point.states), SMALLEST_SCALE * scale, scale)
+    flat = path.reshape(len(mesh), -1)
+    size = (len(mesh.first), *path.shape[1:])
+    low = np.minimum.reduceat(flat, mesh.first).reshape(size).min(axis=1)
+    high = np.maximum.reduceat(flat, mesh.first).reshape(size).max(axis=1)
+    signed = (low > 0) | (high < 0)
+    if not signed.any():
+        return np.broadcast_to(scale, states.shape)
+    own = np.minimum(np.maximum(np.abs(states), SMALLEST_SCALE * scale), scale)
     return np.where(signed[mesh.experiment], own, scale)
 
 
@@ -27,7 +32,7 @@ def knot_scales(system: Discretisation, point: Point | None, scale: np.ndarray) 
     mesh = system.mesh
     if point is None:
         return np.broadcast_to(scale, (len(mesh.linked), len(scale)))
-    return segment_scales(system, point, scale)[mesh.inner]
+    return segment_scales(mesh, point.states, point.path, scale)[mesh.inner_rows]
 
 
 def continuity_unit(system: Discretisation, point: Point | None) -> float:

@@ -21,6 +21,7 @@ from picardfit.lifted import (
     Linearisation,
     Point,
     advance,
+    carried_inverse,
     contract_from,
     curvature_of_step,
     evaluate,
@@ -76,7 +77,7 @@ class State:
     calm: int = 0  # accepted steps in a row that could gain next to nothing
     barrier: float = 0.0  # the damping of the last rejected step, forgotten little by little
     last_jump: float = np.inf  # at the latest update of the multipliers
-    linear: Linearisation | None = None  # at the point, kept while steps are rejected
+    linear: Linearisation | None = None  # at the point or close by, if it is known already
     status: Status | None = None
 
     @property
@@ -243,7 +244,7 @@ class LiftedGaussNewton:
             barrier=FORGET * state.barrier,
             stage_steps=state.stage_steps + 1,
             rejections=0,
-            linear=None,
+            linear=linear.moved(state.system, trial, state.scale),
         )
         return self._finish_stage(state, left, _relative(state, new))
 
@@ -282,7 +283,7 @@ class LiftedGaussNewton:
         if point is None:
             return None
         system = replace(state.system, surrogate=None) if state.system.surrogate else state.system
-        return Solution(system, point.border, point.states, point.path, point.jumps)
+        return Solution(system, point.border, point.states, point.path, point.jumps, point.inverse)
 
     def _enough(self, state: State) -> float:
         """|u - P u| that will do at this stage."""
@@ -323,7 +324,9 @@ class LiftedGaussNewton:
         return (border_step, states_step, predicted) if np.isfinite(predicted) else None
 
     def _reject(self, state: State, linear: Linearisation) -> State:
-        """The state with more damping; a path that was only roughly contracted is first contracted further."""
+        """The state with more damping; derivatives and a path that were only nearly exact are first made exact."""
+        if linear.path is not state.point.path:
+            return replace(state, linear=None, rejections=state.rejections + 1)
         if state.point.residual > CONTRACTED:
             point = state.point
             exact = evaluate(
@@ -391,29 +394,40 @@ class LiftedGaussNewton:
     def _refine(self, state: State, tolerance: float, nodes: int, rounds: int = REFINEMENTS) -> State:
         """The state on a mesh that resolves the path; the same state when there is no need.
 
-        Raises the nodes first, then halves the segments whose path is not resolved, as often as needed.
+        Raises the nodes first, then halves the segments whose path is not resolved, at most `rounds` times. A path is
+        halved as it is until it is resolved, and only then contracted again.
         """
         finer, fine, point = rule(nodes, self.family), state.system, state.point
         origin = np.arange(len(point.jumps))  # the old knot that each knot was, or -1
-        for _ in range(rounds):
-            old = fine.mesh
-            chosen = unresolved(
-                old, point.states, point.path, segment_scales(fine, point, state.scale), tolerance
-            )
-            if len(old) + chosen.sum() > self.max_segments or not chosen.any():
+        while rounds:
+            mesh, states, path, knots = fine.mesh, point.states, point.path, origin
+            source = np.arange(len(mesh))  # the segment that each segment was, or -1
+            while rounds:
+                scales = segment_scales(mesh, states, path, state.scale)
+                chosen = unresolved(mesh, states, path, scales, tolerance)
+                if len(mesh) + chosen.sum() > self.max_segments or not chosen.any():
+                    break
+                rounds, raised = rounds - 1, mesh.rule is not finer
+                if raised:
+                    chosen = np.zeros_like(chosen)
+                old = mesh
+                mesh, parent, half = split(old, chosen, finer)
+                states, path = carry(old, mesh, states, path, parent, half)
+                source = np.where(half == 2, source[parent], -1)
+                kept = half[mesh.linked] != 0  # the knot after this segment was a knot before
+                before, knots = knots, np.full(len(mesh.linked), -1)
+                knots[kept] = before[np.searchsorted(old.linked, parent[mesh.linked[kept]])]
+                if raised:
+                    break
+            if mesh is fine.mesh:
                 break
-            if not np.array_equal(finer.nodes, old.rule.nodes):
-                chosen = np.zeros_like(chosen)
-            mesh, parent, half = split(old, chosen, finer)
-            states, path = carry(old, mesh, point.states, point.path, parent, half)
-            system = replace(fine, mesh=mesh)
-            moved = evaluate(system, point.border, states, path, state.scale, enough=self._enough(state))
+            system, inverse = replace(fine, mesh=mesh), None
+            if point.inverse is not None and mesh.rule is fine.mesh.rule:
+                inverse = carried_inverse(system, point.border, path, point.inverse[source], source < 0)
+            moved = evaluate(system, point.border, states, path, state.scale, inverse, self._enough(state))
             if moved is None:
                 break
-            kept = half[mesh.linked] != 0  # the knot after this segment was a knot before
-            before, origin = origin, np.full(len(mesh.linked), -1)
-            origin[kept] = before[np.searchsorted(old.linked, parent[mesh.linked[kept]])]
-            fine, point = system, moved
+            fine, point, origin = system, moved, knots
         if fine is state.system:
             return state
         forces, linear = new_forces(fine, point, origin, state.knot_penalty * state.multipliers)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from picardfit.discretise import Discretisation
 from picardfit.errors import Status
+from picardfit.lifted import Point, point_at
 from picardfit.problem import Problem
 from picardfit.starts import Start
 
@@ -28,6 +30,23 @@ class Solution:
     states: np.ndarray = field(repr=False)  # (segments, states): start state of each segment
     path: np.ndarray = field(repr=False)  # (segments, nodes, states)
     jumps: np.ndarray = field(repr=False)  # (linked, states)
+    inverse: np.ndarray | None = field(default=None, repr=False, compare=False)  # as in Point, to save time
+
+    @cached_property
+    def point(self) -> Point:
+        """Slopes, samples, outputs and the objective along the path, evaluated anew."""
+        return point_at(self.system, self.border, self.states, self.path, inverse=self.inverse)
+
+    def light(self) -> Solution:
+        """The same without the inverse, which is most of its memory."""
+        twin = replace(self, inverse=None)
+        if "point" in self.__dict__:
+            twin.__dict__["point"] = replace(self.point, inverse=None)
+        return twin
+
+    def __getstate__(self) -> dict:
+        kept = {key: value for key, value in self.__dict__.items() if key != "point"}
+        return {**kept, "inverse": None}
 
 
 @dataclass(frozen=True)
@@ -74,7 +93,7 @@ def run(method: Method, state, news: Callable[[int, float, float], None] = lambd
             state = method.step(state)
             trace.append((state.loss, state.jump, state.residual))
             status = state.status
-            news(len(trace), state.loss, state.jump)
+            news(len(trace), *trace[-1][:2])
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     if status is None:

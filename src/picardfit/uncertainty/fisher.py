@@ -14,7 +14,7 @@ import numpy as np
 from picardfit.condense import Quadratic, unknowns_index
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError
-from picardfit.lifted import linearise, point_at
+from picardfit.lifted import linearise
 from picardfit.parameters import is_number
 from picardfit.solvers.iterate import Solution
 from picardfit.uncertainty.arrow import Arrow, Inverse, Observe, arrow_of, invert
@@ -116,9 +116,8 @@ def information(solution: Solution, everything: bool = False) -> Information:
     system = solution.system
     problem = system.problem
     unknowns = problem.unknowns
-    point = point_at(system, solution.border, solution.states, solution.path)
     with np.errstate(over="ignore", invalid="ignore"):  # exploding derivatives end as an infinite variance
-        hessian, gradient = chained(system, linearise(system, point, expected=True).quadratic)
+        hessian, gradient = chained(system, linearise(system, solution.point, expected=True).quadratic)
     if problem.priors is not None:
         slope, curvature = problem.priors.terms(solution.border)
         hessian = hessian + curvature[:, :, None] * np.eye(unknowns.width)
