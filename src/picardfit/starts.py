@@ -273,8 +273,10 @@ def _measured_states(problem: Problem, experiment: int, params: np.ndarray) -> d
         if not measured.any():
             continue
         times, values = one.times[measured], one.values[measured, k]
-        distinct, place = np.unique(times, return_inverse=True)
-        means = np.bincount(place, values) / np.bincount(place)
+        distinct, means = times, values
+        if not (np.diff(times) > 0).all():
+            distinct, place = np.unique(times, return_inverse=True)
+            means = np.bincount(place, values) / np.bincount(place)
         inverted = _invert(problem, experiment, row, int(shown[0]), distinct, means, params)
         if inverted is not None:
             tables[int(shown[0])] = (distinct, inverted)
