@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import re
 import sys
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from picardfit.data import Experiment
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, did_you_mean, did_you_mean_file, listing
 from picardfit.inputs import MISSING, Constant, Input, Table
 
 if TYPE_CHECKING:
@@ -216,10 +215,8 @@ def _bytes(path: Path) -> bytes:
         folder = path.parent
         if not folder.is_dir():
             raise InputError(f"There is no folder `{folder}`: check the path of `{path.name}`.") from None
-        files = [p.name for p in folder.iterdir() if p.is_file()]
-        hint = did_you_mean(path.name, files)
         raise InputError(
-            f"There is no file `{path.name}` in `{folder.resolve()}`: check the name.{hint}"
+            f"There is no file `{path.name}` in `{folder.resolve()}`: check the name.{did_you_mean_file(path)}"
         ) from None
     except OSError as error:
         raise InputError(
@@ -368,15 +365,9 @@ def _required(sheet: _Sheet, column: str, what: str) -> str:
         columns = list(sheet.columns)
         raise InputError(
             f"There is no {what} column `{column}` in {sheet.label}: its columns are {listing(columns)}."
-            f"{_like(str(column), columns)}"
+            f"{did_you_mean(str(column), columns)}"
         )
     return found
-
-
-def _like(name: str, columns: list[str]) -> str:
-    """' Did you mean `Time`?' for the column closest to the name, upper and lower case being the same."""
-    close = difflib.get_close_matches(name.lower(), [c.lower() for c in columns], n=1)
-    return f" Did you mean `{next(c for c in columns if c.lower() == close[0])}`?" if close else ""
 
 
 def _time_column(sheet: _Sheet, time: str | None) -> str:
@@ -392,7 +383,7 @@ def _time_column(sheet: _Sheet, time: str | None) -> str:
         if found:
             break
     complaint = f"{listing(found)} could each be the time" if found else "none is called time"
-    hint = "" if found else _like("time", columns)
+    hint = "" if found else did_you_mean("time", columns)
     raise InputError(
         f"Of the columns {listing(columns)} in {sheet.label} {complaint}: pass time='...'.{hint}"
     )
