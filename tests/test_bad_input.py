@@ -326,6 +326,21 @@ def test_a_fit_without_solution_can_be_printed():
     assert says(str(fit), "no success", "not finite")
 
 
+def test_a_fit_without_solution_has_a_certificate_of_nothing():
+    certificate = pf.fit(problem(pf.Model("x' = log(-1 - k^2) - x"))).certificate
+    assert not certificate.agrees
+    assert (certificate.loss, certificate.mismatch, certificate.largest_jump) == (np.inf, np.inf, np.inf)
+    assert certificate.undetermined is None
+    assert "inf" in str(certificate)
+
+
+def test_a_start_that_is_not_finite_is_told_once():
+    message = pf.fit(problem(pf.Model("x' = log(-1 - k^2) - x"))).message
+    assert message.startswith("The model is not finite at the start of the search: `log(")
+    assert message.count("finite at the start") == 1
+    assert pf.Status.NOT_FINITE.value not in message
+
+
 def test_a_fit_without_solution_has_no_values():
     fit = pf.fit(problem(pf.Model("x' = log(-1 - k^2) - x")))
     assert (fit.parameters, fit.initial_states, fit.standard_errors, fit.intervals()) == ({}, {}, {}, {})

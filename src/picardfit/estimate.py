@@ -20,7 +20,7 @@ from picardfit.lifted import point_at
 from picardfit.optima import clusters
 from picardfit.parallel import check_tools, single_threaded
 from picardfit.problem import Problem
-from picardfit.result import Fit, StartResult, parameters_of
+from picardfit.result import NOTHING_CERTIFIED, Fit, StartResult, parameters_of
 from picardfit.searches import IMPLAUSIBLE, LITTLE, Ending, Request, outcome_of, search_all
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
@@ -75,7 +75,7 @@ def fit(
     with single_threaded():
         outcome, certificate = _certified(problem, method, outcome_of(request, best, found.endings[best]))
         status = _final_status(problem, method, outcome, certificate)
-        if certificate is not None and not status.converged:
+        if not status.converged:
             certificate = replace(certificate, undetermined=None)
         result = Fit(
             problem=problem,
@@ -124,10 +124,10 @@ def _start_results(fit: Fit, endings: Mapping[int, Ending]) -> tuple[StartResult
     )
 
 
-def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outcome, Certificate | None]:
+def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outcome, Certificate]:
     """Certify; where path and independent integration disagree, refine the mesh and go on from there."""
     if outcome.solution is None or not _is_finite(outcome.solution):
-        return replace(outcome, solution=None), None
+        return replace(outcome, solution=None), NOTHING_CERTIFIED
     certificate = certify(outcome.solution)
     for round_ in range(1, REFINEMENTS + 1):
         exact = isinstance(method, LiftedGaussNewton) and outcome.status.success
@@ -146,13 +146,11 @@ def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outc
     return outcome, certificate
 
 
-def _final_status(
-    problem: Problem, method: Method, outcome: Outcome, certificate: Certificate | None
-) -> Status:
+def _final_status(problem: Problem, method: Method, outcome: Outcome, certificate: Certificate) -> Status:
     perfect = outcome.status is Status.STALLED and _is_perfect(problem, certificate)
     if not outcome.status.success and not perfect:
         return outcome.status
-    if certificate is None:
+    if outcome.solution is None:
         return Status.DIVERGED
     exact = isinstance(method, LiftedGaussNewton)
     if not certificate.agrees:
@@ -164,11 +162,9 @@ def _final_status(
     return Status.CONVERGED_AT_BOUND if certificate.at_bound else Status.CONVERGED
 
 
-def _is_perfect(problem: Problem, certificate: Certificate | None) -> bool:
+def _is_perfect(problem: Problem, certificate: Certificate) -> bool:
     """Whether the loss is zero up to rounding, so that no step can lower it; path and integration agree on that."""
-    if certificate is None or not certificate.agrees:
-        return False
-    if problem.scatter is not None:
+    if problem.scatter is not None or not certificate.agrees:
         return False
     return certificate.loss <= ROUNDING**2 * problem.mean_loss(problem.least_squares.nothing)
 
@@ -186,7 +182,7 @@ def _culprits(request: Request, status: Status) -> list[str]:
     return [found] if found else []
 
 
-def _warnings(problem: Problem, status: Status, certificate: Certificate | None) -> tuple[str, ...]:
+def _warnings(problem: Problem, status: Status, certificate: Certificate) -> tuple[str, ...]:
     count, measured = problem.unknowns.count(), problem.measurements
     said = _early_starts(problem) + _short_tables(problem)
     for name in (switching := _switching(problem)):
@@ -199,13 +195,12 @@ def _warnings(problem: Problem, status: Status, certificate: Certificate | None)
         for name, helper in problem.model.dropped.items()
     ]
     said += [f"`{name}` was never measured in `{experiment}`." for experiment, name in problem.unmeasured]
-    if certificate is not None and np.isinf(certificate.reintegrated_loss):
+    if np.isinf(certificate.reintegrated_loss) and certificate != NOTHING_CERTIFIED:
         said.append(
             "At these values the equations have no solution up to the last sample (it explodes, or turns NaN): "
             "narrow the bounds to values where they have one."
         )
-    open_ = (certificate.undetermined or ()) if certificate else ()
-    lost = [n for n in open_ if n.split("[")[0] not in switching]
+    lost = [n for n in certificate.undetermined or () if n.split("[")[0] not in switching]
     if measured < count:
         said.append(
             f"There are fewer measurements ({measured}) than unknowns ({count}): "

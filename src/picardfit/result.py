@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
     from picardfit.uncertainty.profile import Profile
 
 MOST_SHOWN = 8  # parameters in the one-line form of a fit
+NOTHING_CERTIFIED = Certificate(
+    inf, inf, inf, inf, inf, inf, (), None, segments=0, nodes=0
+)  # no finite answer
+TELLING = {  # status -> opening of the warnings that say the same and more
+    Status.NOT_FINITE: "The model is not finite at the start of the search",
+    Status.INACCURATE: "At these values the equations have no solution",
+}
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,7 @@ class Fit:
     method: Method
     solution: Solution | None
     status: Status
-    certificate: Certificate | None
+    certificate: Certificate  # NOTHING_CERTIFIED when there is no solution
     iterations: int
     seconds: float
     seed: int
@@ -71,9 +79,15 @@ class Fit:
 
     @property
     def message(self) -> str:
-        """How it ended and what to mind, in words; after a failure the likely causes come first."""
-        parts = [self.status.value, *self.warnings]
-        return " ".join(parts if self.success else [*self.warnings, self.status.value])
+        """How it ended and what to mind, in words; after a failure the likely causes come first.
+
+        A warning that tells what failed, and where, stands for the sentence of the status.
+        """
+        if self.success:
+            return " ".join([self.status.value, *self.warnings])
+        opening = TELLING.get(self.status)
+        told = opening is not None and any(one.startswith(opening) for one in self.warnings)
+        return " ".join(self.warnings if told else [*self.warnings, self.status.value])
 
     @cached_property
     def loss(self) -> float:
@@ -417,7 +431,7 @@ class Fit:
 
         e = self._index(experiment)
         if self.solution is None:
-            raise InputError(f"There is no solution to evaluate: {self.status.value}")
+            raise InputError(f"There is no solution to evaluate: {self.message}")
         if not self.status.converged and bootstrap is None:
             raise InputError(
                 f"Bands are not given, because the search did not converge; fit.predict gives the curve: {self.message}"
@@ -431,7 +445,7 @@ class Fit:
         """
         e = self._index(experiment)
         if self.solution is None:
-            raise InputError(f"There are no estimates: {self.status.value}")
+            raise InputError(f"There are no estimates: {self.message}")
         values = self.problem.unknowns.parameters(self.solution.border)[e]
         named = dict(zip(self.problem.unknowns.names, values.tolist(), strict=True))
         noise = set(self.problem.noise_names) - set(self.problem.initial_names)
@@ -544,7 +558,7 @@ class Fit:
         """(times, states): along the path inside the data's span, by integration from its end beyond."""
         times, e = _times(times), self._index(experiment)
         if self.solution is None:
-            raise InputError(f"There is no solution to evaluate: {self.status.value}")
+            raise InputError(f"There is no solution to evaluate: {self.message}")
         system = self.solution.system
         mesh, params = system.mesh, system.parameters(self.solution.border)
         one, last = self.problem.experiments[e], mesh.knots[e][-1]

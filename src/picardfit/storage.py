@@ -28,7 +28,7 @@ from picardfit.parameters import Parameter, as_parameter
 from picardfit.picard import residual
 from picardfit.problem import Problem
 from picardfit.records import array, entries, get, layout, number, plain, read_json, write_text
-from picardfit.result import Fit, StartResult
+from picardfit.result import NOTHING_CERTIFIED, Fit, StartResult
 from picardfit.sets import Ball, Box, HalfSpace, Product, Simplex
 from picardfit.solvers.contractive import (
     ExtendedGradientContractMultiplier,
@@ -75,7 +75,7 @@ def save(fit: Fit, path: str | Path) -> Path:
         "warnings": fit.warnings,
         "method": _method_record(fit.method),
         "problem": problem_record(fit.problem),
-        "certificate": None if fit.certificate is None else asdict(fit.certificate),
+        "certificate": None if fit.solution is None else asdict(fit.certificate),
         "starts": [{**asdict(one), "status": one.status.name} for one in fit.starts],
         "solution": None if fit.solution is None else solution_record(fit.solution),
         "trace": fit.trace,
@@ -229,7 +229,7 @@ def _fit(record: dict) -> Fit:
         method=_method(get(record, "method", dict)),
         solution=None if solution is None else solution_of(problem, solution),
         status=_status(get(record, "status", str)),
-        certificate=None if certificate is None else _certificate(certificate),
+        certificate=NOTHING_CERTIFIED if certificate is None else _certificate(certificate),
         iterations=get(record, "iterations", int),
         seconds=number(get(record, "seconds"), "seconds"),
         seed=get(record, "seed", int),

@@ -30,8 +30,8 @@ def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, s
     """(name, estimate, standard error, low, high, remark) for every parameter and estimated initial state."""
     errors, intervals = fit.standard_errors, fit.intervals(level)
     unknowns, problem = fit.problem.unknowns, fit.problem
-    bounds, held = _bounds(fit), set(fit.certificate.at_bound) if fit.certificate else set()
-    told, lost = fit.status.converged, set(fit.certificate.undetermined or ()) if fit.certificate else set()
+    bounds, held = _bounds(fit), set(fit.certificate.at_bound)
+    told, lost = fit.status.converged, set(fit.certificate.undetermined or ())
 
     def row(name: str, value: float) -> tuple[str, str, str, str, str, str]:
         if name in errors and not told:
