@@ -57,6 +57,7 @@ class Experiment:
     `planned`: (n, k) True where something will be measured, for an experiment that is still to be done; its
     observations are all NaN. `pf.plan` makes such experiments.
     `rest`: the system came to rest before it; `initial` then names only what was set anew.
+    `remarks`: what was left out when it was read; a fit repeats them among its warnings.
 
     After construction `times` (n,) ascends, repeated measurements keep rows of their own, rows without a
     number are gone, `values` (n, k) has NaN where nothing was measured, and all arrays are read-only.
@@ -70,6 +71,7 @@ class Experiment:
     t0: float | None = None
     planned: np.ndarray | None = None
     rest: Rest | None = None
+    remarks: tuple[str, ...] = ()
     observables: tuple[str, ...] = field(init=False)
     values: np.ndarray = field(init=False)
 
@@ -112,7 +114,7 @@ class Experiment:
 
     def __reduce__(self):
         observed = (self.times, self.observations, self.name, self.inputs, self.initial, self.t0)
-        return Experiment, (*observed, self.planned, self.rest)
+        return Experiment, (*observed, self.planned, self.rest, self.remarks)
 
     @property
     def sampled(self) -> np.ndarray:
@@ -183,13 +185,17 @@ def _rows(times: object, observations: dict[str, object]) -> tuple[np.ndarray, n
                     f"give one value per time, NaN where it was not measured."
                 )
         values = np.stack(columns, axis=-1)
-    order = np.argsort(times, kind="stable")
-    order = order[np.isfinite(values[order]).any(axis=1)]
-    if len(order) == 0:
+    measured = np.isfinite(values).any(axis=1)
+    if not measured.any():
         raise InputError(
             "There is no number in it: give at least one measured value, or leave the experiment out."
         )
-    return read_only(times[order]), read_only(values[order])
+    if not measured.all():
+        times, values = times[measured], values[measured]
+    if (times[1:] < times[:-1]).any():
+        order = np.argsort(times, kind="stable")
+        times, values = times[order], values[order]
+    return read_only(times), read_only(values)
 
 
 def _planned_rows(

@@ -184,7 +184,7 @@ def _culprits(request: Request, status: Status) -> list[str]:
 
 def _warnings(problem: Problem, status: Status, certificate: Certificate) -> tuple[str, ...]:
     count, measured = problem.unknowns.count(), problem.measurements
-    said = _early_starts(problem) + _short_tables(problem)
+    said = [*problem.remarks, *_early_starts(problem), *_short_tables(problem)]
     for name in (switching := _switching(problem)):
         said.append(
             f"`{name}` only decides when something switches: the loss has no slope in it, so it stays near its start; "

@@ -174,6 +174,11 @@ class Problem:
             if not np.isfinite(column).any()
         )
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was left out when the experiments were read."""
+        return tuple(dict.fromkeys(remark for one in self.experiments for remark in one.remarks))
+
     def span(self, experiment: int) -> tuple[float, float]:
         """First and last time of an experiment."""
         one = self.experiments[experiment]
@@ -284,6 +289,7 @@ class Problem:
         lines += [f"  {one}" for one in self.experiments[:20]]
         if len(self.experiments) > 20:
             lines.append(f"  and {len(self.experiments) - 20} more")
+        lines += self.remarks
         return "\n".join([*lines, f"{self.unknowns.count()} unknowns"])
 
 

@@ -177,6 +177,7 @@ def _experiment_record(one: Experiment) -> dict[str, object]:
         "initial": {name: _belief_record(name, spec) for name, spec in one.initial.items()},
         "planned": None,  # pf.fit refuses experiments that are only planned
         "rest": None if one.rest is None else _rest_record(one.rest),
+        "remarks": list(one.remarks),
     }
 
 
@@ -326,6 +327,7 @@ def _experiment(record: dict) -> Experiment:
         initial=_beliefs(get(record, "initial", dict)),
         t0=number(get(record, "t0"), "t0"),
         rest=_rest(record["rest"]) if record.get("rest") is not None else None,
+        remarks=tuple(entries(record, "remarks", str)) if "remarks" in record else (),
     )
 
 
