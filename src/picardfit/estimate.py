@@ -17,15 +17,15 @@ from picardfit.data import after_a_void
 from picardfit.errors import InputError, Status, listing, type_words
 from picardfit.inputs import Table
 from picardfit.lifted import point_at
-from picardfit.optima import clusters
+from picardfit.optima import StartResult, clusters
 from picardfit.parallel import check_tools, single_threaded
 from picardfit.problem import Problem
-from picardfit.result import NOTHING_CERTIFIED, Fit, StartResult, parameters_of
+from picardfit.result import NOTHING_CERTIFIED, Fit
 from picardfit.searches import IMPLAUSIBLE, LITTLE, Ending, Request, outcome_of, search_all
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.starts import make_start
-from picardfit.values import border_from
+from picardfit.values import border_from, parameters_of
 
 NEARLY = 1e-5  # the same for methods whose fixed point need not be an optimum
 OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from math import nan
 
@@ -77,6 +78,14 @@ class Formula:
         return {"kind": "formula", "text": self.text}
 
 
+class Between(StrEnum):
+    """What a table is between its times."""
+
+    HOLD = "hold"
+    LINEAR = "linear"
+    MARKS = "marks"
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Values at given times: held until the next time (kind="hold") or joined by lines (kind="linear").
@@ -90,12 +99,14 @@ class Table:
 
     times: np.ndarray
     values: np.ndarray
-    kind: str = "hold"
+    kind: Between | str = "hold"
 
     def __post_init__(self) -> None:
-        if self.kind not in ("hold", "linear", "marks"):
+        kinds = [one.value for one in Between]
+        if self.kind not in kinds:
             raise InputError(
                 f"The table kind {self.kind!r} is unknown: write kind='hold', kind='linear' or kind='marks'."
+                f"{did_you_mean(str(self.kind), kinds)}"
             )
         times, values = (
             number_array(self.times, "the table times"),
@@ -119,6 +130,7 @@ class Table:
             )
         object.__setattr__(self, "times", read_only(times))
         object.__setattr__(self, "values", read_only(values))
+        object.__setattr__(self, "kind", Between(self.kind).value)
 
     def __reduce__(self):
         return Table, (

@@ -24,11 +24,12 @@ from picardfit.mesh import Mesh, Nodes, Rule, rule
 from picardfit.meshing import state_scale
 from picardfit.model import Model
 from picardfit.noise_records import noise_from, noise_record, parameter_from, parameter_record
+from picardfit.optima import StartResult
 from picardfit.parameters import Parameter, as_parameter
 from picardfit.picard import residual
 from picardfit.problem import Problem
 from picardfit.records import array, entries, get, layout, number, plain, read_json, write_text
-from picardfit.result import NOTHING_CERTIFIED, Fit, StartResult
+from picardfit.result import NOTHING_CERTIFIED, Fit
 from picardfit.sets import Ball, Box, HalfSpace, Product, Simplex
 from picardfit.solvers.contractive import (
     ExtendedGradientContractMultiplier,

@@ -130,6 +130,15 @@ def fit_text(fit: Fit, most: int = 40) -> str:
     return "\n".join([*lines, "", str(fit.certificate)])
 
 
+def fit_line(fit: Fit, most: int = 8) -> str:
+    """The one-line form of a fit, with the first of its parameters."""
+    values = list(fit.parameters.items())
+    shown = [f"{name}={value:.4g}" for name, value in values[:most]]
+    more = ["..."] if len(values) > most else []
+    state = "success" if fit.success else "no success"
+    return f"Fit({', '.join([state, f'loss={fit.loss:.4g}', *shown, *more])})"
+
+
 def error_lines(fit: Fit) -> list[str]:
     """Why there are no standard errors, when there are none."""
     if not fit.status.converged:
