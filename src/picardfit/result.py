@@ -15,13 +15,13 @@ import numpy as np
 from picardfit.certificate import Certificate, path_rows, path_value
 from picardfit.curves import checked_times, outputs_at, states_along
 from picardfit.diagnostics import Diagnostics, diagnose, named_residuals
-from picardfit.errors import InputError, Status, did_you_mean, listing
+from picardfit.errors import InputError, Status
 from picardfit.optima import Optimum, StartResult, optima_of
 from picardfit.problem import Problem
 from picardfit.solvers.iterate import Method, Solution
 from picardfit.uncertainty.fisher import Information, information, quantile
 from picardfit.uncertainty.intervals import correlation, interval_ends
-from picardfit.values import labels_of, parameters_in, parameters_of
+from picardfit.values import experiment_index, labels_of, parameters_in, parameters_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -377,7 +377,7 @@ class Fit:
         """
         from picardfit.uncertainty.bands import bands
 
-        e = self._index(experiment)
+        e = experiment_index(self.problem, experiment)
         if self.solution is None:
             raise InputError(f"There is no solution to evaluate: {self.message}")
         if not self.status.converged and bootstrap is None:
@@ -393,19 +393,19 @@ class Fit:
 
         Those of the model, and those that only initial formulas use.
         """
-        e = self._index(experiment)
+        e = experiment_index(self.problem, experiment)
         if self.solution is None:
             raise InputError(f"There are no estimates: {self.message}")
         return parameters_in(self.problem, self.solution.border, e)
 
     def states(self, experiment: str, times) -> dict[str, np.ndarray]:
         """All states of an experiment at any times from its t0 on: measured and hidden, fitted or extrapolated."""
-        values = self._along(self._index(experiment), checked_times(times))
+        values = self._along(experiment_index(self.problem, experiment), checked_times(times))
         return dict(zip(self.problem.model.states, values.T, strict=True))
 
     def predict(self, experiment: str, times) -> dict[str, np.ndarray]:
         """The observables of an experiment at any times from its t0 on."""
-        e, times = self._index(experiment), checked_times(times)
+        e, times = experiment_index(self.problem, experiment), checked_times(times)
         outputs = outputs_at(self.solution, e, times, self._along(e, times))
         return dict(zip(self.problem.model.observables, outputs.T, strict=True))
 
@@ -486,14 +486,6 @@ class Fit:
         from picardfit.tables import fit_line
 
         return fit_line(self)
-
-    def _index(self, experiment: str) -> int:
-        if experiment not in self.problem.names:
-            raise InputError(
-                f"There is no experiment `{experiment}`: name one of {listing(self.problem.names)}."
-                + did_you_mean(str(experiment), self.problem.names)
-            )
-        return self.problem.names.index(experiment)
 
     def _along(self, e: int, times: np.ndarray) -> np.ndarray:
         """(times, states)"""

@@ -135,7 +135,7 @@ def _parameter_values(problem: Problem, given: Mapping[str, object], word: str) 
                 f"or declare it with pf.Parameter(..., local=True)."
             )
         for one, number in value.items():
-            values[_experiment(problem, one), column] = as_number(number, f"value of `{name}[{one}]`")
+            values[experiment_index(problem, one), column] = as_number(number, f"value of `{name}[{one}]`")
     return values
 
 
@@ -158,7 +158,7 @@ def _state_values(problem: Problem, given: Mapping[str, object], word: str) -> n
     for one, own in given.items():
         if one in common:
             continue
-        row = _experiment(problem, one)
+        row = experiment_index(problem, one)
         for state, value in own.items():
             values[row, _state(problem, state, word)] = as_number(
                 value, f"initial value of `{state}` in `{one}`"
@@ -174,7 +174,8 @@ def _split(key: object, known: list[str]) -> tuple[object, str | None]:
     return key, None
 
 
-def _experiment(problem: Problem, name: object) -> int:
+def experiment_index(problem: Problem, name: object) -> int:
+    """Which experiment has this name."""
     if name not in problem.names:
         raise InputError(
             f"There is no experiment `{name}`: name one of {listing(problem.names)}."
