@@ -250,7 +250,7 @@ def test_a_formula_may_be_broken_at_words(text):
 @pytest.mark.parametrize(
     "text, words",
     [
-        ("x' = a +\ny' = x", "In line 1: column 4 of `a \\+`: the formula ends where"),
+        ("x' = a +\ny' = x", "In line 1: column 4 of `a \\+`: a number or name is missing at the end"),
         ("x' = a\n\ny", "In line 3: `y` has no `=`: .*goes on in the next line after an operator"),
         ("x' = a\n- y' = x", "In line 2: the left side `- y'` is not a name"),
         ("x' = a +\n  b +\n  c c\ny' = 2 2", "In line 1: column [0-9]+ of `a \\+ +b \\+ +c c`"),

@@ -9,7 +9,7 @@ from math import nan
 
 import numpy as np
 
-from picardfit.errors import InputError, type_words
+from picardfit.errors import InputError, counted, inside, type_words
 from picardfit.expressions import parse
 from picardfit.inputs import Constant, Input, as_input, check_finite, number_array, read_only, values_at
 from picardfit.parameters import Parameter, as_number, as_parameter, is_number
@@ -77,7 +77,7 @@ class Experiment:
 
     def __post_init__(self) -> None:
         name = _experiment_name(self.name)
-        label = f"Experiment `{name}`" if name else "The experiment"
+        label = _label(name)
         try:
             if self.planned is None:
                 times, values = _rows(self.times, _mapping(self.observations, "observations"))
@@ -90,7 +90,7 @@ class Experiment:
             if not isinstance(self.rest, Rest | None):
                 raise InputError(f"rest={self.rest!r} is not understood: pass pf.Rest(...).")
         except InputError as error:
-            raise InputError(f"{label}: {error}") from None
+            raise inside(label, error) from None
         observables = tuple(self.observations)
         columns = {observable: values[:, k] for k, observable in enumerate(observables)}
         checked = {"times": times, "observations": columns, "observables": observables, "values": values}
@@ -103,14 +103,14 @@ class Experiment:
         try:
             return values_at(self.inputs, names, times)
         except InputError as error:
-            raise InputError(f"Experiment `{self.name}`: {error}" if self.name else str(error)) from error
+            raise inside(_label(self.name), error) from error
 
     def check_inputs(self, names: Sequence[str]) -> None:
         """InputError when an input of these names is not finite somewhere in the experiment."""
         try:
             check_finite(self.inputs, names, self.t0, self.times)
         except InputError as error:
-            raise InputError(f"Experiment `{self.name}`: {error}" if self.name else str(error)) from error
+            raise inside(_label(self.name), error) from error
 
     def __reduce__(self):
         observed = (self.times, self.observations, self.name, self.inputs, self.initial, self.t0)
@@ -135,7 +135,8 @@ class Experiment:
             f"{observable} ({count})" for observable, count in zip(self.observables, counts, strict=True)
         ]
         planned = [] if self.planned is None else ["planned"]
-        return f"{self.name or 'experiment'}: {', '.join([*planned, span, *measured])}"
+        said = f"{self.name or 'experiment'}: {', '.join([*planned, span, *measured])}"
+        return "; ".join([said, *self.remarks])
 
 
 def plan(
@@ -181,7 +182,7 @@ def _rows(times: object, observations: dict[str, object]) -> tuple[np.ndarray, n
         for name, column in zip(observations, columns, strict=True):
             if len(column) != len(times):
                 raise InputError(
-                    f"There are {len(times)} times but {len(column)} values of `{name}`: "
+                    f"There are {counted(len(times), 'time')} but {counted(len(column), 'value')} of `{name}`: "
                     f"give one value per time, NaN where it was not measured."
                 )
         values = np.stack(columns, axis=-1)
@@ -227,7 +228,7 @@ def _own_samples(name: str, pair: object) -> tuple[np.ndarray, np.ndarray]:
     values = number_array(pair[1], f"`{name}`", missing=True)
     if len(times) != len(values):
         raise InputError(
-            f"`{name}` has {len(times)} times but {len(values)} values: give one value per time."
+            f"`{name}` has {counted(len(times), 'time')} but {counted(len(values), 'value')}: give one value per time."
         )
     return times, values
 
@@ -249,6 +250,10 @@ def _merged(samples: dict[str, tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarr
     values = np.full((int(new.sum()), len(samples)), nan)
     values[np.cumsum(new) - 1, columns[order]] = np.concatenate([v for _, v in sorted_samples])[order]
     return times[order][new], values
+
+
+def _label(name: str) -> str:
+    return f"Experiment `{name}`" if name else "The experiment"
 
 
 def _experiment_name(name: object) -> str:

@@ -58,6 +58,13 @@ class Status(Enum):
         return self.success or self in (Status.INACCURATE, Status.UNDECIDED)
 
 
+def inside(where: str, error: InputError) -> InputError:
+    """The same complaint about a part of something: 'Experiment `pond`: entry 2 of `prey` is inf: ...'."""
+    first, _, rest = str(error).partition(" ")
+    first = first.lower() if first.isalpha() and first == first.capitalize() else first
+    return InputError(f"{where}: {first} {rest}")
+
+
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """' Did you mean `prey`?' when a known name is close, else an empty string.
 

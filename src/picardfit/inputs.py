@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 from functools import lru_cache
 from math import nan
 
 import numpy as np
 
-from picardfit.errors import InputError, counted, did_you_mean, listing
+from picardfit.errors import InputError, counted, did_you_mean, inside, listing
 from picardfit.expressions import BatchedMap, breakpoints, names, parse
 from picardfit.parameters import as_number, is_number
 
@@ -244,7 +245,7 @@ def as_input(name: str, spec: object) -> Input:
         if isinstance(spec, (tuple, list)) and len(spec) == 2:
             return Table(spec[0], spec[1])
     except InputError as error:
-        raise InputError(f"Input `{name}`: {error}") from None
+        raise inside(f"Input `{name}`", error) from None
     raise InputError(
         f"Input `{name}` is given as {spec!r}: write a number, a formula in t, a pair (times, values), "
         f"or a function of t."
@@ -258,7 +259,7 @@ def values_at(inputs: Mapping[str, Input], names: Sequence[str], times: np.ndarr
         try:
             values[..., column] = inputs[name].at(times)
         except InputError as error:
-            raise InputError(f"Input `{name}`: {error}") from error
+            raise inside(f"Input `{name}`", error) from error
     return values
 
 
@@ -387,6 +388,10 @@ def _cell(value: object, row: int, what: str) -> float:
         return nan
     if isinstance(value, str) and re.fullmatch(NUMBER, value.strip()):
         return float(value)
+    if isinstance(value, date | np.datetime64):
+        raise InputError(
+            f"Entry {row} of {what} is a date, {value}: convert dates to numbers, such as days since the first."
+        )
     if not is_number(value):
         raise InputError(
             f"Entry {row} of {what} is {value!r}, which is not a number: replace it by a number."

@@ -21,20 +21,25 @@ LARGEST = 1e100  # size of a measurement, and the inverse of the smallest
 def named(experiments: object) -> tuple[Experiment, ...]:
     """The experiments with a name each: unnamed ones are called `experiment 1` and so on."""
     many = (experiments,) if isinstance(experiments, Experiment) else experiments
-    if isinstance(many, str | Mapping) or not isinstance(many, Iterable):
+    plain = isinstance(many, Iterable) and not isinstance(many, str | Mapping)
+    many = tuple(many) if plain else ()
+    strange = [one for one in many if not isinstance(one, Experiment)]
+    if not plain or (strange and not isinstance(experiments, list | tuple)):
         raise InputError(
             f"The experiments are given as {type_words(experiments)}: pass pf.Experiment(...) objects, or the "
-            f"list from pf.read_table for a file."
+            f"list from pf.read_table for a file or a DataFrame."
         )
-    many = tuple(many)
     if not many:
         raise InputError("There is no experiment: pass at least one pf.Experiment with data.")
-    for one in many:
-        if not isinstance(one, Experiment):
-            raise InputError(
-                f"{one!r} in {type_words(experiments)} is not an experiment: pass pf.Experiment(...) objects or the "
-                f"list from pf.read_table(...)."
-            )
+    if strange and isinstance(strange[0], list):
+        raise InputError(
+            "There is a list in the list of experiments: join lists with +, as in ponds + lakes."
+        )
+    if strange:
+        raise InputError(
+            f"{strange[0]!r} in {type_words(experiments)} is not an experiment: pass pf.Experiment(...) objects or the "
+            f"list from pf.read_table(...)."
+        )
     named = tuple(one if one.name else replace(one, name=f"experiment {k}") for k, one in enumerate(many, 1))
     seen: set[str] = set()
     for one in named:
