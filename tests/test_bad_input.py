@@ -6,6 +6,7 @@ import io
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import picardfit as pf
@@ -140,7 +141,7 @@ def test_blank_cells_of_a_file_were_not_measured():
 
 
 def test_text_among_the_numbers():
-    assert says(complaint(problem, times=[0, 1], data={"x": [1, "high"]}), "Entry 2", "`x`", "'high'")
+    assert says(complaint(problem, times=[0, 1], data={"x": [1, "high"]}), "entry 2", "`x`", "'high'")
 
 
 def test_text_in_a_number_column_of_a_file():
@@ -148,7 +149,7 @@ def test_text_in_a_number_column_of_a_file():
 
 
 def test_infinite_value():
-    assert says(complaint(problem, times=[0, 1], data={"x": [1, np.inf]}), "Entry 2", "`x`", "inf", "NaN")
+    assert says(complaint(problem, times=[0, 1], data={"x": [1, np.inf]}), "entry 2", "`x`", "inf", "NaN")
 
 
 def test_no_number_at_all():
@@ -302,6 +303,31 @@ def test_hostile_formulas_are_refused(formula):
 @pytest.mark.parametrize("formula", ["__import__('os')", "c.real", "9**9**9**9"])
 def test_hostile_initial_formulas_are_refused(formula):
     assert complaint(problem, initial={"x": formula}, parameters={"c": (0, 1)})
+
+
+# things in the wrong place
+
+
+def test_a_frame_is_not_an_experiment():
+    frame = pd.DataFrame({"time": [0, 1], "x": [1, 2]})
+    assert says(
+        complaint(pf.Problem, DECAY, frame), "given as a DataFrame", "pf.read_table for a file or a DataFrame"
+    )
+
+
+def test_lists_of_experiments_must_be_joined():
+    ponds = table("time,x\n0,1\n1,2")
+    assert says(complaint(pf.Problem, DECAY, [ponds, ponds]), "a list in the list", "join lists with +")
+
+
+def test_a_class_is_not_a_method():
+    text = complaint(pf.fit, problem(), pf.LiftedGaussNewton)
+    assert says(text, "LiftedGaussNewton is a class", "method=pf.LiftedGaussNewton()")
+    assert "picardfit." not in text
+
+
+def test_an_unknown_kind_of_bootstrap():
+    assert says(complaint(pf.fit(problem()).bootstrap, 3, kind=["x"]), "kind=['x']", "kind='parametric'")
 
 
 # failures of the numbers

@@ -46,6 +46,7 @@ def folder(tmp_path: Path) -> Path:
         ("counts.txt", "counts.csv"),
         ("counts", "counts.csv"),
         ("dosse.csv", "doses.tsv"),
+        ("hrd.csv", "hdr.csv"),
     ],
 )
 def test_a_file_of_nearly_that_name_is_suggested(folder, name, meant):

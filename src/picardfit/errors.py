@@ -86,7 +86,7 @@ def did_you_mean_file(path: Path) -> str:
     by_stem: dict[str, list[str]] = {}
     for one in sorted(files):
         by_stem.setdefault(_letters(Path(one).stem), []).append(one)
-    close = difflib.get_close_matches(_letters(path.stem), by_stem, n=1, cutoff=0.75)
+    close = difflib.get_close_matches(_letters(path.stem), by_stem, n=1, cutoff=0.65)
     return did_you_mean(path.name, by_stem[close[0]], cutoff=0.0) if close else ""
 
 

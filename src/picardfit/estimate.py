@@ -272,7 +272,12 @@ def _whole(value: object, name: str, least: int) -> int:
 
 
 def _check_tools(method: object, executor: object, progress: object, ledger: object) -> None:
-    if isinstance(method, type) or not callable(getattr(method, "step", None)):
+    if isinstance(method, type):
+        name = method.__name__
+        raise InputError(
+            f"{name} is a class, not a method: write method=pf.{name}() with its settings inside."
+        )
+    if not callable(getattr(method, "step", None)):
         raise InputError(f"{method!r} is not a method: pass for example method=pf.LiftedGaussNewton().")
     check_tools(executor, ledger)
     if progress is not None and progress is not False and not callable(progress):

@@ -33,7 +33,8 @@ class Model:
     """An ODE model, from equations as text; `Model.from_function` takes Python functions.
 
     `name' = formula` (or `dname/dt = formula`) is the equation of a state, `name = formula` defines a helper
-    for the lines below it, `#` starts a comment. Names that are left over are parameters; `t` is time.
+    for the lines below it, `#` starts a comment. A formula goes on in the next line inside parentheses and after (or
+    before) an operator. Names that are left over are parameters; `t` is time.
     Observables are formulas by name, names of states, or None: then every state is observed. Models are equal
     when their contents are. `units`: name -> unit as text, for tables and pictures only; `t` is the unit of time.
     """

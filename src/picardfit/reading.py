@@ -36,7 +36,8 @@ def read_table(
     `time`: the time column; None finds time, t, hours, days ... with or without a unit ("time (h)").
     `experiment`: the column that names the experiments; a table without it is one experiment called `name`
     (the file's name if None).  `inputs`: columns of known inputs, held from row to row.
-    `observables`: the ones to read; None reads all.
+    `observables`: the ones to read; None reads all. Names are found without regard to case, and kept as you write them.
+    Experiments without a single number are left out; `remarks` of the first one says so, and every fit repeats it.
     """
     sheet = read_sheet(source, {str(c).lower() for c in (experiment, *EXPERIMENT_NAMES, *OBSERVABLE_NAMES)})
     time_column = _time_column(sheet, time)

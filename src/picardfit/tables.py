@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from picardfit.errors import counted as count
 from picardfit.parameters import Parameter
 
 if TYPE_CHECKING:
@@ -68,11 +69,6 @@ def units(fit: Fit) -> dict[str, str]:
             own = spec.unit if isinstance(spec, Parameter) else ""
             found[unknowns.label(e, column)] = own or model.unit(model.states[state])
     return {name: unit for name, unit in found.items() if unit}
-
-
-def count(number: int, word: str) -> str:
-    """`1 unknown`, `2 unknowns`."""
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def true_values(fit: Fit) -> dict[str, float]:
