@@ -216,3 +216,10 @@ def test_text_of_a_nameless_experiment_with_one_time():
 def test_a_failing_input_names_the_experiment():
     one = Experiment([0, 1], {"x": [1, 2]}, name="pond", inputs={"u": lambda t: 1 / 0})
     assert fault(one.inputs_at, ["u"], np.array([0.0])).startswith("Experiment `pond`: input `u`: ")
+
+
+def test_remarks_are_kept_in_copies_and_shown():
+    one = Experiment([0, 1], {"a": [1, 2]}, name="pond", remarks="The first hour was lost.")
+    assert one.remarks == ("The first hour was lost.",)
+    assert pickle.loads(pickle.dumps(one)).remarks == replace(one, name="lake").remarks == one.remarks
+    assert repr(one).endswith("a (2); The first hour was lost.")

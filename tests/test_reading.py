@@ -279,7 +279,7 @@ def test_unknown_observable_of_a_long_table():
 
 def test_long_experiment_without_a_wanted_observable():
     text = "experiment,time,observable,value\nx,0,a,1\ny,0,b,1\n"
-    assert "Experiment `y` of the table left out" in only(text, observables=["a"]).remarks[0]
+    assert "Experiment `y` of the table was left out" in only(text, observables=["a"]).remarks[0]
 
 
 def test_two_values_of_an_input_at_one_time():
@@ -374,7 +374,7 @@ def test_an_experiment_without_a_number_is_left_out_with_a_remark():
     found = table("experiment,time,a,dose\nx,0,,\ny,0,1,3\ny,1,2,3\nz,0,NA,\n", inputs=["dose"])
     assert [one.name for one in found] == ["y"]
     assert found[0].remarks == (
-        "Experiments `x`, `z` of the table left out for want of a number: "
+        "Experiments `x`, `z` of the table were left out for want of a number: "
         "fill in what was measured, or remove the rows.",
     )
 
@@ -388,7 +388,7 @@ def test_an_experiment_without_a_number_in_a_long_table_is_left_out():
 def test_a_fit_repeats_what_was_left_out(tmp_path):
     (tmp_path / "ponds.csv").write_text("experiment,time,x\na,0,3\na,1,2\na,2,1.4\nb,0,\n")
     problem = pf.Problem(pf.Model("x' = -k*x"), read_table(tmp_path / "ponds.csv"), {"k": (0, 2)})
-    remark = "Experiment `b` of `ponds.csv` left out for want of a number"
+    remark = "Experiment `b` of `ponds.csv` was left out for want of a number"
     assert remark in str(problem)
     fit = pf.fit(problem)
     assert fit.success

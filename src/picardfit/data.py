@@ -95,6 +95,7 @@ class Experiment:
         columns = {observable: values[:, k] for k, observable in enumerate(observables)}
         checked = {"times": times, "observations": columns, "observables": observables, "values": values}
         checked |= {"name": name, "inputs": inputs, "initial": initial, "t0": t0, "planned": planned}
+        checked["remarks"] = (self.remarks,) if isinstance(self.remarks, str) else tuple(self.remarks)
         for attribute, value in checked.items():
             object.__setattr__(self, attribute, value)
 

@@ -82,8 +82,13 @@ def read_table(
 
 
 def _left_out(blank: list[str], label: str) -> str:
-    what = f"Experiments {listing(blank)}" if len(blank) > 1 else f"Experiment {listing(blank)}"
-    return f"{what} of {label} left out for want of a number: fill in what was measured, or remove the rows."
+    many = len(blank) > 1
+    what = (
+        f"Experiments {listing(blank)} of {label} were"
+        if many
+        else f"Experiment {listing(blank)} of {label} was"
+    )
+    return f"{what} left out for want of a number: fill in what was measured, or remove the rows."
 
 
 def _find(names: Iterable[str], name: str) -> str | None:
