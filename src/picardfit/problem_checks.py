@@ -31,7 +31,7 @@ def named(experiments: object) -> tuple[Experiment, ...]:
         )
     if not many:
         raise InputError("There is no experiment: pass at least one pf.Experiment with data.")
-    if strange and isinstance(strange[0], list):
+    if strange and isinstance(strange[0], list) and any(isinstance(one, Experiment) for one in strange[0]):
         raise InputError(
             "There is a list in the list of experiments: join lists with +, as in ponds + lakes."
         )
