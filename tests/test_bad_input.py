@@ -6,6 +6,7 @@ import io
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import picardfit as pf
@@ -140,7 +141,7 @@ def test_blank_cells_of_a_file_were_not_measured():
 
 
 def test_text_among_the_numbers():
-    assert says(complaint(problem, times=[0, 1], data={"x": [1, "high"]}), "Entry 2", "`x`", "'high'")
+    assert says(complaint(problem, times=[0, 1], data={"x": [1, "high"]}), "entry 2", "`x`", "'high'")
 
 
 def test_text_in_a_number_column_of_a_file():
@@ -148,7 +149,7 @@ def test_text_in_a_number_column_of_a_file():
 
 
 def test_infinite_value():
-    assert says(complaint(problem, times=[0, 1], data={"x": [1, np.inf]}), "Entry 2", "`x`", "inf", "NaN")
+    assert says(complaint(problem, times=[0, 1], data={"x": [1, np.inf]}), "entry 2", "`x`", "inf", "NaN")
 
 
 def test_no_number_at_all():
@@ -304,6 +305,31 @@ def test_hostile_initial_formulas_are_refused(formula):
     assert complaint(problem, initial={"x": formula}, parameters={"c": (0, 1)})
 
 
+# things in the wrong place
+
+
+def test_a_frame_is_not_an_experiment():
+    frame = pd.DataFrame({"time": [0, 1], "x": [1, 2]})
+    assert says(
+        complaint(pf.Problem, DECAY, frame), "given as a DataFrame", "pf.read_table for a file or a DataFrame"
+    )
+
+
+def test_lists_of_experiments_must_be_joined():
+    ponds = table("time,x\n0,1\n1,2")
+    assert says(complaint(pf.Problem, DECAY, [ponds, ponds]), "a list in the list", "join lists with +")
+
+
+def test_a_class_is_not_a_method():
+    text = complaint(pf.fit, problem(), pf.LiftedGaussNewton)
+    assert says(text, "LiftedGaussNewton is a class", "method=pf.LiftedGaussNewton()")
+    assert "picardfit." not in text
+
+
+def test_an_unknown_kind_of_bootstrap():
+    assert says(complaint(pf.fit(problem()).bootstrap, 3, kind=["x"]), "kind=['x']", "kind='parametric'")
+
+
 # failures of the numbers
 
 
@@ -324,6 +350,21 @@ def test_a_model_that_is_nowhere_finite_is_a_result_in_words():
 def test_a_fit_without_solution_can_be_printed():
     fit = pf.fit(problem(pf.Model("x' = log(-1 - k^2) - x")))
     assert says(str(fit), "no success", "not finite")
+
+
+def test_a_fit_without_solution_has_a_certificate_of_nothing():
+    certificate = pf.fit(problem(pf.Model("x' = log(-1 - k^2) - x"))).certificate
+    assert not certificate.agrees
+    assert (certificate.loss, certificate.mismatch, certificate.largest_jump) == (np.inf, np.inf, np.inf)
+    assert certificate.undetermined is None
+    assert "inf" in str(certificate)
+
+
+def test_a_start_that_is_not_finite_is_told_once():
+    message = pf.fit(problem(pf.Model("x' = log(-1 - k^2) - x"))).message
+    assert message.startswith("The model is not finite at the start of the search: `log(")
+    assert message.count("finite at the start") == 1
+    assert pf.Status.NOT_FINITE.value not in message
 
 
 def test_a_fit_without_solution_has_no_values():

@@ -26,7 +26,9 @@ def complaint(*args, **options):
 def test_division_by_zero_at_the_start_of_a_fit():
     text = message(pf.Model("x' = -k/x"), {"x": TIMES}, {"x": 0.0})
     assert "`1/x` in `x'` is infinite at t = 0, x = 0 (experiment `run a`)" in text
-    assert "choose initial values, bounds or a start" in text
+    assert "give a start or bounds where it is finite, change the initial values" in text
+    assert text.count("finite at the start") == 1
+    assert "starting values" not in text
 
 
 def test_the_helper_is_named_not_the_equation_that_uses_it():

@@ -106,25 +106,25 @@ def test_inputs_are_understood():
 @pytest.mark.parametrize(
     "args, words",
     [
-        (([0, 1], {"a": [1]}), "There are 2 times but 1 values of `a`"),
-        (([0, NAN], {"a": [1, 2]}), "Entry 2 of the times is nan"),
-        (([0, np.inf], {"a": [1, 2]}), "Entry 2 of the times is inf"),
-        (([0, "noon"], {"a": [1, 2]}), "Entry 2 of the times is 'noon', which is not a number"),
-        (([0, 1], {"a": [1, np.inf]}), "Entry 2 of `a` is inf"),
-        (([0, 1], {"a": [1, "many"]}), "Entry 2 of `a` is 'many', which is not a number"),
-        (([0, 1], {"a": ["1", "two"]}), "Entry 2 of `a` is 'two', which is not a number"),
-        ((0, {"a": [1]}), "The times must be a sequence of numbers, not 0"),
+        (([0, 1], {"a": [1]}), "there are 2 times but 1 value of `a`"),
+        (([0, NAN], {"a": [1, 2]}), "entry 2 of the times is nan"),
+        (([0, np.inf], {"a": [1, 2]}), "entry 2 of the times is inf"),
+        (([0, "noon"], {"a": [1, 2]}), "entry 2 of the times is 'noon', which is not a number"),
+        (([0, 1], {"a": [1, np.inf]}), "entry 2 of `a` is inf"),
+        (([0, 1], {"a": [1, "many"]}), "entry 2 of `a` is 'many', which is not a number"),
+        (([0, 1], {"a": ["1", "two"]}), "entry 2 of `a` is 'two', which is not a number"),
+        ((0, {"a": [1]}), "the times must be a sequence of numbers, not 0"),
         (([0], {"a": 1}), "`a` must be a sequence of numbers, not 1"),
-        (("01", {"a": [1, 2]}), "The times must be a sequence of numbers, not '01'"),
+        (("01", {"a": [1, 2]}), "the times must be a sequence of numbers, not '01'"),
         (([0, 1], {"a": [[1, 2], [3, 4]]}), "`a` must be one flat sequence"),
-        (([], {"a": []}), "There is no number in it"),
-        (([0, 1], {"a": [None, NAN]}), "There is no number in it"),
-        (([0, 1], {}), "There are no observations"),
+        (([], {"a": []}), "there is no number in it"),
+        (([0, 1], {"a": [None, NAN]}), "there is no number in it"),
+        (([0, 1], {}), "there are no observations"),
         (([0, 1], [1, 2]), "`observations` must map names to values, not be a list"),
-        (([0, 1], {1: [1, 2]}), "The name 1 in `observations` is not text"),
+        (([0, 1], {1: [1, 2]}), "the name 1 in `observations` is not text"),
         ((None, {"a": [1, 2, 3]}), "`a` needs a pair (times, values)"),
-        ((None, {"a": ([0, 1], [1])}), "`a` has 2 times but 1 values"),
-        ((None, {"a": ([0, NAN], [1, 2])}), "Entry 2 of the times of `a` is nan"),
+        ((None, {"a": ([0, 1], [1])}), "`a` has 2 times but 1 value:"),
+        ((None, {"a": ([0, NAN], [1, 2])}), "entry 2 of the times of `a` is nan"),
     ],
 )
 def test_bad_samples_are_named(args, words):
@@ -137,7 +137,7 @@ def test_bad_samples_are_named(args, words):
         ({"t0": 1}, "t0 = 1 is later than the sample at time 0"),
         ({"t0": NAN}, "initial time t0 is nan"),
         ({"t0": "0"}, "initial time t0 is '0', which is not a number"),
-        ({"inputs": {"dose": "k*t"}}, "Input `dose`: The formula 'k*t' uses `k`"),
+        ({"inputs": {"dose": "k*t"}}, "input `dose`: the formula 'k*t' uses `k`"),
         ({"inputs": 3}, "`inputs` must map names to values, not be an int"),
         ({"initial": {"a": (2, 1)}}, "lower bound 2 of `a` is not below"),
         ({"initial": {"a": NAN}}, "initial value of `a` is nan"),
@@ -154,8 +154,9 @@ def test_bad_name_is_refused():
     assert "name {'dose': 0} is not text" in fault(Experiment, [0], {"a": [1]}, {"dose": 0})
 
 
-def test_dates_as_times_are_refused():
-    assert "Entry 1 of the times" in fault(Experiment, pd.to_datetime(["2020-01-01"]), {"a": [1]})
+@pytest.mark.parametrize("times", [pd.to_datetime(["2020-01-01"]), np.array(["2020-01-01"], "datetime64[D]")])
+def test_dates_as_times_are_refused(times):
+    assert "entry 1 of the times is a date, 2020-01-01" in fault(Experiment, times, {"a": [1]})
 
 
 @pytest.mark.parametrize("attribute", ["times", "values"])
@@ -214,4 +215,11 @@ def test_text_of_a_nameless_experiment_with_one_time():
 
 def test_a_failing_input_names_the_experiment():
     one = Experiment([0, 1], {"x": [1, 2]}, name="pond", inputs={"u": lambda t: 1 / 0})
-    assert fault(one.inputs_at, ["u"], np.array([0.0])).startswith("Experiment `pond`: Input `u`: ")
+    assert fault(one.inputs_at, ["u"], np.array([0.0])).startswith("Experiment `pond`: input `u`: ")
+
+
+def test_remarks_are_kept_in_copies_and_shown():
+    one = Experiment([0, 1], {"a": [1, 2]}, name="pond", remarks="The first hour was lost.")
+    assert one.remarks == ("The first hour was lost.",)
+    assert pickle.loads(pickle.dumps(one)).remarks == replace(one, name="lake").remarks == one.remarks
+    assert repr(one).endswith("a (2); The first hour was lost.")

@@ -12,6 +12,7 @@ import pytest
 import picardfit as pf
 from picardfit.errors import InputError
 from picardfit.inputs import (
+    Between,
     Constant,
     Formula,
     Signal,
@@ -98,15 +99,15 @@ def test_signal_breakpoints_are_sorted_and_distinct():
 @pytest.mark.parametrize(
     "spec, words",
     [
-        ("k*t", "Input `dose`: The formula 'k*t' uses `k`, but an input may use only the time `t`"),
-        (math.nan, "Input `dose`: The value of an input is nan"),
-        (([0, 1], [1]), "Input `dose`: The table has 2 times but 1 value:"),
-        (([0, 0], [1, 2]), "Input `dose`: The table has two values at time 0"),
-        (([], []), "Input `dose`: The table is empty"),
-        (([0, math.nan], [1, 2]), "Input `dose`: Entry 2 of the table times is nan"),
-        (([0, 1], [1, math.inf]), "Input `dose`: Entry 2 of the table values is inf"),
-        (([0, 1], [1, "x"]), "Input `dose`: Entry 2 of the table values is 'x', which is not a number"),
-        ((0, 1), "Input `dose`: The table times must be a sequence of numbers, not 0"),
+        ("k*t", "Input `dose`: the formula 'k*t' uses `k`, but an input may use only the time `t`"),
+        (math.nan, "Input `dose`: the value of an input is nan"),
+        (([0, 1], [1]), "Input `dose`: the table has 2 times but 1 value:"),
+        (([0, 0], [1, 2]), "Input `dose`: the table has two values at time 0"),
+        (([], []), "Input `dose`: the table is empty"),
+        (([0, math.nan], [1, 2]), "Input `dose`: entry 2 of the table times is nan"),
+        (([0, 1], [1, math.inf]), "Input `dose`: entry 2 of the table values is inf"),
+        (([0, 1], [1, "x"]), "Input `dose`: entry 2 of the table values is 'x', which is not a number"),
+        ((0, 1), "Input `dose`: the table times must be a sequence of numbers, not 0"),
         ((1, 2, 3), "Input `dose` is given as (1, 2, 3)"),
         (None, "Input `dose` is given as None"),
         (True, "Input `dose` is given as True"),
@@ -132,6 +133,20 @@ def test_formula_text_is_not_executed():
 def test_unknown_table_kind_names_the_known_ones():
     with pytest.raises(InputError, match="kind='hold', kind='linear' or kind='marks'"):
         Table([0], [1], kind="cubic")
+
+
+@pytest.mark.parametrize("kind", ["Linear", "lineer", ["linear"]])
+def test_a_near_table_kind_is_suggested(kind):
+    with pytest.raises(InputError, match="Did you mean `linear`"):
+        Table([0, 1], [1, 2], kind=kind)
+
+
+@pytest.mark.parametrize("kind", list(Between))
+def test_table_kinds_are_texts_or_members_of_an_enumeration(kind):
+    made = Table([0, 1], [1, 2], kind=kind)
+    assert made == Table([0, 1], [1, 2], kind=kind.value)
+    assert type(made.kind) is str
+    assert input_from_spec(made.spec()) == made
 
 
 def test_signal_must_be_a_function():
@@ -216,7 +231,7 @@ def test_nested_sequences_are_refused(nested):
 
 
 def test_a_function_that_fails_is_named_with_the_time():
-    with pytest.raises(InputError, match=r"Input `u`: Function failing failed at t = 3 with ZeroDivision"):
+    with pytest.raises(InputError, match=r"Input `u`: function failing failed at t = 3 with ZeroDivision"):
         values_at({"u": as_input("u", failing)}, ["u"], np.array([1.0, 3.0]))
 
 

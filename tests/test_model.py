@@ -219,6 +219,49 @@ def test_printing_shows_equations_and_names():
     ]
 
 
+def test_printing_shows_helpers_where_they_were_written():
+    shown = str(Model("q = a*x/(b + x)  # uptake\nw = 2*q\nx' = w - q", observables={"y": "q"}))
+    assert shown.splitlines()[:4] == ["equations", "  q  = a*x/(b + x)", "  w  = 2*q", "  x' = -q + w"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x' = -a*x +\n  b\ny' = x",
+        "x' = -a*x\n  + b\ny' = x",
+        "x' = -a*x  # decay\n\n  # and source\n  + b\ny' = x",
+        "x' = -a*x \\\n  + b\ny' = x",
+        "x' = (-a*x\n  + b)\ny' = x",
+        "x' =\n  b - a*x\ny' = x",
+        "x' = b\n  - a\n  *x; y' =\r\n x",
+    ],
+)
+def test_a_formula_may_go_on_in_the_next_line(text):
+    assert Model(text).equations == Model("x' = -a*x + b\ny' = x").equations
+
+
+@pytest.mark.parametrize(
+    "text", ["x' = a if t < 3\n else b", "x' = a if t < 3 else\n b", "x' = a if\nt < 3 else b"]
+)
+def test_a_formula_may_be_broken_at_words(text):
+    assert Model(text).equations == Model("x' = a if t < 3 else b").equations
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("x' = a +\ny' = x", "In line 1: column 4 of `a \\+`: a number or name is missing at the end"),
+        ("x' = a\n\ny", "In line 3: `y` has no `=`: .*goes on in the next line after an operator"),
+        ("x' = a\n- y' = x", "In line 2: the left side `- y'` is not a name"),
+        ("x' = a +\n  b +\n  c c\ny' = 2 2", "In line 1: column [0-9]+ of `a \\+ +b \\+ +c c`"),
+        ("x' = a\n + b\ny' = 2 2", "In line 3: column 3 of `2 2`"),
+    ],
+)
+def test_what_no_line_goes_on_with_keeps_its_line(text, words):
+    with pytest.raises(InputError, match=words):
+        Model(text)
+
+
 def test_repr_is_one_line():
     assert repr(Model("x' = -a*x")) == "Model(states=['x'], parameters=['a'], observables=['x'])"
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from picardfit.errors import InputError
 from picardfit.parameters import Parameter, as_parameter, natural_slope, to_internal, to_natural
+from picardfit.priors import Uniform
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,41 @@ def test_bad_fields_are_refused_at_construction(fields, words):
     with pytest.raises(InputError) as caught:
         Parameter(**fields)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (
+            lambda: {"r": (0, 1), "K": Parameter(5, 1)},
+            "The lower bound 5 of `K` is not below the upper bound 1",
+        ),
+        (lambda: {"ä": 1, "κ": Parameter(1, 2, start=3)}, "The start of `κ` is 3, outside the bounds [1, 2]"),
+        (lambda: dict(K=Parameter(-1, 1, log=True)), "The lower bound -1 of `K` is not positive"),  # noqa: C408
+        (
+            lambda: {"K": Parameter(5, 5)},
+            "of `K` is not below the upper bound 5: to fix the value write fixed=5",
+        ),
+        (lambda: {"K": Parameter(5, 6, unit=3)}, "The unit 3 of `K` is not text"),
+        (lambda: {"K": Parameter(5, 6, log="no")}, "log='no' of `K` is not True or False"),
+        (lambda: {"K": Parameter(5, 6, prior=3)}, "The prior 3 of `K` is not understood"),
+        (lambda: {"K": [Parameter(5, 1)]}, "The lower bound 5 is not below"),
+    ],
+)
+def test_a_bad_parameter_is_named_as_where_it_is_written(make, words):
+    with pytest.raises(InputError) as caught:
+        make()
+    assert words in str(caught.value)
+
+
+def test_a_bad_parameter_without_a_source_to_read_has_no_name():
+    with pytest.raises(InputError, match="The lower bound 5 is not below"):
+        eval('{"K": Parameter(5, 1)}', {"Parameter": Parameter})
+
+
+def test_a_log_parameter_and_a_prior_below_zero_leave_nothing():
+    with pytest.raises(InputError, match="leaves nothing of the bounds"):
+        Parameter(log=True, prior=Uniform(-3.0, -1.0))
 
 
 def test_fixed_value_inside_the_bounds_is_allowed():

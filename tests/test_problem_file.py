@@ -57,6 +57,18 @@ def test_equations_data_and_bounds_are_enough(write):
     np.testing.assert_array_equal(problem.experiments[0].observations["pred"], [5, 6, 7, 5])
 
 
+def test_what_was_left_out_of_a_table_is_remembered(write):
+    rows = "experiment,time,prey,pred\nlake,0,1,2\nlake,1,2,3\npond,0,,\n"
+    problem = pf.read_problem(write(MINIMAL, counts=rows))
+    assert problem.names == ("lake",)
+    assert "Experiment `pond` of `counts.csv` was left out" in problem.remarks[0]
+
+
+def test_equations_may_go_on_in_the_next_line(write):
+    broken = MINIMAL.replace("a*prey - b", "a*prey\n   - b")
+    assert pf.read_problem(write(broken)).model.equations == pf.read_problem(write(MINIMAL)).model.equations
+
+
 def test_a_folder_stands_for_its_problem_file(write):
     path = write(MINIMAL)
     assert read_problem_file(path.parent).path == path
@@ -265,10 +277,10 @@ def test_a_plan_needs_no_data(write):
         ("data =", "t0 = 'last'\ndata =", "t0 =", '"first"'),
         ("data =", "t0 = 5\ndata =", "t0 =", "lower t0"),
         ("data =", "inputs = ['dose']\ndata =", "inputs", "no equation uses it"),
-        ("data =", "observables = { y = '2*prey +' }\ndata =", "observables", "ends where"),
+        ("data =", "observables = { y = '2*prey +' }\ndata =", "observables", "missing at the end"),
         ("data =", "observables = ['pray']\ndata =", "observables", "Did you mean `prey`?"),
         ("[parameters]", "[initial]\nfox = 1\n[parameters]", "fox", "not a state"),
-        ("[parameters]", "[initial]\nprey = '1 +'\n[parameters]", "prey = '1", "ends where"),
+        ("[parameters]", "[initial]\nprey = '1 +'\n[parameters]", "prey = '1", "missing at the end"),
         ("[parameters]", "[experiments.count]\n[parameters]", "[experiments", "Did you mean `counts`?"),
         ("[parameters]", "[experiments.counts]\ninitail = {}\n[parameters]", "initail", "`initial`?"),
         ("[parameters]", "[fit]\nstarts = 0\n[parameters]", "starts", "from 1 on"),

@@ -49,8 +49,8 @@ def blame_start(problem: Problem, start: Start) -> str:
         return ""
     experiment, one = found
     return (
-        f"At the start of the search {one} (experiment `{experiment}`): choose initial values, bounds or a start "
-        f"where it is finite, or write the formula so that it is."
+        f"The model is not finite at the start of the search: {one} (experiment `{experiment}`); give a start or "
+        f"bounds where it is finite, change the initial values, or write the formula so that it is."
     )
 
 

@@ -9,7 +9,7 @@ from math import nan
 
 import numpy as np
 
-from picardfit.errors import InputError, type_words
+from picardfit.errors import InputError, counted, inside, type_words
 from picardfit.expressions import parse
 from picardfit.inputs import Constant, Input, as_input, check_finite, number_array, read_only, values_at
 from picardfit.parameters import Parameter, as_number, as_parameter, is_number
@@ -57,6 +57,7 @@ class Experiment:
     `planned`: (n, k) True where something will be measured, for an experiment that is still to be done; its
     observations are all NaN. `pf.plan` makes such experiments.
     `rest`: the system came to rest before it; `initial` then names only what was set anew.
+    `remarks`: what was left out when it was read; a fit repeats them among its warnings.
 
     After construction `times` (n,) ascends, repeated measurements keep rows of their own, rows without a
     number are gone, `values` (n, k) has NaN where nothing was measured, and all arrays are read-only.
@@ -70,12 +71,13 @@ class Experiment:
     t0: float | None = None
     planned: np.ndarray | None = None
     rest: Rest | None = None
+    remarks: tuple[str, ...] = ()
     observables: tuple[str, ...] = field(init=False)
     values: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         name = _experiment_name(self.name)
-        label = f"Experiment `{name}`" if name else "The experiment"
+        label = _label(name)
         try:
             if self.planned is None:
                 times, values = _rows(self.times, _mapping(self.observations, "observations"))
@@ -88,11 +90,12 @@ class Experiment:
             if not isinstance(self.rest, Rest | None):
                 raise InputError(f"rest={self.rest!r} is not understood: pass pf.Rest(...).")
         except InputError as error:
-            raise InputError(f"{label}: {error}") from None
+            raise inside(label, error) from None
         observables = tuple(self.observations)
         columns = {observable: values[:, k] for k, observable in enumerate(observables)}
         checked = {"times": times, "observations": columns, "observables": observables, "values": values}
         checked |= {"name": name, "inputs": inputs, "initial": initial, "t0": t0, "planned": planned}
+        checked["remarks"] = (self.remarks,) if isinstance(self.remarks, str) else tuple(self.remarks)
         for attribute, value in checked.items():
             object.__setattr__(self, attribute, value)
 
@@ -101,18 +104,18 @@ class Experiment:
         try:
             return values_at(self.inputs, names, times)
         except InputError as error:
-            raise InputError(f"Experiment `{self.name}`: {error}" if self.name else str(error)) from error
+            raise inside(_label(self.name), error) from error
 
     def check_inputs(self, names: Sequence[str]) -> None:
         """InputError when an input of these names is not finite somewhere in the experiment."""
         try:
             check_finite(self.inputs, names, self.t0, self.times)
         except InputError as error:
-            raise InputError(f"Experiment `{self.name}`: {error}" if self.name else str(error)) from error
+            raise inside(_label(self.name), error) from error
 
     def __reduce__(self):
         observed = (self.times, self.observations, self.name, self.inputs, self.initial, self.t0)
-        return Experiment, (*observed, self.planned, self.rest)
+        return Experiment, (*observed, self.planned, self.rest, self.remarks)
 
     @property
     def sampled(self) -> np.ndarray:
@@ -133,7 +136,8 @@ class Experiment:
             f"{observable} ({count})" for observable, count in zip(self.observables, counts, strict=True)
         ]
         planned = [] if self.planned is None else ["planned"]
-        return f"{self.name or 'experiment'}: {', '.join([*planned, span, *measured])}"
+        said = f"{self.name or 'experiment'}: {', '.join([*planned, span, *measured])}"
+        return "; ".join([said, *self.remarks])
 
 
 def plan(
@@ -179,17 +183,21 @@ def _rows(times: object, observations: dict[str, object]) -> tuple[np.ndarray, n
         for name, column in zip(observations, columns, strict=True):
             if len(column) != len(times):
                 raise InputError(
-                    f"There are {len(times)} times but {len(column)} values of `{name}`: "
+                    f"There are {counted(len(times), 'time')} but {counted(len(column), 'value')} of `{name}`: "
                     f"give one value per time, NaN where it was not measured."
                 )
         values = np.stack(columns, axis=-1)
-    order = np.argsort(times, kind="stable")
-    order = order[np.isfinite(values[order]).any(axis=1)]
-    if len(order) == 0:
+    measured = np.isfinite(values).any(axis=1)
+    if not measured.any():
         raise InputError(
             "There is no number in it: give at least one measured value, or leave the experiment out."
         )
-    return read_only(times[order]), read_only(values[order])
+    if not measured.all():
+        times, values = times[measured], values[measured]
+    if (times[1:] < times[:-1]).any():
+        order = np.argsort(times, kind="stable")
+        times, values = times[order], values[order]
+    return read_only(times), read_only(values)
 
 
 def _planned_rows(
@@ -221,7 +229,7 @@ def _own_samples(name: str, pair: object) -> tuple[np.ndarray, np.ndarray]:
     values = number_array(pair[1], f"`{name}`", missing=True)
     if len(times) != len(values):
         raise InputError(
-            f"`{name}` has {len(times)} times but {len(values)} values: give one value per time."
+            f"`{name}` has {counted(len(times), 'time')} but {counted(len(values), 'value')}: give one value per time."
         )
     return times, values
 
@@ -243,6 +251,10 @@ def _merged(samples: dict[str, tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarr
     values = np.full((int(new.sum()), len(samples)), nan)
     values[np.cumsum(new) - 1, columns[order]] = np.concatenate([v for _, v in sorted_samples])[order]
     return times[order][new], values
+
+
+def _label(name: str) -> str:
+    return f"Experiment `{name}`" if name else "The experiment"
 
 
 def _experiment_name(name: object) -> str:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from picardfit.data import runs as stretches
+from picardfit.problem import Problem
+
 DOUBTFUL = 0.01  # probabilities below this are remarked on
 FEWEST = 8  # residuals that a test needs
 BEYOND = 6.334248366623996e-05  # part of normal numbers beyond four standard deviations
@@ -80,6 +83,16 @@ class Diagnostics:
 
 def _sentence(text: str) -> str:
     return text[0].upper() + text[1:]
+
+
+def named_residuals(problem: Problem, rows: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
+    """experiment -> observable -> standardised residuals at its times, from rows (samples, rows) of the objective."""
+    values, observables = problem.objective.residuals(rows), problem.model.observables
+    mine = dict(stretches(problem.samples.experiment))
+    return {
+        one.name: {n: values[mine.get(e, slice(0)), observables.index(n)] for n in one.observables}
+        for e, one in enumerate(problem.experiments)
+    }
 
 
 def diagnose(residuals: Mapping[str, Mapping[str, np.ndarray]], chi_square: float | None) -> Diagnostics:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from enum import Enum
 from numbers import Integral, Real
+from pathlib import Path
 
 
 class InputError(ValueError):
@@ -56,14 +58,40 @@ class Status(Enum):
         return self.success or self in (Status.INACCURATE, Status.UNDECIDED)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """' Did you mean `prey`?' when a known name is close, else an empty string."""
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+def inside(where: str, error: InputError) -> InputError:
+    """The same complaint about a part of something: 'Experiment `pond`: entry 2 of `prey` is inf: ...'."""
+    first, _, rest = str(error).partition(" ")
+    first = first.lower() if first.isalpha() and first == first.capitalize() else first
+    return InputError(f"{where}: {first} {rest}")
+
+
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """' Did you mean `prey`?' when a known name is close, else an empty string.
+
+    Upper and lower case, blanks, underscores and hyphens make no difference.
+    """
+    by_letters: dict[str, list[str]] = {}
+    for one in known:
+        by_letters.setdefault(_letters(one), []).append(one)
+    close = difflib.get_close_matches(_letters(name), by_letters, n=1, cutoff=cutoff)
     if not close:
-        lowered = {k.lower(): k for k in known}
-        close = [lowered[name.lower()]] if name.lower() in lowered else []
-    return f" Did you mean `{close[0]}`?" if close else ""
+        return ""
+    best = difflib.get_close_matches(name.strip(), by_letters[close[0]], n=1, cutoff=0.0)
+    return f" Did you mean `{best[0]}`?"
+
+
+def did_you_mean_file(path: Path) -> str:
+    """The same for a file that is not there: a file of its folder with nearly that name, whatever its ending."""
+    files = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
+    by_stem: dict[str, list[str]] = {}
+    for one in sorted(files):
+        by_stem.setdefault(_letters(Path(one).stem), []).append(one)
+    close = difflib.get_close_matches(_letters(path.stem), by_stem, n=1, cutoff=0.65)
+    return did_you_mean(path.name, by_stem[close[0]], cutoff=0.0) if close else ""
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\s_-]+", "", name).casefold()
 
 
 def type_words(value: object) -> str:

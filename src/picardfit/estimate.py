@@ -16,15 +16,15 @@ from picardfit.culprits import blame_start
 from picardfit.data import after_a_void
 from picardfit.errors import InputError, Status, listing, type_words
 from picardfit.inputs import Table
-from picardfit.optima import clusters
+from picardfit.optima import StartResult, clusters
 from picardfit.parallel import check_tools, single_threaded
 from picardfit.problem import Problem
-from picardfit.result import Fit, StartResult, parameters_of
+from picardfit.result import NOTHING_CERTIFIED, Fit
 from picardfit.searches import IMPLAUSIBLE, LITTLE, Ending, Request, outcome_of, search_all
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.starts import make_start
-from picardfit.values import border_from
+from picardfit.values import border_from, parameters_of
 
 NEARLY = 1e-5  # the same for methods whose fixed point need not be an optimum
 OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss
@@ -74,7 +74,7 @@ def fit(
     with single_threaded():
         outcome, certificate = _certified(problem, method, outcome_of(request, best, found.endings[best]))
         status = _final_status(problem, method, outcome, certificate)
-        if certificate is not None and not status.converged:
+        if not status.converged:
             certificate = replace(certificate, undetermined=None)
         result = Fit(
             problem=problem,
@@ -123,10 +123,10 @@ def _start_results(fit: Fit, endings: Mapping[int, Ending]) -> tuple[StartResult
     )
 
 
-def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outcome, Certificate | None]:
+def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outcome, Certificate]:
     """Certify; where path and independent integration disagree, refine the mesh and go on from there."""
     if outcome.solution is None or not _is_finite(outcome.solution):
-        return replace(outcome, solution=None), None
+        return replace(outcome, solution=None), NOTHING_CERTIFIED
     certificate = certify(outcome.solution)
     for round_ in range(1, REFINEMENTS + 1):
         exact = isinstance(method, LiftedGaussNewton) and outcome.status.success
@@ -145,13 +145,11 @@ def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outc
     return replace(outcome, solution=outcome.solution.light()), certificate
 
 
-def _final_status(
-    problem: Problem, method: Method, outcome: Outcome, certificate: Certificate | None
-) -> Status:
+def _final_status(problem: Problem, method: Method, outcome: Outcome, certificate: Certificate) -> Status:
     perfect = outcome.status is Status.STALLED and _is_perfect(problem, certificate)
     if not outcome.status.success and not perfect:
         return outcome.status
-    if certificate is None:
+    if outcome.solution is None:
         return Status.DIVERGED
     exact = isinstance(method, LiftedGaussNewton)
     if not certificate.agrees:
@@ -163,11 +161,9 @@ def _final_status(
     return Status.CONVERGED_AT_BOUND if certificate.at_bound else Status.CONVERGED
 
 
-def _is_perfect(problem: Problem, certificate: Certificate | None) -> bool:
+def _is_perfect(problem: Problem, certificate: Certificate) -> bool:
     """Whether the loss is zero up to rounding, so that no step can lower it; path and integration agree on that."""
-    if certificate is None or not certificate.agrees:
-        return False
-    if problem.scatter is not None:
+    if problem.scatter is not None or not certificate.agrees:
         return False
     return certificate.loss <= ROUNDING**2 * problem.mean_loss(problem.least_squares.nothing)
 
@@ -185,9 +181,9 @@ def _culprits(request: Request, status: Status) -> list[str]:
     return [found] if found else []
 
 
-def _warnings(problem: Problem, status: Status, certificate: Certificate | None) -> tuple[str, ...]:
+def _warnings(problem: Problem, status: Status, certificate: Certificate) -> tuple[str, ...]:
     count, measured = problem.unknowns.count(), problem.measurements
-    said = _early_starts(problem) + _short_tables(problem)
+    said = [*problem.remarks, *_early_starts(problem), *_short_tables(problem)]
     for name in (switching := _switching(problem)):
         said.append(
             f"`{name}` only decides when something switches: the loss has no slope in it, so it stays near its start; "
@@ -198,13 +194,12 @@ def _warnings(problem: Problem, status: Status, certificate: Certificate | None)
         for name, helper in problem.model.dropped.items()
     ]
     said += [f"`{name}` was never measured in `{experiment}`." for experiment, name in problem.unmeasured]
-    if certificate is not None and np.isinf(certificate.reintegrated_loss):
+    if np.isinf(certificate.reintegrated_loss) and certificate != NOTHING_CERTIFIED:
         said.append(
             "At these values the equations have no solution up to the last sample (it explodes, or turns NaN): "
             "narrow the bounds to values where they have one."
         )
-    open_ = (certificate.undetermined or ()) if certificate else ()
-    lost = [n for n in open_ if n.split("[")[0] not in switching]
+    lost = [n for n in certificate.undetermined or () if n.split("[")[0] not in switching]
     if measured < count:
         said.append(
             f"There are fewer measurements ({measured}) than unknowns ({count}): "
@@ -276,7 +271,12 @@ def _whole(value: object, name: str, least: int) -> int:
 
 
 def _check_tools(method: object, executor: object, progress: object, ledger: object) -> None:
-    if isinstance(method, type) or not callable(getattr(method, "step", None)):
+    if isinstance(method, type):
+        name = method.__name__
+        raise InputError(
+            f"{name} is a class, not a method: write method=pf.{name}() with its settings inside."
+        )
+    if not callable(getattr(method, "step", None)):
         raise InputError(f"{method!r} is not a method: pass for example method=pf.LiftedGaussNewton().")
     check_tools(executor, ledger)
     if progress is not None and progress is not False and not callable(progress):

@@ -260,7 +260,7 @@ class _Parser:
             return sympy.Not(as_condition(self._expression(NOT_STRENGTH)))
         self._next -= 1
         if token.kind == "end":
-            self._fail(token, "the formula ends where a number or name is expected")
+            self._fail(token, "a number or name is missing at the end")
         self._fail(token, f"a number or name is expected, not `{token.text}`")
 
     def _name(self, token: Token) -> sympy.Basic:

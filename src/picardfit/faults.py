@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, did_you_mean, did_you_mean_file, listing
 from picardfit.toml_lines import Lines, find_lines
 
 Place = tuple[str | int, ...]  # keys and list indices from the top of the file
@@ -146,9 +146,7 @@ class Source:
                 self._stop(None, "This is not a file: give the path of a problem file or of its folder.")
             return self.path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
         except FileNotFoundError:
-            folder = self.path.parent
-            near = [p.name for p in folder.iterdir() if p.is_file()] if folder.is_dir() else []
-            hint = did_you_mean(self.path.name, near) or " `picardfit new` writes one to begin with."
+            hint = did_you_mean_file(self.path) or " `picardfit new` writes one to begin with."
             self._stop(None, f"There is no such file.{hint}")
         except UnicodeDecodeError as error:
             self._stop(None, f"Byte {error.start + 1} is not UTF-8 text: save the file as UTF-8.")

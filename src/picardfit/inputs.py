@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
 from functools import lru_cache
 from math import nan
 
 import numpy as np
 
-from picardfit.errors import InputError, counted, did_you_mean, listing
+from picardfit.errors import InputError, counted, did_you_mean, inside, listing
 from picardfit.expressions import BatchedMap, breakpoints, names, parse
 from picardfit.parameters import as_number, is_number
 
@@ -77,6 +79,14 @@ class Formula:
         return {"kind": "formula", "text": self.text}
 
 
+class Between(StrEnum):
+    """What a table is between its times."""
+
+    HOLD = "hold"
+    LINEAR = "linear"
+    MARKS = "marks"
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Values at given times: held until the next time (kind="hold") or joined by lines (kind="linear").
@@ -90,12 +100,14 @@ class Table:
 
     times: np.ndarray
     values: np.ndarray
-    kind: str = "hold"
+    kind: Between | str = "hold"
 
     def __post_init__(self) -> None:
-        if self.kind not in ("hold", "linear", "marks"):
+        kinds = [one.value for one in Between]
+        if self.kind not in kinds:
             raise InputError(
                 f"The table kind {self.kind!r} is unknown: write kind='hold', kind='linear' or kind='marks'."
+                f"{did_you_mean(str(self.kind), kinds)}"
             )
         times, values = (
             number_array(self.times, "the table times"),
@@ -119,6 +131,7 @@ class Table:
             )
         object.__setattr__(self, "times", read_only(times))
         object.__setattr__(self, "values", read_only(values))
+        object.__setattr__(self, "kind", Between(self.kind).value)
 
     def __reduce__(self):
         return Table, (
@@ -232,7 +245,7 @@ def as_input(name: str, spec: object) -> Input:
         if isinstance(spec, (tuple, list)) and len(spec) == 2:
             return Table(spec[0], spec[1])
     except InputError as error:
-        raise InputError(f"Input `{name}`: {error}") from None
+        raise inside(f"Input `{name}`", error) from None
     raise InputError(
         f"Input `{name}` is given as {spec!r}: write a number, a formula in t, a pair (times, values), "
         f"or a function of t."
@@ -246,7 +259,7 @@ def values_at(inputs: Mapping[str, Input], names: Sequence[str], times: np.ndarr
         try:
             values[..., column] = inputs[name].at(times)
         except InputError as error:
-            raise InputError(f"Input `{name}`: {error}") from error
+            raise inside(f"Input `{name}`", error) from error
     return values
 
 
@@ -375,6 +388,10 @@ def _cell(value: object, row: int, what: str) -> float:
         return nan
     if isinstance(value, str) and re.fullmatch(NUMBER, value.strip()):
         return float(value)
+    if isinstance(value, date | np.datetime64):
+        raise InputError(
+            f"Entry {row} of {what} is a date, {value}: convert dates to numbers, such as days since the first."
+        )
     if not is_number(value):
         raise InputError(
             f"Entry {row} of {what} is {value!r}, which is not a number: replace it by a number."

@@ -12,9 +12,9 @@ from typing import final
 import sympy
 
 from picardfit.algebra import names, names_outside_conditions, symbol
+from picardfit.equations import NAME, check_target, read_equations, spell_out, statements_of
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.expressions import (
-    RESERVED,
     BatchedMap,
     breakpoints,
     names_in_order,
@@ -26,12 +26,6 @@ from picardfit.inputs import Constant, Input
 from picardfit.printing import to_text
 from picardfit.tracing import NumericMap, map_of_function
 
-_NAME = r"[^\W\d]\w*"
-_PRIMED = re.compile(rf"({_NAME})\s*['’′]")
-_QUOTIENT = re.compile(rf"\bd\(?({_NAME})\)?\s*/\s*dt\b")
-_QUOTED = re.compile(r"(?:^|[^\w\s'’′])\s*['\"`]")  # a quote that opens a text: no name stands before it
-_EQUALS = re.compile(r"(?<![<>=!])=(?!=)")
-
 
 @final
 @dataclass(frozen=True, init=False, repr=False)
@@ -39,7 +33,8 @@ class Model:
     """An ODE model, from equations as text; `Model.from_function` takes Python functions.
 
     `name' = formula` (or `dname/dt = formula`) is the equation of a state, `name = formula` defines a helper
-    for the lines below it, `#` starts a comment. Names that are left over are parameters; `t` is time.
+    for the lines below it, `#` starts a comment. A formula goes on in the next line inside parentheses and after (or
+    before) an operator. Names that are left over are parameters; `t` is time.
     Observables are formulas by name, names of states, or None: then every state is observed. Models are equal
     when their contents are. `units`: name -> unit as text, for tables and pictures only; `t` is the unit of time.
     """
@@ -62,7 +57,7 @@ class Model:
         units: Mapping[str, str] | None = None,
     ) -> None:
         inputs = _checked_names(inputs, "inputs")
-        equations, helpers, order = _read_equations(text, inputs)
+        equations, helpers, order = read_equations(text, inputs)
         states = tuple(equations)
         outputs, new = _read_observables(observables, states, helpers, (*order, *states, *inputs))
         known = {"t", *states, *inputs}
@@ -159,8 +154,7 @@ class Model:
     def written(self) -> list[tuple[str, str, bool]]:
         """(name, formula, whether it is a state) of every line as it was given, helpers too; empty for a function."""
         if self.text:
-            found = [_statement(line, piece) for line, piece in _split(self.text)]
-            return [(one.name, one.formula, one.is_state) for one in found]
+            return [(one.name, one.formula, one.is_state) for one in statements_of(self.text)]
         if isinstance(self.rhs, NumericMap):
             return []
         return [(state, formula, True) for state, formula in self.equations.items()]
@@ -195,8 +189,10 @@ class Model:
         return model_html(self)
 
     def __str__(self) -> str:
-        left = [f"{name}'" for name in self.states]
-        lines = _aligned(left, self.equations.values())
+        shown = {f"{name}'": formula for name, formula in self.equations.items()}
+        if self.text:
+            shown = {f"{n}'" if prime else n: to_text(parse(formula)) for n, formula, prime in self.written}
+        lines = _aligned(list(shown), list(shown.values()))
         groups = {"states": self.states, "parameters": self.parameters, "inputs": self.inputs}
         if all(name == formula for name, formula in self.observable_formulas.items()):
             groups["observables"] = self.observables
@@ -257,195 +253,13 @@ def _checked_names(names: Sequence[str], kind: str) -> tuple[str, ...]:
         raise InputError(f"{kind}={names!r} is one text: write a list, {kind}=[{names!r}].")
     names = tuple(names)
     for name in names:
-        if not isinstance(name, str) or re.fullmatch(_NAME, name) is None:
+        if not isinstance(name, str) or re.fullmatch(NAME, name) is None:
             raise InputError(f"{name!r} in {kind} is not a name: use letters, digits and underscores.")
-        _check_target(name, kind.capitalize())
+        check_target(name, kind.capitalize())
     twice = [n for n in names if names.count(n) > 1]
     if twice:
         raise InputError(f"`{twice[0]}` stands twice in {kind}: list it once.")
     return names
-
-
-def _check_target(name: str, where: str) -> None:
-    if name == "t":
-        raise InputError(f"{where}: `t` is time and cannot be redefined: choose another name.")
-    if name in RESERVED:
-        raise InputError(f"{where}: `{name}` has a meaning in formulas: choose another name.")
-
-
-# ---- equations as text -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Statement:
-    line: int
-    name: str
-    is_state: bool
-    formula: str
-
-    @property
-    def where(self) -> str:
-        return f"In line {self.line}"
-
-
-def _read_equations(text: str, inputs: tuple[str, ...]) -> tuple[dict[str, sympy.Expr], dict, list[str]]:
-    """Equations by state, helpers by name as (expression, names in it), all names in order of appearance."""
-    if not isinstance(text, str):
-        raise InputError(
-            f"The equations must be text, not {type(text).__name__}: for functions use Model.from_function."
-        )
-    statements = [_statement(line, piece) for line, piece in _split(text)]
-    if not statements:
-        raise InputError("The model text is empty: write equations such as x' = -a*x.")
-    _check_statements(statements, inputs)
-    later = {s.name: s for s in statements if not s.is_state}
-    states = [s.name for s in statements if s.is_state]
-    equations: dict[str, sympy.Expr] = {}
-    helpers: dict[str, tuple[sympy.Expr, list[str]]] = {}
-    order: list[str] = []
-    for statement in statements:
-        _check_primes(statement, states)
-        used = names_in_order(statement.formula, statement.where)
-        for name in used:
-            if name == statement.name and not statement.is_state:
-                raise InputError(
-                    f"{statement.where}: `{name}` is defined by itself: use another name on one of the sides."
-                )
-            if name in later and name not in helpers:
-                raise InputError(
-                    f"{statement.where}: `{name}` is used here but defined in line {later[name].line}: "
-                    "move the definition up (definitions cannot refer to each other in a circle)."
-                )
-        expr = parse(statement.formula, statement.where, {n: e for n, (e, _) in helpers.items()})
-        spelled = _spell_out(used, helpers)
-        if statement.is_state:
-            equations[statement.name] = expr
-            order += spelled
-        else:
-            helpers[statement.name] = (expr, spelled)
-    return equations, helpers, order
-
-
-def equation_faults(text: str) -> list[tuple[int, str]]:
-    """(line, message) of every statement that is wrong by itself; what statements do to each other is not looked at."""
-    try:
-        pieces = _split(text)
-    except InputError as error:
-        return [_placed(error)]
-    states = [match[1] for _, piece in pieces if (match := _PRIMED.match(piece) or _QUOTIENT.match(piece))]
-    faults = []
-    for line, piece in pieces:
-        try:
-            statement = _statement(line, piece)
-            _check_primes(statement, states)
-            parse(statement.formula, statement.where)
-        except InputError as error:
-            faults.append(_placed(error))
-    return faults
-
-
-def _placed(error: InputError) -> tuple[int, str]:
-    found = re.match(r"In line (\d+): ", str(error))
-    return int(found[1]), str(error)[found.end() :]
-
-
-def _spell_out(used: Sequence[str], helpers: Mapping[str, tuple[sympy.Expr, list[str]]]) -> list[str]:
-    """The names a formula uses, helpers replaced by the names they use."""
-    return list(dict.fromkeys(n for name in used for n in (helpers[name][1] if name in helpers else [name])))
-
-
-def _split(text: str) -> list[tuple[int, str]]:
-    """Statements with the line each starts on; parentheses and a trailing backslash continue a line."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = re.sub(r"#[^\n]*", "", text)
-    pieces, piece = [], ""
-    line = start = opened = 1
-    depth = 0
-    for character in re.sub(r"\\[ \t]*\n", "\v", text):
-        if character == ";" or (character == "\n" and depth <= 0):
-            pieces.append((start, piece))
-            piece, depth = "", 0
-        elif character in "\n\v":
-            piece += " "
-        else:
-            if character == "(" and depth == 0:
-                opened = line
-            depth += (character == "(") - (character == ")")
-            if not piece.strip():
-                start = line
-            piece += character
-        line += character in "\n\v"
-    if depth > 0:
-        raise InputError(f"In line {opened}: a parenthesis is opened and never closed: close it.")
-    return [(n, p.strip()) for n, p in [*pieces, (start, piece)] if p.strip()]
-
-
-def _statement(line: int, piece: str) -> _Statement:
-    where = f"In line {line}"
-    sides = _EQUALS.split(piece)
-    if len(sides) != 2:
-        count = "no `=`" if len(sides) == 1 else "more than one `=`"
-        raise InputError(
-            f"{where}: `{piece[:80]}` has {count}: "
-            "write x' = formula for a state, name = formula for a helper."
-        )
-    left, formula = (side.strip() for side in sides)
-    if re.fullmatch(rf"{_NAME}\s*(['’′]\s*['’′]+|[″\"])", left):
-        raise InputError(f"{where}: `{left}` is a second derivative: write x' = v and v' = ... instead.")
-    for form in (_PRIMED, _QUOTIENT):
-        if match := form.fullmatch(left):
-            _check_target(match[1], where)
-            return _Statement(line, match[1], True, formula)
-    if re.fullmatch(_NAME, left) is None:
-        raise InputError(
-            f"{where}: the left side `{left[:80]}` is not a name: write x' = formula or name = formula."
-        )
-    _check_target(left, where)
-    return _Statement(line, left, False, formula)
-
-
-def _check_statements(statements: Sequence[_Statement], inputs: tuple[str, ...]) -> None:
-    if not any(s.is_state for s in statements):
-        raise InputError(
-            "The model has no state equation: write at least one with a prime, such as x' = -a*x."
-        )
-    seen: dict[str, _Statement] = {}
-    for statement in statements:
-        first = seen.setdefault(statement.name, statement)
-        if first is statement:
-            continue
-        if first.is_state != statement.is_state:
-            raise InputError(
-                f"{statement.where}: `{statement.name}` is both a state and a helper (see line {first.line}): "
-                "rename one."
-            )
-        kind = "equation" if first.is_state else "definition"
-        raise InputError(
-            f"{statement.where}: a second {kind} of `{statement.name}` (see line {first.line}): remove one."
-        )
-    for name in inputs:
-        if name in seen:
-            kind = "a state" if seen[name].is_state else "defined"
-            raise InputError(f"Input `{name}` is also {kind} in line {seen[name].line}: rename one of them.")
-
-
-def _check_primes(statement: _Statement, states: Sequence[str]) -> None:
-    if _QUOTED.search(statement.formula):
-        raise InputError(
-            f"{statement.where}: `{statement.formula[:80]}` holds a text in quotes: "
-            "quotes, attributes and calls of Python functions are not allowed in a formula; use plain names."
-        )
-    primed, quotient = (form.search(statement.formula) for form in (_PRIMED, _QUOTIENT))
-    match = primed or (quotient if quotient and quotient[1] in states else None)
-    if match:
-        if match[1] in states:
-            remedy = "repeat its formula, or define the formula as a helper and use that in both places"
-        else:
-            remedy = f"state `{match[1]}` has no equation: write one on a line of its own"
-        raise InputError(f"{statement.where}: `{match[0]}` cannot be used on the right side: {remedy}.")
-
-
-# ---- observables -------------------------------------------------------------------------------------------
 
 
 def _read_observables(
@@ -479,7 +293,7 @@ def _read_observables(
         outputs[name] = parse(formula, f"Observable `{name}`", definitions)
         used = names_in_order(formula)
         _check_observable(name, used, (*states, *helpers), {*known, *helpers, "t"}, complete)
-        order += _spell_out(used, helpers)
+        order += spell_out(used, helpers)
     return outputs, order
 
 

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from picardfit.errors import Status
 from picardfit.noise import LeastSquares
 from picardfit.problem import Problem
 from picardfit.solvers.iterate import Solution
 from picardfit.uncertainty.fisher import Information, information
-
-if TYPE_CHECKING:
-    from picardfit.result import StartResult
 
 NEAR = 0.1  # standard errors, in the metric of the Fisher information, between two sights of one optimum
 SAME_LOSS = 0.01  # difference of the objectives, in units of the residual variance
@@ -27,6 +24,19 @@ EXACT = 1e-10  # sum of squares, relative to the data's, that counts as none: da
 NOTHING = 1e-6  # part of the largest that counts as no direction
 
 VARIES = 1e-3  # relative difference of an undetermined parameter that is worth mentioning
+
+
+@dataclass(frozen=True)
+class StartResult:
+    """How one of several starts ended."""
+
+    start: int
+    loss: float  # what was minimised, as `Fit.objective`
+    status: Status
+    iterations: int
+    seconds: float
+    parameters: dict[str, float]
+    cluster: int | None = None  # which of `fit.optima` it reached; None when it did not converge
 
 
 @dataclass(frozen=True)

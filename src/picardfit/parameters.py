@@ -11,6 +11,7 @@ from math import inf
 
 import numpy as np
 
+from picardfit.callsite import name_at_call
 from picardfit.errors import InputError
 from picardfit.numbers import as_number, is_number
 from picardfit.priors import KINDS, Prior
@@ -37,39 +38,19 @@ class Parameter:
     prior: Prior | None = None
 
     def __post_init__(self) -> None:
-        for field in ("log", "local"):
-            if not isinstance(getattr(self, field), (bool, np.bool_)):
-                raise InputError(
-                    f"{field}={getattr(self, field)!r} is not True or False: write {field}=True."
-                )
-        given = (self.lower, self.upper, self.log, self.start, self.fixed)
-        for field, value in _checked(*given, "", "to fix a value write fixed=...").items():
+        try:
+            checked = _checked_fields(self, "")
+        except InputError:
+            if not (name := name_at_call(2)):
+                raise
+            checked = _checked_fields(self, f" of `{name}`")
+        for field, value in checked.items():
             object.__setattr__(self, field, value)
-        if not isinstance(self.unit, str):
-            raise InputError(f"The unit {self.unit!r} is not text: write for example unit='1/h'.")
-        if self.prior is not None:
-            self._check_prior()
-
-    def _check_prior(self) -> None:
-        if not isinstance(self.prior, KINDS):
-            raise InputError(
-                f"The prior {self.prior!r} is not understood: write for example pf.Normal(1.0, 0.2)."
-            )
-        lower, upper = self.bounds
-        if not lower < upper:
-            raise InputError(
-                f"The prior {self.prior} leaves nothing of the bounds [{self.lower:g}, {self.upper:g}]: "
-                f"correct one of them."
-            )
 
     @property
     def bounds(self) -> tuple[float, float]:
         """(lower, upper) in natural units where the prior allows; an open lower bound of a log parameter is 0."""
-        lower, upper = (0.0 if self.log and self.lower == -inf else self.lower), self.upper
-        if self.prior is not None:
-            low, high = self.prior.support
-            lower, upper = max(lower, low), min(upper, high)
-        return lower, upper
+        return _allowed(self.lower, self.upper, self.log, self.prior)
 
 
 def as_parameter(name: str, spec: object) -> Parameter:
@@ -110,6 +91,38 @@ def to_natural(internal: np.ndarray, log_mask: np.ndarray) -> np.ndarray:
 def natural_slope(values: np.ndarray, log_mask: np.ndarray) -> np.ndarray:
     """d natural / d internal at the natural `values`: the value itself where `log_mask`, else 1."""
     return np.where(log_mask, np.asarray(values, dtype=float), 1.0)
+
+
+def _checked_fields(one: Parameter, of: str) -> dict[str, object]:
+    """The numbers of a parameter as floats, or an InputError; `of` is ' of `name`' when the name is known."""
+    for field in ("log", "local"):
+        value = getattr(one, field)
+        if not isinstance(value, (bool, np.bool_)):
+            raise InputError(f"{field}={value!r}{of} is not True or False: write {field}=True.")
+    if not isinstance(one.unit, str):
+        raise InputError(f"The unit {one.unit!r}{of} is not text: write for example unit='1/h'.")
+    given = (one.lower, one.upper, one.log, one.start, one.fixed)
+    checked = _checked(*given, of, f"to fix the value write fixed={one.lower}")
+    if one.prior is not None:
+        _check_prior(one.prior, checked["lower"], checked["upper"], one.log, of)
+    return checked
+
+
+def _check_prior(prior: object, lower: float, upper: float, log: bool, of: str) -> None:
+    if not isinstance(prior, KINDS):
+        raise InputError(f"The prior {prior!r}{of} is not understood: write for example pf.Normal(1.0, 0.2).")
+    low, high = _allowed(lower, upper, log, prior)
+    if not low < high:
+        raise InputError(
+            f"The prior {prior}{of} leaves nothing of the bounds [{lower:g}, {upper:g}]: correct one of them."
+        )
+
+
+def _allowed(lower: float, upper: float, log: bool, prior: Prior | None) -> tuple[float, float]:
+    """The bounds where log and prior allow."""
+    lower = 0.0 if log and lower == -inf else lower
+    low, high = (-inf, inf) if prior is None else prior.support
+    return max(lower, low), min(upper, high)
 
 
 def _checked(

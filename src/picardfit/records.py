@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from picardfit.errors import InputError, did_you_mean
+from picardfit.errors import InputError, did_you_mean_file
 
 
 def write_text(path: str | Path, text: str) -> Path:
@@ -40,9 +40,8 @@ def read_json(path: Path) -> object:
     try:
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except FileNotFoundError:
-        near = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
         raise InputError(
-            f"There is no file `{path}`: check the name and the folder.{did_you_mean(path.name, near)}"
+            f"There is no file `{path}`: check the name and the folder.{did_you_mean_file(path)}"
         ) from None
     except OSError as error:
         raise InputError(

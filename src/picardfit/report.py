@@ -112,7 +112,7 @@ def verdict(fit: Fit, found: Identifiability | None = None) -> tuple[str, str, l
     """(class, headline, sentences): what the fit means in plain words."""
     if found is None and _is_judged(fit):
         found = fit.identifiability()
-    bound = list(fit.certificate.at_bound) if fit.certificate else []
+    bound = [] if fit.solution is None else list(fit.certificate.at_bound)
     sentences = [*_together(found)] if found is not None and fit.success else []
     if bound:
         sentences.append(f"On a bound: {words(bound)}; a bound, not the data, sets these values.")
@@ -329,14 +329,13 @@ def _starts(fit: Fit) -> str:
 
 
 def _evidence(fit: Fit) -> str:
-    certificate = fit.certificate
-    if certificate is None:
+    if fit.solution is None:
         return "<p>There is no solution to check.</p>"
     intro = (
         "<p>The answer was checked from scratch. The initial values and parameters were given to SciPy's integrators, "
         "which know nothing of the path that the method found.</p>"
     )
-    return intro + table(("check", "result", ""), _checks(certificate), (1,))
+    return intro + table(("check", "result", ""), _checks(fit.certificate), (1,))
 
 
 def _checks(certificate: Certificate) -> list[tuple[str, str, str]]:

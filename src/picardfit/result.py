@@ -6,21 +6,22 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from picardfit.certificate import Certificate, path_rows, path_value
-from picardfit.data import runs
-from picardfit.diagnostics import Diagnostics, diagnose
-from picardfit.errors import InputError, Status, did_you_mean, listing
-from picardfit.integration import Run, trajectories
-from picardfit.optima import Optimum, optima_of
-from picardfit.picard import end_states
+from picardfit.curves import checked_times, outputs_at, states_along
+from picardfit.diagnostics import Diagnostics, diagnose, named_residuals
+from picardfit.errors import InputError, Status
+from picardfit.optima import Optimum, StartResult, optima_of
 from picardfit.problem import Problem
 from picardfit.solvers.iterate import Method, Solution
 from picardfit.uncertainty.fisher import Information, information, quantile
+from picardfit.uncertainty.intervals import correlation, interval_ends
+from picardfit.values import experiment_index, labels_of, parameters_in, parameters_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,20 +32,13 @@ if TYPE_CHECKING:
     from picardfit.uncertainty.many import News, Tools
     from picardfit.uncertainty.profile import Profile
 
-MOST_SHOWN = 8  # parameters in the one-line form of a fit
-
-
-@dataclass(frozen=True)
-class StartResult:
-    """How one of several starts ended."""
-
-    start: int
-    loss: float  # what was minimised, as `Fit.objective`
-    status: Status
-    iterations: int
-    seconds: float
-    parameters: dict[str, float]
-    cluster: int | None = None  # which of `fit.optima` it reached; None when it did not converge
+NOTHING_CERTIFIED = Certificate(
+    inf, inf, inf, inf, inf, inf, (), None, segments=0, nodes=0
+)  # no finite answer
+TELLING = {  # status -> opening of the warnings that say the same and more
+    Status.NOT_FINITE: "The model is not finite at the start of the search",
+    Status.INACCURATE: "At these values the equations have no solution",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +49,12 @@ class Fit:
     method: Method
     solution: Solution | None
     status: Status
-    certificate: Certificate | None
+    certificate: Certificate  # NOTHING_CERTIFIED when there is no solution
     iterations: int
     seconds: float
     seed: int
     starts: tuple[StartResult, ...]
-    trace: (
-        np.ndarray
-    )  # (iterations, 3): loss, largest relative jump, largest Picard residual (NaN: not known)
+    trace: np.ndarray  # (iterations, 3): loss, largest relative jump, Picard residual (NaN: not known)
     warnings: tuple[str, ...] = ()
 
     @property
@@ -71,9 +63,15 @@ class Fit:
 
     @property
     def message(self) -> str:
-        """How it ended and what to mind, in words; after a failure the likely causes come first."""
-        parts = [self.status.value, *self.warnings]
-        return " ".join(parts if self.success else [*self.warnings, self.status.value])
+        """How it ended and what to mind, in words; after a failure the likely causes come first.
+
+        A warning that tells what failed, and where, stands for the sentence of the status.
+        """
+        if self.success:
+            return " ".join([self.status.value, *self.warnings])
+        opening = TELLING.get(self.status)
+        told = opening is not None and any(one.startswith(opening) for one in self.warnings)
+        return " ".join(self.warnings if told else [*self.warnings, self.status.value])
 
     @cached_property
     def loss(self) -> float:
@@ -151,13 +149,7 @@ class Fit:
         """
         if self.solution is None:
             return {}
-        values, samples = self.problem.objective.residuals(self._rows), self.problem.samples
-        observables = self.problem.model.observables
-        mine = dict(runs(samples.experiment))
-        return {
-            one.name: {n: values[mine.get(e, slice(0)), observables.index(n)] for n in one.observables}
-            for e, one in enumerate(self.problem.experiments)
-        }
+        return named_residuals(self.problem, self._rows)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
@@ -263,14 +255,7 @@ class Fit:
     @property
     def _estimated(self) -> list[str]:
         """Names of the unknowns: parameters, then initial states."""
-        if self.solution is None:
-            return []
-        unknowns = self.problem.unknowns
-        initial = len(unknowns.initial_states)
-        places = np.argwhere(unknowns.exists)
-        parameters = {unknowns.label(e, c) for e, c in places if c >= initial}
-        states = [unknowns.label(e, c) for e, c in places if c < initial]
-        return [*(name for name in self.parameters if name in parameters), *states]
+        return [] if self.solution is None else labels_of(self.problem)
 
     @cached_property
     def optima(self) -> tuple[Optimum, ...]:
@@ -291,18 +276,7 @@ class Fit:
         """Correlation of some of the unknowns `covariance_labels`, which costs little however many there are."""
         if self.solution is None:
             return np.zeros((0, 0))
-        number = {name: k for k, name in enumerate(self.covariance_labels)}
-        for name in (names := list(names)):
-            if name not in number:
-                raise InputError(
-                    f"`{name}` is not an unknown with a covariance ({listing(number)})."
-                    + did_you_mean(str(name), number)
-                )
-        chosen = np.array([number[name] for name in names], int)
-        covariance = self._information.covariance(self.residual_variance, chosen)
-        size = np.sqrt(np.diag(covariance))
-        with np.errstate(invalid="ignore"):
-            return covariance / size / size[:, None]
+        return correlation(self._information, names, self.residual_variance)
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Confidence intervals of the unknowns from the Fisher information, cut off at the bounds.
@@ -317,19 +291,7 @@ class Fit:
             return {}
         if not self.status.converged:
             return dict.fromkeys(self._estimated, (float("nan"), float("nan")))
-        unknowns, found = self.problem.unknowns, self._information
-        at = tuple(found.index.T)
-        spread = factor * np.sqrt(found.variances(variance))
-        low, high = np.full_like(unknowns.lower, np.nan), np.full_like(unknowns.lower, np.nan)
-        low[at], high[at] = self.solution.border[at] - spread, self.solution.border[at] + spread
-        for one in found.held:
-            bound = self.solution.border[one.place]
-            other = bound - one.side * one.reach(0.5 * factor**2 * variance)
-            low[one.place], high[one.place] = min(bound, other), max(bound, other)
-        low = unknowns.natural(np.maximum(low, unknowns.lower))
-        high = unknowns.natural(np.minimum(high, unknowns.upper))
-        places = [*map(tuple, found.index), *(one.place for one in found.held)]
-        ends = {unknowns.label(*p): (float(low[p]), float(high[p])) for p in places}
+        ends = interval_ends(self.solution, self._information, factor, variance)
         return {name: ends.get(name, (float("nan"), float("nan"))) for name in self._estimated}
 
     def profile(
@@ -415,42 +377,37 @@ class Fit:
         """
         from picardfit.uncertainty.bands import bands
 
-        e = self._index(experiment)
+        e = experiment_index(self.problem, experiment)
         if self.solution is None:
-            raise InputError(f"There is no solution to evaluate: {self.status.value}")
+            raise InputError(f"There is no solution to evaluate: {self.message}")
         if not self.status.converged and bootstrap is None:
             raise InputError(
                 f"Bands are not given, because the search did not converge; fit.predict gives the curve: {self.message}"
             )
-        return bands(self, self._information, e, _times(times), level, noise, inputs, initial, bootstrap)
+        return bands(
+            self, self._information, e, checked_times(times), level, noise, inputs, initial, bootstrap
+        )
 
     def parameters_of(self, experiment: str) -> dict[str, float]:
         """The parameters in one experiment under their plain names, as `pf.simulate` takes them.
 
         Those of the model, and those that only initial formulas use.
         """
-        e = self._index(experiment)
+        e = experiment_index(self.problem, experiment)
         if self.solution is None:
-            raise InputError(f"There are no estimates: {self.status.value}")
-        values = self.problem.unknowns.parameters(self.solution.border)[e]
-        named = dict(zip(self.problem.unknowns.names, values.tolist(), strict=True))
-        noise = set(self.problem.noise_names) - set(self.problem.initial_names)
-        return {name: value for name, value in named.items() if name not in noise}
+            raise InputError(f"There are no estimates: {self.message}")
+        return parameters_in(self.problem, self.solution.border, e)
 
     def states(self, experiment: str, times) -> dict[str, np.ndarray]:
         """All states of an experiment at any times from its t0 on: measured and hidden, fitted or extrapolated."""
-        values = self._trajectory(experiment, times)
+        values = self._along(experiment_index(self.problem, experiment), checked_times(times))
         return dict(zip(self.problem.model.states, values.T, strict=True))
 
     def predict(self, experiment: str, times) -> dict[str, np.ndarray]:
         """The observables of an experiment at any times from its t0 on."""
-        times = _times(times)
-        values = self._trajectory(experiment, times)
-        e = self._index(experiment)
-        model, one = self.problem.model, self.problem.experiments[e]
-        params = self.problem.unknowns.model_values(self.solution.border)[e]
-        outputs = model.output.value(times, values, params, one.inputs_at(model.inputs, times))
-        return dict(zip(model.observables, outputs.T, strict=True))
+        e, times = experiment_index(self.problem, experiment), checked_times(times)
+        outputs = outputs_at(self.solution, e, times, self._along(e, times))
+        return dict(zip(self.problem.model.observables, outputs.T, strict=True))
 
     def identifiability(self) -> Identifiability:
         """What the data determine: a verdict in words for each unknown, and combinations of them."""
@@ -526,78 +483,18 @@ class Fit:
         return fit_html(self)
 
     def __repr__(self) -> str:
-        values = list(self.parameters.items())
-        shown = [f"{name}={value:.4g}" for name, value in values[:MOST_SHOWN]]
-        more = ["..."] if len(values) > MOST_SHOWN else []
-        state = "success" if self.success else "no success"
-        return f"Fit({', '.join([state, f'loss={self.loss:.4g}', *shown, *more])})"
+        from picardfit.tables import fit_line
 
-    def _index(self, experiment: str) -> int:
-        if experiment not in self.problem.names:
-            raise InputError(
-                f"There is no experiment `{experiment}`: name one of {listing(self.problem.names)}."
-                + did_you_mean(str(experiment), self.problem.names)
-            )
-        return self.problem.names.index(experiment)
+        return fit_line(self)
 
-    def _trajectory(self, experiment: str, times) -> np.ndarray:
-        """(times, states): along the path inside the data's span, by integration from its end beyond."""
-        times, e = _times(times), self._index(experiment)
+    def _along(self, e: int, times: np.ndarray) -> np.ndarray:
+        """(times, states)"""
         if self.solution is None:
-            raise InputError(f"There is no solution to evaluate: {self.status.value}")
-        system = self.solution.system
-        mesh, params = system.mesh, system.parameters(self.solution.border)
-        one, last = self.problem.experiments[e], mesh.knots[e][-1]
-        if len(times) and times.min() < one.t0:
-            raise InputError(
-                f"Time {times.min():g} lies before t0 = {one.t0:g} of `{experiment}`: ask for times from t0 on."
-            )
-        inside = np.minimum(times, last)
-        segment, fraction = mesh.locate(inside, np.full(len(times), e))
-        weights, states, path = mesh.rule.along(fraction), self.solution.states, self.solution.path
-        values = weights[:, :1] * states[segment] + (weights[:, None, 1:] @ path[segment])[:, 0]
-        beyond = times > last
-        if beyond.any():
-            end, _ = mesh.locate(np.array([last]), np.array([e]))
-            begin = end_states(mesh, states, path)[end[0]]
-            wanted, back = np.unique(times[beyond], return_inverse=True)
-            breaks = self.problem.model.breaks(one.inputs)
-            own = params[e, : len(self.problem.model.parameters)]
-            run = Run(last, begin, own, one.inputs, wanted, breaks)
-            ahead = trajectories(self.problem.model, [run])[0]
-            values[beyond] = np.nan if ahead is None else ahead[back]
-        return values
-
-
-def parameters_of(problem: Problem, border: np.ndarray | None) -> dict[str, float]:
-    """Parameters by name from unknowns; local ones as `a[experiment]`."""
-    if border is None:
-        return {}
-    unknowns = problem.unknowns
-    values = unknowns.parameters(border)
-    named: dict[str, float] = {}
-    for k, name in enumerate(unknowns.names):
-        if k in unknowns.local_parameters:
-            named |= {f"{name}[{one}]": float(values[e, k]) for e, one in enumerate(unknowns.experiments)}
-        else:
-            named[name] = float(values[0, k])
-    return named
+            raise InputError(f"There is no solution to evaluate: {self.message}")
+        return states_along(self.solution, e, times)
 
 
 def _tools(executor: Executor | None, ledger: str | Path | None, progress: News) -> Tools:
     from picardfit.uncertainty.many import Tools
 
     return Tools(executor, ledger, progress)
-
-
-def _times(times) -> np.ndarray:
-    """The times as (times,)."""
-    try:
-        array = np.atleast_1d(np.asarray(times, float))
-    except (TypeError, ValueError):
-        array = np.full(1, np.nan)
-    if array.ndim != 1 or not np.all(np.isfinite(array)):
-        raise InputError(
-            "The times are not a plain list of finite numbers: pass for example np.linspace(0, 10, 101)."
-        )
-    return array

@@ -24,11 +24,12 @@ from picardfit.mesh import Mesh, Nodes, Rule, rule
 from picardfit.meshing import state_scale
 from picardfit.model import Model
 from picardfit.noise_records import noise_from, noise_record, parameter_from, parameter_record
+from picardfit.optima import StartResult
 from picardfit.parameters import Parameter, as_parameter
 from picardfit.picard import residual
 from picardfit.problem import Problem
 from picardfit.records import array, entries, get, layout, number, plain, read_json, write_text
-from picardfit.result import Fit, StartResult
+from picardfit.result import NOTHING_CERTIFIED, Fit
 from picardfit.sets import Ball, Box, HalfSpace, Product, Simplex
 from picardfit.solvers.contractive import (
     ExtendedGradientContractMultiplier,
@@ -75,7 +76,7 @@ def save(fit: Fit, path: str | Path) -> Path:
         "warnings": fit.warnings,
         "method": _method_record(fit.method),
         "problem": problem_record(fit.problem),
-        "certificate": None if fit.certificate is None else asdict(fit.certificate),
+        "certificate": None if fit.solution is None else asdict(fit.certificate),
         "starts": [{**asdict(one), "status": one.status.name} for one in fit.starts],
         "solution": None if fit.solution is None else solution_record(fit.solution),
         "trace": fit.trace,
@@ -177,6 +178,7 @@ def _experiment_record(one: Experiment) -> dict[str, object]:
         "initial": {name: _belief_record(name, spec) for name, spec in one.initial.items()},
         "planned": None,  # pf.fit refuses experiments that are only planned
         "rest": None if one.rest is None else _rest_record(one.rest),
+        "remarks": list(one.remarks),
     }
 
 
@@ -229,7 +231,7 @@ def _fit(record: dict) -> Fit:
         method=_method(get(record, "method", dict)),
         solution=None if solution is None else solution_of(problem, solution),
         status=_status(get(record, "status", str)),
-        certificate=None if certificate is None else _certificate(certificate),
+        certificate=NOTHING_CERTIFIED if certificate is None else _certificate(certificate),
         iterations=get(record, "iterations", int),
         seconds=number(get(record, "seconds"), "seconds"),
         seed=get(record, "seed", int),
@@ -326,6 +328,7 @@ def _experiment(record: dict) -> Experiment:
         initial=_beliefs(get(record, "initial", dict)),
         t0=number(get(record, "t0"), "t0"),
         rest=_rest(record["rest"]) if record.get("rest") is not None else None,
+        remarks=tuple(entries(record, "remarks", str)) if "remarks" in record else (),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from picardfit.errors import counted as count
 from picardfit.parameters import Parameter
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, s
     """(name, estimate, standard error, low, high, remark) for every parameter and estimated initial state."""
     errors, intervals = fit.standard_errors, fit.intervals(level)
     unknowns, problem = fit.problem.unknowns, fit.problem
-    bounds, held = _bounds(fit), set(fit.certificate.at_bound) if fit.certificate else set()
-    told, lost = fit.status.converged, set(fit.certificate.undetermined or ()) if fit.certificate else set()
+    bounds, held = _bounds(fit), set(fit.certificate.at_bound)
+    told, lost = fit.status.converged, set(fit.certificate.undetermined or ())
 
     def row(name: str, value: float) -> tuple[str, str, str, str, str, str]:
         if name in errors and not told:
@@ -68,11 +69,6 @@ def units(fit: Fit) -> dict[str, str]:
             own = spec.unit if isinstance(spec, Parameter) else ""
             found[unknowns.label(e, column)] = own or model.unit(model.states[state])
     return {name: unit for name, unit in found.items() if unit}
-
-
-def count(number: int, word: str) -> str:
-    """`1 unknown`, `2 unknowns`."""
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def true_values(fit: Fit) -> dict[str, float]:
@@ -128,6 +124,15 @@ def fit_text(fit: Fit, most: int = 40) -> str:
         lines.append(f"{fit.hits} of {len(fit.starts)} starts reached this loss")
         lines += _rivals(fit)
     return "\n".join([*lines, "", str(fit.certificate)])
+
+
+def fit_line(fit: Fit, most: int = 8) -> str:
+    """The one-line form of a fit, with the first of its parameters."""
+    values = list(fit.parameters.items())
+    shown = [f"{name}={value:.4g}" for name, value in values[:most]]
+    more = ["..."] if len(values) > most else []
+    state = "success" if fit.success else "no success"
+    return f"Fit({', '.join([state, f'loss={fit.loss:.4g}', *shown, *more])})"
 
 
 def error_lines(fit: Fit) -> list[str]:

@@ -1,4 +1,4 @@
-"""Values by name -> the unknowns of a problem: what `problem.loss` and `fit(start=...)` are given."""
+"""Values by name -> the unknowns of a problem, as `problem.loss` and `fit(start=...)` are given them; and back."""
 
 from __future__ import annotations
 
@@ -67,6 +67,39 @@ def border_from(
     return border
 
 
+def parameters_of(problem: Problem, border: np.ndarray | None) -> dict[str, float]:
+    """Parameters by name from unknowns; local ones as `a[experiment]`."""
+    if border is None:
+        return {}
+    unknowns = problem.unknowns
+    values = unknowns.parameters(border)
+    named: dict[str, float] = {}
+    for k, name in enumerate(unknowns.names):
+        if k in unknowns.local_parameters:
+            named |= {f"{name}[{one}]": float(values[e, k]) for e, one in enumerate(unknowns.experiments)}
+        else:
+            named[name] = float(values[0, k])
+    return named
+
+
+def parameters_in(problem: Problem, border: np.ndarray, e: int) -> dict[str, float]:
+    """The parameters in experiment e under their plain names; those that only the noise has are left out."""
+    values = problem.unknowns.parameters(border)[e]
+    noise = set(problem.noise_names) - set(problem.initial_names)
+    named = zip(problem.unknowns.names, values.tolist(), strict=True)
+    return {name: value for name, value in named if name not in noise}
+
+
+def labels_of(problem: Problem) -> list[str]:
+    """Names of the unknowns: parameters in the order of `parameters_of`, then initial states."""
+    unknowns = problem.unknowns
+    initial = len(unknowns.initial_states)
+    places = np.argwhere(unknowns.exists)
+    estimated = {unknowns.label(e, c) for e, c in places if c >= initial}
+    names = (name for name in parameters_of(problem, unknowns.lower) if name in estimated)
+    return [*names, *(unknowns.label(e, c) for e, c in places if c < initial)]
+
+
 def _fixed(problem: Problem) -> np.ndarray:
     """(experiments, parameters) bool."""
     fixed = np.array([p.fixed is not None for p in problem.parameters.values()], bool)
@@ -102,7 +135,7 @@ def _parameter_values(problem: Problem, given: Mapping[str, object], word: str) 
                 f"or declare it with pf.Parameter(..., local=True)."
             )
         for one, number in value.items():
-            values[_experiment(problem, one), column] = as_number(number, f"value of `{name}[{one}]`")
+            values[experiment_index(problem, one), column] = as_number(number, f"value of `{name}[{one}]`")
     return values
 
 
@@ -125,7 +158,7 @@ def _state_values(problem: Problem, given: Mapping[str, object], word: str) -> n
     for one, own in given.items():
         if one in common:
             continue
-        row = _experiment(problem, one)
+        row = experiment_index(problem, one)
         for state, value in own.items():
             values[row, _state(problem, state, word)] = as_number(
                 value, f"initial value of `{state}` in `{one}`"
@@ -141,7 +174,8 @@ def _split(key: object, known: list[str]) -> tuple[object, str | None]:
     return key, None
 
 
-def _experiment(problem: Problem, name: object) -> int:
+def experiment_index(problem: Problem, name: object) -> int:
+    """Which experiment has this name."""
     if name not in problem.names:
         raise InputError(
             f"There is no experiment `{name}`: name one of {listing(problem.names)}."

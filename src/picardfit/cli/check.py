@@ -43,7 +43,7 @@ def check(
     """
     with complaints(as_json):
         file = _opened(problem)
-        warnings = [*file.remarks, *_warnings(file.problem)]
+        warnings = [*file.remarks, *file.problem.remarks, *_warnings(file.problem)]
         structure = analysis = None
         if not quick:
             early = bool(_early_start(file.problem))  # then everything would be integrated over a long void

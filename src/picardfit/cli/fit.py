@@ -128,5 +128,5 @@ def record(result: Fit, level: float) -> dict[str, object]:
         "seconds": result.seconds,
         "level": level,
         "estimates": {row.pop("name"): row for row in rows},
-        "certificate": None if result.certificate is None else asdict(result.certificate),
+        "certificate": None if result.solution is None else asdict(result.certificate),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, did_you_mean, inside, listing
 from picardfit.expressions import names_in_order, parse
 from picardfit.faults import Place, Source, kind_of, schema
 from picardfit.model import Model
@@ -106,7 +106,7 @@ def _parameter(source: Source, place: Place, table: dict[str, object]) -> Parame
     try:
         return Parameter(**table)
     except InputError as error:
-        source.fault(place, f"`{place[-1]}`: {error}")
+        source.fault(place, str(inside(f"`{place[-1]}`", error)))
     return None
 
 

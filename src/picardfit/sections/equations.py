@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from picardfit.equations import equation_faults
 from picardfit.errors import InputError
 from picardfit.expressions import parse
 from picardfit.faults import Place, Source, kind_of
 from picardfit.inputs import Input, Table, as_input
-from picardfit.model import Model, equation_faults
+from picardfit.model import Model
 
 UNIT_FAULT = re.compile(r"units: `([^`]+)`")  # how the model begins to complain about a unit
 

@@ -221,6 +221,7 @@ def _refined(
         {**one.inputs, **known},
         initial,
         t0,
+        remarks=one.remarks,
     )
 
 

@@ -104,7 +104,7 @@ def bootstrap(fit: Fit, count: int, kind: Kind | str, seed: int, tools: Tools | 
             raise InputError(
                 f"{name} = {value!r} is not a whole number from {least} on: write {name}={max(least, 200)}."
             )
-    if kind not in {*Kind, *(k.value for k in Kind)}:
+    if kind not in [*Kind, *(k.value for k in Kind)]:
         raise InputError(f"kind={kind!r} is unknown: write kind='parametric' or kind='residual'.")
     kind, count, seed = Kind(kind), int(count), int(seed)
     if fit.solution is None or not fit.success:

@@ -1,0 +1,40 @@
+"""Where a value is being made: the name that the source gives it there, for error messages."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from collections.abc import Iterator
+from itertools import islice
+
+
+def name_at_call(depth: int) -> str:
+    """`a` of {"a": pf.Parameter(...)}, dict(a=pf.Parameter(...)) or a = pf.Parameter(...); empty if it cannot be told.
+
+    `depth`: how many frames above the caller the call stands. Only read when an error is about to be raised.
+    """
+    frame = sys._getframe(depth + 1)
+    position = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+    try:
+        tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
+    except SyntaxError:  # a notebook cell with magic words, a file that changed since
+        return ""
+    return next((name for name, value in _named(tree) if _place(value) == position), "")
+
+
+def _named(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """(name, value) wherever the source gives a value a name."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Dict():
+                pairs = zip(node.keys, node.values, strict=True)
+                yield from ((str(k.value), v) for k, v in pairs if isinstance(k, ast.Constant))
+            case ast.keyword(arg=str(name), value=value):
+                yield name, value
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                yield name, value
+
+
+def _place(node: ast.expr) -> tuple[int, int | None, int, int | None]:
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset

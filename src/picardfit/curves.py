@@ -1,0 +1,55 @@
+"""The states of a solution at any times: along its path, and beyond the data by integration."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from picardfit.errors import InputError
+from picardfit.integration import Run, trajectories
+from picardfit.picard import end_states
+from picardfit.solvers.iterate import Solution
+
+
+def states_along(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
+    """(times, states) of experiment e: along the path inside the data's span, by integration from its end beyond."""
+    system = solution.system
+    problem, mesh = system.problem, system.mesh
+    one, last = problem.experiments[e], mesh.knots[e][-1]
+    if len(times) and times.min() < one.t0:
+        raise InputError(
+            f"Time {times.min():g} lies before t0 = {one.t0:g} of `{one.name}`: ask for times from t0 on."
+        )
+    segment, fraction = mesh.locate(np.minimum(times, last), np.full(len(times), e))
+    weights, states, path = mesh.rule.along(fraction), solution.states, solution.path
+    values = weights[:, :1] * states[segment] + (weights[:, None, 1:] @ path[segment])[:, 0]
+    beyond = times > last
+    if beyond.any():
+        end, _ = mesh.locate(np.array([last]), np.array([e]))
+        begin = end_states(mesh, states, path)[end[0]]
+        wanted, back = np.unique(times[beyond], return_inverse=True)
+        own = system.parameters(solution.border)[e, : len(problem.model.parameters)]
+        run = Run(last, begin, own, one.inputs, wanted, problem.model.breaks(one.inputs))
+        ahead = trajectories(problem.model, [run])[0]
+        values[beyond] = np.nan if ahead is None else ahead[back]
+    return values
+
+
+def outputs_at(solution: Solution, e: int, times: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """(times, observables) of experiment e, from its states (times, states)."""
+    problem = solution.system.problem
+    model, one = problem.model, problem.experiments[e]
+    params = problem.unknowns.model_values(solution.border)[e]
+    return model.output.value(times, states, params, one.inputs_at(model.inputs, times))
+
+
+def checked_times(times: object) -> np.ndarray:
+    """The times as (times,)."""
+    try:
+        array = np.atleast_1d(np.asarray(times, float))
+    except (TypeError, ValueError):
+        array = np.full(1, np.nan)
+    if array.ndim != 1 or not np.all(np.isfinite(array)):
+        raise InputError(
+            "The times are not a plain list of finite numbers: pass for example np.linspace(0, 10, 101)."
+        )
+    return array
