@@ -7,7 +7,8 @@ Dots, lines and dashes differ in shape as well as in colour: everything can be r
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,12 +38,25 @@ class Picture(Figure):
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
-        self.savefig(buffer, format="png", dpi=100)
+        with placed(self):
+            self.savefig(buffer, format="png", dpi=100)
         return buffer.getvalue()
 
 
 def figure_of(width: float, height: float) -> Figure:
     return Picture(figsize=(width, height), layout="constrained")
+
+
+@contextmanager
+def placed(figure: Figure) -> Iterator[None]:
+    """The panels have their places while this lasts; by itself Matplotlib draws a figure twice to find them."""
+    engine = figure.get_layout_engine()
+    engine.execute(figure)
+    figure.set_layout_engine(None)
+    try:
+        yield
+    finally:
+        figure.set_layout_engine(engine)
 
 
 def written(figure: Figure, path: str | Path | None) -> Figure:
@@ -55,6 +69,8 @@ def written(figure: Figure, path: str | Path | None) -> Figure:
 
 def _tidy(panel: Axes) -> None:
     panel.spines[["top", "right"]].set_visible(False)
+    for spine in panel.spines.values():  # they never reach beyond their panel, and measuring them is slow
+        spine.set_in_layout(False)
     for axis in (panel.xaxis, panel.yaxis):
         if isinstance(axis.get_major_locator(), MaxNLocator):
             axis.get_major_locator().set_params(nbins=TICKS)
@@ -131,4 +147,5 @@ def save_figure(figure: Figure, path: str | Path) -> None:
         raise InputError(f"`{path}` does not end in a picture format: use .png, .svg or .pdf.")
     if not path.parent.is_dir():
         raise InputError(f"The folder `{path.parent}` does not exist: create it first.")
-    figure.savefig(path, dpi=150)
+    with placed(figure):
+        figure.savefig(path, dpi=150)
