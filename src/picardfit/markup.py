@@ -49,7 +49,7 @@ def picture(figure: Figure, caption: str) -> str:
     """The figure as inline SVG with its texts as text, or as pixels where that is much smaller."""
     import matplotlib
 
-    from picardfit.plots.style import placed
+    from picardfit.plots.placing import placed
 
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": caption}), placed(figure):

@@ -7,8 +7,7 @@ Dots, lines and dashes differ in shape as well as in colour: everything can be r
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from picardfit.errors import InputError
+from picardfit.plots.placing import OnePass, placed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,19 +44,7 @@ class Picture(Figure):
 
 
 def figure_of(width: float, height: float) -> Figure:
-    return Picture(figsize=(width, height), layout="constrained")
-
-
-@contextmanager
-def placed(figure: Figure) -> Iterator[None]:
-    """The panels have their places while this lasts; by itself Matplotlib draws a figure twice to find them."""
-    engine = figure.get_layout_engine()
-    engine.execute(figure)
-    figure.set_layout_engine(None)
-    try:
-        yield
-    finally:
-        figure.set_layout_engine(engine)
+    return Picture(figsize=(width, height), layout=OnePass())
 
 
 def written(figure: Figure, path: str | Path | None) -> Figure:
@@ -102,7 +90,8 @@ def legend(figure: Figure, panels, note: str, handles: Sequence = ()) -> None:
     legend = figure.legend(
         [entries[k] for k in order],
         order,
-        loc="outside upper left",
+        loc="upper left",
+        bbox_to_anchor=(0, 1),
         ncols=columns_of(order, figure.get_figwidth()),
         frameon=False,
         fontsize=8.5,
