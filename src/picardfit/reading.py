@@ -354,12 +354,20 @@ def _checked_columns(
     return _Sheet(dict(named), label, stem, "row" if lines is None else "line", places, decimal_comma)
 
 
+def plain_name(name: str) -> str:
+    """A name for comparisons: without regard to case, blanks, underscores and a unit in brackets at its end."""
+    return re.sub(r"[\s_-]", "", re.sub(r"(?<=.)[(\[][^(\[]*[)\]]$", "", name.strip())).lower()
+
+
 def _find(sheet: _Sheet, column: str) -> str | None:
-    """The column of that name, exactly or else without regard to case."""
+    """The column of that name, exactly or else the only one that differs in case, blanks or a unit."""
     if column in sheet.columns:
         return column
-    same = [c for c in sheet.columns if c.lower() == str(column).strip().lower()]
-    return same[0] if len(same) == 1 else None
+    for spelled in (str.lower, plain_name):
+        same = [c for c in sheet.columns if spelled(c) == spelled(str(column).strip())]
+        if same:
+            return same[0] if len(same) == 1 else None
+    return None
 
 
 def _required(sheet: _Sheet, column: str, what: str) -> str:

@@ -39,12 +39,13 @@ def design(
 
 def _candidates(file: ProblemFile) -> list[Experiment]:
     from picardfit.data import plan
-    from picardfit.sections.experiments import initial_time
+    from picardfit.sections.experiments import planned_time
 
     if not file.candidates:
         raise InputError(
             f"There are no candidates in {file.path}: add a section such as [candidates.long] with times = [0, 5, 10]."
         )
+    measured = [time for one in file.problem.experiments for time in one.times]
     plans = []
     for name, one in file.candidates.items():
         if not one.times:
@@ -59,7 +60,7 @@ def _candidates(file: ProblemFile) -> list[Experiment]:
                 inputs=one.inputs,
                 initial=one.initial,
                 name=name,
-                t0=initial_time(one.t0, one.times),
+                t0=planned_time(name, one, one.times, measured),
             )
         )
     return plans

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -100,7 +101,7 @@ def _simulated(
     import numpy as np
 
     from picardfit.inputs import values_at
-    from picardfit.sections.experiments import initial_time
+    from picardfit.sections.experiments import planned_time
     from picardfit.simulation import noisy, scattered
     from picardfit.simulation import simulate as solve
 
@@ -118,9 +119,8 @@ def _simulated(
         every = {p: _value(file, values, p, name, "parameter") for p in names}
         parameters = {p: every[p] for p in model.parameters}
         initial = {s: _initial(file, values, condition, s, name) for s in model.states}
-        found = solve(
-            model, parameters, initial, wanted, condition.inputs, initial_time(condition.t0, wanted)
-        )
+        t0 = planned_time(name, replace(condition, initial=initial), wanted, ())
+        found = solve(model, parameters, initial, wanted, condition.inputs, t0)
         if measurement is None:
             exact = np.stack([found.observables[n] for n in model.observables], axis=-1)
             measured = noisy(rng, exact, *noise)
