@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from picardfit.tables import count, number
+from picardfit.tables import EXPERIMENT_HEADER, count, experiment_row, number
 from picardfit.typeset import Equation, equations_html
 
 if TYPE_CHECKING:
@@ -114,19 +114,11 @@ def _belief(one: Parameter) -> tuple[str, str, str]:
     return low, high, "searched in its logarithm" if one.log else ""
 
 
-def experiment_table(experiments: Sequence[Experiment], most: int = MOST_ROWS) -> str:
-    """What was measured when, under which inputs."""
-    header = ("experiment", "times", "from", "to", "measured", "inputs", "known at the start")
-    return table(header, [_experiment_row(one) for one in experiments], (1, 2, 3), most)
-
-
-def _experiment_row(one: Experiment) -> tuple[str, ...]:
-    counts = one.sampled.sum(axis=0)
-    measured = ", ".join(f"{name} ({n})" for name, n in zip(one.observables, counts, strict=True))
-    inputs = "; ".join(f"{name} = {signal.describe()}" for name, signal in one.inputs.items())
-    initial = ", ".join(f"{k} = {v}" for k, v in one.initial.items() if isinstance(v, float | str))
-    distinct = len(set(one.times.tolist()))
-    return one.name, str(distinct), number(one.t0), number(float(one.times[-1])), measured, inputs, initial
+def experiment_table(
+    experiments: Sequence[Experiment], shared: Mapping[str, object], most: int = MOST_ROWS
+) -> str:
+    """What was measured when, under which inputs and from which initial states; `shared`: those of all experiments."""
+    return table(EXPERIMENT_HEADER, [experiment_row(one, shared) for one in experiments], (1, 2, 3), most)
 
 
 def words(names: Sequence[str]) -> str:

@@ -54,13 +54,13 @@ def problem_html(problem: Problem) -> str:
             _quiet(f"{size}; {noise}"),
             equations(problem.model),
             parameter_table(problem),
-            experiment_table(problem.experiments, MOST_EXPERIMENTS),
+            experiment_table(problem.experiments, problem.initial, MOST_EXPERIMENTS),
         ],
     )
 
 
 def experiment_html(one: Experiment) -> str:
-    return _box("Experiment", [experiment_table([one])])
+    return _box("Experiment", [experiment_table([one], {})])
 
 
 def fit_html(fit: Fit) -> str:

@@ -220,7 +220,7 @@ def _model(fit: Fit) -> str:
 
 
 def _data(fit: Fit) -> str:
-    return experiment_table(fit.problem.experiments) + _values(fit)
+    return experiment_table(fit.problem.experiments, fit.problem.initial) + _values(fit)
 
 
 def _values(fit: Fit) -> str:

@@ -162,7 +162,8 @@ def _value(file: ProblemFile, values: dict[str, float], name: str, experiment: s
         if found is not None:
             return found
     raise InputError(
-        f"The {kind} `{name}` has no value in `{experiment}`: pass --set {name}=... or add [truth]."
+        f"The {kind} `{name}` has no value in `{experiment}`: "
+        f"pass --set {name}=..., or --fit results/fit.json, or add [truth]."
     )
 
 
@@ -181,7 +182,8 @@ def _initial(
     if getattr(spec, "start", None) is not None:
         return spec.start
     raise InputError(
-        f"The initial state of `{name}` has no value in `{experiment}`: pass --set {name}=... or add [truth]."
+        f"The initial state of `{name}` has no value in `{experiment}`: "
+        f"pass --set {name}=..., or --fit results/fit.json, or add [truth]."
     )
 
 
