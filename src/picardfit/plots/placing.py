@@ -32,7 +32,7 @@ class OnePass(LayoutEngine):
         columns = [one.get_subplotspec().colspan.start for one in panels]
         rows = [grid.nrows - 1 - one.get_subplotspec().rowspan.start for one in panels]  # from below
         margins = np.array([_margins(one, renderer) for one in panels])  # (panels, 4)
-        above = sum(one.get_window_extent(renderer).height for one in fig.legends)
+        above = max((fig.bbox.y1 - one.get_window_extent(renderer).y0 for one in fig.legends), default=0.0)
         pad, (width, height) = PAD * fig.dpi, fig.bbox.size
         left, wide = _shares(columns, grid.ncols, margins[:, 0], margins[:, 2], width, pad)
         below, high = _shares(rows, grid.nrows, margins[:, 1], margins[:, 3], height - above, pad)
