@@ -320,6 +320,14 @@ def test_errors_are_drawn_in_percent(ponds):
     assert {"10 %", "20 %", "100 %"} <= set(labels(figure.axes[0].xaxis))
 
 
+def test_residuals_over_decades_of_time_have_a_logarithmic_axis():
+    times = np.geomspace(1e-2, 1e2, 15)
+    data = pf.Experiment(times, {"x": np.exp(-times)})
+    fit = pf.fit(pf.Problem(pf.Model("x' = -k*x"), data, {"k": (0.1, 10)}))
+    over_time, over_value = fit.plot_residuals().axes
+    assert (over_time.get_xscale(), over_value.get_xscale()) == ("log", "linear")
+
+
 # ---- places ------------------------------------------------------------------------------------------------
 
 

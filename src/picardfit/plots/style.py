@@ -12,6 +12,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
@@ -126,6 +127,14 @@ def with_unit(name: str, unit: str, longest: int = LONGEST_NAME) -> str:
 
 def time_label(fit: Fit) -> str:
     return with_unit("time", fit.problem.model.unit("t"))
+
+
+def spans_decades(times: np.ndarray) -> bool:
+    """Whether most samples crowd at the start of a span of three decades or more: then time is drawn in logs."""
+    positive = times[times > 0]
+    return (
+        len(positive) > 4 and positive[-1] > 1e3 * positive[0] and np.median(positive) < 0.05 * positive[-1]
+    )
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:
