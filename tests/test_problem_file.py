@@ -514,3 +514,13 @@ def test_a_file_of_another_kind_is_recognised(write, tmp_path, name, words):
     (tmp_path / "fit.json").write_text("{}")
     with pytest.raises(pf.InputError, match=re.escape(words)):
         read_problem_file(tmp_path / name)
+
+
+def test_a_misspelled_state_is_one_fault_also_in_years(write):
+    ((_, message),) = faults_of(write(f"{MINIMAL}[initial]\nprei = 10\n", counts=YEARS))
+    assert "Did you mean `prey`?" in message
+
+
+def test_the_time_is_called_t(write):
+    messages = [message for _, message in faults_of(write(MINIMAL.replace("a*prey", "a*prey*time", 1)))]
+    assert any("If it is the time, write t." in message for message in messages)

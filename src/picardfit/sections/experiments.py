@@ -148,7 +148,8 @@ def read_experiments(
         source.fault(
             ("data",), f"Two experiments are called `{name}`: give each file's its own with name = '...'."
         )
-    refined = [_refined(source, content, one, inputs, conditions.get(one.name), initial) for one in found]
+    shared = {name: value for name, value in initial.items() if model is None or name in model.states}
+    refined = [_refined(source, content, one, inputs, conditions.get(one.name), shared) for one in found]
     _check_inputs(source, [one for one in refined if one is not None], inputs)
     return [one for one in refined if one is not None]
 
