@@ -110,17 +110,16 @@ def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Pa
 def deliver(
     result: Fit, title: str, folder: Path, level: float, report: bool, as_json: bool, quiet: bool
 ) -> None:
-    """Show a fit, then write its files: pictures take longer than the table."""
+    """Show a fit and write its files."""
     from picardfit.cli.output import write_fit
     from picardfit.cli.show import show_fit
 
-    if not (quiet or as_json):
-        typer.echo(title)
-        show_fit(result, level)
     written = write_fit(result, folder, report, level, title)
     if as_json:
         print_json(record(result, level) | {"title": title, "files": [str(path) for path in written]})
     elif not quiet:
+        typer.echo(title)
+        show_fit(result, level)
         typer.echo(f"written to {folder}: {', '.join(path.name for path in written)}")
 
 

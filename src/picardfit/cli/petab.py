@@ -41,13 +41,12 @@ def petab(
         settings = changed(FitSettings(), starts, seed, workers, max_iterations)
         folder = make_folder(out or path.parent / "results")
         result = run(imported.problem, settings, quiet or as_json)
-        if not (quiet or as_json):
-            _show(result, imported, settings.level)
         written = write_fit(result, folder, report, settings.level, imported.tables.name)
         written += _tables(result, imported, folder)
         if as_json:
             print_json(_record(result, imported, settings.level, written))
         elif not quiet:
+            _show(result, imported, settings.level)
             typer.echo(f"written to {folder}: {', '.join(one.name for one in written)}")
     raise typer.Exit(0 if result.success else 1)
 
