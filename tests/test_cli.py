@@ -635,3 +635,20 @@ def test_check_shows_what_is_known_at_the_start(tmp_path):
     write_starter(Starter.PHARMACOKINETICS, tmp_path)
     output = run("check", tmp_path, "--quick").output
     assert output.count("blood = 0, tissue = 0") == 3
+
+
+def test_rounding_leaves_the_times_alone(ponds):
+    values = [
+        f"--set={name}" for name in ("birth=0.5", "hunt=0.02", "gain=0.03", "death=0.9", "hare=30", "lynx=4")
+    ]
+    rows = rows_of(run("simulate", ponds, "--times", "1900,1901.5", "--digits", 2, *values).output)
+    assert [row["time"] for row in rows] == ["1900.0", "1901.5"]
+    assert all(float(row["hare"]) == float(f"{float(row['hare']):.2g}") for row in rows)
+
+
+def test_a_reader_who_has_seen_enough_is_no_failure(ponds, tmp_path):
+    command = [sys.executable, "-m", "picardfit", "check", str(ponds), "--quick"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (0, b"")

@@ -49,7 +49,7 @@ def simulate(
     states: Annotated[
         bool, typer.Option("--states", help="Also write the states that are not observed.")
     ] = False,
-    digits: Annotated[int, typer.Option(min=1, max=17, help="Significant digits of the numbers.")] = 17,
+    digits: Annotated[int, typer.Option(min=1, max=17, help="Significant digits of what is measured.")] = 17,
     out: Annotated[
         Path | None, typer.Option(help="The CSV file to write; standard output if left out.")
     ] = None,
@@ -69,7 +69,7 @@ def simulate(
         noise = scatter or (additive, proportional)
         header, rows = _simulated(file, chosen, _times(times), noise, seed, states)
         if digits < 17:
-            rows = [[name, *(float(f"{one:.{digits}g}") for one in row)] for name, *row in rows]
+            rows = [[name, time, *(float(f"{one:.{digits}g}") for one in row)] for name, time, *row in rows]
         text = csv_text(header, rows)
         if out is None:
             typer.echo(text, nl=False)
