@@ -551,3 +551,104 @@ def test_design_without_candidates_says_how_to_add_them(ponds):
     result = run("design", ponds)
     assert result.exit_code == 2
     assert "[candidates." in result.output
+
+
+def candidates(ponds, folder, text):
+    """The starter with candidates."""
+    write_starter(Starter.LOTKA_VOLTERRA, folder)
+    file = folder / "problem.toml"
+    file.write_text(file.read_text().replace('t0 = "first" ', "#") + text)
+    return folder
+
+
+def test_candidates_in_years_begin_with_their_first_time(ponds, tmp_path):
+    """As data do: an unknown initial state is not sought in the year 0."""
+    years = "[candidates.{}]\ntimes = [1921, 1923, 1925]\n"
+    text = years.format("unsaid") + years.format("said") + "t0 = 1921\n"
+    found = json.loads(run("design", candidates(ponds, tmp_path, text), "--json").output)
+    unsaid, said = (found["candidates"][name]["errors"] for name in ("unsaid", "said"))
+    assert unsaid == pytest.approx(said)
+    assert unsaid["birth"] < 0.97 * found["now"]["errors"]["birth"]
+
+
+def test_a_known_state_of_a_candidate_in_years_must_say_when_it_holds(ponds, tmp_path):
+    text = "[candidates.anew]\ntimes = [1921]\ninitial = { hare = 30, lynx = 4 }\n"
+    result = run("design", candidates(ponds, tmp_path, text))
+    assert result.exit_code == 2
+    assert 'write t0 = "first"' in result.output
+
+
+def test_a_plan_in_years_must_say_when_it_begins(tmp_path):
+    plan = tmp_path / "problem.toml"
+    plan.write_text('equations = "x\' = -k*x"\nparameters = { k = 0.1 }\ninitial = { x = 1 }\n')
+    result = run("simulate", plan, "--times", "1900,1901")
+    assert result.exit_code == 2
+    assert 'write t0 = "first"' in result.output
+    plan.write_text(f't0 = "first"\n{plan.read_text()}')
+    assert rows_of(run("simulate", plan, "--times", "1900,1901").output)[0]["x"] == "1.0"
+
+
+def test_a_budget_beyond_the_candidates_is_one_sentence(ponds, tmp_path):
+    folder = candidates(ponds, tmp_path, "[candidates.more]\ntimes = [1921]\n")
+    assert "--budget 2 is more than the 1 candidate" in run("design", folder, "--budget", 2).output
+
+
+@pytest.mark.parametrize("command", ["fit", "profile"])
+def test_a_folder_that_cannot_be_made_is_told_before_the_search(ponds, tmp_path, monkeypatch, command):
+    def never(*_, **__):
+        raise AssertionError("a search was begun")
+
+    monkeypatch.setattr("picardfit.cli.fit.run", never)
+    (tmp_path / "taken").write_text("")
+    result = run(command, ponds, "--out", tmp_path / "taken")
+    assert result.exit_code == 2
+    assert "cannot be made" in result.output
+
+
+def test_other_optima_are_told(tmp_path):
+    """Uptake and loss of a drug may be exchanged when the volume is unknown."""
+    (tmp_path / "drug.csv").write_text(
+        "t,c\n0.5,1.51\n1,2.15\n2,2.75\n4,2.35\n8,1.24\n12,0.61\n16,0.29\n20,0.15\n24,0.07\n"
+    )
+    (tmp_path / "problem.toml").write_text(
+        """
+        equations = '''
+        gut' = -ka*gut
+        blood' = ka*gut - ke*blood
+        '''
+        data = "drug.csv"
+        observables = { c = "blood/V" }
+        initial = { gut = 100, blood = 0 }
+        fit = { starts = 8 }
+        [parameters]
+        ka = { lower = 0.05, upper = 10, log = true }
+        ke = { lower = 0.05, upper = 10, log = true }
+        V = { lower = 1, upper = 100, log = true }
+        """
+    )
+    result = run("fit", tmp_path, "--no-report")
+    found = pf.load(tmp_path / "results" / "fit.json").parameters
+    assert f"Mind: other values fit as well: ka = {found['ke']:.4g}, ke = {found['ka']:.4g}" in result.output
+
+
+def test_check_shows_what_is_known_at_the_start(tmp_path):
+    write_starter(Starter.PHARMACOKINETICS, tmp_path)
+    output = run("check", tmp_path, "--quick").output
+    assert output.count("blood = 0, tissue = 0") == 3
+
+
+def test_rounding_leaves_the_times_alone(ponds):
+    values = [
+        f"--set={name}" for name in ("birth=0.5", "hunt=0.02", "gain=0.03", "death=0.9", "hare=30", "lynx=4")
+    ]
+    rows = rows_of(run("simulate", ponds, "--times", "1900,1901.5", "--digits", 2, *values).output)
+    assert [row["time"] for row in rows] == ["1900.0", "1901.5"]
+    assert all(float(row["hare"]) == float(f"{float(row['hare']):.2g}") for row in rows)
+
+
+def test_a_reader_who_has_seen_enough_is_no_failure(ponds, tmp_path):
+    command = [sys.executable, "-m", "picardfit", "check", str(ponds), "--quick"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (0, b"")

@@ -3,12 +3,15 @@
 import re
 import sys
 import tomllib
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 import picardfit
+from picardfit.cli import app
 
 DOCS = Path(__file__).parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
@@ -17,6 +20,7 @@ from run_pages import blocks, difference, pages, run_page  # noqa: E402
 
 PAGES = sorted(DOCS.rglob("*.md"))
 MADE = {"paper.md"}  # by `python -m paper.document`; it has no code to run
+ENDINGS = ("json", "md", "png", "py", "schema", "toml", "yaml")  # problem.toml is a file, not an attribute
 NEEDED = {"howto/cluster.md": ("distributed",), "howto/petab.md": ("petab", "libsbml")}
 
 
@@ -70,6 +74,27 @@ def test_reference_names_things_that_are_there():
     for path in re.findall(r"^::: (\S+)$", (DOCS / "reference.md").read_text("utf-8"), re.MULTILINE):
         module, name = path.rsplit(".", 1)
         assert hasattr(import_module(module), name), path
+
+
+@pytest.mark.parametrize("page", [*PAGES, DOCS.parent / "README.md"], ids=lambda page: page.name)
+def test_names_on_a_page_exist(page):
+    """Also those in tables and sentences, which are not run: pf.name, fit.name, problem.name and --option."""
+    text = page.read_text(encoding="utf-8")
+    homes = {"pf": picardfit, "fit": picardfit.Fit, "problem": picardfit.Problem}
+    for home, name in re.findall(r"(?<![\w.])(pf|fit|problem)\.([a-zA-Z_]+)\b", text):
+        known = {*dir(homes[home]), *getattr(homes[home], "__dataclass_fields__", ()), *ENDINGS}
+        assert name in known, f"{home}.{name}"
+    for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", text):
+        assert option in options(), option
+
+
+@cache
+def options() -> set[str]:
+    """The options of all commands."""
+    commands = get_command(app).commands
+    known = {*get_command(app).params, *(one for command in commands.values() for one in command.params)}
+    elsewhere = {"--help", "--tool"}  # --tool is an option of compare, which is loaded when it is called
+    return elsewhere | {name for one in known for name in (*one.opts, *one.secondary_opts)}
 
 
 def test_benchmarks_named_on_pages_exist():

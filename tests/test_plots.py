@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.transforms import Bbox
 
 import picardfit as pf
 from picardfit.plots import (
@@ -18,6 +20,7 @@ from picardfit.plots import (
     plot_residuals,
     plot_waterfall,
 )
+from picardfit.plots.placing import placed
 from picardfit.plots.style import columns_of
 from picardfit.plots.unknowns import MOST_UNKNOWNS
 from picardfit.problems import fitzhugh_nagumo, rosenzweig_macarthur
@@ -175,6 +178,15 @@ def test_waterfall_draws_rounding_errors_flat(neuron):
     assert high - low > 0.1 * neuron.loss
 
 
+def test_waterfall_of_a_likelihood_draws_rounding_errors_flat(neuron):
+    problem = neuron.problem
+    likely = pf.fit(
+        pf.Problem(problem.model, problem.experiments, problem.parameters, noise=pf.Noise(additive=0.2))
+    )
+    low, high = plot_waterfall(with_starts(likely, [-100, -100 + 1e-9], [0, 0])).axes[0].get_ylim()
+    assert high - low > 1
+
+
 def test_waterfall_of_failures_only_is_drawn(neuron, tmp_path):
     plot_waterfall(with_starts(neuron, [np.inf, np.nan], [None, None]), tmp_path / "waterfall.png")
 
@@ -306,3 +318,32 @@ def test_errors_are_drawn_in_percent(ponds):
     figure = plot_identifiability(ponds.identifiability())
     figure.canvas.draw()
     assert {"10 %", "20 %", "100 %"} <= set(labels(figure.axes[0].xaxis))
+
+
+def test_residuals_over_decades_of_time_have_a_logarithmic_axis():
+    times = np.geomspace(1e-2, 1e2, 15)
+    data = pf.Experiment(times, {"x": np.exp(-times)})
+    fit = pf.fit(pf.Problem(pf.Model("x' = -k*x"), data, {"k": (0.1, 10)}))
+    over_time, over_value = fit.plot_residuals().axes
+    assert (over_time.get_xscale(), over_value.get_xscale()) == ("log", "linear")
+
+
+# ---- places ------------------------------------------------------------------------------------------------
+
+
+def test_panels_and_their_labels_stand_inside_the_figure_and_apart(neuron):
+    """Measured again after the placing: nothing is clipped, no panel reaches into another, the legend is above."""
+    for figure in (
+        neuron.plot(),
+        neuron.plot_residuals(),
+        neuron.plot_convergence(),
+        neuron.plot_correlation(),
+    ):
+        with placed(figure):
+            renderer = RendererAgg(*figure.bbox.size, figure.dpi)
+            boxes = [panel.get_tightbbox(renderer) for panel in figure.axes]
+            boxes += [legend.get_window_extent(renderer) for legend in figure.legends]
+        width, height = figure.bbox.size
+        for k, one in enumerate(boxes):
+            assert min(one.x0, one.y0, width - one.x1, height - one.y1) > -1.0
+            assert not any(Bbox.intersection(one, other) for other in boxes[:k])

@@ -492,3 +492,47 @@ def test_units_of_strange_names_do_not_hide_other_faults(write):
     path = write(f'{MINIMAL}d = [0, 1]\n[units]\nhare = "kg"\nprey = "g"\nlynx = "kg"\n')
     found = faults_of(path)
     assert [line for line, _ in found] == [line_of(path, one) for one in ("d = [0", "hare =", "lynx =")]
+
+
+def test_columns_are_found_without_regard_to_case_blanks_and_units(write):
+    text = MINIMAL.replace('"counts.csv"', '{ file = "counts.csv", time = "the day" }').replace(
+        "pred", "big_fish"
+    )
+    table = CSV.replace("time,prey,pred", "The Day,Prey (thousands),Big fish")
+    (one,) = pf.read_problem(write(text, counts=table)).experiments
+    assert one.observables == ("prey", "big_fish")
+    np.testing.assert_array_equal(one.observations["big_fish"], [5, 6, 7, 5])
+
+
+@pytest.mark.parametrize("columns", ["time,PREY,Prey,pred", "time,Preys,pred,prey"])
+def test_columns_that_could_be_either_are_not_guessed(write, columns):
+    table = CSV.replace("time,prey,pred", columns).replace(",5\n", ",5,5\n")
+    messages = [message for _, message in faults_of(write(MINIMAL, counts=table))]
+    assert any("Did you mean `prey`?" in message for message in messages)
+
+
+def test_a_candidate_measures_observables(write):
+    path = write(f"{MINIMAL}[candidates.later]\ntimes = [4, 5]\nobservables = ['Pred']\n")
+    ((line, message),) = faults_of(path)
+    assert line == line_of(path, "observables")
+    assert "Did you mean `pred`?" in message
+
+
+@pytest.mark.parametrize(
+    "name, words", [("counts.csv", "put data = 'counts.csv'"), ("fit.json", "not a problem.toml")]
+)
+def test_a_file_of_another_kind_is_recognised(write, tmp_path, name, words):
+    write(MINIMAL)
+    (tmp_path / "fit.json").write_text("{}")
+    with pytest.raises(pf.InputError, match=re.escape(words)):
+        read_problem_file(tmp_path / name)
+
+
+def test_a_misspelled_state_is_one_fault_also_in_years(write):
+    ((_, message),) = faults_of(write(f"{MINIMAL}[initial]\nprei = 10\n", counts=YEARS))
+    assert "Did you mean `prey`?" in message
+
+
+def test_the_time_is_called_t(write):
+    messages = [message for _, message in faults_of(write(MINIMAL.replace("a*prey", "a*prey*time", 1)))]
+    assert any("If it is the time, write t." in message for message in messages)

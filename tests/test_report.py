@@ -13,6 +13,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.identifiability import Identifiability, Verdict
+from picardfit.markup import noise_words
 from picardfit.problems import fitzhugh_nagumo, tumor
 from picardfit.report import determined_words, verdict
 from picardfit.tables import parameter_rows, true_values
@@ -307,3 +308,20 @@ def test_the_title_is_escaped(fit, tmp_path):
     page = fit.report(tmp_path / "report.html", "Ponds <b>& lakes").read_text()
     assert "<h1>Ponds &lt;b&gt;&amp; lakes</h1>" in page
     assert "<title>Ponds &lt;b&gt;&amp; lakes</title>" in page
+
+
+@pytest.mark.parametrize(
+    "noise, said",
+    [
+        (pf.Noise(additive=0.1), "normal, additive 0.1"),
+        (
+            pf.Noise(0.1, (0.01, 1), common=True),
+            "normal, additive 0.1, proportional estimated between 0.01 and 1, one common factor at each time",
+        ),
+        (pf.Noise(additive={"x": 1, "y": "s*x"}), "normal, additive (x: 1, y: s*x)"),
+        ({"x": pf.LogNormal(pf.Parameter(0.1, 2)), "y": pf.StudentT(1.0)},
+         "x: log-normal, sigma estimated between 0.1 and 2; y: Student's t, additive 1"),
+    ],
+)  # fmt: skip
+def test_noise_in_words(noise, said):
+    assert noise_words(noise) == said

@@ -219,9 +219,7 @@ def _along(problem: Problem, start: Start) -> Constants:
 
 
 def _on_ball(problem: Problem, start: Start, samples: int, rng: np.random.Generator) -> tuple[Constants, int]:
-    """The constants on B_a x Theta and all times, from Sobol points and a local ascent; and how many points."""
-    from scipy.stats import qmc  # heavy: not at import
-
+    """The constants on B_a x Theta and all times, from evenly spread points and a local ascent; and how many points."""
     unknowns, states = problem.unknowns, len(problem.model.states)
     radius = 2 * float(np.linalg.norm(np.abs(_state_box(problem, start)).max(axis=0)))
     columns, free = unknowns.border.parameters, unknowns.free_parameters
@@ -238,12 +236,17 @@ def _on_ball(problem: Problem, start: Start, samples: int, rng: np.random.Genera
         params[:, free] = to_natural(low + points[:, 1 + states :] * (high - low), unknowns.log[0, columns])
         return _norms(problem, experiment, times, radius * points[:, 1 : 1 + states], params)
 
-    cube = qmc.Sobol(2 + states + len(free), scramble=False).random_base2(int(np.ceil(np.log2(samples))))
-    cube = (cube + rng.uniform(size=cube.shape[1])) % 1.0
+    cube = _latin_hypercube(samples, 2 + states + len(free), rng)
     points = np.concatenate([cube[:, :1], _in_ball(cube[:, 1 : 2 + states]), cube[:, 2 + states :]], axis=1)
     found = norms(points)
     tops = [_ascend(lambda p, k=k: norms(p)[:, k], points, found[:, k], states, rng) for k in range(3)]
     return Constants(radius, *tops), len(points)
+
+
+def _latin_hypercube(count: int, dimensions: int, rng: np.random.Generator) -> np.ndarray:
+    """(count, dimensions): points of the unit cube, one in each of `count` equal slices of every dimension."""
+    slices = rng.permuted(np.tile(np.arange(count), (dimensions, 1)), axis=1).T
+    return (slices + rng.uniform(size=(count, dimensions))) / count
 
 
 def _state_box(problem: Problem, start: Start) -> np.ndarray:

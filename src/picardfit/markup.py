@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from html import escape
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from picardfit.tables import count, number
+from picardfit.tables import EXPERIMENT_HEADER, count, experiment_row, number
 from picardfit.typeset import Equation, equations_html
 
 if TYPE_CHECKING:
@@ -18,13 +19,16 @@ if TYPE_CHECKING:
 
     from picardfit.data import Experiment
     from picardfit.model import Model
+    from picardfit.noise_models import NoiseModel
     from picardfit.parameters import Parameter
     from picardfit.problem import Problem
 
 MOST_ROWS = 200  # of a table
+SHORT = 20  # rows up to which a table stays on one page
 HEAVY = 400_000  # characters of a picture from which on pixels are tried instead
 TALL = 0.8  # height over width beyond which a picture may fill a page
 DOTS = 130  # per inch, of a picture in pixels
+NOISES = {"Noise": "normal", "LogNormal": "log-normal", "StudentT": "Student's t", "Laplace": "Laplace"}
 NUMBER_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -41,7 +45,8 @@ def table(
     lines = ["".join(f"<td{style[k]}>{escape(row[k])}</td>" for k in used) for row in rows[:most]]
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
     more = f"<p class='quiet'>… and {len(rows) - most} more.</p>" if len(rows) > most else ""
-    whole = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+    kind = ' class="short"' if len(rows) <= SHORT else ""
+    whole = f"<table{kind}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
     return f'<div class="wide">{whole}</div>{more}'
 
 
@@ -49,8 +54,10 @@ def picture(figure: Figure, caption: str) -> str:
     """The figure as inline SVG with its texts as text, or as pixels where that is much smaller."""
     import matplotlib
 
+    from picardfit.plots.placing import placed
+
     buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": caption}):
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": caption}), placed(figure):
         figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
@@ -112,19 +119,31 @@ def _belief(one: Parameter) -> tuple[str, str, str]:
     return low, high, "searched in its logarithm" if one.log else ""
 
 
-def experiment_table(experiments: Sequence[Experiment], most: int = MOST_ROWS) -> str:
-    """What was measured when, under which inputs."""
-    header = ("experiment", "times", "from", "to", "measured", "inputs", "known at the start")
-    return table(header, [_experiment_row(one) for one in experiments], (1, 2, 3), most)
+def experiment_table(
+    experiments: Sequence[Experiment], shared: Mapping[str, object], most: int = MOST_ROWS
+) -> str:
+    """What was measured when, under which inputs and from which initial states; `shared`: those of all experiments."""
+    return table(EXPERIMENT_HEADER, [experiment_row(one, shared) for one in experiments], (1, 2, 3), most)
 
 
-def _experiment_row(one: Experiment) -> tuple[str, ...]:
-    counts = one.sampled.sum(axis=0)
-    measured = ", ".join(f"{name} ({n})" for name, n in zip(one.observables, counts, strict=True))
-    inputs = "; ".join(f"{name} = {signal.describe()}" for name, signal in one.inputs.items())
-    initial = ", ".join(f"{k} = {v}" for k, v in one.initial.items() if isinstance(v, float | str))
-    distinct = len(set(one.times.tolist()))
-    return one.name, str(distinct), number(one.t0), number(float(one.times[-1])), measured, inputs, initial
+def noise_words(noise: NoiseModel | Mapping[str, NoiseModel]) -> str:
+    """`normal, additive 0.1, proportional estimated between 0.01 and 1`."""
+    if isinstance(noise, Mapping):
+        return "; ".join(f"{name}: {noise_words(one)}" for name, one in noise.items())
+    levels = {one.name: getattr(noise, one.name) for one in fields(noise)}
+    common = levels.pop("common", False)
+    given = [one.name for one in fields(noise) if one.name in levels and levels[one.name] != one.default]
+    told = [NOISES[type(noise).__name__], *(f"{name} {_level(levels[name])}" for name in given)]
+    return ", ".join([*told, "one common factor at each time"] if common else told)
+
+
+def _level(level: object) -> str:
+    if isinstance(level, Mapping):
+        return "(" + ", ".join(f"{name}: {_level(one)}" for name, one in level.items()) + ")"
+    if isinstance(level, str):
+        return level
+    low, high = level if isinstance(level, tuple) else getattr(level, "bounds", (level, level))
+    return number(low) if low == high else f"estimated between {number(low)} and {number(high)}"
 
 
 def words(names: Sequence[str]) -> str:

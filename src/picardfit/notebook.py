@@ -8,7 +8,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from picardfit.markup import equations, experiment_table, parameter_table, picture, table, words
+from picardfit.markup import equations, experiment_table, noise_words, parameter_table, picture, table, words
 from picardfit.tables import count, error_lines, number, parameter_rows, true_values, units
 
 if TYPE_CHECKING:
@@ -47,20 +47,20 @@ def problem_html(problem: Problem) -> str:
         f"{count(problem.unknowns.count(), 'unknown')} from {count(problem.measurements, 'measurement')} in "
         f"{count(len(problem.experiments), 'experiment')}"
     )
-    noise = "least squares" if problem.noise is None else f"noise: {problem.noise}"
+    noise = "least squares" if problem.noise is None else f"noise: {noise_words(problem.noise)}"
     return _box(
         "Problem",
         [
             _quiet(f"{size}; {noise}"),
             equations(problem.model),
             parameter_table(problem),
-            experiment_table(problem.experiments, MOST_EXPERIMENTS),
+            experiment_table(problem.experiments, problem.initial, MOST_EXPERIMENTS),
         ],
     )
 
 
 def experiment_html(one: Experiment) -> str:
-    return _box("Experiment", [experiment_table([one])])
+    return _box("Experiment", [experiment_table([one], {})])
 
 
 def fit_html(fit: Fit) -> str:

@@ -23,6 +23,7 @@ from picardfit.sections.noise import read_noise
 from picardfit.sections.settings import FitSettings, read_settings, read_truth
 
 FILE_NAME = "problem.toml"
+TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xls", ".xlsx")
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,7 @@ def read_problem(path: str | Path) -> Problem:
 def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     """Everything in a problem file; without `needs_data` a file that names no data is a plan, not a fault."""
     path = Path(path)
-    if path.suffix.lower() in (".yaml", ".yml"):
-        raise InputError(
-            f"`{path}` is a YAML file, not a problem.toml: a PEtab problem is fitted by picardfit petab {path}."
-        )
+    _check_kind(path)
     source = Source(path / FILE_NAME if path.is_dir() else path)
     content = source.known((), source.content, schema()["properties"])
     inputs = Inputs.of(source, content)
@@ -96,6 +94,21 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
         candidates=candidates,
         truth=truth,
     )
+
+
+def _check_kind(path: Path) -> None:
+    """Complain of a file that cannot be a problem file, by its ending."""
+    kind = path.suffix.lower()
+    if kind in (".yaml", ".yml"):
+        raise InputError(
+            f"`{path}` is a YAML file, not a problem.toml: a PEtab problem is fitted by picardfit petab {path}."
+        )
+    if kind in TABLES and path.is_file():
+        raise InputError(
+            f"`{path}` is a table, not a problem.toml: `picardfit new` writes one; put data = '{path.name}' into it."
+        )
+    if kind == ".json" and path.is_file():
+        raise InputError(f"`{path}` is not a problem.toml: name that, or the folder that holds it.")
 
 
 def _problem(source: Source, model, experiments, parameters, initial, truth, noise) -> Problem | None:

@@ -91,12 +91,20 @@ def _left_out(blank: list[str], label: str) -> str:
     return f"{what} left out for want of a number: fill in what was measured, or remove the rows."
 
 
+def plain_name(name: str) -> str:
+    """A name for comparisons: without regard to case, blanks, underscores and a unit in brackets at its end."""
+    return re.sub(r"[\s_-]", "", re.sub(r"(?<=.)[(\[][^(\[]*[)\]]$", "", name.strip())).lower()
+
+
 def _find(names: Iterable[str], name: str) -> str | None:
-    """The one of that name, exactly or else without regard to case and blanks around it."""
+    """The one of that name, exactly or else the only one that differs in case, blanks or a unit."""
     if name in (names := list(names)):
         return name
-    same = [one for one in names if one.casefold() == str(name).strip().casefold()]
-    return same[0] if len(same) == 1 else None
+    for spelled in (str.casefold, plain_name):
+        same = [one for one in names if spelled(one) == spelled(str(name).strip())]
+        if same:
+            return same[0] if len(same) == 1 else None
+    return None
 
 
 def _required(sheet: Sheet, column: str, what: str) -> str:

@@ -24,7 +24,16 @@ import sympy
 from picardfit.certificate import AGREES, Certificate
 from picardfit.combinations import percent
 from picardfit.identifiability import Identifiability, Verdict
-from picardfit.markup import counted, equations, experiment_table, parameter_table, picture, table, words
+from picardfit.markup import (
+    counted,
+    equations,
+    experiment_table,
+    noise_words,
+    parameter_table,
+    picture,
+    table,
+    words,
+)
 from picardfit.plots import (
     MOST_EXPERIMENTS,
     pages,
@@ -73,6 +82,8 @@ pre { background: #f6f6f6; padding: .7rem .9rem; overflow-x: auto; font: .87em/1
 figure { margin: .6rem 0 1.2rem; }
 figure svg, figure img { max-width: 100%; height: auto; display: block; }
 figcaption { color: #666; font-size: .88em; }
+@media screen and (max-width: 40rem) { body { margin: 1.2rem auto; } th, td { padding-right: .9rem; }
+  td:not(.n):not(:first-child) { min-width: 7.5rem; } }
 @page { size: A4; margin: 16mm; }
 @media print { a { color: inherit; } pre { font-size: 7.5pt; } .wide { overflow: visible; }
   figure svg, figure img { width: auto; max-height: 105mm; } figure.tall svg, figure.tall img { max-height: 235mm; }
@@ -80,7 +91,7 @@ figcaption { color: #666; font-size: .88em; }
   details.screen { display: none; }
   body { margin: 0; max-width: none; font-size: 10.5pt; padding: 0; }
   table { font-size: .85em; } th, td { padding-right: .8rem; }
-  h2 { break-after: avoid; } figure, tr, .verdict { break-inside: avoid; } }
+  h2 { break-after: avoid; } figure, tr, .verdict, .short { break-inside: avoid; } }
 """
 
 
@@ -116,8 +127,10 @@ def verdict(fit: Fit, found: Identifiability | None = None) -> tuple[str, str, l
     sentences = [*_together(found)] if found is not None and fit.success else []
     if bound:
         sentences.append(f"On a bound: {words(bound)}; a bound, not the data, sets these values.")
-    if found is not None and found.alternatives and fit.success:
-        sentences.append("Other parameters far from these fit as well: see the starts.")
+    others = found.alternatives if found is not None and fit.success else ()
+    if others:
+        told = [f"{name} = {number(value, 4)}" for name, value in others[0].items()]
+        sentences.append(f"Other values fit as well: {words(told)}; see the starts.")
     if _is_judged(fit) and fit.problem.noise is None and np.isfinite(fit.residual_variance):
         size = number(fit.residual_variance**0.5, 2)
         sentences.append(f"A measurement lies typically {size} away from the fit.")
@@ -127,7 +140,7 @@ def verdict(fit: Fit, found: Identifiability | None = None) -> tuple[str, str, l
         return "failed", "The fit did not succeed.", [fit.message, *sentences]
     sentences.insert(0, f"The fit succeeded. {fit.message}")
     poor = found is not None and any(one.kind != "determined" for one in found.verdicts.values())
-    mind = poor or bound or fit.warnings or fit.status.name != "CONVERGED"
+    mind = poor or bound or others or fit.warnings or fit.status.name != "CONVERGED"
     return "mind" if mind else "fine", determined_words(fit, found), sentences
 
 
@@ -212,7 +225,7 @@ def _model(fit: Fit) -> str:
         told = ", ".join(f"{name} in {unit}" for name, unit in given.items() if unit)
         parts.append(f"<p>Units: {escape(told)}.</p>")
     if fit.problem.noise is not None:
-        parts.append(f"<p>Noise: {escape(str(fit.problem.noise))}</p>")
+        parts.append(f"<p>Noise: {escape(noise_words(fit.problem.noise))}.</p>")
     if model.text.strip():
         folded = f"<pre>{escape(dedent(model.text).strip())}</pre>"
         parts.append(f"<details>\n<summary>As it was written</summary>\n{folded}\n</details>")
@@ -220,7 +233,7 @@ def _model(fit: Fit) -> str:
 
 
 def _data(fit: Fit) -> str:
-    return experiment_table(fit.problem.experiments) + _values(fit)
+    return experiment_table(fit.problem.experiments, fit.problem.initial) + _values(fit)
 
 
 def _values(fit: Fit) -> str:

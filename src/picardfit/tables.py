@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from picardfit.errors import counted as count
 from picardfit.parameters import Parameter
 
 if TYPE_CHECKING:
+    from picardfit.data import Experiment
     from picardfit.result import Fit
 
+EXPERIMENT_HEADER = ("experiment", "times", "from", "to", "measured", "inputs", "known at the start")
 
 NO_ERRORS = (
     "Standard errors and intervals are not given, because the search did not converge: the values are only where it "
@@ -238,3 +241,18 @@ def _aligned(row, widths):
         *(c.rjust(w) for c, w in zip(row[1:5], widths[1:5], strict=True)),
         *(c.ljust(w) for c, w in zip(row[5:], widths[5:], strict=True)),
     ]
+
+
+def experiment_row(one: Experiment, shared: Mapping[str, object]) -> tuple[str, ...]:
+    """The cells under EXPERIMENT_HEADER; `shared`: what is known of the initial states of all experiments."""
+    counts = one.sampled.sum(axis=0)
+    measured = ", ".join(f"{name} ({n})" for name, n in zip(one.observables, counts, strict=True))
+    inputs = "; ".join(f"{name} = {signal.describe()}" for name, signal in one.inputs.items())
+    initial = {**({} if one.rest else shared), **one.initial}
+    known = ", ".join(
+        f"{name} = {value if isinstance(value, str) else number(value)}"
+        for name, value in initial.items()
+        if isinstance(value, int | float | str)
+    )
+    times = str(len(set(one.times.tolist())))
+    return one.name, times, number(one.t0), number(float(one.times[-1])), measured, inputs, known

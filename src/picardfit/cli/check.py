@@ -154,8 +154,8 @@ def _undetermined(structure: Structure) -> list[str]:
 
 
 def _show(file: _File, structure: Structure | None, analysis: Analysis | None, warnings: list[str]) -> None:
-    from picardfit.cli.show import belief_row, experiment_row, print_table
-    from picardfit.tables import count
+    from picardfit.cli.show import belief_row, print_table
+    from picardfit.tables import EXPERIMENT_HEADER, count, experiment_row
 
     out, problem = console(), file.problem
     out.print(f"{file.title}  ({file.path})\n", markup=False, style="bold")
@@ -164,10 +164,8 @@ def _show(file: _File, structure: Structure | None, analysis: Analysis | None, w
     header = ("parameter", "from", "to", "", "", "unit")
     print_table(out, header, [belief_row(n, p) for n, p in problem.parameters.items()], numeric=(1, 2))
     out.print()
-    header = ("experiment", "times", "from", "to", "measured", "inputs", "known at the start")
-    print_table(
-        out, header, [experiment_row(one) for one in problem.experiments[:MOST_SHOWN]], numeric=(1, 2, 3)
-    )
+    rows = [experiment_row(one, problem.initial) for one in problem.experiments[:MOST_SHOWN]]
+    print_table(out, EXPERIMENT_HEADER, rows, numeric=(1, 2, 3))
     if len(problem.experiments) > MOST_SHOWN:
         out.print(f"... and {len(problem.experiments) - MOST_SHOWN} more")
     out.print()

@@ -86,8 +86,12 @@ def console() -> Console:
     """Where tables go: as wide as the terminal, or wide enough for a pipe."""
     from rich.console import Console
 
-    out = Console(highlight=False, soft_wrap=False)
-    return out if out.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # for `complaints`; Rich would end the program with code 1
+
+    out = Plain(highlight=False, soft_wrap=False)
+    return out if out.is_terminal else Plain(highlight=False, width=PIPE_WIDTH)
 
 
 def print_json(record: Mapping[str, object]) -> None:

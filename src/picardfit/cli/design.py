@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from picardfit.cli.common import HERE, ProblemPath, Quiet, complaints
+from picardfit.cli.common import HERE, AsJson, ProblemPath, complaints, print_json
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:
     from picardfit.data import Experiment
+    from picardfit.experiment_design import Design
     from picardfit.problem_file import ProblemFile
+    from picardfit.result import Fit
 
 
 def design(
@@ -20,31 +22,51 @@ def design(
         str, typer.Option(help="D (volume), A (mean variance), E (worst direction) or c:formula.")
     ] = "D",
     budget: Annotated[int, typer.Option(min=1, help="How many experiments to choose.")] = 1,
-    quiet: Quiet = False,
+    as_json: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Fit, then rank the candidates of the problem file by what they would add."""
-    with complaints():
+    with complaints(as_json):
         from picardfit.cli.fit import run
         from picardfit.experiment_design import design as rank
         from picardfit.problem_file import read_problem_file
 
         file = read_problem_file(problem)
         candidates = _candidates(file)
-        result = run(file.problem, file.settings, quiet)
+        if budget > len(candidates):
+            raise InputError(f"--budget {budget} is more than the {len(candidates)} candidates: lower it.")
+        result = run(file.problem, file.settings, quiet or as_json)
         if result.solution is None:
             raise InputError(f"There is no fit to design for: {result.message}")
-        typer.echo(rank(result, candidates, criterion=criterion, budget=budget))
+        found = rank(result, candidates, criterion=criterion, budget=budget)
+        if as_json:
+            print_json(_record(result, found))
+        else:
+            typer.echo(found)
     raise typer.Exit(0 if result.success else 1)
+
+
+def _record(result: Fit, found: Design) -> dict[str, object]:
+    """A design for machines; errors are relative standard errors."""
+    return {
+        "success": result.success,
+        "criterion": found.criterion,
+        "chosen": found.chosen,
+        "now": {"value": found.value_before, "errors": found.before},
+        "with_all_chosen": {"value": found.value_after, "errors": found.after},
+        "candidates": {one.name: {"value": one.value, "errors": one.errors} for one in found.ranking},
+    }
 
 
 def _candidates(file: ProblemFile) -> list[Experiment]:
     from picardfit.data import plan
-    from picardfit.sections.experiments import initial_time
+    from picardfit.sections.experiments import planned_time
 
     if not file.candidates:
         raise InputError(
             f"There are no candidates in {file.path}: add a section such as [candidates.long] with times = [0, 5, 10]."
         )
+    measured = [time for one in file.problem.experiments for time in one.times]
     plans = []
     for name, one in file.candidates.items():
         if not one.times:
@@ -59,7 +81,7 @@ def _candidates(file: ProblemFile) -> list[Experiment]:
                 inputs=one.inputs,
                 initial=one.initial,
                 name=name,
-                t0=initial_time(one.t0, one.times),
+                t0=planned_time(name, one, one.times, measured),
             )
         )
     return plans

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from picardfit.cli.common import HERE, AsJson, ProblemPath, Quiet, assignments, complaints, print_json
+from picardfit.cli.common import (
+    HERE,
+    AsJson,
+    ProblemPath,
+    Quiet,
+    assignments,
+    complaints,
+    make_folder,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from picardfit.problem import Problem
@@ -53,7 +62,7 @@ def fit(
         file = read_problem_file(problem)
         settings = changed(file.settings, starts, seed, workers, max_iterations)
         settings = replace(settings, start={**settings.start, **assignments(start or [], "--start")})
-        folder = out or file.path.parent / "results"
+        folder = make_folder(out or file.path.parent / "results")
         result = run(file.problem, settings, quiet or as_json, ledger)
         deliver(result, file.title, folder, settings.level, report, as_json, quiet)
     raise typer.Exit(0 if result.success else 1)
@@ -117,6 +126,7 @@ def deliver(
 def record(result: Fit, level: float) -> dict[str, object]:
     """A fit for machines."""
     from picardfit.cli.output import PARAMETER_COLUMNS, parameter_records
+    from picardfit.cli.show import alternatives
 
     rows = (dict(zip(PARAMETER_COLUMNS, row, strict=True)) for row in parameter_records(result, level))
     return {
@@ -128,5 +138,6 @@ def record(result: Fit, level: float) -> dict[str, object]:
         "seconds": result.seconds,
         "level": level,
         "estimates": {row.pop("name"): row for row in rows},
+        "fit_as_well": alternatives(result),
         "certificate": None if result.solution is None else asdict(result.certificate),
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from picardfit.cli.common import AsJson, Quiet, complaints, console, print_json
+from picardfit.cli.common import AsJson, Quiet, complaints, console, make_folder, print_json
 from picardfit.cli.fit import MaxIterations, Out, Report, Seed, Starts, Workers
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def petab(
 
         imported = opened(path)
         settings = changed(FitSettings(), starts, seed, workers, max_iterations)
+        folder = make_folder(out or path.parent / "results")
         result = run(imported.problem, settings, quiet or as_json)
-        folder = out or path.parent / "results"
         written = write_fit(result, folder, report, settings.level, imported.tables.name)
         written += _tables(result, imported, folder)
         if as_json:

@@ -40,12 +40,12 @@ def profile(
     with complaints(as_json):
         from picardfit.cli.output import write_csv
 
-        result, folder = fit_of(problem, quiet or as_json)
+        result, folder = fit_of(problem, out, quiet or as_json)
         names = _names(result, parameter)
         profiles = _profiles(result, names, level, workers, ledger, quiet or as_json)
         intervals = {name: one.interval(level) for name, one in profiles.items()}
         rows = [(n, v, r) for n, p in profiles.items() for v, r in zip(p.values, p.rises, strict=True)]
-        path = write_csv(make_folder(out or folder) / "profiles.csv", ("name", "value", "rise"), rows)
+        path = write_csv(folder / "profiles.csv", ("name", "value", "rise"), rows)
         if as_json:
             print_json(
                 {
@@ -64,17 +64,18 @@ def profile(
     raise typer.Exit(0 if result.success else 1)
 
 
-def fit_of(path: Path, quiet: bool) -> tuple[Fit, Path]:
-    """The fit that is saved there, or that of the problem there; and a folder for files."""
+def fit_of(path: Path, out: Path | None, quiet: bool) -> tuple[Fit, Path]:
+    """The fit that is saved there, or that of the problem there; and a folder for files, `out` if given."""
     if path.suffix == ".json":
         from picardfit.storage import load
 
-        return load(path), path.parent
+        return load(path), make_folder(out or path.parent)
     from picardfit.cli.fit import run
     from picardfit.problem_file import read_problem_file
 
     file = read_problem_file(path)
-    return run(file.problem, file.settings, quiet), file.path.parent / "results"
+    folder = make_folder(out or file.path.parent / "results")
+    return run(file.problem, file.settings, quiet), folder
 
 
 def _names(result: Fit, wanted: list[str] | None) -> list[str]:

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from picardfit.cli.common import console
 from picardfit.tables import count, error_lines, number, parameter_rows, true_values, units
 
@@ -15,11 +13,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from picardfit.certificate import Certificate
-    from picardfit.data import Experiment
     from picardfit.parameters import Parameter
     from picardfit.result import Fit
 
 MOST_ROWS = 60
+MOST_OTHERS = 3  # optima that fit as well
 
 
 def show_fit(fit: Fit, level: float = 0.95) -> None:
@@ -35,7 +33,7 @@ def show_fit(fit: Fit, level: float = 0.95) -> None:
         for line in error_lines(fit):
             out.print(line, markup=False)
         out.print()
-    out.print(fit.message, markup=False)
+    out.print(fit.message.replace("pass ledger='run.jsonl'", "pass --ledger run.jsonl"), markup=False)
     out.print(f"{count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s, loss {number(fit.loss, 6)}")
     if fit.problem.noise is not None and fit.nllh is not None:
         out.print(f"negative log-likelihood {number(fit.nllh, 6)}, AIC {number(fit.aic, 6)}")
@@ -43,6 +41,9 @@ def show_fit(fit: Fit, level: float = 0.95) -> None:
         out.print(f"{fit.hits} of {len(fit.starts)} starts reached this loss")
     if fit.solution is not None:
         out.print(_second_opinion(fit.certificate))
+    for other in alternatives(fit)[:MOST_OTHERS]:
+        told = ", ".join(f"{name} = {number(value, 4)}" for name, value in other.items())
+        out.print(f"\nMind: other values fit as well: {told}", markup=False, style="yellow")
     out.print()
 
 
@@ -93,6 +94,11 @@ def verdicts(fit: Fit) -> dict[str, str]:
     return {name: one.kind for name, one in fit.identifiability().verdicts.items()}
 
 
+def alternatives(fit: Fit) -> tuple[dict[str, float], ...]:
+    """Parameters far from the estimates that fit as well, as far as the starts found them."""
+    return fit.identifiability().alternatives if fit.success else ()
+
+
 def rounded(value: float, error: float) -> str:
     """The value with as many digits as its error, of which two count, lets it have."""
     if not (math.isfinite(value) and math.isfinite(error)) or error <= 0:
@@ -118,20 +124,6 @@ def belief_row(name: str, one: Parameter) -> tuple[str, ...]:
         "one for each experiment" if one.local else "",
         one.unit,
     )
-
-
-def experiment_row(one: Experiment) -> tuple[str, ...]:
-    """(name, times, from, to, what was measured, inputs, known initial values) of an experiment."""
-    counts = np.isfinite(one.values).sum(axis=0)
-    measured = ", ".join(f"{name} ({count})" for name, count in zip(one.observables, counts, strict=True))
-    inputs = "; ".join(f"{name} = {signal.describe()}" for name, signal in one.inputs.items())
-    known = ", ".join(
-        f"{k} = {number(v) if isinstance(v, float) else v}"
-        for k, v in one.initial.items()
-        if isinstance(v, float | str)
-    )
-    times = str(len(np.unique(one.times)))
-    return one.name, times, number(one.t0), number(float(one.times[-1])), measured, inputs, known
 
 
 def print_table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,7 +49,7 @@ def simulate(
     states: Annotated[
         bool, typer.Option("--states", help="Also write the states that are not observed.")
     ] = False,
-    digits: Annotated[int, typer.Option(min=1, max=17, help="Significant digits of the numbers.")] = 17,
+    digits: Annotated[int, typer.Option(min=1, max=17, help="Significant digits of what is measured.")] = 17,
     out: Annotated[
         Path | None, typer.Option(help="The CSV file to write; standard output if left out.")
     ] = None,
@@ -68,7 +69,7 @@ def simulate(
         noise = scatter or (additive, proportional)
         header, rows = _simulated(file, chosen, _times(times), noise, seed, states)
         if digits < 17:
-            rows = [[name, *(float(f"{one:.{digits}g}") for one in row)] for name, *row in rows]
+            rows = [[name, time, *(float(f"{one:.{digits}g}") for one in row)] for name, time, *row in rows]
         text = csv_text(header, rows)
         if out is None:
             typer.echo(text, nl=False)
@@ -100,7 +101,7 @@ def _simulated(
     import numpy as np
 
     from picardfit.inputs import values_at
-    from picardfit.sections.experiments import initial_time
+    from picardfit.sections.experiments import planned_time
     from picardfit.simulation import noisy, scattered
     from picardfit.simulation import simulate as solve
 
@@ -118,9 +119,8 @@ def _simulated(
         every = {p: _value(file, values, p, name, "parameter") for p in names}
         parameters = {p: every[p] for p in model.parameters}
         initial = {s: _initial(file, values, condition, s, name) for s in model.states}
-        found = solve(
-            model, parameters, initial, wanted, condition.inputs, initial_time(condition.t0, wanted)
-        )
+        t0 = planned_time(name, replace(condition, initial=initial), wanted, ())
+        found = solve(model, parameters, initial, wanted, condition.inputs, t0)
         if measurement is None:
             exact = np.stack([found.observables[n] for n in model.observables], axis=-1)
             measured = noisy(rng, exact, *noise)
@@ -162,7 +162,8 @@ def _value(file: ProblemFile, values: dict[str, float], name: str, experiment: s
         if found is not None:
             return found
     raise InputError(
-        f"The {kind} `{name}` has no value in `{experiment}`: pass --set {name}=... or add [truth]."
+        f"The {kind} `{name}` has no value in `{experiment}`: "
+        f"pass --set {name}=..., or --fit results/fit.json, or add [truth]."
     )
 
 
@@ -181,7 +182,8 @@ def _initial(
     if getattr(spec, "start", None) is not None:
         return spec.start
     raise InputError(
-        f"The initial state of `{name}` has no value in `{experiment}`: pass --set {name}=... or add [truth]."
+        f"The initial state of `{name}` has no value in `{experiment}`: "
+        f"pass --set {name}=..., or --fit results/fit.json, or add [truth]."
     )
 
 

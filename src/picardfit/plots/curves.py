@@ -21,6 +21,7 @@ from picardfit.plots.style import (
     figure_of,
     legend,
     short,
+    spans_decades,
     time_label,
     with_unit,
     written,
@@ -112,7 +113,7 @@ def _draw_experiment(
     fit: Fit, index: int, name: str, quantities: list[str], panels, points: int, first: bool
 ) -> None:
     one, model = fit.problem.experiments[index], fit.problem.model
-    logarithmic = _spans_decades(one.times)
+    logarithmic = spans_decades(one.times)
     curves: dict[str, np.ndarray] = {}
     if fit.solution is not None:
         times = _grid(fit, index, logarithmic, points)
@@ -143,7 +144,7 @@ def _draw_experiment(
 
 def _draw_bands(fit: Fit, index: int, quantities: list[str], panels, points: int, level: float) -> None:
     one = fit.problem.experiments[index]
-    times = _grid(fit, index, _spans_decades(one.times), points)
+    times = _grid(fit, index, spans_decades(one.times), points)
     found = fit.bands(one.name, times, level)
     for panel, quantity in zip(panels, quantities, strict=True):
         band = found[quantity]
@@ -190,11 +191,3 @@ def _grid(fit: Fit, index: int, logarithmic: bool, points: int) -> np.ndarray:
         even = np.geomspace(one.times[one.times > 0][0], end, points)
         inside = inside[inside >= even[0]]
     return np.unique(np.clip(np.concatenate([even, inside, one.times[one.times >= even[0]]]), begin, end))
-
-
-def _spans_decades(times: np.ndarray) -> bool:
-    """Whether most samples crowd at the start of a span of three decades or more: then time is drawn in logs."""
-    positive = times[times > 0]
-    return (
-        len(positive) > 4 and positive[-1] > 1e3 * positive[0] and np.median(positive) < 0.05 * positive[-1]
-    )

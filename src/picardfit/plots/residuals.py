@@ -17,6 +17,7 @@ from picardfit.plots.style import (
     figure_of,
     legend,
     short,
+    spans_decades,
     time_label,
     with_unit,
     written,
@@ -49,6 +50,8 @@ def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
             style = _residual_style(fit, one) | {"rasterized": crowded}
             over_time.plot(times, residuals, **style)
             over_value.plot(fitted, residuals, **style)
+        if all(spans_decades(times) for times, _, _ in found.values()):
+            over_time.set_xscale("log")
         unit = problem.model.unit(name)
         over_time.set_ylabel(f"data − fit\n{with_unit(name, unit)}", parse_math=False)
         over_value.set_xlabel(f"fitted {with_unit(name, unit)}", parse_math=False)

@@ -61,7 +61,8 @@ def plot_waterfall(fit: Fit, path: str | Path | None = None) -> Figure:
     label = "loss"
     if fit.problem.noise is not None and len(finite):
         losses, most, label = losses - least, most - least, "objective above the best"
-        panel.set_yscale("symlog", linthresh=max(fit.loss_tolerance, 1e-12))
+        if most > fit.loss_tolerance:
+            panel.set_yscale("symlog", linthresh=max(fit.loss_tolerance, 1e-12))
     elif least > 0 and most > 10 * least:
         panel.set_yscale("log")
         log_ticks(panel.yaxis, least, most)

@@ -12,10 +12,12 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from picardfit.errors import InputError
+from picardfit.plots.placing import OnePass, placed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,12 +39,13 @@ class Picture(Figure):
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
-        self.savefig(buffer, format="png", dpi=100)
+        with placed(self):
+            self.savefig(buffer, format="png", dpi=100)
         return buffer.getvalue()
 
 
 def figure_of(width: float, height: float) -> Figure:
-    return Picture(figsize=(width, height), layout="constrained")
+    return Picture(figsize=(width, height), layout=OnePass())
 
 
 def written(figure: Figure, path: str | Path | None) -> Figure:
@@ -55,6 +58,8 @@ def written(figure: Figure, path: str | Path | None) -> Figure:
 
 def _tidy(panel: Axes) -> None:
     panel.spines[["top", "right"]].set_visible(False)
+    for spine in panel.spines.values():  # they never reach beyond their panel, and measuring them is slow
+        spine.set_in_layout(False)
     for axis in (panel.xaxis, panel.yaxis):
         if isinstance(axis.get_major_locator(), MaxNLocator):
             axis.get_major_locator().set_params(nbins=TICKS)
@@ -86,7 +91,8 @@ def legend(figure: Figure, panels, note: str, handles: Sequence = ()) -> None:
     legend = figure.legend(
         [entries[k] for k in order],
         order,
-        loc="outside upper left",
+        loc="upper left",
+        bbox_to_anchor=(0, 1),
         ncols=columns_of(order, figure.get_figwidth()),
         frameon=False,
         fontsize=8.5,
@@ -123,6 +129,14 @@ def time_label(fit: Fit) -> str:
     return with_unit("time", fit.problem.model.unit("t"))
 
 
+def spans_decades(times: np.ndarray) -> bool:
+    """Whether most samples crowd at the start of a span of three decades or more: then time is drawn in logs."""
+    positive = times[times > 0]
+    return (
+        len(positive) > 4 and positive[-1] > 1e3 * positive[0] and np.median(positive) < 0.05 * positive[-1]
+    )
+
+
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure in the format that the ending of the file names."""
     path = Path(path)
@@ -131,4 +145,5 @@ def save_figure(figure: Figure, path: str | Path) -> None:
         raise InputError(f"`{path}` does not end in a picture format: use .png, .svg or .pdf.")
     if not path.parent.is_dir():
         raise InputError(f"The folder `{path.parent}` does not exist: create it first.")
-    figure.savefig(path, dpi=150)
+    with placed(figure):
+        figure.savefig(path, dpi=150)

@@ -47,6 +47,8 @@ def _check_names(source: Source, table: dict, model: Model, formulas: list[str])
             continue
         line = _line_of_name(source, model.text, name)
         hint = did_you_mean(name, [n for n in known if n != name and abs(len(n) - len(name)) <= 2])
+        if name.lower() == "time":
+            hint = " If it is the time, write t."
         source.fault_at(
             line,
             f"The parameter `{name}` has no bounds: add `{name} = [lower, upper]` to [parameters].{hint}",

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from picardfit.data import Experiment, after_a_void
-from picardfit.errors import did_you_mean, listing
+from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.faults import Place, Source, kind_of, schema
 from picardfit.inputs import Input
 from picardfit.model import Model
 from picardfit.parameters import Parameter, as_number, is_number
-from picardfit.reading import read_table
+from picardfit.reading import plain_name, read_table
 from picardfit.sections.beliefs import read_initial
 from picardfit.sections.equations import Inputs, read_input
 
@@ -32,6 +34,25 @@ class Condition:
 def initial_time(t0: float | str | None, times: Sequence[float]) -> float | None:
     """The number meant by t0 where samples are taken at these times."""
     return float(min(times)) if t0 == FIRST else t0
+
+
+def planned_time(
+    name: str, condition: Condition, times: Sequence[float], beside: Sequence[float]
+) -> float | None:
+    """When the initial state of a plan holds; unsaid and far from 0 (years), at its first time, as for data.
+
+    `beside`: the times of the data. A state that is known must say when it holds.
+    """
+    if condition.t0 is not None or not after_a_void(0.0, np.sort([*times, *beside])):
+        return initial_time(condition.t0, times)
+    first = min(times)
+    known = [state for state, value in condition.initial.items() if not isinstance(value, Parameter)]
+    if known:
+        raise InputError(
+            f"Nothing says when `{known[0]}` has its initial value in `{name}`, which begins at {first:g}: "
+            f'write t0 = "first" if that is when, or t0 = 0.'
+        )
+    return first
 
 
 def read_conditions(
@@ -57,9 +78,18 @@ def read_conditions(
             initial=read_initial(source, (*place, "initial"), table.get("initial"), model),
             t0=read_t0(source, (*place, "t0"), table.get("t0", content.get("t0"))),
             times=_times(source, (*place, "times"), table.get("times")),
-            observables=tuple(source.texts((*place, "observables"), table.get("observables")) or ()),
+            observables=_observables(source, (*place, "observables"), table.get("observables"), model),
         )
     return found
+
+
+def _observables(source: Source, place: Place, given: object, model: Model | None) -> tuple[str, ...]:
+    names = tuple(source.texts(place, given) or ())
+    for name in names if model is not None else ():
+        if name not in model.observables:
+            hint = did_you_mean(name, model.observables)
+            source.fault(place, f"`{name}` is not an observable ({listing(model.observables)}).{hint}")
+    return names
 
 
 def _times(source: Source, place: Place, given: object) -> tuple[float, ...]:
@@ -102,6 +132,8 @@ def read_experiments(
         return []
     for place, spec in specs:
         found += _read_data(source, place, spec, inputs) or []
+    if model is not None:
+        found = [_renamed_observables(one, model.observables) for one in found]
     _check_data(source, found, model)
     names = [one.name for one in found]
     complete = len(source.faults) == before
@@ -116,7 +148,8 @@ def read_experiments(
         source.fault(
             ("data",), f"Two experiments are called `{name}`: give each file's its own with name = '...'."
         )
-    refined = [_refined(source, content, one, inputs, conditions.get(one.name), initial) for one in found]
+    shared = {name: value for name, value in initial.items() if model is None or name in model.states}
+    refined = [_refined(source, content, one, inputs, conditions.get(one.name), shared) for one in found]
     _check_inputs(source, [one for one in refined if one is not None], inputs)
     return [one for one in refined if one is not None]
 
@@ -166,8 +199,21 @@ def _read_data(source: Source, place: Place, spec: dict, inputs: Inputs) -> list
 
 def _renamed_inputs(one: Experiment, inputs: Inputs) -> Experiment:
     """Input columns under the names of the inputs (a column is found without regard to case)."""
-    own = {column.lower(): signal for column, signal in one.inputs.items()}
-    return replace(one, inputs={name: own[column.lower()] for name, column in inputs.columns.items()})
+    own = {plain_name(column): signal for column, signal in one.inputs.items()}
+    return replace(one, inputs={name: own[plain_name(column)] for name, column in inputs.columns.items()})
+
+
+def _renamed_observables(one: Experiment, names: Sequence[str]) -> Experiment:
+    """Columns under the names of the observables where only case, blanks or a unit differ, and no other comes near."""
+    columns, known = ([plain_name(name) for name in several] for several in (one.observables, names))
+
+    def renamed(column: str) -> str:
+        plain = plain_name(column)
+        alone = column not in names and columns.count(plain) == known.count(plain) == 1
+        return names[known.index(plain)] if alone else column
+
+    observations = {renamed(column): values for column, values in one.observations.items()}
+    return one if list(observations) == list(one.observables) else replace(one, observations=observations)
 
 
 def _check_data(source: Source, experiments: list[Experiment], model: Model | None) -> None:
