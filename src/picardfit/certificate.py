@@ -57,6 +57,8 @@ class Certificate:
         return text_html("Certificate", self)
 
     def __str__(self) -> str:
+        if not self.segments:
+            return "There is no finite answer to check."
         bound = ", ".join(self.at_bound) or "none"
         lost = "not judged: the search did not converge"
         if self.undetermined is not None:
