@@ -414,7 +414,7 @@ def test_new_data_without_noise_model_need_a_size():
         (lambda: pf.Noise(additive=(2.0, 1.0)), "positive and ascending"),
         (lambda: pf.Noise(additive=[1, 2, 3]), "not a level"),
         (lambda: pf.Noise(additive=0.1, common="yes"), "True or False"),
-        (lambda: pf.Noise(additive="0.1*"), "formula"),
+        (lambda: pf.Noise(additive="0.1*"), "is missing at the end"),
         (lambda: pf.Noise(additive=pf.Parameter(-1, 1)), "negative"),
         (lambda: pf.LogNormal(sigma=0.0), "not positive"),
         (lambda: pf.LogNormal(sigma=0.1, base=0.5), "base"),

@@ -142,7 +142,7 @@ def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outc
         trace = np.concatenate([outcome.trace, again.trace])
         outcome = replace(again, trace=trace, iterations=len(trace), seconds=outcome.seconds + again.seconds)
         certificate = renewed
-    return replace(outcome, solution=outcome.solution.light()), certificate
+    return outcome, certificate
 
 
 def _final_status(problem: Problem, method: Method, outcome: Outcome, certificate: Certificate) -> Status:

@@ -30,10 +30,11 @@ def state_scale(problem: Problem, tables: list[np.ndarray], least: float = 0.0) 
 
 def first_mesh(problem: Problem, start: Start, rule: Rule, scale: np.ndarray) -> Mesh:
     """Segments with about equal shares of the Jacobian's norm, of the samples and of time; breaks are knots."""
-    grids, paths = (np.stack(tables) for tables in zip(*start.tables, strict=True))
-    stiffness = _stiffness(problem, grids, paths, problem.unknowns.model_values(start.border), scale)
-    typical = np.median(stiffness, axis=1)
-    knots = (_place(problem, e, grids[e], stiffness[e], typical[e]) for e in range(len(grids)))
+    params = problem.unknowns.model_values(start.border)
+    knots = []
+    for e in range(len(problem.experiments)):
+        grid, path = start.tables[e]
+        knots.append(_place(problem, e, grid, _stiffness(problem, e, grid, path, params[e], scale)))
     return Mesh(rule, tuple(knots))
 
 
@@ -50,23 +51,22 @@ def _instant(time: float) -> np.ndarray:
     return np.array([time, time + 64 * np.spacing(max(abs(time), 1e-30))])
 
 
-def _stiffness(problem: Problem, grids, paths, params, scale) -> np.ndarray:
-    """(experiments, points): norm of the scaled Jacobian f_x along the guessed paths, the local estimate of K_x."""
-    inputs = problem.inputs_at(np.arange(len(grids)), grids)
-    _, wrt_x, _ = problem.model.rhs.linearise(grids, paths, params[:, None, :], inputs)
+def _stiffness(problem: Problem, experiment: int, grid, path, params, scale) -> np.ndarray:
+    """(grid,): norm of the scaled Jacobian f_x along the guessed path, the local estimate of K_x."""
+    one, model = problem.experiments[experiment], problem.model
+    _, wrt_x, _ = model.rhs.linearise(grid, path, params, one.inputs_at(model.inputs, grid))
     with np.errstate(over="ignore", invalid="ignore"):
-        norm = np.sqrt(np.sum((wrt_x * scale / scale[:, None]) ** 2, axis=(2, 3)))
+        norm = np.sqrt(np.sum((wrt_x * scale / scale[:, None]) ** 2, axis=(1, 2)))
     return np.where(np.isfinite(norm), norm, 0.0)
 
 
-def _place(
-    problem: Problem, experiment: int, grid: np.ndarray, stiffness: np.ndarray, typical: float
-) -> np.ndarray:
+def _place(problem: Problem, experiment: int, grid: np.ndarray, stiffness: np.ndarray) -> np.ndarray:
     start, stop = problem.span(experiment)
     if stop <= start:
         return _instant(start)
     samples = 1 + np.count_nonzero(np.diff(problem.experiments[experiment].times))
     gaps = np.diff(grid)
+    typical = np.median(stiffness)
     local = np.minimum(0.5 * (stiffness[1:] + stiffness[:-1]), 5 * typical + 1e-300)
     wanted = float(np.sum(local * gaps))
     count = int(np.clip(np.ceil(wanted / SHARE), FEWEST, max(MOST, 2 * samples)))

@@ -283,7 +283,7 @@ class LiftedGaussNewton:
         if point is None:
             return None
         system = replace(state.system, surrogate=None) if state.system.surrogate else state.system
-        return Solution(system, point.border, point.states, point.path, point.jumps, point.inverse)
+        return Solution(system, point.border, point.states, point.path, point.jumps)
 
     def _enough(self, state: State) -> float:
         """|u - P u| that will do at this stage."""

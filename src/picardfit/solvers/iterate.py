@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -30,23 +30,14 @@ class Solution:
     states: np.ndarray = field(repr=False)  # (segments, states): start state of each segment
     path: np.ndarray = field(repr=False)  # (segments, nodes, states)
     jumps: np.ndarray = field(repr=False)  # (linked, states)
-    inverse: np.ndarray | None = field(default=None, repr=False, compare=False)  # as in Point, to save time
 
     @cached_property
     def point(self) -> Point:
         """Slopes, samples, outputs and the objective along the path, evaluated anew."""
-        return point_at(self.system, self.border, self.states, self.path, inverse=self.inverse)
-
-    def light(self) -> Solution:
-        """The same without the inverse, which is most of its memory."""
-        twin = replace(self, inverse=None)
-        if "point" in self.__dict__:
-            twin.__dict__["point"] = replace(self.point, inverse=None)
-        return twin
+        return point_at(self.system, self.border, self.states, self.path)
 
     def __getstate__(self) -> dict:
-        kept = {key: value for key, value in self.__dict__.items() if key != "point"}
-        return {**kept, "inverse": None}
+        return {key: value for key, value in self.__dict__.items() if key != "point"}
 
 
 @dataclass(frozen=True)
