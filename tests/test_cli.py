@@ -629,6 +629,9 @@ def test_other_optima_are_told(tmp_path):
     result = run("fit", tmp_path, "--no-report")
     found = pf.load(tmp_path / "results" / "fit.json").parameters
     assert f"Mind: other values fit as well: ka = {found['ke']:.4g}, ke = {found['ka']:.4g}" in result.output
+    page = pf.load(tmp_path / "results" / "fit.json").report(tmp_path / "report.html").read_text("utf-8")
+    assert '<div class="verdict mind">' in page
+    assert f"Other values fit as well: ka = {found['ke']:.4g}, ke = {found['ka']:.4g}" in page
 
 
 def test_check_shows_what_is_known_at_the_start(tmp_path):

@@ -47,7 +47,16 @@ from picardfit.plots import (
 from picardfit.recipe import recipe
 from picardfit.records import write_text
 from picardfit.result import Fit
-from picardfit.tables import NO_ERRORS, count, number, parameter_rows, statistics_lines, true_values, units
+from picardfit.tables import (
+    NO_ERRORS,
+    count,
+    number,
+    other_values,
+    parameter_rows,
+    statistics_lines,
+    true_values,
+    units,
+)
 
 LEVEL = 0.95  # of bands and intervals
 MOST_VALUES, PRINTED_VALUES = 200, 40  # rows of measured values, and up to which they go to paper
@@ -83,7 +92,7 @@ figure { margin: .6rem 0 1.2rem; }
 figure svg, figure img { max-width: 100%; height: auto; display: block; }
 figcaption { color: #666; font-size: .88em; }
 @media screen and (max-width: 40rem) { body { margin: 1.2rem auto; } th, td { padding-right: .9rem; }
-  td:not(.n):not(:first-child) { min-width: 7.5rem; } }
+  table:not(.equations) td:not(.n):not(:first-child) { min-width: 7.5rem; } }
 @page { size: A4; margin: 16mm; }
 @media print { a { color: inherit; } pre { font-size: 7.5pt; } .wide { overflow: visible; }
   figure svg, figure img { width: auto; max-height: 105mm; } figure.tall svg, figure.tall img { max-height: 235mm; }
@@ -129,8 +138,7 @@ def verdict(fit: Fit, found: Identifiability | None = None) -> tuple[str, str, l
         sentences.append(f"On a bound: {words(bound)}; a bound, not the data, sets these values.")
     others = found.alternatives if found is not None and fit.success else ()
     if others:
-        told = [f"{name} = {number(value, 4)}" for name, value in others[0].items()]
-        sentences.append(f"Other values fit as well: {words(told)}; see the starts.")
+        sentences.append(f"Other values fit as well: {words(other_values(fit, others[0]))}; see the starts.")
     if _is_judged(fit) and fit.problem.noise is None and np.isfinite(fit.residual_variance):
         size = number(fit.residual_variance**0.5, 2)
         sentences.append(f"A measurement lies typically {size} away from the fit.")

@@ -256,3 +256,12 @@ def experiment_row(one: Experiment, shared: Mapping[str, object]) -> tuple[str, 
     )
     times = str(len(set(one.times.tolist())))
     return one.name, times, number(one.t0), number(float(one.times[-1])), measured, inputs, known
+
+
+def other_values(fit: Fit, other: Mapping[str, float]) -> list[str]:
+    """`a = 1.018` for the parameters of another optimum that differ from the estimates."""
+    return [
+        f"{name} = {number(value, 4)}"
+        for name, value in other.items()
+        if not math.isclose(value, fit.parameters[name], rel_tol=1e-3)
+    ]

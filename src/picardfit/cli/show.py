@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from picardfit.cli.common import console
-from picardfit.tables import count, error_lines, number, parameter_rows, true_values, units
+from picardfit.tables import count, error_lines, number, other_values, parameter_rows, true_values, units
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +42,7 @@ def show_fit(fit: Fit, level: float = 0.95) -> None:
     if fit.solution is not None:
         out.print(_second_opinion(fit.certificate))
     for other in alternatives(fit)[:MOST_OTHERS]:
-        told = ", ".join(f"{name} = {number(value, 4)}" for name, value in other.items())
+        told = ", ".join(other_values(fit, other))
         out.print(f"\nMind: other values fit as well: {told}", markup=False, style="yellow")
     out.print()
 
