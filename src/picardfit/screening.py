@@ -22,7 +22,6 @@ from picardfit.starts import candidates
 from picardfit.terms import whitened
 from picardfit.uncertainty.sensitivities import on_mesh, simulated
 
-DIFFERENCE = 1e-6  # of an internal unknown, for derivatives
 TOLERANCE = 1e-3  # of the integrations, relative; what they cost is then known to about as much
 CLOSER = 1e-4  # the same for the last steps
 COUNT, CHOSEN = 256, 48  # candidates that are looked at, and those of them that go downhill
@@ -36,7 +35,6 @@ LITTLE = 1e-4  # such a gain: of the loss, or per measurement of a likelihood
 FIRST_DAMPING = 1e-2
 FINALISTS, POLISHES = 3, 15  # candidates that go on at a closer tolerance, and their steps
 REACH = 2.3  # longest step in the logarithm of an unknown: longer ones end on plateaus
-LARGEST = 4_000_000  # numbers in the Jacobians of one march
 
 
 @dataclass(frozen=True)
@@ -79,14 +77,13 @@ def screen(problem: Problem, given: np.ndarray, seed: int, further: np.ndarray) 
     width) are candidates besides those spread over the bounds with this seed.
     """
     count = max(CHOSEN, COUNT // max(1, len(problem.experiments) // MANY))
-    everything = np.ones(problem.unknowns.lower.shape, bool)
     with np.errstate(all="ignore"):
         borders = np.concatenate([candidates(problem, given, count, seed), further])
-        chosen = rank(problem, borders, everything).best(CHOSEN)
+        chosen = rank(problem, borders).best(CHOSEN)
         if not len(chosen.values):  # the equations have no solution anywhere
             return chosen
-        found = race(problem, chosen, everything)
-        found = polish(problem, _distinct(problem, found).best(FINALISTS), everything)
+        found = race(problem, chosen)
+        found = polish(problem, _distinct(problem, found).best(FINALISTS))
     return _distinct(problem, found)
 
 
@@ -145,31 +142,31 @@ def _distinct(problem: Problem, found: Candidates) -> Candidates:
     return Candidates(found.borders[new], found.values[new])
 
 
-def rank(problem: Problem, borders: np.ndarray, movable: np.ndarray) -> Candidates:
-    """Candidates (candidates, experiments, width) with their movable noise levels fitted and what they cost then."""
-    rows, states = _rows(problem, borders[:, None], TOLERANCE)
-    values, borders = np.full(len(borders), np.inf), borders.copy()
-    observables = len(problem.model.observables)
-    for k in np.flatnonzero(np.isfinite(rows[..., :observables]).all(axis=(1, 2, 3))):
-        outputs = rows[k, 0]
+def rank(problem: Problem, borders: np.ndarray) -> Candidates:
+    """Candidates (candidates, experiments, width) with their noise levels fitted and what they cost then."""
+    states = _Simulated(problem, borders, TOLERANCE).states
+    rows, values, borders = _measure(problem, borders, states), np.full(len(borders), np.inf), borders.copy()
+    observables, everything = len(problem.model.observables), np.ones(borders.shape[1:], bool)
+    for k in np.flatnonzero(np.isfinite(rows[..., :observables]).all(axis=(1, 2))):
+        outputs = rows[k]
         if problem.unknowns.noise_columns.any():
-            borders[k] = fit_levels(problem, borders[k], outputs[:, :observables], states[k, 0], movable)
-            outputs = _measure(problem, borders[k][None, None], states[k][None])[0, 0]
+            borders[k] = fit_levels(problem, borders[k], outputs[:, :observables], states[k], everything)
+            outputs = _measure(problem, borders[k : k + 1], states[k : k + 1])[0]
         values[k] = _value(problem, borders[k], outputs)
     return Candidates(borders, values)
 
 
-def race(problem: Problem, found: Candidates, movable: np.ndarray) -> Candidates:
+def race(problem: Problem, found: Candidates) -> Candidates:
     """Candidates after steps of single shooting, best first: all side by side, the worse half left behind each round.
 
     Those that come to an end on the way wait for the comparison.
     """
-    runners = _runners(problem, found.borders, movable)
+    runners = _runners(problem, found.borders)
     ended = []
     fine = _fine(problem)
     for steps in ROUNDS:
         for _ in range(steps):
-            runners = _stepped(problem, runners, movable)
+            runners = _stepped(problem, runners)
             on = runners.idle < IDLE
             ended.append(runners[~on])
             runners = runners[on]
@@ -179,11 +176,11 @@ def race(problem: Problem, found: Candidates, movable: np.ndarray) -> Candidates
     return _ranked([*ended, runners])
 
 
-def polish(problem: Problem, found: Candidates, movable: np.ndarray) -> Candidates:
+def polish(problem: Problem, found: Candidates) -> Candidates:
     """Candidates after more steps at a closer tolerance, until they gain next to nothing."""
-    runners, ended = _runners(problem, found.borders, movable, CLOSER), []
+    runners, ended = _runners(problem, found.borders, CLOSER), []
     for _ in range(POLISHES):
-        runners = _stepped(problem, runners, movable, CLOSER)
+        runners = _stepped(problem, runners, CLOSER)
         on = runners.idle < IDLE
         ended.append(runners[~on])
         runners = runners[on]
@@ -226,20 +223,21 @@ class _Runners:
         return _Runners(self.borders[chosen], self.terms[chosen], self.damping[chosen], self.idle[chosen])
 
 
-def _runners(problem: Problem, borders: np.ndarray, movable: np.ndarray, rtol: float = TOLERANCE) -> _Runners:
-    terms, count = _terms(problem, borders, movable, rtol), len(borders)
+def _runners(problem: Problem, borders: np.ndarray, rtol: float = TOLERANCE) -> _Runners:
+    count = len(borders)
+    terms = _terms(problem, borders, np.full(count, np.inf), rtol)
     return _Runners(borders, terms, np.full(count, FIRST_DAMPING), np.zeros(count, int))
 
 
-def _stepped(problem: Problem, runners: _Runners, movable: np.ndarray, rtol: float = TOLERANCE) -> _Runners:
+def _stepped(problem: Problem, runners: _Runners, rtol: float = TOLERANCE) -> _Runners:
     if not len(runners):
         return runners
     unknowns, terms = problem.unknowns, runners.terms
     trial = runners.borders.copy()
     for k in np.flatnonzero(np.isfinite(terms.values)):
-        step = _step(problem, trial[k], terms.slopes[k], terms.hessians[k], runners.damping[k], movable)
+        step = _step(problem, trial[k], terms.slopes[k], terms.hessians[k], runners.damping[k])
         trial[k] = np.clip(trial[k] + step, unknowns.lower, unknowns.upper)
-    ahead = _terms(problem, trial, movable, rtol)
+    ahead = _terms(problem, trial, terms.values, rtol)
     better = ahead.values < terms.values
     gain = np.where(better, terms.values - ahead.values, 0.0)
     little = gain <= LITTLE * (terms.values if problem.scatter is None else problem.measurements)
@@ -253,7 +251,7 @@ def _stepped(problem: Problem, runners: _Runners, movable: np.ndarray, rtol: flo
     )
 
 
-def _step(problem: Problem, border, slope, hessian, damping: float, movable: np.ndarray) -> np.ndarray:
+def _step(problem: Problem, border, slope, hessian, damping: float) -> np.ndarray:
     """A bounded Levenberg-Marquardt step (experiments, width)."""
     unknowns = problem.unknowns
     size = unknowns.size(border)
@@ -263,8 +261,8 @@ def _step(problem: Problem, border, slope, hessian, damping: float, movable: np.
     least = 1e-6 * float((diagonal * size**2).max(initial=1e-300)) / size**2
     damped[:, index, index] += damping * np.maximum(diagonal, least)
     reach = np.where(unknowns.log, REACH, np.inf)
-    lower = np.where(movable, np.maximum(unknowns.lower - border, -reach), 0.0)
-    upper = np.where(movable, np.minimum(unknowns.upper - border, reach), 0.0)
+    lower = np.maximum(unknowns.lower - border, -reach)
+    upper = np.minimum(unknowns.upper - border, reach)
     try:
         step = solve_box(damped, slope, unknowns.local, lower, upper)
     except np.linalg.LinAlgError:
@@ -272,34 +270,41 @@ def _step(problem: Problem, border, slope, hessian, damping: float, movable: np.
     return np.where(np.isfinite(step), step, 0.0)
 
 
-def _terms(problem: Problem, borders: np.ndarray, movable: np.ndarray, rtol: float = TOLERANCE) -> _Terms:
-    """Values, slopes and Gauss-Newton curvatures of candidates (candidates, experiments, width)."""
-    unknowns, owner = problem.unknowns, problem.samples.experiment
+def _terms(problem: Problem, borders: np.ndarray, least: np.ndarray, rtol: float) -> _Terms:
+    """Values, slopes and Gauss-Newton curvatures of candidates (candidates, experiments, width).
+
+    Those that do not fall below `least` (candidates,) get no slopes.
+    """
+    unknowns, samples = problem.unknowns, problem.samples
     count, (experiments, width) = len(borders), unknowns.lower.shape
-    columns = np.flatnonzero((movable & unknowns.exists).any(axis=0))
-    step = np.where(unknowns.log, 1.0, np.maximum(np.abs(borders), 1e-3 * unknowns.size(borders)))
-    step = DIFFERENCE * step * np.where(borders + DIFFERENCE * step > unknowns.upper, -1.0, 1.0)
-    lanes = np.repeat(borders[:, None], 1 + len(columns), axis=1)
-    for lane, column in enumerate(columns, 1):
-        lanes[:, lane, :, column] += step[..., column]
-    rows, _ = _rows(problem, lanes, rtol)
-    values = np.full(count, np.inf)
+    found = _Simulated(problem, borders, rtol)
+    params = np.array([unknowns.measured_values(b) for b in borders])[:, samples.experiment]
+    rows = problem.measurement.value(samples.times, found.states, params, _inputs(problem))
+    values = np.array([_value(problem, b, r) for b, r in zip(borders, rows, strict=True)])
     slopes, hessians = np.zeros((count, experiments, width)), np.zeros((count, experiments, width, width))
-    edges = np.searchsorted(owner, np.arange(experiments))
-    for k in np.flatnonzero(np.isfinite(rows).all(axis=(1, 2, 3))):
-        terms = problem.objective.terms(rows[k, 0])
-        jacobian = np.zeros((*rows.shape[2:], width))  # (samples, rows, width)
-        change = (rows[k, 1:] - rows[k, 0]) / step[k][owner][:, columns].T[:, :, None]
-        jacobian[..., columns] = np.moveaxis(change, 0, -1)
-        white = whitened(terms.factor, jacobian)
-        values[k] = _value(problem, borders[k], rows[k, 0])
-        slopes[k] = np.add.reduceat((terms.slope[:, None, :] @ jacobian)[:, 0], edges)
+    better = np.flatnonzero(values < least)
+    rows, wrt_x, wrt_p = problem.measurement.linearise(
+        samples.times, found.states[better], params[better], _inputs(problem)
+    )
+    jacobian = wrt_x @ found.slopes(better)  # (better, samples, rows, width)
+    chain = np.array([unknowns.parameter_slopes(b) for b in borders[better]])
+    if len(better):
+        chain = chain[:, samples.experiment, None]
+        jacobian[..., unknowns.border.parameters] += wrt_p[..., unknowns.free_parameters] * chain
+    edges = np.searchsorted(samples.experiment, np.arange(experiments))
+    for i, k in enumerate(better):
+        if not np.isfinite(jacobian[i]).all():
+            values[k] = np.inf
+            continue
+        terms = problem.objective.terms(rows[i])
+        white = whitened(terms.factor, jacobian[i])
+        slopes[k] = np.add.reduceat((terms.slope[:, None, :] @ jacobian[i])[:, 0], edges)
         hessians[k] = np.add.reduceat(white.transpose(0, 2, 1) @ white, edges)
         if problem.priors is not None:
             slope, curvature = problem.priors.terms(borders[k])
             slopes[k] += slope
             hessians[k] += curvature[:, :, None] * np.eye(width)
-    return _Terms(np.where(np.isfinite(values), values, np.inf), slopes, hessians)
+    return _Terms(values, slopes, hessians)
 
 
 def _value(problem: Problem, border: np.ndarray, rows: np.ndarray) -> float:
@@ -307,47 +312,76 @@ def _value(problem: Problem, border: np.ndarray, rows: np.ndarray) -> float:
     return value if np.isfinite(value) else np.inf
 
 
-def _rows(problem: Problem, lanes: np.ndarray, rtol: float) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the objective (candidates, lanes, samples, rows) and states there, NaN where a track failed.
+class _Simulated:
+    """Candidates (candidates, experiments, width) integrated to their samples."""
 
-    `lanes` (candidates, lanes, experiments, width).
-    """
-    count, several, experiments, _ = lanes.shape
-    size = several * experiments * len(problem.model.states) ** 2
-    parts = []
-    for few in np.array_split(lanes, max(1, -(-count * size // LARGEST))):
-        parts.append(_states(problem, few, rtol))
-    states = np.concatenate(parts)
-    return _measure(problem, lanes, states), states
+    def __init__(self, problem: Problem, borders: np.ndarray, rtol: float) -> None:
+        unknowns = problem.unknowns
+        self.problem, self.borders = problem, borders
+        self.count, self.experiments = len(borders), len(problem.experiments)
+        initial = np.array([unknowns.initial(b)[0] for b in borders])
+        params = np.array([unknowns.model_values(b) for b in borders])
+        owner = np.repeat(np.arange(self.experiments), self.count)
+        self.march = march(problem, Tracks(owner, *(_by_experiment(a) for a in (initial, params))), rtol)
+        mine = [self.march.states(track) for track in range(len(owner))]
+        self.states = self._by_sample(mine, self.count)  # (candidates, samples, states), NaN where one failed
+
+    def slopes(self, chosen: np.ndarray) -> np.ndarray:
+        """(chosen, samples, states, width): derivatives by the border of chosen candidates, which did not fail."""
+        unknowns, width = self.problem.unknowns, self.problem.unknowns.width
+        if not len(chosen):
+            return np.zeros((0, *self.states.shape[1:], width))
+        by_border = np.array([unknowns.initial_derivative(b) for b in self.borders[chosen]])
+        acting = np.flatnonzero(_felt(self.problem) | (by_border != 0).any(axis=(0, 1, 2)))
+        ways = np.array([_by_border(self.problem, b) for b in self.borders[chosen]])
+        tracks = (np.arange(self.experiments)[:, None] * self.count + chosen).ravel()
+        found = self.march.slopes(tracks, *(_by_experiment(a[..., acting]) for a in (by_border, ways)))
+        wide = np.zeros((len(chosen), *self.states.shape[1:], width))
+        wide[..., acting] = self._by_sample(found, len(chosen))
+        return wide
+
+    def _by_sample(self, tracks: list[np.ndarray], count: int) -> np.ndarray:
+        """(count, samples, ...) from tracks (times, ...), ordered by experiment."""
+        parts = [np.stack(tracks[e * count : (e + 1) * count]) for e in range(self.experiments)]
+        return np.concatenate(parts, axis=1)
 
 
-def _states(problem: Problem, lanes: np.ndarray, rtol: float) -> np.ndarray:
-    """(candidates, lanes, samples, states)."""
+def _by_experiment(values: np.ndarray) -> np.ndarray:
+    """(experiments * candidates, ...) from (candidates, experiments, ...)."""
+    return (
+        values.swapaxes(0, 1).reshape(-1, *values.shape[2:])
+        if values.size
+        else np.zeros((values.shape[0] * values.shape[1], *values.shape[2:]))
+    )
+
+
+def _felt(problem: Problem) -> np.ndarray:
+    """(width,) bool: parameters that appear in the right-hand side."""
     unknowns = problem.unknowns
-    count, several, experiments, _ = lanes.shape
-    params = np.empty((experiments, count, several, unknowns.model_parameters))
-    initial = np.empty((experiments, count, several, len(problem.model.states)))
-    for k in range(count):
-        for lane in range(several):
-            params[:, k, lane] = unknowns.model_values(lanes[k, lane])
-            initial[:, k, lane] = unknowns.initial(lanes[k, lane])[0]
-    tracks = Tracks(
-        np.repeat(np.arange(experiments), count),
-        initial.reshape(-1, *initial.shape[2:]),
-        params.reshape(-1, *params.shape[2:]),
-    )
-    found = march(problem, tracks, rtol)
-    by_experiment = [np.stack(found[e * count : (e + 1) * count]) for e in range(experiments)]
-    return np.concatenate(by_experiment, axis=1).swapaxes(1, 2)
+    _, pattern = problem.model.rhs.jacobian_pattern
+    every = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])
+    own = every < unknowns.model_parameters
+    felt = np.zeros(unknowns.width, bool)
+    felt[len(unknowns.initial_states) + np.flatnonzero(own)] = pattern.any(axis=0)[every[own]]
+    return felt & unknowns.exists.any(axis=0)
 
 
-def _measure(problem: Problem, lanes: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """(candidates, lanes, samples, rows) from states at the samples."""
-    samples, unknowns = problem.samples, problem.unknowns
-    params = np.array([[unknowns.measured_values(lane) for lane in lanes_of_one] for lanes_of_one in lanes])
-    return problem.measurement.value(
-        samples.times, states, params[:, :, samples.experiment], _inputs(problem)
-    )
+def _by_border(problem: Problem, border: np.ndarray) -> np.ndarray:
+    """(experiments, model parameters, width): derivative of the model's parameters by the border."""
+    unknowns = problem.unknowns
+    every = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])
+    own = np.flatnonzero(every < unknowns.model_parameters)
+    columns = len(unknowns.initial_states) + own
+    derivative = np.zeros((len(border), unknowns.model_parameters, unknowns.width))
+    derivative[:, every[own], columns] = unknowns.slopes(border)[:, columns]
+    return derivative
+
+
+def _measure(problem: Problem, borders: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """(candidates, samples, rows) from states at the samples."""
+    samples = problem.samples
+    params = np.array([problem.unknowns.measured_values(b) for b in borders])[:, samples.experiment]
+    return problem.measurement.value(samples.times, states, params, _inputs(problem))
 
 
 def _inputs(problem: Problem) -> np.ndarray:
