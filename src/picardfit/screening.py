@@ -28,7 +28,7 @@ MANY = 10  # experiments from which on there are fewer
 ROUGH = 3.0  # residuals over roughness of the data, from which on an optimum is doubted
 FINE = 1.2  # the same, at which a candidate is good enough to go on from
 STEPS = 160  # of all side by side
-PATIENCE, PATIENCE_IF_FINE = 40, 10  # steps without a better leader after which no more are taken
+PATIENCE, PATIENCE_IF_FINE = 40, 12  # steps without a better leader after which no more are taken
 LITTLE = 1e-3  # a gain that hardly counts: of the loss, or per measurement of a likelihood
 LAST = 1e-5  # the same for the last steps
 PARENTS = 8  # best optima of which variations are tried
@@ -92,20 +92,23 @@ def roughness(problem: Problem) -> float:
     with np.errstate(all="ignore"):
         sizes = [np.abs(c[np.isfinite(c)]) for c in noise.T]
         limit = np.array([3 * np.median(size) if len(size) else 0.0 for size in sizes])
-        outputs = np.nan_to_num(data - np.clip(noise, -limit, limit))
-        border = np.where(np.isfinite(problem.unknowns.start), problem.unknowns.start, 0.0)
-        border = np.clip(border, problem.unknowns.lower, problem.unknowns.upper)
-        states = np.zeros((len(data), len(problem.model.states)))
-        border = fit_levels(problem, border, outputs, states, np.ones(border.shape, bool))
-        params = problem.unknowns.measured_values(border)[problem.samples.experiment]
-        rows = problem.measurement.value(problem.samples.times, states, params, inputs_of(problem))
-        rows[:, : outputs.shape[1]] = outputs
-        if problem.scatter is not None:
-            levels, _ = problem.measurement.levels_at(
-                problem.samples.times, outputs, states, params, inputs_of(problem)
-            )
-            rows[:, outputs.shape[1] :] = levels
-        return problem.objective.value(rows)
+        return _cost(problem, np.nan_to_num(data - np.clip(noise, -limit, limit)))
+
+
+def _cost(problem: Problem, outputs: np.ndarray) -> float:
+    """The objective of given outputs (samples, observables), at their best noise levels."""
+    samples, unknowns, inputs = problem.samples, problem.unknowns, inputs_of(problem)
+    border = np.where(np.isfinite(unknowns.start), unknowns.start, 0.0)
+    border = np.clip(border, unknowns.lower, unknowns.upper)
+    states = np.zeros((len(outputs), len(problem.model.states)))
+    border = fit_levels(problem, border, outputs, states, np.ones(border.shape, bool))
+    params = unknowns.measured_values(border)[samples.experiment]
+    rows = problem.measurement.value(samples.times, states, params, inputs)
+    rows[:, : outputs.shape[1]] = outputs
+    if problem.scatter is not None:
+        levels, _ = problem.measurement.levels_at(samples.times, outputs, states, params, inputs)
+        rows[:, outputs.shape[1] :] = levels
+    return problem.objective.value(rows)
 
 
 def implausible(problem: Problem, value: float) -> bool:
@@ -222,11 +225,13 @@ def _gains(problem: Problem, before: float, after: float) -> bool:
 
 
 def _fine(problem: Problem) -> float:
-    """A value at which the residuals are hardly larger than the data are rough."""
-    rough = roughness(problem)
+    """A value at which residuals are hardly larger than the data are rough, or than known noise levels say."""
     if problem.scatter is None:
-        return FINE**2 * rough
-    return rough + np.log(FINE) * problem.measurements if _levels_free(problem) else -np.inf
+        return FINE**2 * roughness(problem)
+    if _levels_free(problem):
+        return roughness(problem) + np.log(FINE) * problem.measurements
+    with np.errstate(all="ignore"):
+        return _cost(problem, np.nan_to_num(problem.samples.data)) + FINE**2 * problem.measurements / 2
 
 
 def _levels_free(problem: Problem) -> bool:
