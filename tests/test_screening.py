@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit import screening, searches
+from picardfit import screening, searches, shooting
 from picardfit.errors import Status
 from picardfit.screening import (
     Candidates,
@@ -70,6 +70,16 @@ def test_candidates_that_are_not_better_get_no_slopes(prey):
     assert terms.values[0] == terms.values[1]
     assert not terms.slopes[0].any()
     assert terms.slopes[1].all()
+
+
+def test_candidates_in_several_parts_are_the_same(prey, monkeypatch):
+    border = prey.unknowns.internal(np.array([[2.0, 1.1, 0.9, 0.4, 0.25, 0.9]]))
+    three = np.stack([border, border + 0.05, border - 0.05])
+    whole = terms_of(prey, three, np.full(3, np.inf), 1e-3)
+    monkeypatch.setattr(shooting, "LARGEST", 4)  # two of two states each
+    parts = terms_of(prey, three, np.full(3, np.inf), 1e-3)
+    assert parts.values == pytest.approx(whole.values, rel=1e-9)
+    assert parts.slopes == pytest.approx(whole.slopes, rel=1e-5, abs=1e-6)
 
 
 def test_steps_downhill_never_go_up_and_stay_in_the_bounds(prey):

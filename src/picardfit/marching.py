@@ -115,13 +115,13 @@ class March:
         return [slopes[runner.wanted[runner.tracks.experiment[t]], k] for k, t in enumerate(chosen)]
 
 
-def march(problem: Problem, tracks: Tracks, rtol: float) -> March:
+def march(problem: Problem, tracks: Tracks, rtol: float, differentiable: bool = True) -> March:
     """Every track, with steps that keep its local error below a relative tolerance.
 
-    Tracks that need too many steps fail.
+    Tracks that need too many steps fail. Derivatives need the memory of all steps.
     """
     with np.errstate(all="ignore"):
-        return _Runner(problem, tracks, rtol).run()
+        return _Runner(problem, tracks, rtol).run(differentiable)
 
 
 class _Runner:
@@ -142,7 +142,7 @@ class _Runner:
             np.searchsorted(s, one.times) for s, one in zip(stops, problem.experiments, strict=True)
         ]
 
-    def run(self) -> March:
+    def run(self, differentiable: bool) -> March:
         path = np.full((self.stops.shape[1], *self.x.shape), np.nan)
         path[0] = self.x
         on = np.flatnonzero((self.next <= self.last) & np.isfinite(self.x).all(axis=1))
@@ -162,8 +162,9 @@ class _Runner:
             step[on] = np.where(taken & lands, np.maximum(step[on], length * factor), length * factor)
             landing = np.where(lands, self.next[on], -1)
             tried = _Steps(on, self.time[on], length, self.x[on], stages, landing)
-            steps.append(tried if taken.all() else _chosen(tried, taken))
-            self._accept(steps[-1], x[taken], path)
+            accepted = tried if taken.all() else _chosen(tried, taken)
+            steps += [accepted] if differentiable else []
+            self._accept(accepted, x[taken], path)
             small = ~taken & (step[on] < TINY * self.span[on])
             lost = small | (taken & ~(np.abs(x).max(axis=1) < EXPLODED))
             on = on[~lost & (self.next[on] <= self.last[on])]

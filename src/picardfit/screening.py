@@ -131,7 +131,7 @@ def _distinct(problem: Problem, found: Candidates) -> Candidates:
 
 def rank(problem: Problem, borders: np.ndarray) -> Candidates:
     """Candidates (candidates, experiments, width) with their noise levels fitted and what they cost then."""
-    states = Simulated(problem, borders, TOLERANCE).states
+    states = Simulated(problem, borders, TOLERANCE, differentiable=False).states
     rows, values, borders = measured(problem, borders, states), np.full(len(borders), np.inf), borders.copy()
     observables, everything = len(problem.model.observables), np.ones(borders.shape[1:], bool)
     noise = problem.unknowns.noise_columns

@@ -6,6 +6,7 @@ Candidates are integrated at a loose tolerance (marching.py). A step is a bounde
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from picardfit.terms import whitened
 FIRST_DAMPING = 1e-2
 IDLE = 4  # steps in a row that gain next to nothing, without those that failed, after which one has ended
 STUCK = 1e6  # damping at which a candidate is given up
+LARGEST = 20_000  # states of all tracks that are integrated at once: their steps take about 10 kB each
 REACH = 2.3  # longest step in the logarithm of an unknown: longer ones end on plateaus
 
 
@@ -176,21 +178,40 @@ def value_of(problem: Problem, border: np.ndarray, rows: np.ndarray) -> float:
 
 
 class Simulated:
-    """Candidates (candidates, experiments, width) integrated to their samples."""
+    """Candidates (candidates, experiments, width) integrated to their samples, as many at a time as memory allows."""
 
-    def __init__(self, problem: Problem, borders: np.ndarray, rtol: float) -> None:
+    def __init__(
+        self, problem: Problem, borders: np.ndarray, rtol: float, differentiable: bool = True
+    ) -> None:
+        size = len(problem.experiments) * len(problem.model.states)
+        groups = np.array_split(np.arange(len(borders)), max(1, -(-len(borders) * size // LARGEST)))
+        self._parts = [_Part(problem, borders[few], rtol, differentiable) for few in groups]
+        self._edges = np.cumsum([0, *map(len, groups)])
+        self.states = np.concatenate([part.states for part in self._parts])  # (candidates, samples, states)
+
+    def slopes(self, chosen: np.ndarray) -> np.ndarray:
+        """(chosen, samples, states, width): derivatives by the border of candidates (ascending) that did not fail."""
+        found = []
+        for part, (first, end) in zip(self._parts, pairwise(self._edges), strict=True):
+            found.append(part.slopes(chosen[(chosen >= first) & (chosen < end)] - first))
+        return np.concatenate(found)
+
+
+class _Part:
+    """Candidates that are integrated side by side; their states are NaN where one failed."""
+
+    def __init__(self, problem: Problem, borders: np.ndarray, rtol: float, differentiable: bool) -> None:
         unknowns = problem.unknowns
         self.problem, self.borders = problem, borders
         self.count, self.experiments = len(borders), len(problem.experiments)
         initial = np.array([unknowns.initial(b)[0] for b in borders])
         params = np.array([unknowns.model_values(b) for b in borders])
         owner = np.repeat(np.arange(self.experiments), self.count)
-        self.march = march(problem, Tracks(owner, *(_by_experiment(a) for a in (initial, params))), rtol)
-        mine = [self.march.states(track) for track in range(len(owner))]
-        self.states = self._by_sample(mine, self.count)  # (candidates, samples, states), NaN where one failed
+        tracks = Tracks(owner, *(_by_experiment(a) for a in (initial, params)))
+        self.march = march(problem, tracks, rtol, differentiable)
+        self.states = self._by_sample([self.march.states(track) for track in range(len(owner))], self.count)
 
     def slopes(self, chosen: np.ndarray) -> np.ndarray:
-        """(chosen, samples, states, width): derivatives by the border of chosen candidates, which did not fail."""
         unknowns, width = self.problem.unknowns, self.problem.unknowns.width
         if not len(chosen):
             return np.zeros((0, *self.states.shape[1:], width))
@@ -211,11 +232,8 @@ class Simulated:
 
 def _by_experiment(values: np.ndarray) -> np.ndarray:
     """(experiments * candidates, ...) from (candidates, experiments, ...)."""
-    return (
-        values.swapaxes(0, 1).reshape(-1, *values.shape[2:])
-        if values.size
-        else np.zeros((values.shape[0] * values.shape[1], *values.shape[2:]))
-    )
+    count = values.shape[0] * values.shape[1]
+    return values.swapaxes(0, 1).reshape(count, *values.shape[2:])
 
 
 def _felt(problem: Problem) -> np.ndarray:
