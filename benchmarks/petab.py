@@ -1,21 +1,23 @@
 """Four published PEtab problems from random starts over their full bounds: prints hits and times.
 
-    python benchmarks/petab.py [--data ../shared/petab] [--starts 30] [--limit 60] [--only NAME] [--seed 0] [--each]
+    python benchmarks/petab.py [--data ../shared/petab] [--starts 30] [--only NAME] [--seed 0] [--keep FILE] [--each]
 
 A start draws every parameter uniformly on its parameterScale between its bounds; the nominal values of the files are
 the published optima and are never used. A hit is a fit whose negative log-likelihood, by independent integration, is
 within 0.1 of the best known. A start is one call of pf.fit, with all it does on its own when a search fails. Times are
-processor seconds of one core; `--limit` ends a start at its next iteration (a screening has no iterations). The files
-are not part of this repository: `--data` names the folder that holds them.
+processor seconds of one core; `--limit` ends a start at its next iteration (a screening has no iterations). With
+`--keep` every start is written to a file as it ends, and a later call goes on after those that are there. The files are
+not part of this repository: `--data` names the folder that holds them.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +72,21 @@ def random_point(problem: pf.Problem, seed: int, index: int) -> dict[str, float]
     return point
 
 
+def kept(path: Path | None) -> dict[tuple[str, int, int], Result]:
+    """The starts that a file holds, by problem, seed and index."""
+    if path is None or not path.exists():
+        return {}
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return {(one["problem"], one["seed"], one["start"]): Result(**one["result"]) for one in lines}
+
+
+def keep(path: Path | None, name: str, seed: int, index: int, result: Result) -> None:
+    if path is not None:
+        with path.open("a") as file:
+            line = {"problem": name, "seed": seed, "start": index, "result": asdict(result)}
+            print(json.dumps(line), file=file)
+
+
 def summary(name: str, results: list[Result]) -> str:
     """One row of the table."""
     hits = sum(r.nllh <= BEST[name] + HIT for r in results)
@@ -90,10 +107,11 @@ def main() -> None:
     beside = Path(__file__).resolve().parents[2] / "shared" / "petab"
     parser.add_argument("--data", type=Path, default=beside, help="folder with the problems")
     parser.add_argument("--starts", type=int, default=30)
-    parser.add_argument("--limit", type=float, default=60.0, help="processor seconds for one start")
+    parser.add_argument("--limit", type=float, default=np.inf, help="processor seconds for one start")
     parser.add_argument("--iterations", type=int, default=60, help="of one search of a start")
     parser.add_argument("--only", default="", help="problems whose name begins so")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="file with a line for every start")
     parser.add_argument("--each", action="store_true", help="print every start as well")
     options = parser.parse_args()
     # this file has the name of the package that reads PEtab: its folder must not be searched for that
@@ -105,9 +123,13 @@ def main() -> None:
     ]
     for name in (n for n in BEST if n.startswith(options.only)):
         problem = petab.read(options.data / name / f"{name}.yaml")
-        results = []
+        done, results = kept(options.keep), []
         for k in range(options.starts):
-            results.append(one_start(problem, options.seed, k, options.limit, options.iterations))
+            result = done.get((name, options.seed, k))
+            if result is None:
+                result = one_start(problem, options.seed, k, options.limit, options.iterations)
+                keep(options.keep, name, options.seed, k, result)
+            results.append(result)
             if options.each:
                 print(name, k, results[-1], flush=True)
         lines.append(summary(name, results))

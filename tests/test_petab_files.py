@@ -136,6 +136,12 @@ WRONG = [  # file, old text, new text, what the message says
     ),
     ("conditions.tsv", "conditionName\na\tthe only one", "beta\na\tinf", "has the number inf"),
     (
+        "conditions.tsv",
+        "conditionName\na\tthe only one",
+        "beta\na\t2*A + k1",
+        "has the formula `2*A + k1` with `A`, which is neither a parameter nor a constant of the model",
+    ),
+    (
         "model.xml",
         "<ci> beta </ci>",
         "<ci> bata </ci>",

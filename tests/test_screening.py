@@ -2,9 +2,20 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit import screening, searches
+from picardfit import screening, searches, shooting
 from picardfit.errors import Status
-from picardfit.screening import Candidates, along, implausible, polish, race, rank, roughness, screen
+from picardfit.screening import (
+    Candidates,
+    along,
+    implausible,
+    polish,
+    rank,
+    relay,
+    roughness,
+    screen,
+    variations,
+)
+from picardfit.shooting import begin, terms_of
 
 MODEL = pf.Model("x' = a*x - b*x*y\ny' = c*x*y - d*y", observables=["x"])
 TRUTH = {"a": 1.0, "b": 0.5, "c": 0.3, "d": 0.8}
@@ -25,8 +36,9 @@ def nothing_given(problem: pf.Problem) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_screening_ends_near_the_truth_and_is_repeatable(prey, monkeypatch):
-    monkeypatch.setattr(screening, "COUNT", 64)
-    monkeypatch.setattr(screening, "CHOSEN", 12)
+    monkeypatch.setattr(screening, "COUNT", 32)
+    monkeypatch.setattr(screening, "LANES", 12)
+    monkeypatch.setattr(screening, "PATIENCE_IF_FINE", 2)
     given, further = nothing_given(prey)
     first, again = (screen(prey, given, 0, further) for _ in range(2))
     assert np.array_equal(first.borders, again.borders)
@@ -36,31 +48,46 @@ def test_screening_ends_near_the_truth_and_is_repeatable(prey, monkeypatch):
 
 def test_the_values_agree_with_the_independent_integration(prey):
     border = prey.unknowns.internal(np.array([[2.0, 1.1, 0.9, 0.4, 0.25, 0.9]]))
-    found = rank(prey, border[None], np.ones_like(border, bool))
+    found = rank(prey, border[None])
     names = dict(zip("abcd", (0.9, 0.4, 0.25, 0.9), strict=True))
     assert prey.mean_loss(found.values[0]) == pytest.approx(prey.loss(names, {"x": 2.0, "y": 1.1}), rel=2e-2)
 
 
 def test_slopes_agree_with_differences_of_the_value(prey):
     border = prey.unknowns.internal(np.array([[2.0, 1.1, 0.9, 0.4, 0.25, 0.9]]))
-    everything = np.ones_like(border, bool)
-    terms = screening._terms(prey, border[None], everything, 1e-7)
+    wanted, nothing = np.full(1, np.inf), np.full(1, -np.inf)
+    terms = terms_of(prey, border[None], wanted, 1e-6)
     for column in range(border.shape[1]):
         step = np.zeros_like(border)
         step[0, column] = 1e-4
-        up, down = (
-            screening._terms(prey, (border + s)[None], everything, 1e-7).values[0] for s in (step, -step)
-        )
+        up, down = (terms_of(prey, (border + s)[None], nothing, 1e-6).values[0] for s in (step, -step))
         assert terms.slopes[0, 0, column] == pytest.approx((up - down) / 2e-4, rel=1e-3)
+
+
+def test_candidates_that_are_not_better_get_no_slopes(prey):
+    border = prey.unknowns.internal(np.array([[2.0, 1.1, 0.9, 0.4, 0.25, 0.9]]))
+    terms = terms_of(prey, np.stack([border, border]), np.array([0.0, np.inf]), 1e-3)
+    assert terms.values[0] == terms.values[1]
+    assert not terms.slopes[0].any()
+    assert terms.slopes[1].all()
+
+
+def test_candidates_in_several_parts_are_the_same(prey, monkeypatch):
+    border = prey.unknowns.internal(np.array([[2.0, 1.1, 0.9, 0.4, 0.25, 0.9]]))
+    three = np.stack([border, border + 0.05, border - 0.05])
+    whole = terms_of(prey, three, np.full(3, np.inf), 1e-3)
+    monkeypatch.setattr(shooting, "LARGEST", 4)  # two of two states each
+    parts = terms_of(prey, three, np.full(3, np.inf), 1e-3)
+    assert parts.values == pytest.approx(whole.values, rel=1e-9)
+    assert parts.slopes == pytest.approx(whole.slopes, rel=1e-5, abs=1e-6)
 
 
 def test_steps_downhill_never_go_up_and_stay_in_the_bounds(prey):
     from picardfit.starts import candidates
 
     given, _ = nothing_given(prey)
-    everything = np.ones(given.shape, bool)
-    few = rank(prey, candidates(prey, given, 8, 1), everything).best(3)
-    raced = polish(prey, few, everything)
+    few = rank(prey, candidates(prey, given, 8, 1)).best(3)
+    raced = polish(prey, few)
     assert raced.values[0] <= few.values[0] * 1.01
     assert (raced.borders >= prey.unknowns.lower).all()
     assert (raced.borders <= prey.unknowns.upper).all()
@@ -77,7 +104,7 @@ def test_noise_levels_of_candidates_are_fitted():
     )
     names = list(np.array(problem.unknowns.names)[problem.unknowns.global_parameters])
     border = np.array([[{"k": 1.0, "s": np.log(5.0)}[n] for n in names]])
-    found = rank(problem, border[None], np.ones_like(border, bool))
+    found = rank(problem, border[None])
     residual = data - np.exp(-times)
     level = np.exp(found.borders[0, 0, names.index("s")])
     assert level == pytest.approx(np.sqrt(np.mean(residual**2)), rel=1e-2)
@@ -105,8 +132,9 @@ def test_candidates_that_cannot_be_integrated_come_last_and_are_dropped():
 
 
 def test_a_search_that_fails_goes_on_from_simulated_candidates(prey, monkeypatch):
-    monkeypatch.setattr(screening, "COUNT", 64)
-    monkeypatch.setattr(screening, "CHOSEN", 12)
+    monkeypatch.setattr(screening, "COUNT", 32)
+    monkeypatch.setattr(screening, "LANES", 12)
+    monkeypatch.setattr(screening, "PATIENCE_IF_FINE", 2)
     lost = searches.Ending(Status.STALLED, np.inf, 0, 0.0, np.nan, None)
     monkeypatch.setattr(searches, "search", lambda *_, **__: lost)
     fit = pf.fit(prey)
@@ -115,10 +143,50 @@ def test_a_search_that_fails_goes_on_from_simulated_candidates(prey, monkeypatch
     assert len(fit.starts) == 2
 
 
-def test_racing_leaves_the_better_half(prey, monkeypatch):
-    monkeypatch.setattr(screening, "ROUNDS", (1, 1))
-    monkeypatch.setattr(screening, "FINE", 0.0)
-    border = prey.unknowns.internal(np.array([[2.0, 1.1, 0.9, 0.4, 0.25, 0.9]]))
+def test_a_relay_goes_on_from_variations_of_the_best(prey, monkeypatch):
+    monkeypatch.setattr(screening, "PATIENCE", 3)
     far = prey.unknowns.internal(np.array([[2.0, 1.1, 4.0, 2.0, 0.1, 0.2]]))
-    both = rank(prey, np.stack([far, border, far, border]), np.ones_like(border, bool))
-    assert len(race(prey, both, np.ones_like(border, bool)).values) == 1
+    queue = rank(prey, np.stack([far, far, far, far]))
+    alone = begin(prey, queue.borders, 1e-3).values[0]
+    found = relay(prey, queue, 4, np.random.default_rng(0))
+    assert found.values[0] < 0.5 * alone
+    assert len(found.values) > 1
+    assert (np.diff(found.values) > 0).all()
+
+
+def test_variations_stay_in_the_bounds_and_keep_shared_unknowns_shared():
+    times = np.linspace(0, 4, 5)
+    experiments = [pf.Experiment(times, {"x": np.exp(-times)}, name=name) for name in ("one", "two")]
+    problem = pf.Problem(
+        pf.Model("x' = -k*x"), experiments, {"k": pf.Parameter(0.1, 10, log=True)}, {"x": (0, 5)}
+    )
+    unknowns = problem.unknowns
+    parents = Candidates(0.5 * (unknowns.lower + unknowns.upper)[None], np.ones(1))
+    made = variations(problem, parents, 30, np.random.default_rng(0))
+    assert made.shape == (30, *unknowns.lower.shape)
+    assert (made >= unknowns.lower).all()
+    assert (made <= unknowns.upper).all()
+    assert np.array_equal(made[:, 0, unknowns.local :], made[:, 1, unknowns.local :])
+    assert not np.array_equal(made[:, 0, : unknowns.local], made[:, 1, : unknowns.local])
+
+
+def test_a_search_that_ends_worse_falls_back_to_its_candidate(prey, monkeypatch):
+    border = prey.unknowns.internal(np.array([[2.0, 1.0, 1.0, 0.5, 0.3, 0.8]]))
+    worse = searches.Ending(Status.STALLED, 1e3, 7, 0.1, 0.0, border + 0.1)
+    monkeypatch.setattr(searches, "_ending", lambda _: worse)
+    request = searches.Request(prey, pf.LiftedGaussNewton(max_iterations=1), nothing_given(prey)[0], 1, 0)
+    kept = searches._onward(request, border, lambda *_: None)
+    assert kept.status is Status.STALLED
+    assert np.array_equal(kept.border, border)
+    assert kept.value < 1.2 * len(TIMES) * 0.5 * 0.05**2
+    assert kept.jump < 1e-4
+
+
+def test_the_value_of_a_path_with_jumps_does_not_count():
+    def ending(status, value, jump):
+        return searches.Ending(status, value, 1, 0.0, jump, None)
+
+    torn, whole = ending(Status.STALLED, 1.0, 5.0), ending(Status.STALLED, 2.0, 1e-6)
+    assert searches.Searches({0: torn, 1: whole}, {}, False).best == 1
+    success = ending(Status.CONVERGED, 3.0, 1e-12)
+    assert searches.Searches({0: torn, 1: whole, 2: success}, {}, False).best == 2

@@ -1,14 +1,19 @@
 """Many integrations at once, at a loose tolerance: candidates side by side, each with steps of its own length.
 
 A Rosenbrock method of order 4 with an error estimate of order 3 (RODAS: Hairer and Wanner, Solving Ordinary
-Differential Equations II, section IV.7), which no stiffness makes unstable. A track is one experiment of one candidate;
-its lanes are slightly different unknowns that take the very same steps, so that their differences are derivatives of
-the numbers computed, however loose the tolerance. Steps land on the sampling times and on breaks.
+Differential Equations II, section IV.7), which no stiffness makes unstable. A track is one experiment of one candidate.
+Steps land on the sampling times and on breaks. With W = 1/(gamma h) - J a step is
+
+    X_k = x + sum_j a_kj K_j,   W K_k = r_k = f(t_k, X_k) + sum_j c_kj K_j / h + g_k h f_t,   x <- X_6 + K_6.
+
+Derivatives come afterwards and only where they are asked for: all steps of all tracks are differentiated at once,
+dK_k = W^-1 (dr_k + dJ K_k), which gives the derivative of the numbers computed, however loose the tolerance.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -43,52 +48,105 @@ NOTHING = 1e-9  # the same, of the largest state
 STEPS, STEPS_OF_STOP = 300, 8  # that a track may take, and for each of its stops, at a tolerance of 1e-3
 TINY = 1e-13  # part of the whole time below which a step is given up
 EXPLODED = 1e30
+AHEAD = 1e-6  # part of a step over which f is compared with itself for its derivative by time
+BESIDE = 1e-6  # change of the states, relative to their size, over which Jacobians are compared
+LARGEST = 400_000  # numbers in the Jacobians of the steps that are differentiated at once
 
 
 @dataclass(frozen=True)
 class Tracks:
-    """What to integrate: track i belongs to an experiment and has lanes of initial states and parameters."""
+    """What to integrate: track i belongs to an experiment and has initial states and parameters of its own."""
 
     experiment: np.ndarray  # (tracks,), in ascending order
-    initial: np.ndarray  # (tracks, lanes, states)
-    params: np.ndarray  # (tracks, lanes, model parameters)
+    initial: np.ndarray  # (tracks, states)
+    params: np.ndarray  # (tracks, model parameters)
 
 
-def march(problem: Problem, tracks: Tracks, rtol: float) -> list[np.ndarray]:
-    """States of each track at the sampling times of its experiment: (times, lanes, states), NaN where it failed.
+@dataclass(frozen=True)
+class _Steps:
+    """Accepted steps of one round, at most one of each track."""
 
-    The error of the first lane rules the length of the steps. Tracks that need too many of them fail.
+    track: np.ndarray  # (steps,)
+    time: np.ndarray  # (steps,)
+    length: np.ndarray  # (steps,)
+    x: np.ndarray  # (steps, states)
+    stages: np.ndarray  # (stages, steps, states)
+    landing: np.ndarray  # (steps,): index of the stop on which a step ends, or -1
+
+
+class March:
+    """Tracks at the sampling times of their experiments, and the steps that led there."""
+
+    def __init__(self, runner: _Runner, path: np.ndarray, steps: list[_Steps]) -> None:
+        self._runner, self._steps, self._path = runner, steps, path
+
+    def states(self, track: int) -> np.ndarray:
+        """(times, states), NaN where the track failed."""
+        return self._path[self._runner.wanted[self._runner.tracks.experiment[track]], track]
+
+    def slopes(
+        self, chosen: np.ndarray, initial_ways: np.ndarray, params_ways: np.ndarray
+    ) -> list[np.ndarray]:
+        """Derivatives (times, states, ways) of the chosen tracks (indices), which must not have failed.
+
+        `initial_ways` (chosen, states, ways) and `params_ways` (chosen, model parameters, ways): the changes of
+        initial states and parameters along each way.
+        """
+        with np.errstate(all="ignore"):
+            return self._slopes(chosen, initial_ways, params_ways)
+
+    def _slopes(self, chosen, initial_ways, params_ways) -> list[np.ndarray]:
+        runner = self._runner
+        moved = np.flatnonzero((params_ways != 0).any(axis=(0, 2)))
+        place = np.full(len(runner.tracks.experiment), -1)
+        place[chosen] = np.arange(len(chosen))
+        steps = [_chosen(one, place[one.track] >= 0) for one in self._steps]
+        maps = _step_maps(runner.slopes, steps, moved)
+        slopes = np.zeros((runner.stops.shape[1], *initial_ways.shape))
+        now = slopes[0] = initial_ways.copy()
+        pushes, states = params_ways[:, moved], now.shape[1]
+        done = 0
+        for one in steps:
+            mine, few = place[one.track], maps[done : done + len(one.track)]
+            done += len(one.track)
+            now[mine] = few[..., :states] @ now[mine] + few[..., states:] @ pushes[mine]
+            lands = one.landing >= 0
+            slopes[one.landing[lands], mine[lands]] = now[mine[lands]]
+        return [slopes[runner.wanted[runner.tracks.experiment[t]], k] for k, t in enumerate(chosen)]
+
+
+def march(problem: Problem, tracks: Tracks, rtol: float, differentiable: bool = True) -> March:
+    """Every track, with steps that keep its local error below a relative tolerance.
+
+    Tracks that need too many steps fail. Derivatives need the memory of all steps.
     """
-    if not len(tracks.experiment):
-        return []
     with np.errstate(all="ignore"):
-        return _March(problem, tracks, rtol).run()
+        return _Runner(problem, tracks, rtol).run(differentiable)
 
 
-class _March:
+class _Runner:
     """Tracks on their way."""
 
     def __init__(self, problem: Problem, tracks: Tracks, rtol: float) -> None:
         self.slopes = _Slopes(problem, tracks)
-        self.rtol, self.tracks = rtol, tracks
+        self.rtol, self.tracks, self.x = rtol, tracks, tracks.initial.copy()
         stops = [_stops(problem, e) for e in range(len(problem.experiments))]
         most = max(len(s) for s in stops)
         padded = np.array([np.append(s, np.full(most - len(s), np.inf)) for s in stops])
         self.stops = padded[tracks.experiment]  # (tracks, most)
         self.last = np.array([len(s) - 1 for s in stops])[tracks.experiment]
         self.time, self.next = self.stops[:, 0].copy(), np.ones(len(self.stops), int)
-        self.x = tracks.initial.copy()
-        self.path = np.full((most, *self.x.shape), np.nan)
-        self.path[0] = self.x
-        self.largest = np.abs(self.x[:, 0])
+        self.largest = np.abs(self.x)
         self.span = self.stops[np.arange(len(self.last)), self.last] - self.time
         self.wanted = [
             np.searchsorted(s, one.times) for s, one in zip(stops, problem.experiments, strict=True)
         ]
 
-    def run(self) -> list[np.ndarray]:
-        on = np.flatnonzero((self.next <= self.last) & np.isfinite(self.x).all(axis=(1, 2)))
-        step = self._first_step()
+    def run(self, differentiable: bool) -> March:
+        path = np.full((self.stops.shape[1], *self.x.shape), np.nan)
+        path[0] = self.x
+        on = np.flatnonzero((self.next <= self.last) & np.isfinite(self.x).all(axis=1))
+        step, steps = self._first_step(), []
         most = (STEPS + STEPS_OF_STOP * self.stops.shape[1]) * max(1.0, 1e-3 / self.rtol) ** 0.25
         for _ in range(int(most)):
             if not len(on):
@@ -96,109 +154,223 @@ class _March:
             gap = self.stops[on, self.next[on]] - self.time[on]
             lands = step[on] > 0.99 * gap
             length = np.where(lands, gap, np.minimum(step[on], 0.5 * gap))
-            x, error = self._try(on, length)
+            x, stages, error = self._try(on, length)
             taken = error <= 1.0
             factor = np.clip(SAFETY * error**-0.25, SHORTEST, LONGEST)
             factor = np.where(np.isfinite(error), factor, SHORTEST)
             # a step cut short to land says nothing against the longer one that was planned
             step[on] = np.where(taken & lands, np.maximum(step[on], length * factor), length * factor)
-            self._accept(on[taken], x[taken], length[taken], lands[taken])
+            landing = np.where(lands, self.next[on], -1)
+            tried = _Steps(on, self.time[on], length, self.x[on], stages, landing)
+            accepted = tried if taken.all() else _chosen(tried, taken)
+            steps += [accepted] if differentiable else []
+            self._accept(accepted, x[taken], path)
             small = ~taken & (step[on] < TINY * self.span[on])
-            lost = small | (taken & ~(np.abs(x).max(axis=(1, 2)) < EXPLODED))
+            lost = small | (taken & ~(np.abs(x).max(axis=1) < EXPLODED))
             on = on[~lost & (self.next[on] <= self.last[on])]
-        return [
-            self.path[self.wanted[e], track].copy()
-            if self.next[track] > self.last[track]
-            else np.full((len(self.wanted[e]), *self.x.shape[1:]), np.nan)
-            for track, e in enumerate(self.tracks.experiment)
-        ]
+        path[:, self.next <= self.last] = np.nan
+        return March(self, path, steps)
 
     def _first_step(self) -> np.ndarray:
-        every = np.arange(len(self.x))
-        slope = np.abs(self.slopes.value(every, self.time, self.x)[:, 0])
+        slope = np.abs(self.slopes.on(np.arange(len(self.x))).value(self.time, self.x))
         size = np.maximum(self.largest, FLOOR * self.largest.max(axis=1, keepdims=True))
         speed = np.nan_to_num((slope / np.where(size > 0, size, 1.0)).max(axis=1), nan=1e300)
         return np.clip(FIRST / np.maximum(speed, 1e-300), 1e-10 * self.span, 1e-2 * self.span)
 
-    def _try(self, on: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """States after one step of each track (tracks, lanes, states), and errors relative to the tolerance."""
-        time, x, h = self.time[on], self.x[on], length[:, None, None]
-        inside = (time + TINY * self.span[on], time + length * (1 - 1e-9))
-        first = np.minimum(*inside)
-        slope, jacobian, by_time = self.slopes.linearise(on, first, x, 1e-6 * length)
-        matrix = -jacobian
-        diagonal = np.arange(x.shape[2])
-        matrix[..., diagonal, diagonal] += 1 / (GAMMA * h)
-        inverse = _inverse(matrix)
-        stages = []
+    def _try(self, on: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """States after one step of each track (tracks, states), the stages, and errors relative to the tolerance."""
+        time, x, h = self.time[on], self.x[on], length[:, None]
+        times = _stage_times(time, length, self.span[on])
+        field = self.slopes.on(on)
+        slope, jacobian, by_time = field.linearise(times[0], x, AHEAD * length)
+        inverse = _inverse(_matrix(jacobian, length))
+        stages = np.empty((len(STAGES), *x.shape))
+        flat = stages.reshape(len(STAGES), -1)
         for k in range(len(STAGES)):
+            right = slope
             if k:
-                here = x + sum(a * s for a, s in zip(STAGES[k], stages, strict=True) if a)
-                at = np.clip(time + STAGE_TIMES[k] * length, first, inside[1])
-                slope = self.slopes.value(on, at, here)
-                right = slope + sum(c * s for c, s in zip(COUPLING[k], stages, strict=True)) / h
-            else:
-                right = slope
+                here = x + (STAGES[k] @ flat[:k]).reshape(x.shape)
+                right = field.value(times[k], here) + (COUPLING[k] @ flat[:k]).reshape(x.shape) / h
             if by_time is not None and STAGE_SLOPES[k]:
                 right = right + STAGE_SLOPES[k] * h * by_time
-            stages.append((inverse @ right[..., None])[..., 0])
+            np.matmul(inverse, right[..., None], out=stages[k][..., None])
         after = here + stages[-1]
-        top = np.maximum(np.maximum(np.abs(after[:, 0]), np.abs(x[:, 0])), FLOOR * self.largest[on])
+        top = np.maximum(np.maximum(np.abs(after), np.abs(x)), FLOOR * self.largest[on])
         top = np.maximum(top, NOTHING * top.max(axis=1, keepdims=True)) + 1e-300
-        error = (np.abs(stages[-1][:, 0]) / top).max(axis=1) / self.rtol
-        finite = np.isfinite(after).all(axis=(1, 2))
-        return after, np.where(finite, np.maximum(error, 1e-10), np.inf)
+        error = (np.abs(stages[-1]) / top).max(axis=1) / self.rtol
+        finite = np.isfinite(after).all(axis=1)
+        return after, stages, np.where(finite, np.maximum(error, 1e-10), np.inf)
 
-    def _accept(self, on, x, length, lands) -> None:
-        self.time[on] = np.where(lands, self.stops[on, self.next[on]], self.time[on] + length)
+    def _accept(self, taken: _Steps, x: np.ndarray, path: np.ndarray) -> None:
+        on, lands = taken.track, taken.landing >= 0
+        self.time[on] = np.where(lands, self.stops[on, self.next[on]], self.time[on] + taken.length)
         self.x[on] = x
-        self.largest[on] = np.maximum(self.largest[on], np.abs(x[:, 0]))
-        self.path[self.next[on[lands]], on[lands]] = x[lands]
+        self.largest[on] = np.maximum(self.largest[on], np.abs(x))
+        path[taken.landing[lands], on[lands]] = x[lands]
         self.next[on] += lands
 
 
+def _chosen(steps: _Steps, mask: np.ndarray) -> _Steps:
+    return _Steps(
+        steps.track[mask],
+        steps.time[mask],
+        steps.length[mask],
+        steps.x[mask],
+        steps.stages[:, mask],
+        steps.landing[mask],
+    )
+
+
+def _stage_times(time: np.ndarray, length: np.ndarray, span: np.ndarray) -> np.ndarray:
+    """(stages, steps): times of the stages, strictly inside the step: inputs may jump at its ends."""
+    last = time + length * (1 - 1e-9)
+    first = np.minimum(time + TINY * span, last)
+    return np.clip(time + np.array(STAGE_TIMES)[:, None] * length, first, last)
+
+
+def _matrix(jacobian: np.ndarray, length: np.ndarray) -> np.ndarray:
+    matrix, diagonal = -jacobian, np.arange(jacobian.shape[1])
+    matrix[:, diagonal, diagonal] += 1 / (GAMMA * length[:, None])
+    return matrix
+
+
+# ---- derivatives -------------------------------------------------------------------------------------------
+
+
+def _step_maps(slopes: _Slopes, steps: list[_Steps], moved: np.ndarray) -> np.ndarray:
+    """(steps, states, states + moved): derivative of the states after each step by those before and by parameters."""
+    states = steps[0].x.shape[1] if steps else 0
+    if not steps:
+        return np.zeros((0, states, states + len(moved)))
+    every = _Steps(
+        *(np.concatenate([getattr(s, name) for s in steps]) for name in ("track", "time", "length", "x")),
+        np.concatenate([s.stages for s in steps], axis=1),
+        np.concatenate([s.landing for s in steps]),
+    )
+    count = -(-len(every.track) * states * (states + len(moved)) * 2 * len(STAGES) // LARGEST)
+    parts = np.array_split(np.arange(len(every.track)), max(1, count))
+    return np.concatenate([_some_maps(slopes, _chosen(every, part), moved) for part in parts])
+
+
+def _some_maps(slopes: _Slopes, steps: _Steps, moved: np.ndarray) -> np.ndarray:
+    count, states = steps.x.shape
+    field, h = slopes.on(steps.track, moved), steps.length[:, None, None]
+    times = _stage_times(steps.time, steps.length, slopes.span[steps.track])
+    flat = steps.stages.reshape(len(STAGES), -1)
+    here = np.stack(
+        [steps.x, *(steps.x + (STAGES[k] @ flat[:k]).reshape(steps.x.shape) for k in range(1, 6))]
+    )
+    size = np.maximum(np.abs(steps.x), FLOOR * np.abs(steps.x).max(axis=1, keepdims=True)) + 1e-300
+    small = BESIDE / np.maximum((np.abs(steps.stages) / size).max(axis=2), 1e-300)  # (stages, steps)
+    beside = steps.x + small[..., None] * steps.stages
+    at = field.jacobians(times, here)  # (stages, steps, states, states + moved)
+    bend = (field.jacobians(np.broadcast_to(times[0], small.shape), beside) - at[0]) / small[..., None, None]
+    by_time = None
+    if not slopes.autonomous:
+        later = field.jacobians((times[0] + AHEAD * steps.length)[None], steps.x[None])[0]
+        by_time = (later - at[0]) / (AHEAD * h)
+    inverse = _inverse(_matrix(at[0][..., :states], steps.length))
+    begin = np.zeros((count, states, states + len(moved)))
+    begin[:, np.arange(states), np.arange(states)] = 1.0
+    stages = np.empty((len(STAGES), *begin.shape))
+    wide = stages.reshape(len(STAGES), -1)
+    for k in range(len(STAGES)):
+        change = begin if not k else begin + (STAGES[k] @ wide[:k]).reshape(begin.shape)
+        right = at[k][..., :states] @ change + bend[k]
+        right[..., states:] += at[k][..., states:]
+        if k:
+            right += (COUPLING[k] @ wide[:k]).reshape(begin.shape) / h
+        if by_time is not None and STAGE_SLOPES[k]:
+            right += STAGE_SLOPES[k] * h * by_time
+        np.matmul(inverse, right, out=stages[k])
+    return change + stages[-1]
+
+
 class _Slopes:
-    """The right-hand side on tracks, and its derivatives by the states and by time."""
+    """The right-hand side on tracks."""
 
     def __init__(self, problem: Problem, tracks: Tracks) -> None:
-        self.problem, self.experiment = problem, tracks.experiment
+        self.problem, self.experiment, self.params = problem, tracks.experiment, tracks.params
         rhs, model = problem.model.rhs, problem.model
-        self.steady = not any(problem.breaks(e) for e in range(len(problem.experiments)))
-        ends = np.array([problem.span(e) for e in tracks.experiment]).reshape(-1, 2)
-        times = ends[:, :1] + np.linspace(0, 1, 5) * np.diff(ends)
-        inputs = problem.inputs_at(tracks.experiment, times)
-        self.steady &= bool((inputs == inputs[:, :1]).all())
-        self.inputs = inputs[:, :1]  # (tracks, 1, inputs)
-        self.autonomous = self.steady and isinstance(rhs, BatchedMap)
         self.symbolic = isinstance(rhs, BatchedMap)
+        self.used = np.arange(len(model.inputs))
+        if self.symbolic:
+            appearing = {str(s) for e in rhs.expressions for s in e.free_symbols}
+            self.used = np.array([k for k, name in enumerate(model.inputs) if name in appearing], int)
+        ends = np.array([problem.span(e) for e in tracks.experiment]).reshape(-1, 2)
+        self.span = ends[:, 1] - ends[:, 0]
+        every = np.arange(len(ends))
+        inputs = self.inputs_at(every, ends[:, :1] + np.linspace(0, 1, 5) * self.span[:, None])
+        breaks = any(problem.breaks(e) for e in range(len(problem.experiments)))
+        self.steady = bool((inputs == inputs[:, :1]).all()) and not (breaks and len(self.used))
+        self.inputs = inputs[:, 0]  # (tracks, inputs)
+        self.autonomous = self.steady and self.symbolic
         if self.symbolic:
             self.autonomous &= not any(TIME in e.free_symbols for e in rhs.expressions)
-            # parameters in the place of inputs: then no derivatives by them are computed
-            self.rhs = BatchedMap(rhs.expressions, rhs.states, (), (*model.inputs, *model.parameters))
-        else:
-            self.rhs = rhs
-        self.params = tracks.params
 
-    def _arguments(self, on: np.ndarray, time: np.ndarray):
-        params = self.params[on]
-        inputs = self.inputs[on]
-        if not self.steady:
-            inputs = self.problem.inputs_at(self.experiment[on], time[:, None])
-        if not self.symbolic:
-            return params, inputs
-        wide = np.broadcast_to(inputs, (*params.shape[:2], inputs.shape[2]))
-        return np.zeros(0), np.concatenate([wide, params], axis=2)
+    def inputs_at(self, on: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """(*times, inputs that appear); the i-th times belong to track on[i]."""
+        if not len(self.used):
+            return np.zeros((*times.shape, 0))
+        order = np.argsort(self.experiment[on], kind="stable")
+        values = np.empty((*times.shape, len(self.used)))
+        values[order] = self.problem.inputs_at(self.experiment[on[order]], times[order])[..., self.used]
+        return values
 
-    def value(self, on: np.ndarray, time: np.ndarray, x: np.ndarray) -> np.ndarray:
-        return self.rhs.value(time[:, None], x, *self._arguments(on, time))
+    def on(self, tracks: np.ndarray, moved: np.ndarray | None = None) -> _Field:
+        return _Field(self, tracks, np.zeros(0, int) if moved is None else moved)
 
-    def linearise(self, on: np.ndarray, time: np.ndarray, x: np.ndarray, ahead: np.ndarray):
+
+class _Field:
+    """The right-hand side on some tracks, with derivatives by the states, by time and by the moved parameters."""
+
+    def __init__(self, slopes: _Slopes, tracks: np.ndarray, moved: np.ndarray) -> None:
+        self.slopes, self.tracks, self.moved = slopes, tracks, moved
+        self.params, rhs = slopes.params[tracks], slopes.problem.model.rhs
+        self.inputs = slopes.inputs[tracks]
+        self.rhs = rhs
+        if slopes.symbolic:
+            names = tuple(slopes.problem.model.inputs[k] for k in slopes.used)
+            self.rhs = _map(rhs, names, tuple(moved.tolist()))
+            held = np.setdiff1d(np.arange(self.params.shape[1]), moved)
+            self.params, self.held = self.params[:, moved], self.params[:, held]
+            if slopes.steady:
+                self.inputs = np.concatenate([self.inputs, self.held], axis=1)
+
+    def _arguments(self, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Parameters and inputs at times (tracks,) or (k, tracks)."""
+        if self.slopes.steady:
+            return self.params, self.inputs
+        inputs = np.moveaxis(self.slopes.inputs_at(self.tracks, time.T), 0, -2)
+        if not self.slopes.symbolic:
+            return self.params, inputs
+        held = np.broadcast_to(self.held, (*inputs.shape[:-1], self.held.shape[1]))
+        return self.params, np.concatenate([inputs, held], axis=-1)
+
+    def value(self, time: np.ndarray, x: np.ndarray) -> np.ndarray:
+        return self.rhs.value(time, x, *self._arguments(time))
+
+    def linearise(self, time: np.ndarray, x: np.ndarray, ahead: np.ndarray):
         """f, its derivative by the states, and by time over a short way ahead (None if time does not appear)."""
-        slope, by_state, _ = self.rhs.linearise(time[:, None], x, *self._arguments(on, time))
-        if self.autonomous:
+        slope, by_state, _ = self.rhs.linearise(time, x, *self._arguments(time))
+        if self.slopes.autonomous:
             return slope, by_state, None
-        later = self.value(on, time + ahead, x)
-        return slope, by_state, (later - slope) / ahead[:, None, None]
+        later = self.value(time + ahead, x)
+        return slope, by_state, (later - slope) / ahead[:, None]
+
+    def jacobians(self, time: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(k, tracks, states, states + moved) at times (k, tracks) and states (k, tracks, states)."""
+        _, by_state, by_params = self.rhs.linearise(time, x, *self._arguments(time))
+        if not self.slopes.symbolic:
+            by_params = by_params[..., self.moved]
+        return np.concatenate([by_state, by_params], axis=-1)
+
+
+@lru_cache(maxsize=16)
+def _map(rhs: BatchedMap, inputs: tuple[str, ...], moved: tuple[int, ...]) -> BatchedMap:
+    """The right-hand side with derivatives by the moved parameters only: the others stand in the place of inputs."""
+    held = [name for k, name in enumerate(rhs.parameters) if k not in moved]
+    return BatchedMap(rhs.expressions, rhs.states, [rhs.parameters[k] for k in moved], (*inputs, *held))
 
 
 def _stops(problem: Problem, experiment: int) -> np.ndarray:

@@ -15,6 +15,7 @@ from picardfit.certificate import misfit, path_value
 from picardfit.digests import digest, problem_digest
 from picardfit.errors import Status
 from picardfit.ledger import Ledger
+from picardfit.meshing import state_scale
 from picardfit.parallel import Failure, Interrupted, Work, run_tasks
 from picardfit.problem import Problem
 from picardfit.progress import Bar
@@ -29,6 +30,7 @@ IMPLAUSIBLE = 3  # residuals that many times larger than the noise model, or the
 CLEAR = 0.02  # part of the variation of the data that is left by curves beyond doubt
 LITTLE = 0.5  # part of the variation of the data that the curves may leave
 PATIENT = 50  # iterations from which on a search that fails is worth a screening
+CLOSED = 1e-3  # largest jump, relative to the states, of a path whose value counts although the search failed
 RESCUES = 4  # further starts that are tried when the only one asked for fails
 
 
@@ -91,7 +93,7 @@ def search_all(
     ledger: str | Path | None,
     progress: Callable[[Progress], None] | Literal[False] | None,
 ) -> Searches:
-    """Search from every start; an only start that fails is followed by simulated candidates, then by a few more."""
+    """Search from every start; an only start that fails is followed by simulated candidates, or else by a few more."""
     parts = _parts(request, request.starts)
     news = progress or None
     book = None if ledger is None else Ledger(ledger, identity(request))
@@ -100,10 +102,10 @@ def search_all(
         run_some = partial(_run, request, executor, book, news, bar)
         found = _gather(run_some(dict(enumerate(parts))), {})
         verdict = _judged(request, found) if request.starts == 1 else _Judgement(False, False)
+        tried = len(found.endings)
         if verdict.lost and request.method.max_iterations >= PATIENT:
             found = _screened(request, found, news)
-            verdict = _judged(request, found)
-        if verdict.doubtful:
+        if verdict.doubtful and len(found.endings) == tried and not found.interrupted:
             parts = dict(enumerate(_parts(request, 1 + RESCUES)))
             del parts[0]
             found = _gather(run_some(parts), found.endings)
@@ -204,11 +206,11 @@ class _BestSoFar:
     """Drops the path and trace of every search that is not the best so far."""
 
     def __init__(self, parts: Mapping) -> None:
-        self._rank = (True, np.inf, max(parts) + 1)
+        self._rank = (True, True, np.inf, max(parts) + 1)
 
     @property
     def value(self) -> float:
-        return self._rank[1]
+        return self._rank[2]
 
     def __call__(self, index: int, ending: Ending) -> Ending:
         rank = _rank(index, ending)
@@ -218,8 +220,10 @@ class _BestSoFar:
         return replace(ending, solution=None, trace=None)
 
 
-def _rank(index: int, ending: Ending) -> tuple[bool, float, int]:
-    return not ending.status.success, ending.value, index
+def _rank(index: int, ending: Ending) -> tuple[bool, bool, float, int]:
+    """Success first; what a path with jumps costs says little."""
+    success = ending.status.success
+    return not success, not (success or ending.jump <= CLOSED), ending.value, index
 
 
 def _gather(work: Work, before: Mapping[int, Ending]) -> Searches:
@@ -255,31 +259,34 @@ def _judged(request: Request, found: Searches) -> _Judgement:
 
 
 def _screened(request: Request, found: Searches, news: Callable[[Progress], None] | None) -> Searches:
-    """The searches and those that go on from the best simulated candidates, until one succeeds."""
+    """The searches and the one that goes on from the best simulated candidate that can be put on a mesh."""
     ends = [one.border for one in found.endings.values() if one.border is not None]
     further = np.array([b for b in ends if np.isfinite(b).all()]).reshape(-1, *request.given.shape)
-    endings = dict(found.endings)
+    index = max(found.endings) + 1
     try:
-        for border in screen(request.problem, request.given, request.seed, further).borders[:RESCUES]:
-            index = max(endings) + 1
-            endings[index] = _onward(request, border, _reporter(request, index, news))
-            if endings[index].status is Status.INTERRUPTED:
-                return replace(found, endings=endings, interrupted=True)
-            if endings[index].status.success:
-                break
+        for border in screen(request.problem, request.given, request.seed, further).borders:
+            ending = _onward(request, border, _reporter(request, index, news))
+            if ending is not None:
+                stopped = ending.status is Status.INTERRUPTED
+                return replace(found, endings={**found.endings, index: ending}, interrupted=stopped)
     except KeyboardInterrupt:
-        return replace(found, endings=endings, interrupted=True)
-    return replace(found, endings=endings)
+        return replace(found, interrupted=True)
+    return found
 
 
-def _onward(request: Request, border: np.ndarray, news: Callable) -> Ending:
-    """A search that begins on the simulated path of these unknowns."""
+def _onward(request: Request, border: np.ndarray, news: Callable) -> Ending | None:
+    """A search that begins on the simulated path of these unknowns, never worse than it; None without a path."""
     method = request.method
     path = along(request.problem, border, method.nodes, method.resolution)
     if path is None:
-        return Ending(Status.NOT_FINITE, np.inf, 0, 0.0, np.nan, None)
+        return None
     with np.errstate(all="ignore"):
-        return _ending(run(method, method.resume(request.problem, path), news))
+        ending = _ending(run(method, method.resume(request.problem, path), news))
+        value = path_value(path)
+    if ending.status.success or (ending.value <= value and ending.jump <= CLOSED):
+        return ending
+    jump = float(np.abs(path.jumps / state_scale(request.problem, [path.path])).max(initial=0.0))
+    return replace(ending, value=value, jump=jump, border=border, solution=path)
 
 
 def _ending(outcome: Outcome) -> Ending:

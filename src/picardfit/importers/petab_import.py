@@ -20,7 +20,7 @@ import sympy
 
 from picardfit.algebra import TIME, add, multiply, names, symbol
 from picardfit.data import Experiment, Rest
-from picardfit.errors import InputError, did_you_mean
+from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.expressions import RESERVED, names_in_order, parse
 from picardfit.importers.mathml import exact
 from picardfit.importers.petab_files import Value
@@ -165,8 +165,13 @@ class Import:
             return exact(constant)
         if re.fullmatch(r"[^\W\d]\w*", value) is None:
             found = names_in_order(value, where)
-            if all(n in self.tables.parameters or n in self.system.constants for n in found):
-                return parse(value, where, {name: self._cell(name, where) for name in found})
+            unknown = [n for n in found if n not in self.tables.parameters and n not in self.system.constants]
+            if unknown:
+                raise InputError(
+                    f"{where} has the formula `{value}` with {listing(unknown)}, which is neither a parameter nor a "
+                    f"constant of the model: use only such in it."
+                )
+            return parse(value, where, {name: self._cell(name, where) for name in found})
         raise InputError(
             f"{where} names `{value}`, which is no parameter: add it to the parameter table."
             + did_you_mean(value, self.tables.parameters)

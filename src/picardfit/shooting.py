@@ -1,0 +1,269 @@
+"""Single shooting of many candidates side by side: what they cost, with derivatives, and steps downhill.
+
+Candidates are integrated at a loose tolerance (marching.py). A step is a bounded Levenberg-Marquardt step of each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from picardfit.condense import solve_box
+from picardfit.marching import Tracks, march
+from picardfit.problem import Problem
+from picardfit.terms import whitened
+
+FIRST_DAMPING = 1e-2
+IDLE = 4  # steps in a row that gain next to nothing, without those that failed, after which one has ended
+STUCK = 1e6  # damping at which a candidate is given up
+LARGEST = 20_000  # states of all tracks that are integrated at once: their steps take about 10 kB each
+REACH = 2.3  # longest step in the logarithm of an unknown: longer ones end on plateaus
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The quadratic models of candidates that were integrated with derivatives."""
+
+    values: np.ndarray  # (candidates,)
+    slopes: np.ndarray  # (candidates, experiments, width)
+    hessians: np.ndarray  # (candidates, experiments, width, width)
+
+    def __getitem__(self, chosen: np.ndarray) -> Terms:
+        return Terms(self.values[chosen], self.slopes[chosen], self.hessians[chosen])
+
+    def __add__(self, other: Terms) -> Terms:
+        return Terms(
+            np.concatenate([self.values, other.values]),
+            np.concatenate([self.slopes, other.slopes]),
+            np.concatenate([self.hessians, other.hessians]),
+        )
+
+    def taking(self, better: np.ndarray, trial: Terms) -> Terms:
+        """This with the trial's terms where that is better (candidates,)."""
+        return Terms(
+            np.where(better, trial.values, self.values),
+            np.where(better[:, None, None], trial.slopes, self.slopes),
+            np.where(better[:, None, None, None], trial.hessians, self.hessians),
+        )
+
+
+@dataclass(frozen=True)
+class Runners:
+    """Candidates on their way downhill."""
+
+    borders: np.ndarray  # (runners, experiments, width)
+    terms: Terms
+    damping: np.ndarray  # (runners,)
+    idle: np.ndarray  # (runners,): steps in a row that gained next to nothing; IDLE for those given up
+
+    def __len__(self) -> int:
+        return len(self.borders)
+
+    def __getitem__(self, chosen: np.ndarray) -> Runners:
+        return Runners(self.borders[chosen], self.terms[chosen], self.damping[chosen], self.idle[chosen])
+
+    def __add__(self, other: Runners) -> Runners:
+        return Runners(
+            np.concatenate([self.borders, other.borders]),
+            self.terms + other.terms,
+            np.concatenate([self.damping, other.damping]),
+            np.concatenate([self.idle, other.idle]),
+        )
+
+    @property
+    def values(self) -> np.ndarray:
+        return self.terms.values
+
+    @property
+    def ended(self) -> np.ndarray:
+        """(runners,) bool: those that gain nothing any more."""
+        return self.idle >= IDLE
+
+
+def begin(problem: Problem, borders: np.ndarray, rtol: float) -> Runners:
+    """Candidates (candidates, experiments, width) that set out."""
+    count = len(borders)
+    terms = terms_of(problem, borders, np.full(count, np.inf), rtol)
+    return Runners(
+        borders, terms, np.full(count, FIRST_DAMPING), np.where(np.isfinite(terms.values), 0, IDLE)
+    )
+
+
+def advance(problem: Problem, runners: Runners, rtol: float, little: float) -> Runners:
+    """Every runner after one step, or with more damping where that did not go down.
+
+    A gain is little below this part of the loss, or below this per measurement of a likelihood.
+    """
+    if not len(runners):
+        return runners
+    unknowns, terms = problem.unknowns, runners.terms
+    trial = runners.borders.copy()
+    for k in np.flatnonzero(np.isfinite(terms.values)):
+        step = _step(problem, trial[k], terms.slopes[k], terms.hessians[k], runners.damping[k])
+        trial[k] = np.clip(trial[k] + step, unknowns.lower, unknowns.upper)
+    ahead = terms_of(problem, trial, terms.values, rtol)
+    better = ahead.values < terms.values
+    gain = np.where(better, terms.values - ahead.values, 0.0)
+    idle = gain <= little * (terms.values if problem.scatter is None else problem.measurements)
+    damping = np.where(better, np.maximum(0.2 * runners.damping, 1e-5), 10 * runners.damping)
+    return Runners(
+        np.where(better[:, None, None], trial, runners.borders),
+        terms.taking(better, ahead),
+        damping,
+        np.where(damping > STUCK, IDLE, np.where(better, np.where(idle, runners.idle + 1, 0), runners.idle)),
+    )
+
+
+def _step(problem: Problem, border, slope, hessian, damping: float) -> np.ndarray:
+    """A bounded Levenberg-Marquardt step (experiments, width)."""
+    unknowns = problem.unknowns
+    size = unknowns.size(border)
+    damped, index = hessian.copy(), np.arange(unknowns.width)
+    diagonal = hessian[:, index, index].copy()
+    diagonal[:, unknowns.local :] = diagonal[:, unknowns.local :].sum(axis=0) / len(diagonal)
+    least = 1e-6 * float((diagonal * size**2).max(initial=1e-300)) / size**2
+    damped[:, index, index] += damping * np.maximum(diagonal, least)
+    reach = np.where(unknowns.log, REACH, np.inf)
+    lower = np.maximum(unknowns.lower - border, -reach)
+    upper = np.minimum(unknowns.upper - border, reach)
+    try:
+        step = solve_box(damped, slope, unknowns.local, lower, upper)
+    except np.linalg.LinAlgError:
+        return np.zeros_like(border)
+    return np.where(np.isfinite(step), step, 0.0)
+
+
+def terms_of(problem: Problem, borders: np.ndarray, least: np.ndarray, rtol: float) -> Terms:
+    """Values, slopes and Gauss-Newton curvatures of candidates (candidates, experiments, width).
+
+    Those that do not fall below `least` (candidates,) get no slopes.
+    """
+    unknowns, samples = problem.unknowns, problem.samples
+    count, (experiments, width) = len(borders), unknowns.lower.shape
+    found = Simulated(problem, borders, rtol)
+    params = np.array([unknowns.measured_values(b) for b in borders])[:, samples.experiment]
+    rows = problem.measurement.value(samples.times, found.states, params, inputs_of(problem))
+    values = np.array([value_of(problem, b, r) for b, r in zip(borders, rows, strict=True)])
+    slopes, hessians = np.zeros((count, experiments, width)), np.zeros((count, experiments, width, width))
+    better = np.flatnonzero(values < least)
+    rows, wrt_x, wrt_p = problem.measurement.linearise(
+        samples.times, found.states[better], params[better], inputs_of(problem)
+    )
+    jacobian = wrt_x @ found.slopes(better)  # (better, samples, rows, width)
+    chain = np.array([unknowns.parameter_slopes(b) for b in borders[better]])
+    if len(better):
+        chain = chain[:, samples.experiment, None]
+        jacobian[..., unknowns.border.parameters] += wrt_p[..., unknowns.free_parameters] * chain
+    edges = np.searchsorted(samples.experiment, np.arange(experiments))
+    for i, k in enumerate(better):
+        if not np.isfinite(jacobian[i]).all():
+            values[k] = np.inf
+            continue
+        terms = problem.objective.terms(rows[i])
+        white = whitened(terms.factor, jacobian[i])
+        slopes[k] = np.add.reduceat((terms.slope[:, None, :] @ jacobian[i])[:, 0], edges)
+        hessians[k] = np.add.reduceat(white.transpose(0, 2, 1) @ white, edges)
+        if problem.priors is not None:
+            slope, curvature = problem.priors.terms(borders[k])
+            slopes[k] += slope
+            hessians[k] += curvature[:, :, None] * np.eye(width)
+    return Terms(values, slopes, hessians)
+
+
+def value_of(problem: Problem, border: np.ndarray, rows: np.ndarray) -> float:
+    value = problem.objective.value(rows) + (0.0 if problem.priors is None else problem.priors.value(border))
+    return value if np.isfinite(value) else np.inf
+
+
+class Simulated:
+    """Candidates (candidates, experiments, width) integrated to their samples, as many at a time as memory allows."""
+
+    def __init__(
+        self, problem: Problem, borders: np.ndarray, rtol: float, differentiable: bool = True
+    ) -> None:
+        size = len(problem.experiments) * len(problem.model.states)
+        groups = np.array_split(np.arange(len(borders)), max(1, -(-len(borders) * size // LARGEST)))
+        self._parts = [_Part(problem, borders[few], rtol, differentiable) for few in groups]
+        self._edges = np.cumsum([0, *map(len, groups)])
+        self.states = np.concatenate([part.states for part in self._parts])  # (candidates, samples, states)
+
+    def slopes(self, chosen: np.ndarray) -> np.ndarray:
+        """(chosen, samples, states, width): derivatives by the border of candidates (ascending) that did not fail."""
+        found = []
+        for part, (first, end) in zip(self._parts, pairwise(self._edges), strict=True):
+            found.append(part.slopes(chosen[(chosen >= first) & (chosen < end)] - first))
+        return np.concatenate(found)
+
+
+class _Part:
+    """Candidates that are integrated side by side; their states are NaN where one failed."""
+
+    def __init__(self, problem: Problem, borders: np.ndarray, rtol: float, differentiable: bool) -> None:
+        unknowns = problem.unknowns
+        self.problem, self.borders = problem, borders
+        self.count, self.experiments = len(borders), len(problem.experiments)
+        initial = np.array([unknowns.initial(b)[0] for b in borders])
+        params = np.array([unknowns.model_values(b) for b in borders])
+        owner = np.repeat(np.arange(self.experiments), self.count)
+        tracks = Tracks(owner, *(_by_experiment(a) for a in (initial, params)))
+        self.march = march(problem, tracks, rtol, differentiable)
+        self.states = self._by_sample([self.march.states(track) for track in range(len(owner))], self.count)
+
+    def slopes(self, chosen: np.ndarray) -> np.ndarray:
+        unknowns, width = self.problem.unknowns, self.problem.unknowns.width
+        if not len(chosen):
+            return np.zeros((0, *self.states.shape[1:], width))
+        by_border = np.array([unknowns.initial_derivative(b) for b in self.borders[chosen]])
+        acting = np.flatnonzero(_felt(self.problem) | (by_border != 0).any(axis=(0, 1, 2)))
+        ways = np.array([_by_border(self.problem, b) for b in self.borders[chosen]])
+        tracks = (np.arange(self.experiments)[:, None] * self.count + chosen).ravel()
+        found = self.march.slopes(tracks, *(_by_experiment(a[..., acting]) for a in (by_border, ways)))
+        wide = np.zeros((len(chosen), *self.states.shape[1:], width))
+        wide[..., acting] = self._by_sample(found, len(chosen))
+        return wide
+
+    def _by_sample(self, tracks: list[np.ndarray], count: int) -> np.ndarray:
+        """(count, samples, ...) from tracks (times, ...), ordered by experiment."""
+        parts = [np.stack(tracks[e * count : (e + 1) * count]) for e in range(self.experiments)]
+        return np.concatenate(parts, axis=1)
+
+
+def _by_experiment(values: np.ndarray) -> np.ndarray:
+    """(experiments * candidates, ...) from (candidates, experiments, ...)."""
+    count = values.shape[0] * values.shape[1]
+    return values.swapaxes(0, 1).reshape(count, *values.shape[2:])
+
+
+def _felt(problem: Problem) -> np.ndarray:
+    """(width,) bool: parameters that appear in the right-hand side."""
+    unknowns = problem.unknowns
+    _, pattern = problem.model.rhs.jacobian_pattern
+    every = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])
+    own = every < unknowns.model_parameters
+    felt = np.zeros(unknowns.width, bool)
+    felt[len(unknowns.initial_states) + np.flatnonzero(own)] = pattern.any(axis=0)[every[own]]
+    return felt & unknowns.exists.any(axis=0)
+
+
+def _by_border(problem: Problem, border: np.ndarray) -> np.ndarray:
+    """(experiments, model parameters, width): derivative of the model's parameters by the border."""
+    unknowns = problem.unknowns
+    every = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])
+    own = np.flatnonzero(every < unknowns.model_parameters)
+    columns = len(unknowns.initial_states) + own
+    derivative = np.zeros((len(border), unknowns.model_parameters, unknowns.width))
+    derivative[:, every[own], columns] = unknowns.slopes(border)[:, columns]
+    return derivative
+
+
+def measured(problem: Problem, borders: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """(candidates, samples, rows) from states at the samples."""
+    samples = problem.samples
+    params = np.array([problem.unknowns.measured_values(b) for b in borders])[:, samples.experiment]
+    return problem.measurement.value(samples.times, states, params, inputs_of(problem))
+
+
+def inputs_of(problem: Problem) -> np.ndarray:
+    return problem.inputs_at(problem.samples.experiment, problem.samples.times)
