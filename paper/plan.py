@@ -20,6 +20,11 @@ class Plan:
         """Gradient steps of Algorithm 4, at most."""
         return 3000 if self.quick else 20_000
 
+    @property
+    def budget(self) -> float:
+        """Processor seconds of another tool for one data set; the paper gave its genetic algorithm 300."""
+        return 3.0 if self.quick else 6.0
+
     def seeds(self, full: int, quick: int) -> list[int]:
         """Seeds of so many data sets."""
         return list(range(self.seed, self.seed + (quick if self.quick else full)))
