@@ -15,7 +15,7 @@ from picardfit.problems.fitzhugh_nagumo import INITIAL, TRUTH, model
 TITLE = "FitzHugh–Nagumo neuron (section 7.2, Figure 2)"
 NAMES = tuple(TRUTH)
 SHOWN = {ALGORITHM_4: "Algorithm 4", DEFAULT: "default", LIKELIHOOD: "default, likelihood"}
-FEW = 20  # data sets of Algorithm 4 with eps as the variance
+FEW = 10  # data sets of Algorithm 4 with eps as the variance
 # data sets of a full and of a quick run
 COUNTS = {ALGORITHM_4: (100, 2), DEFAULT: (100, 40), LIKELIHOOD: (100, 40), BOUND: (1, 1)}
 

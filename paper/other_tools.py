@@ -19,7 +19,7 @@ from picardfit.problems.lorenz import TRUTH
 
 NAMES = ("rho", "sigma", "beta")
 SLOW = ("diffrax", "adam-bfgs", "scatter", "genetic", "evolution")  # seconds each, the others less than one
-FEW = 3  # data sets of the slow tools with eps as the variance, and of all tools in a quick run
+FEW = 3  # data sets of a level for the slow tools, with eps as the variance, and in a quick run
 QUICK_EPS = (0.05, 0.4)  # levels of a quick run
 
 
@@ -36,7 +36,7 @@ def all_tasks(plan: Plan) -> list[Task]:
 
 def tasks_of(plan: Plan, tool: str, reading: str, eps: float) -> list[Task]:
     """One tool on the data sets of a noise level."""
-    full = FEW if tool in SLOW and reading == "variance" else FIGURE_3_REPETITIONS
+    full = FEW if tool in SLOW or reading == "variance" else FIGURE_3_REPETITIONS
     quick = FEW if reading == "std" and eps in QUICK_EPS else 0
     data, settings = {"eps": eps, "eps_is": reading}, {"tool": tool, "budget": plan.budget}
     return [Task("lorenz", TOOL, {"seed": s, **data}, settings) for s in plan.seeds(full, quick)]

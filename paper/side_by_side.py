@@ -145,6 +145,7 @@ class Herd:
     slope: np.ndarray  # (unknowns, sets): gradient
     jumps: np.ndarray  # (knots, states, sets)
     norm: np.ndarray  # (sets,): of the projected gradient
+    by_parameters: np.ndarray  # (sets,): the same, parameters only
     gap: np.ndarray  # (sets,): |u - P u|
 
     def part(self, chosen: np.ndarray) -> Herd:
@@ -153,11 +154,16 @@ class Herd:
 
 
 def descend(
-    states: Sequence[State], steps: int, look: Callable[[int, int, np.ndarray], None], marks: Sequence[int]
+    states: Sequence[State],
+    steps: int,
+    look: Callable[[int, str, int, np.ndarray], None],
+    marks: Sequence[int] = (),
+    slopes: Sequence[float] = (),
 ) -> list[End]:
-    """Run Algorithm 4 from the states that its `init` gave for data sets of one shape; `look` is called at the marks.
+    """Run Algorithm 4 from the states that its `init` gave for data sets of one shape.
 
-    `look(number of the data set, steps, border)`.
+    `look(number of the data set, name, steps, border)` is called after the steps `marks`, and when the norm of the
+    projected gradient by the parameters, by which the paper stops, is first below one of `slopes`.
     """
     common = Common(states[0].setting)
     ends: dict[int, End] = {}
@@ -176,7 +182,7 @@ def descend(
             border = common.border(of.z[:, k], likes[number])
             ends[number] = End(border, status, done, float(of.norm[k]), jump)
 
-    done = 0
+    done, open_slopes = 0, {limit: set(running) for limit in slopes}
     with np.errstate(all="ignore"):
         while len(herd.which) and done < steps:
             after, stalled = _advance(common, herd)
@@ -191,11 +197,27 @@ def descend(
             leave(after, arrived, Status.CONVERGED, done)
             left = stalled | lost | arrived
             herd = after.part(~left) if left.any() else after
-            if done in marks and done < steps:
-                for k, number in enumerate(herd.which):
-                    look(int(number), done, common.border(herd.z[:, k], likes[number]))
+            for name, chosen in _seen(herd, done, marks if done < steps else (), open_slopes):
+                for k in chosen:
+                    number = int(herd.which[k])
+                    look(number, name, done, common.border(herd.z[:, k], likes[number]))
     leave(herd, np.ones(len(herd.which), bool), None, done)
     return [ends[n] for n in range(len(states))]
+
+
+def _seen(
+    herd: Herd, done: int, marks: Sequence[int], open_slopes: dict[float, set[int]]
+) -> Iterable[tuple[str, list[int]]]:
+    """What there is to look at after a step: a name, and places in the herd."""
+    if done in marks:
+        yield str(done), list(range(len(herd.which)))
+    for limit, waiting in open_slopes.items():
+        if not waiting:
+            continue
+        small = [k for k in np.flatnonzero(herd.by_parameters < limit) if int(herd.which[k]) in waiting]
+        waiting.difference_update(int(herd.which[k]) for k in small)
+        if small:
+            yield f"slope {limit:g}", small
 
 
 def _assemble(common: Common, states: Sequence[State], running: Sequence[int]) -> Herd:
@@ -224,6 +246,7 @@ def _assemble(common: Common, states: Sequence[State], running: Sequence[int]) -
         slope=z,
         jumps=_stacked([s.gradient.jumps for s in chosen]),
         norm=none,
+        by_parameters=none,
         gap=np.full(len(chosen), np.inf),
     )
     return _assess(common, herd) if len(chosen) else herd
@@ -328,8 +351,10 @@ def _assess(common: Common, herd: Herd) -> Herd:
     slope = common.gather @ by_x.reshape(-1, by_x.shape[-1])
     slope[common.places[1]] += by_p
     ahead = np.clip(herd.z - slope, herd.lower, herd.upper)
-    norm = np.sqrt(((herd.z - ahead) ** 2).sum(axis=0))
-    return replace(herd, loss=loss, slope=slope, jumps=jumps, norm=norm)
+    square = (herd.z - ahead) ** 2
+    by_parameters = np.sqrt(square[common.places[1]].sum(axis=0))
+    norm = np.sqrt(square.sum(axis=0))
+    return replace(herd, loss=loss, slope=slope, jumps=jumps, norm=norm, by_parameters=by_parameters)
 
 
 def _pulled(affine, adjoint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,8 @@ from picardfit.values import border_from
 
 ALGORITHM_4, DEFAULT, BOUND = "algorithm 4", "default", "bound"
 LIKELIHOOD, TOOL = "likelihood", "tool"  # the default method with the paper's noise; another tool
-MARKS = (300, 1000, 3000, 10_000, 20_000, 40_000)  # steps at which Algorithm 4 is looked at
+MARKS = (300, 1000, 3000, 10_000, 20_000)  # steps at which Algorithm 4 is looked at
+SLOPES = (1e-2, 1e-3, 1e-4)  # norms of its gradient by the parameters at which it is looked at
 SEGMENTS, LARGEST_HERD = 4000, 60  # of data sets that go side by side
 NEAR = (0.5, 1.5)  # factors of the truth between which a start called "near" is drawn
 FINE = 0.5  # segments of the mesh of the Cramér–Rao values, as a part of the paper's T
@@ -162,8 +163,9 @@ def _of_tool(task: Task, problem: pf.Problem) -> dict:
 
 
 def _descend(tasks: Sequence[Task]) -> list[dict]:
-    """Algorithm 4 on data sets side by side, with a look at each on the way (`marks`: steps -> parameters and loss).
+    """Algorithm 4 on data sets side by side, with a look at each on the way: parameters, loss, steps.
 
+    `marks`: after so many steps, or when the gradient by the parameters is first that small ("slope 0.01").
     `seconds` is each data set's share.
     """
     steps = int(tasks[0].settings["steps"])
@@ -174,10 +176,10 @@ def _descend(tasks: Sequence[Task]) -> list[dict]:
         states.append(algorithm_4(task, steps).init(problem, make_start(problem, given, None)))
     marks: list[dict] = [{} for _ in tasks]
 
-    def look(number: int, done: int, border: np.ndarray) -> None:
-        marks[number][str(done)] = _look(problems[number], border)
+    def look(number: int, name: str, done: int, border: np.ndarray) -> None:
+        marks[number][name] = {**_look(problems[number], border), "iterations": done}
 
-    ends = descend(states, steps, look, MARKS)
+    ends = descend(states, steps, look, MARKS, SLOPES)
     seconds = (time.process_time() - began) / len(tasks)
     return [
         {

@@ -172,7 +172,7 @@ class TestTasks:
         assert record["parameters"] == pytest.approx(fit.parameters)
         assert record["iterations"] == fit.iterations == 350
         assert record["loss"] == pytest.approx(fit.certificate.reintegrated_loss)
-        assert list(record["marks"]) == ["300"]
+        assert record["marks"]["300"]["iterations"] == 300
 
     def test_default_method_ends_below_the_truth(self):
         record = solve_one(Task("van_der_pol", DEFAULT, VAN_DER_POL))
