@@ -3,11 +3,12 @@
     python -m paper.document picardfit-paper docs
 
 In the template a line `<<lorenz/lorenz_std>>` stands for a table, `<<figure lorenz/lorenz_states_std | caption>>`
-for a figure, and `<<run>>` for what was run.
+for a figure, `<<run>>` for what was run, `<<verdicts>>` and `<<costs>>` for these tables of all experiments in one.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
@@ -16,8 +17,10 @@ from typing import Annotated
 
 import typer
 
+from paper.output import Table
 from picardfit.errors import InputError
 
+JOINED = {"verdicts": "What had to be reached", "costs": "Processor seconds of the run"}
 TEMPLATE = Path(__file__).parent / "template.md"
 PLACE = re.compile(
     r"^<<(?P<figure>figure )?(?P<folder>[\w-]+)/(?P<name>\w+)(?: \| (?P<caption>.+))?>>$", re.MULTILINE
@@ -39,7 +42,31 @@ def document(run: Path, docs: Path, template: str) -> str:
         shutil.copy(source, docs / "paper" / source.name)
         return f"![{found['caption']}](paper/{source.name})"
 
-    return PLACE.sub(fill, template).replace("<<run>>", described(run))
+    filled = PLACE.sub(fill, template).replace("<<run>>", described(run))
+    for name, title in JOINED.items():
+        if f"<<{name}>>" in filled:
+            filled = filled.replace(f"<<{name}>>", joined(run, name, title))
+    return filled
+
+
+def joined(run: Path, name: str, title: str) -> str:
+    """One table of all experiments that have it."""
+    rows, columns = [], ()
+    for path in sorted(run.glob(f"*/{name}.csv")):
+        with path.open(encoding="utf-8", newline="") as file:
+            columns, *lines = csv.reader(file)
+        rows += [(path.parent.name, *map(_number, line)) for line in lines]
+    if not rows:
+        raise InputError(f"`{run}` has no {name}.csv: run `picardfit paper all --out {run}` first.")
+    return Table(name, title, ("experiment", *columns), tuple(rows)).markdown()
+
+
+def _number(text: str) -> str | float:
+    """Numbers with a point as numbers, which a table rounds."""
+    try:
+        return float(text) if "." in text else text
+    except ValueError:
+        return text
 
 
 def described(run: Path) -> str:

@@ -8,12 +8,16 @@ import picardfit as pf
 from paper.output import BLUE, GREY, INK, ORANGE, Picture, Table, figure, middle, spread
 from paper.plan import READ, READINGS, Plan
 from paper.printed import FITZHUGH_NAGUMO
-from paper.tasks import ALGORITHM_4, BOUND, DEFAULT, Results, Task
+from paper.tasks import ALGORITHM_4, BOUND, DEFAULT, LIKELIHOOD, Results, Task
+from paper.verdicts import below_truth, verdicts
 from picardfit.problems.fitzhugh_nagumo import INITIAL, TRUTH, model
 
 TITLE = "FitzHugh–Nagumo neuron (section 7.2, Figure 2)"
 NAMES = tuple(TRUTH)
-COUNTS = {ALGORITHM_4: (20, 2), DEFAULT: (100, 40), BOUND: (1, 1)}  # data sets of a full and of a quick run
+SHOWN = {ALGORITHM_4: "Algorithm 4", DEFAULT: "default", LIKELIHOOD: "default, likelihood"}
+FEW = 10  # data sets of Algorithm 4 with eps as the variance
+# data sets of a full and of a quick run
+COUNTS = {ALGORITHM_4: (100, 2), DEFAULT: (100, 40), LIKELIHOOD: (100, 40), BOUND: (1, 1)}
 
 
 def tasks(plan: Plan) -> list[Task]:
@@ -25,15 +29,18 @@ def present(results: Results, plan: Plan) -> list[Table | Picture]:
         _one_table(results, plan),
         *(_many_table(results, plan, reading) for reading in READINGS),
         *(_picture(results, plan, reading) for reading in READINGS),
+        _loss_table(results, plan),
+        _verdicts(results, plan),
     ]
 
 
 def _tasks(plan: Plan, method: str, reading: str, eps: float) -> list[Task]:
     settings = {"steps": plan.steps} if method == ALGORITHM_4 else {}
     data = {"eps": eps, "eps_is": reading}
-    return [
-        Task("fitzhugh_nagumo", method, {"seed": s, **data}, settings) for s in plan.seeds(*COUNTS[method])
-    ]
+    full, quick = COUNTS[method]
+    if method == ALGORITHM_4 and reading == "variance":
+        full = FEW
+    return [Task("fitzhugh_nagumo", method, {"seed": s, **data}, settings) for s in plan.seeds(full, quick)]
 
 
 def _one_table(results: Results, plan: Plan) -> Table:
@@ -44,7 +51,7 @@ def _one_table(results: Results, plan: Plan) -> Table:
             cells = [
                 f"{results[_tasks(plan, method, reading, eps)[0]]['parameters'][name]:.3f}"
                 for reading in READINGS
-                for method in (ALGORITHM_4, DEFAULT)
+                for method in SHOWN
             ]
             rows.append((f"{eps:g}", name, f"{TRUTH[name]:g}", f"{printed[name]:g}", *cells))
     return Table(
@@ -55,10 +62,7 @@ def _one_table(results: Results, plan: Plan) -> Table:
             "parameter",
             "truth",
             "paper",
-            "Algorithm 4 (std)",
-            "default (std)",
-            "Algorithm 4 (variance)",
-            "default (variance)",
+            *(f"{label} ({reading})" for reading in READINGS for label in SHOWN.values()),
         ),
         tuple(rows),
     )
@@ -69,7 +73,7 @@ def _many_table(results: Results, plan: Plan, reading: str) -> Table:
     rows = []
     for eps, printed in FITZHUGH_NAGUMO.items():
         for k, name in enumerate(NAMES):
-            sources = [_tasks(plan, method, reading, eps) for method in (ALGORITHM_4, DEFAULT)]
+            sources = [_tasks(plan, method, reading, eps) for method in SHOWN]
             errors = [spread(results.errors(own, NAMES, TRUTH)[:, k]) for own in sources]
             bound = _tasks(plan, BOUND, reading, eps)
             limits = [
@@ -77,7 +81,6 @@ def _many_table(results: Results, plan: Plan, reading: str) -> Table:
             ]
             off = abs(printed[name] - TRUTH[name]) / TRUTH[name]
             rows.append((f"{eps:g}", name, off, *errors, *limits))
-    counts = [len(_tasks(plan, m, reading, 0.05)) for m in (ALGORITHM_4, DEFAULT)]
     return Table(
         f"fitzhugh_nagumo_many_{reading}",
         f"FitzHugh–Nagumo, {READ[reading]}: relative errors, of the one estimate that is printed and over seeds",
@@ -85,13 +88,43 @@ def _many_table(results: Results, plan: Plan, reading: str) -> Table:
             "eps",
             "parameter",
             "paper (one data set)",
-            f"Algorithm 4 ({counts[0]} data sets)",
-            f"default ({counts[1]} data sets)",
+            *(f"{label} ({len(_tasks(plan, m, reading, 0.05))} data sets)" for m, label in SHOWN.items()),
             "Cramér–Rao",
             "least-squares limit",
         ),
         tuple(rows),
     )
+
+
+def _loss_table(results: Results, plan: Plan) -> Table:
+    """What a simulation from the estimates costs, whether Algorithm 4 came to an end, and how long it took."""
+    rows = []
+    for reading in READINGS:
+        for eps in FITZHUGH_NAGUMO:
+            for method, label in SHOWN.items():
+                own = _tasks(plan, method, reading, eps)
+                loss, truth = results.losses(own)
+                records = [results[t] for t in own]
+                steps = float(np.mean([r["iterations"] for r in records]))
+                seconds = float(np.mean([r["seconds"] for r in records]))
+                median = float(np.median(loss / truth))
+                converged = f"{len(own) - results.unconverged(own)} of {len(own)}"
+                rows.append((reading, f"{eps:g}", label, median, converged, f"{steps:.0f}", seconds))
+    return Table(
+        "fitzhugh_nagumo_loss",
+        "FitzHugh–Nagumo: loss by simulation from the estimates over the loss at the truth (median), how many "
+        "converged, mean steps, and seconds a fit",
+        ("eps is", "eps", "source", "loss over truth", "converged", "steps", "s"),
+        tuple(rows),
+    )
+
+
+def _verdicts(results: Results, plan: Plan) -> Table:
+    rows = []
+    for method, words in ((DEFAULT, "default: loss"), (LIKELIHOOD, "likelihood: its value")):
+        own = [t for r in READINGS for e in FITZHUGH_NAGUMO for t in _tasks(plan, method, r, e)]
+        rows.append(below_truth(results, f"{words} not above that at the truth (fits)", own))
+    return verdicts("FitzHugh–Nagumo", rows)
 
 
 def _picture(results: Results, plan: Plan, reading: str) -> Picture:

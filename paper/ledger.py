@@ -19,9 +19,17 @@ from picardfit.progress import Bar
 
 
 def run_tasks(
-    function: Callable[[Task], dict], tasks: Sequence[Task], ledger: Path, workers: int, label: str
+    function: Callable[[Sequence[Task]], list[dict]],
+    tasks: Sequence[Task],
+    ledger: Path,
+    workers: int,
+    label: str,
+    together: Callable[[Sequence[Task]], list[list[Task]]] = lambda tasks: [[task] for task in tasks],
 ) -> Results:
-    """Records of all tasks; those in the ledger are not run again. A line is written as soon as a task is done."""
+    """Records of all tasks; those in the ledger are not run again. Lines are written as soon as tasks are done.
+
+    `together` cuts the tasks into pieces of work; `function` gives the records of a piece.
+    """
     wanted = {task.key: task for task in tasks}
     known = {key: record for key, record in read(ledger) if key in wanted}
     missing = [task for key, task in wanted.items() if key not in known]
@@ -29,6 +37,7 @@ def run_tasks(
         return Results(known)
     ledger.parent.mkdir(parents=True, exist_ok=True)
     _end_last_line(ledger)
+    pieces = together(missing)
     pool = ProcessPoolExecutor(workers) if workers > 1 else nullcontext()
     with (
         ledger.open("a", encoding="utf-8") as file,
@@ -36,20 +45,21 @@ def run_tasks(
         pool as executor,
     ):
 
-        def write(index: int, record: dict) -> None:
-            text = json.dumps({"task": missing[index].key, "record": record})
-            file.write(text + "\n")
+        def write(index: int, records: list[dict]) -> None:
+            for task, record in zip(pieces[index], records, strict=True):
+                text = json.dumps({"task": task.key, "record": record})
+                file.write(text + "\n")
+                known[task.key] = json.loads(text)["record"]  # what a resumed run would read
             file.flush()
-            known[missing[index].key] = json.loads(text)["record"]  # what a resumed run would read
 
-        def show(done: int, total: int, *_: object) -> None:
-            bar.show(done, total)
+        def show(*_: object) -> None:
+            bar.show(len(known), len(wanted))
 
-        work = run_over(function, missing, executor=executor, keep=write, progress=show)
+        work = run_over(function, pieces, executor=executor, keep=write, progress=show)
     if work.interrupted:
         raise KeyboardInterrupt
     for index, reason in work.failures.items():
-        raise InputError(f"{missing[index].key} failed ({reason}): the same command tries it again.")
+        raise InputError(f"{pieces[index][0].key} failed ({reason}): the same command tries it again.")
     return Results(known)
 
 

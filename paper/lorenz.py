@@ -1,16 +1,15 @@
 """Section 7.5, Figures 3 and 4: the chaotic Lorenz system over five noise levels.
 
-Other tools come in through `present(..., extra=...)`: a function of (eps, reading) that gives {tool: {parameter:
-(ARE, standard deviation)}} for the data of `data_seeds`; each tool becomes a row of the tables and a line of Figure 3.
+Other tools on the same data are in other_tools.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 
 import picardfit as pf
+from paper import other_tools
+from paper.other_tools import NAMES
 from paper.output import (
     BLUE,
     GREEN,
@@ -27,32 +26,12 @@ from paper.output import (
 )
 from paper.plan import READ, READINGS, Plan
 from paper.printed import FIGURE_3_EPS, FIGURE_3_REPETITIONS, FIGURE_4_EPS
-from paper.tasks import ALGORITHM_4, BOUND, DEFAULT, Results, Task
+from paper.tasks import ALGORITHM_4, BOUND, DEFAULT, LIKELIHOOD, TOOL, Results, Task
+from paper.verdicts import below_truth, verdicts
 from picardfit.problems.lorenz import EXAMPLE_INITIAL, HORIZON, STATES, TRUTH, model
 
 TITLE = "Lorenz system (section 7.5, Figures 3 and 4)"
-NAMES = ("rho", "sigma", "beta")
-Extra = Callable[[float, str], Mapping[str, Mapping[str, tuple[float, float]]]]
-
-
-def no_other_tools(eps: float, reading: str) -> Mapping[str, Mapping[str, tuple[float, float]]]:
-    """The default of `extra`."""
-    return {}
-
-
-def of_study(studies: Mapping[str, object]) -> Extra:
-    """`extra` from studies of other tools on the same data, one for each reading of eps (picardfit.compare.study)."""
-
-    def columns(eps: float, reading: str) -> Mapping[str, Mapping[str, tuple[float, float]]]:
-        study = studies.get(reading)
-        if study is None or eps not in study.levels:
-            return {}
-        cells = {
-            tool: {n: study.cell(tool, eps, n) for n in NAMES} for tool in study.tools if tool != "picardfit"
-        }
-        return {tool: {n: (c.mean, c.std) for n, c in own.items()} for tool, own in cells.items()}
-
-    return columns
+DRAWN = {"sindy": "SINDy", "scatter": "scatter search", "fmincon": "SLSQP"}  # in Figure 4
 
 
 def data_seeds(plan: Plan) -> list[int]:
@@ -66,18 +45,41 @@ def tasks(plan: Plan) -> list[Task]:
         for eps in FIGURE_3_EPS:
             if _algorithm_runs(plan, reading, eps):
                 found += _tasks(plan, ALGORITHM_4, reading, eps)
-            found += _tasks(plan, DEFAULT, reading, eps) + _tasks(plan, BOUND, reading, eps)
+            for method in (DEFAULT, LIKELIHOOD, BOUND):
+                found += _tasks(plan, method, reading, eps)
         found += [_example(plan, method, reading) for method in (ALGORITHM_4, DEFAULT)]
-    return found
+        found += [_example(plan, TOOL, reading, tool) for tool in DRAWN if tool in other_tools.installed()]
+    return found + other_tools.all_tasks(plan)
 
 
-def present(results: Results, plan: Plan, extra: Extra = no_other_tools) -> list[Table | Picture]:
+def present(results: Results, plan: Plan) -> list[Table | Picture]:
     return [
-        *(_table(results, plan, reading, extra) for reading in READINGS),
+        *(_table(results, plan, reading) for reading in READINGS),
+        *(other_tools.table(results, plan, reading, _ours(plan, reading)) for reading in READINGS),
         _loss_table(results, plan),
-        *(_errors(results, plan, reading, extra) for reading in READINGS),
+        *(_errors(results, plan, reading) for reading in READINGS),
         *(_trajectories(results, plan, reading) for reading in READINGS),
+        _verdicts(results, plan),
     ]
+
+
+def _ours(plan: Plan, reading: str) -> dict[str, dict[float, list[Task]]]:
+    """The default method in both ways, by noise level."""
+    return {
+        label: {eps: _tasks(plan, method, reading, eps) for eps in FIGURE_3_EPS}
+        for label, method in (("default", DEFAULT), ("default, likelihood", LIKELIHOOD))
+    }
+
+
+def _verdicts(results: Results, plan: Plan) -> Table:
+    rows = []
+    for reading in READINGS:
+        for label, own in _ours(plan, reading).items():
+            rows.append(other_tools.verdict(results, plan, label, own, reading))
+    for method, words in ((DEFAULT, "default: loss"), (LIKELIHOOD, "likelihood: its value")):
+        own = [t for r in READINGS for e in FIGURE_3_EPS for t in _tasks(plan, method, r, e)]
+        rows.append(below_truth(results, f"{words} not above that at the truth (fits)", own))
+    return verdicts("Figure 3", rows)
 
 
 def _algorithm_runs(plan: Plan, reading: str, eps: float) -> bool:
@@ -91,19 +93,23 @@ def _tasks(plan: Plan, method: str, reading: str, eps: float) -> list[Task]:
     return [Task("lorenz", method, {"seed": s, **data}, settings) for s in seeds]
 
 
-def _example(plan: Plan, method: str, reading: str) -> Task:
+def _example(plan: Plan, method: str, reading: str, tool: str = "") -> Task:
     """The data set of Figure 4."""
-    settings = {"steps": plan.steps} if method == ALGORITHM_4 else {}
+    settings: dict = {"steps": plan.steps} if method == ALGORITHM_4 else {}
+    if tool:
+        settings = {"tool": tool, "budget": plan.budget}
     data = {"seed": plan.seed, "eps": FIGURE_4_EPS, "eps_is": reading, "initial": list(EXAMPLE_INITIAL)}
     return Task("lorenz", method, data, settings)
 
 
-def _sources(
-    results: Results, plan: Plan, reading: str, eps: float, extra: Extra
-) -> list[tuple[str, list[Spread]]]:
+def _sources(results: Results, plan: Plan, reading: str, eps: float) -> list[tuple[str, list[Spread]]]:
     """Label and a cell for each parameter, for one noise level."""
     rows = []
-    for label, method in (("Algorithm 4", ALGORITHM_4), ("default", DEFAULT)):
+    for label, method in (
+        ("Algorithm 4", ALGORITHM_4),
+        ("default", DEFAULT),
+        ("default, likelihood", LIKELIHOOD),
+    ):
         if method == ALGORITHM_4 and not _algorithm_runs(plan, reading, eps):
             continue
         own = _tasks(plan, method, reading, eps)
@@ -112,15 +118,14 @@ def _sources(
     bound = _tasks(plan, BOUND, reading, eps)
     for label, kind in (("Cramér–Rao", "likelihood"), ("least-squares limit", "least squares")):
         rows.append((label, [middle(column) for column in results.bounds(bound, NAMES, kind).T]))
-    others = [(tool, [Spread(*cells[n]) for n in NAMES]) for tool, cells in extra(eps, reading).items()]
-    return [*rows, *others]
+    return [*rows, *other_tools.cells(results, plan, reading, eps)]
 
 
-def _table(results: Results, plan: Plan, reading: str, extra: Extra) -> Table:
+def _table(results: Results, plan: Plan, reading: str) -> Table:
     rows = [
         (f"{eps:g}", label, *cells)
         for eps in FIGURE_3_EPS
-        for label, cells in _sources(results, plan, reading, eps, extra)
+        for label, cells in _sources(results, plan, reading, eps)
     ]
     return Table(
         f"lorenz_{reading}",
@@ -160,10 +165,13 @@ def _loss_table(results: Results, plan: Plan) -> Table:
     )
 
 
-def _errors(results: Results, plan: Plan, reading: str, extra: Extra) -> Picture:
+def _errors(results: Results, plan: Plan, reading: str) -> Picture:
     """As Figure 3: a panel for each parameter."""
-    made, panels = figure(10, 3.6, 1, 3, sharex=True, sharey=True)
-    by_level = [dict(_sources(results, plan, reading, eps, extra)) for eps in FIGURE_3_EPS]
+    made, panels = figure(10, 4.6, 1, 3, sharex=True, sharey=True)
+    by_level = [
+        {label.split(" (")[0]: cells for label, cells in _sources(results, plan, reading, eps)}
+        for eps in FIGURE_3_EPS
+    ]
     labels = list(dict.fromkeys(label for one in by_level for label in one))
     for k, (panel, name) in enumerate(zip(panels[0], NAMES, strict=True)):
         for row, label in enumerate(labels):
@@ -183,7 +191,13 @@ def _errors(results: Results, plan: Plan, reading: str, extra: Extra) -> Picture
 
 def _style(label: str, row: int) -> dict:
     if label.startswith("default"):
-        return {"color": BLUE, "marker": "*", "linewidth": 1.8}
+        solid = label == "default"
+        return {
+            "color": BLUE,
+            "marker": "*" if solid else "o",
+            "linewidth": 1.8,
+            "alpha": 1 if solid else 0.6,
+        }
     if label.startswith("Algorithm 4"):
         return {"color": ORANGE, "marker": "o", "linewidth": 1.2, "linestyle": "--"}
     if label in ("Cramér–Rao", "least-squares limit"):
@@ -205,6 +219,11 @@ def _trajectories(results: Results, plan: Plan, reading: str) -> Picture:
     ):
         record = results[_example(plan, method, reading)]
         curves.append((label, record["parameters"], record["initial"]["run 1"], style))
+    for (tool, label), colour in zip(DRAWN.items(), (GREEN, PURPLE, GREY), strict=True):
+        task = _example(plan, TOOL, reading, tool)
+        if results.has(task) and results[task]["parameters"]:
+            record, style = results[task], {"color": colour, "linestyle": "-.", "linewidth": 1.1}
+            curves.append((label, record["parameters"], record["initial"]["run 1"], style))
     for state, panel in zip(STATES, panels[:, 0], strict=True):
         panel.plot(one.times, one.observations[state], ".", color=GREY, ms=4, label="data")
         for label, parameters, initial, style in curves:

@@ -24,6 +24,11 @@ class Spread:
     count: int = 0
     mark: str = ""
 
+    @property
+    def error(self) -> float:
+        """Standard error of the mean; NaN for less than two repetitions."""
+        return self.sd / math.sqrt(self.count - 1) if self.count > 1 else math.nan
+
     def __str__(self) -> str:
         if math.isnan(self.mean):
             return "–"

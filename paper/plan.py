@@ -18,7 +18,12 @@ class Plan:
     @property
     def steps(self) -> int:
         """Gradient steps of Algorithm 4, at most."""
-        return 3000 if self.quick else 20_000
+        return 3000 if self.quick else 10_000
+
+    @property
+    def budget(self) -> float:
+        """Processor seconds of another tool for one data set; the paper gave its genetic algorithm 300."""
+        return 3.0 if self.quick else 5.0
 
     def seeds(self, full: int, quick: int) -> list[int]:
         """Seeds of so many data sets."""

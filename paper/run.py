@@ -6,11 +6,13 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from paper import fitzhugh_nagumo, lorenz, predator_prey, tumor, van_der_pol
 from paper.ledger import run_tasks
-from paper.output import page
+from paper.output import Table, page
 from paper.plan import Plan
-from paper.tasks import solve
+from paper.tasks import ALGORITHM_4, DEFAULT, LIKELIHOOD, TOOL, Results, solve, together
 from picardfit import __version__
 
 EXPERIMENTS = {
@@ -20,6 +22,7 @@ EXPERIMENTS = {
     "tumor": tumor,
     "lorenz": lorenz,
 }
+METHODS = {ALGORITHM_4: "Algorithm 4", DEFAULT: "default", LIKELIHOOD: "default, likelihood"}
 
 
 def run(names: Sequence[str], plan: Plan, out: Path, workers: int) -> list[Path]:
@@ -31,10 +34,25 @@ def run(names: Sequence[str], plan: Plan, out: Path, workers: int) -> list[Path]
     for name in names:
         module, folder = EXPERIMENTS[name], out / name
         folder.mkdir(parents=True, exist_ok=True)
-        results = run_tasks(solve, module.tasks(plan), folder / "ledger.jsonl", workers, name)
-        parts = module.present(results, plan)
+        results = run_tasks(solve, module.tasks(plan), folder / "ledger.jsonl", workers, name, together)
+        parts = [*module.present(results, plan), costs(results)]
         for part in parts:
             part.write(folder)
         pages.append(folder / "index.md")
         pages[-1].write_text(page(module.TITLE, parts), encoding="utf-8")
     return pages
+
+
+def costs(results: Results) -> Table:
+    """What the fits cost, by method."""
+    seconds: dict[str, list[float]] = {}
+    for key, record in results.records.items():
+        _, method, _, settings, _ = json.loads(key)
+        if "seconds" in record:
+            label = f"{settings['tool']} (another tool)" if method == TOOL else METHODS[method]
+            seconds.setdefault(label, []).append(record["seconds"])
+    rows = [
+        (label, len(own), f"{np.nansum(own):.0f}", float(np.nanmean(own)) if np.isfinite(own).any() else "–")
+        for label, own in seconds.items()
+    ]
+    return Table("costs", "Processor seconds", ("method", "fits", "seconds", "seconds a fit"), tuple(rows))

@@ -7,26 +7,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from paper.output import BLUE, INK, ORANGE, Picture, Spread, Table, figure, middle, spread
+from paper.output import BLUE, GREEN, INK, ORANGE, Picture, Spread, Table, figure, middle, spread
 from paper.plan import READ, READINGS, Plan
 from paper.printed import FIGURE_1_CONTINUITY, FIGURE_1_EPS, FIGURE_1_REPETITIONS, FIGURE_1_SAMPLES, RHO_ENDS
-from paper.tasks import ALGORITHM_4, BOUND, DEFAULT, MARKS, Results, Task
+from paper.tasks import ALGORITHM_4, BOUND, DEFAULT, LIKELIHOOD, MARKS, Results, Task
+from paper.verdicts import below_truth, verdicts
 from picardfit.problems.van_der_pol import REPARAMETRISED_TRUTH, TRUTH
 
 TITLE = "Van der Pol oscillator (section 7.1, Figure 1)"
 NAMES = tuple(TRUTH)
 SECOND = 2  # an order at which the iteration attracts
 SECOND_CONTINUITY = 5.0
-FEW = (1.0, 5.0, 15.0)  # continuity weights of a quick run and of the other reading of eps
+FEW = (1.0, 5.0, 15.0)  # continuity weights of a quick run
 RHO_EPS, RHO_DATA = 0.05, 10
 
 
 def tasks(plan: Plan) -> list[Task]:
     found = []
     for reading, samples, eps in _cells(plan):
-        found += [t for w in _weights(plan, reading) for t in _algorithm(plan, reading, samples, eps, w)]
-        found += _algorithm(plan, reading, samples, eps, SECOND_CONTINUITY, SECOND)
-        found += _tasks(plan, DEFAULT, reading, samples, eps) + _tasks(plan, BOUND, reading, samples, eps)
+        if reading == "std":
+            found += [t for w in _weights(plan) for t in _algorithm(plan, samples, eps, w)]
+            found += _algorithm(plan, samples, eps, SECOND_CONTINUITY, SECOND)
+        for method in (DEFAULT, LIKELIHOOD, BOUND):
+            found += _tasks(plan, method, reading, samples, eps)
     return found + [t for start in RHO_ENDS for method in _rho_methods() for t in _rho(plan, method, start)]
 
 
@@ -36,7 +39,7 @@ def present(results: Results, plan: Plan) -> list[Table | Picture]:
         for samples in FIGURE_1_SAMPLES:
             parts += [_table(results, plan, reading, samples, what) for what in ("error", "loss")]
         parts.append(_picture(results, plan, reading))
-    return [*parts, _steps_table(results, plan), _rho_table(results, plan)]
+    return [*parts, _steps_table(results, plan), _rho_table(results, plan), _verdicts(results, plan)]
 
 
 def _readings(plan: Plan) -> tuple[str, ...]:
@@ -47,8 +50,8 @@ def _levels(plan: Plan) -> tuple[float, ...]:
     return plan.some(FIGURE_1_EPS, (0.01, 0.1, 0.4))
 
 
-def _weights(plan: Plan, reading: str) -> tuple[float, ...]:
-    return plan.some(FIGURE_1_CONTINUITY, FEW) if reading == "std" else FEW
+def _weights(plan: Plan) -> tuple[float, ...]:
+    return plan.some(FIGURE_1_CONTINUITY, FEW)
 
 
 def _cells(plan: Plan) -> list[tuple[str, int, float]]:
@@ -61,10 +64,8 @@ def _tasks(plan: Plan, method: str, reading: str, samples: int, eps: float, **se
     return [Task("van_der_pol", method, {"seed": s, **data}, settings) for s in seeds]
 
 
-def _algorithm(
-    plan: Plan, reading: str, samples: int, eps: float, weight: float, order: int = 1
-) -> list[Task]:
-    return _tasks(plan, ALGORITHM_4, reading, samples, eps, continuity=weight, order=order, steps=plan.steps)
+def _algorithm(plan: Plan, samples: int, eps: float, weight: float, order: int = 1) -> list[Task]:
+    return _tasks(plan, ALGORITHM_4, "std", samples, eps, continuity=weight, order=order, steps=plan.steps)
 
 
 def _rho_methods() -> tuple[str, ...]:
@@ -83,14 +84,17 @@ def _rho(plan: Plan, method: str, start: float) -> list[Task]:
 def _columns(plan: Plan, reading: str) -> list[tuple[str, object]]:
     """Title of every column with the tasks it holds, as a function of (reading, samples, eps)."""
     first = [
-        (f"Alg. 4, lambda {w:g}", lambda r, n, e, w=w: _algorithm(plan, r, n, e, w))
-        for w in _weights(plan, reading)
+        (f"Alg. 4, lambda {w:g}", lambda r, n, e, w=w: _algorithm(plan, n, e, w)) for w in _weights(plan)
     ]
     second = (
         f"Alg. 4, lambda {SECOND_CONTINUITY:g}, n = 2",
-        lambda r, n, e: _algorithm(plan, r, n, e, SECOND_CONTINUITY, SECOND),
+        lambda r, n, e: _algorithm(plan, n, e, SECOND_CONTINUITY, SECOND),
     )
-    return [*first, second, ("default", lambda r, n, e: _tasks(plan, DEFAULT, r, n, e))]
+    ours = [
+        (title, lambda r, n, e, m=m: _tasks(plan, m, r, n, e))
+        for title, m in (("default", DEFAULT), ("default, likelihood", LIKELIHOOD))
+    ]
+    return [*first, second, *ours] if reading == "std" else ours
 
 
 def _error(results: Results, tasks: list[Task]) -> np.ndarray:
@@ -133,7 +137,7 @@ def _picture(results: Results, plan: Plan, reading: str) -> Picture:
     for column, samples in enumerate(FIGURE_1_SAMPLES):
         above, below = panels[:, column]
         for k, (title, chosen) in enumerate(_columns(plan, reading)):
-            style = _style(k, len(_weights(plan, reading)))
+            style = _style(k, len(_weights(plan)))
             cells = [chosen(reading, samples, e) for e in levels]
             above.plot(levels, [2 * _finite_mean(results.losses(c)[0]) for c in cells], label=title, **style)
             below.plot(levels, [_finite_mean(_error(results, c)) for c in cells], **style)
@@ -167,6 +171,8 @@ def _style(k: int, weights: int) -> dict:
         }
     if k == weights:
         return {"color": ORANGE, "marker": "P", "linewidth": 1.4, "ms": 6}
+    if k > weights + 1:
+        return {"color": GREEN, "marker": ".", "linewidth": 1.2, "ms": 6}
     return {"color": BLUE, "marker": "*", "linewidth": 1.8, "ms": 7}
 
 
@@ -175,7 +181,7 @@ def _steps_table(results: Results, plan: Plan) -> Table:
     reading, samples, eps = "std", FIGURE_1_SAMPLES[0], 0.1
     marks = [m for m in MARKS if m < plan.steps]
     rows = []
-    for title, chosen in _columns(plan, reading)[:-1]:
+    for title, chosen in _columns(plan, reading)[:-2]:
         own = chosen(reading, samples, eps)
         cells = [spread([_mark_error(results[t], m) for t in own]) for m in marks]
         rows.append((title, *cells, spread(_error(results, own))))
@@ -209,6 +215,14 @@ def _rho_table(results: Results, plan: Plan) -> Table:
         ("start", "paper", "Algorithm 4, n = 2", "default"),
         tuple(rows),
     )
+
+
+def _verdicts(results: Results, plan: Plan) -> Table:
+    rows = []
+    for method, words in ((DEFAULT, "default: loss"), (LIKELIHOOD, "likelihood: its value")):
+        own = [t for r, n, e in _cells(plan) for t in _tasks(plan, method, r, n, e)]
+        rows.append(below_truth(results, f"{words} not above that at the truth (fits)", own))
+    return verdicts("Van der Pol", rows)
 
 
 def _finite_mean(values: np.ndarray) -> float:

@@ -2,8 +2,8 @@
 
 import csv
 import json
+from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,12 +15,13 @@ from picardfit import paper_command
 
 paper_command.find_scripts()
 
-from paper import bounds, printed, run, tasks, van_der_pol  # noqa: E402
+from paper import bounds, other_tools, printed, run, tasks, van_der_pol, verdicts  # noqa: E402
 from paper.document import PLACE, TEMPLATE, document  # noqa: E402
 from paper.ledger import read, run_tasks  # noqa: E402
 from paper.output import Spread, Table, short, spread  # noqa: E402
 from paper.plan import Plan  # noqa: E402
-from paper.tasks import ALGORITHM_4, BOUND, DEFAULT, Results, Task, solve  # noqa: E402
+from paper.side_by_side import descend  # noqa: E402
+from paper.tasks import ALGORITHM_4, BOUND, DEFAULT, LIKELIHOOD, TOOL, Results, Task, solve_one  # noqa: E402
 
 MODULES = list(run.EXPERIMENTS.values())
 VAN_DER_POL = {"seed": 1, "eps": 0.05, "eps_is": "std"}
@@ -51,7 +52,11 @@ def invented(task):
         "status": "CONVERGED",
         "iterations": 10,
     }
-    return found | ({"marks": {}} if task.method == ALGORITHM_4 else {})
+    extra = {
+        ALGORITHM_4: {"marks": {}, "jump": 0.1, "slope": 0.01},
+        LIKELIHOOD: {"nllh": -3.0, "nllh_at_truth": -2.0},
+    }
+    return found | extra.get(task.method, {})
 
 
 @cache
@@ -163,20 +168,20 @@ class TestTasks:
 
     def test_algorithm_4_is_that_of_pf_fit(self):
         task = Task("van_der_pol", ALGORITHM_4, VAN_DER_POL, {"steps": 350, "continuity": 1.0})
-        record, fit = solve(task), pf.fit(task.generate(), tasks.algorithm_4(task, 350))
-        assert record["parameters"] == fit.parameters
+        record, fit = solve_one(task), pf.fit(task.generate(), tasks.algorithm_4(task, 350))
+        assert record["parameters"] == pytest.approx(fit.parameters)
         assert record["iterations"] == fit.iterations == 350
         assert record["loss"] == pytest.approx(fit.certificate.reintegrated_loss)
-        assert list(record["marks"]) == ["300"]
+        assert record["marks"]["300"]["iterations"] == 300
 
     def test_default_method_ends_below_the_truth(self):
-        record = solve(Task("van_der_pol", DEFAULT, VAN_DER_POL))
+        record = solve_one(Task("van_der_pol", DEFAULT, VAN_DER_POL))
         assert record["status"] == "CONVERGED"
         assert record["loss"] < record["loss_at_truth"]
 
     def test_fixed_parameters_stay(self):
         data = {"seed": 0, "eps": 0.05, "eps_is": "std", "ponds": 2, "bounds": "implied"}
-        record = solve(Task("rosenzweig_macarthur", DEFAULT, data, {}, {"a": 3.65}))
+        record = solve_one(Task("rosenzweig_macarthur", DEFAULT, data, {}, {"a": 3.65}))
         assert record["parameters"]["a"] == 3.65
 
     def test_near_starts_lie_within_half_of_the_truth_and_depend_on_the_seed(self):
@@ -184,10 +189,121 @@ class TestTasks:
             Task("lorenz", ALGORITHM_4, {"seed": s, "eps": 0.1}, {"start": "near", "steps": 1})
             for s in (0, 1)
         )
-        first, second = (tasks._start(t, t.generate()) for t in (one, two))
+        first, second = (tasks._start(t, t.generate())[0] for t in (one, two))
         truth = pf.problems.lorenz.TRUTH
         assert all(0.5 <= first[n] / truth[n] <= 1.5 for n in truth)
         assert first != second
+
+
+class TestSideBySide:
+    @pytest.mark.parametrize(
+        ("problem", "data", "settings"),
+        [
+            ("van_der_pol", {"samples": 51}, {"order": 1, "continuity": 5.0}),
+            ("fitzhugh_nagumo", {}, {}),
+            ("rosenzweig_macarthur", {"ponds": 2, "bounds": "implied"}, {}),
+            ("tumor", {"inputs": [1, 3], "bounds": "implied"}, {}),
+            ("lorenz", {}, {}),
+        ],
+    )
+    def test_data_sets_side_by_side_go_where_each_goes_alone(self, problem, data, settings):
+        every = [
+            Task(
+                problem,
+                ALGORITHM_4,
+                {"seed": s, "eps": e, "eps_is": "std", **data},
+                {"steps": 25, **settings},
+            )
+            for s, e in ((0, 0.05), (1, 0.1), (2, 0.2))
+        ]
+        found = tasks.solve(every)
+        for task, record in zip(every, found, strict=True):
+            fit = pf.fit(task.generate(), tasks.algorithm_4(task, 25))
+            assert record["parameters"] == pytest.approx(fit.parameters, rel=1e-9)
+            assert record["iterations"] == fit.iterations
+
+    def test_a_data_set_that_is_done_leaves_the_others(self):
+        easy = Task("van_der_pol", ALGORITHM_4, VAN_DER_POL, {"steps": 40, "order": 2})
+        states = [_begun(easy), _begun(replace(easy, data={**VAN_DER_POL, "seed": 2}))]
+        loose = replace(states[0].setting, scheme=replace(states[0].setting.scheme, tolerance=0.3))
+        ends = descend([replace(states[0], setting=loose), states[1]], 40, lambda *_: None, ())
+        assert {end.status for end in ends} <= {None, pf.Status.CONVERGED}
+        assert min(end.iterations for end in ends) < 40
+
+    def test_pieces_hold_data_sets_of_one_shape(self):
+        every = run.EXPERIMENTS["predator-prey"].tasks(Plan(quick=True))
+        pieces = tasks.together(every)
+        assert sorted(t.key for piece in pieces for t in piece) == sorted(t.key for t in every)
+        for piece in pieces:
+            assert len({(t.data["ponds"], t.settings.get("steps")) for t in piece}) == 1
+            assert len(piece) == 1 or piece[0].method == ALGORITHM_4
+
+    def test_likelihood_ends_at_or_below_the_truth(self):
+        record = solve_one(Task("van_der_pol", LIKELIHOOD, VAN_DER_POL))
+        assert record["nllh"] < record["nllh_at_truth"]
+
+
+def _begun(task):
+    problem = task.generate()
+    given = tasks.border_from(problem, None, None, missing="nan")
+    return tasks.algorithm_4(task, 40).init(problem, tasks.make_start(problem, given, None))
+
+
+class TestVerdicts:
+    def test_at_or_below_is_judged_as_printed(self):
+        printed_cell = Spread(0.13, 0.11)
+        assert verdicts.at_or_below(Spread(0.1349), printed_cell)
+        assert not verdicts.at_or_below(Spread(0.1351), printed_cell)
+        assert verdicts.within_error(Spread(0.15, 0.1, 26), printed_cell)
+        assert not verdicts.within_error(Spread(0.16, 0.1, 26), printed_cell)
+
+    def test_within_one_printed_deviation_on_both_sides(self):
+        cell = Spread(0.2, 0.05)
+        assert [verdicts.within_deviation(Spread(m), cell) for m in (0.14, 0.15, 0.25, 0.26)] == [
+            False,
+            True,
+            True,
+            False,
+        ]
+
+    def test_a_loss_above_the_truth_is_named(self):
+        good, bad = (Task("lorenz", DEFAULT, {"seed": s, "eps": 0.1, "eps_is": "std"}) for s in (0, 1))
+        results = Results(
+            {good.key: {"loss": 1.0, "loss_at_truth": 1.0}, bad.key: {"loss": 2.0, "loss_at_truth": 1.0}}
+        )
+        _, holds, of, where = verdicts.below_truth(results, "loss", [good, bad])
+        assert (holds, of) == (1, 2)
+        assert where.startswith("seed 1")
+
+    def test_many_exceptions_are_counted(self):
+        _, holds, of, where = verdicts.row("x", [(f"cell {k}", False) for k in range(9)])
+        assert (holds, of) == (0, 9)
+        assert where.endswith("and 3 more")
+
+    def test_a_better_tool_is_found(self):
+        plan, ours = Plan(quick=True), []
+        records = {}
+        for seed in range(3):
+            task = Task("lorenz", DEFAULT, {"seed": seed, "eps": 0.05, "eps_is": "std"})
+            ours.append(task)
+            truth = pf.problems.lorenz.TRUTH
+            records[task.key] = {"parameters": {n: (1.2 + 0.01 * seed) * v for n, v in truth.items()}}
+            for tool, factor in (("casadi", 1.1), ("genetic", 1.5)):
+                own = other_tools.tasks_of(plan, tool, "std", 0.05)[seed]
+                records[own.key] = {"parameters": {n: factor * v for n, v in truth.items()}}
+        _, holds, of, where = other_tools.verdict(Results(records), plan, "default", {0.05: ours}, "std")
+        assert (holds, of) == (3, 6)
+        assert "casadi" in where
+        assert "genetic" not in where
+
+    @pytest.mark.parametrize("module", MODULES)
+    def test_every_experiment_has_verdicts(self, module, tmp_path):
+        table = next(part for part in presented(module) if part.name == "verdicts")
+        (tmp_path / "x").mkdir()
+        table.write(tmp_path / "x")
+        found = verdicts.read(tmp_path)
+        assert len(found) == len(table.rows) >= 2
+        assert all(holds <= of for _, _, holds, of, _ in found)
 
 
 class TestLedger:
@@ -195,9 +311,9 @@ class TestLedger:
         every = [Task("lorenz", DEFAULT, {"seed": s}) for s in range(4)]
         calls = []
 
-        def count(task):
-            calls.append(task.data["seed"])
-            return {"value": task.data["seed"]}
+        def count(piece):
+            calls.extend(task.data["seed"] for task in piece)
+            return [{"value": task.data["seed"]} for task in piece]
 
         run_tasks(count, every[:2], tmp_path / "ledger.jsonl", 1, "test")
         found = run_tasks(count, every, tmp_path / "ledger.jsonl", 1, "test")
@@ -206,17 +322,17 @@ class TestLedger:
 
     def test_a_line_cut_off_by_a_kill_is_run_again(self, tmp_path):
         task, path = Task("lorenz", DEFAULT, {"seed": 0}), tmp_path / "ledger.jsonl"
-        run_tasks(lambda _: {"value": 1}, [task], path, 1, "test")
+        run_tasks(lambda _: [{"value": 1}], [task], path, 1, "test")
         path.write_text(path.read_text()[:-10])
-        found = run_tasks(lambda _: {"value": 2}, [task], path, 1, "test")
+        found = run_tasks(lambda _: [{"value": 2}], [task], path, 1, "test")
         assert found[task]["value"] == 2
         assert [record["value"] for _, record in read(path)] == [2]
 
     def test_a_task_that_fails_is_named_and_the_others_are_kept(self, tmp_path):
         every = [Task("lorenz", DEFAULT, {"seed": s}) for s in range(3)]
 
-        def fragile(task):
-            return {"value": 1 / task.data["seed"]}
+        def fragile(piece):
+            return [{"value": 1 / task.data["seed"]} for task in piece]
 
         with pytest.raises(pf.InputError, match=r"seed.*0.*ZeroDivisionError"):
             run_tasks(fragile, every, tmp_path / "ledger.jsonl", 1, "test")
@@ -225,10 +341,10 @@ class TestLedger:
     def test_an_interrupt_keeps_what_is_done(self, tmp_path):
         every = [Task("lorenz", DEFAULT, {"seed": s}) for s in range(3)]
 
-        def stopped(task):
-            if task.data["seed"] == 1:
+        def stopped(piece):
+            if piece[0].data["seed"] == 1:
                 raise KeyboardInterrupt
-            return {"value": 1}
+            return [{"value": 1}]
 
         with pytest.raises(KeyboardInterrupt):
             run_tasks(stopped, every, tmp_path / "ledger.jsonl", 1, "test")
@@ -236,8 +352,8 @@ class TestLedger:
 
     def test_processes_give_the_same_records(self, tmp_path):
         every = [Task("van_der_pol", BOUND, {**VAN_DER_POL, "seed": s}) for s in range(3)]
-        one = run_tasks(solve, every, tmp_path / "one.jsonl", 1, "test")
-        two = run_tasks(solve, every, tmp_path / "two.jsonl", 2, "test")
+        one = run_tasks(tasks.solve, every, tmp_path / "one.jsonl", 1, "test")
+        two = run_tasks(tasks.solve, every, tmp_path / "two.jsonl", 2, "test")
         assert all(one[t] == two[t] for t in every)
 
 
@@ -270,25 +386,24 @@ class TestPresentation:
         errors = [c for c in cells if c.mean == pytest.approx(OFF - 1) and c.sd < 1e-9]
         assert len(errors) >= 4
 
-    def test_other_tools_become_rows_of_the_lorenz_table(self):
+    def test_other_tools_become_rows_of_the_lorenz_table(self, monkeypatch):
+        monkeypatch.setattr(other_tools, "installed", lambda: ["casadi", "genetic"])
         plan, module = Plan(quick=True), run.EXPERIMENTS["lorenz"]
         results = Results({task.key: invented(task) for task in module.tasks(plan)})
-        tool = {"a tool": dict.fromkeys(module.NAMES, (0.7, 0.2))}
-        table = module.present(results, plan, extra=lambda eps, reading: tool)[0]
-        assert [row[2] for row in table.rows if row[1] == "a tool"] == 5 * [Spread(0.7, 0.2)]
+        parts = {part.name: part for part in module.present(results, plan)}
+        labels = [row[1] for row in parts["lorenz_std"].rows]
+        assert labels.count("casadi (3)") == labels.count("genetic (3)") == len(other_tools.QUICK_EPS)
+        lines = {row[0]: row for row in parts["lorenz_tools_std"].rows}
+        assert lines["casadi"][2] == "0.10 ± 0.00 (3)"
+        assert lines["casadi"][-2] == "6 of 6"
 
-    def test_a_study_of_other_tools_is_read_by_tool_level_and_parameter(self):
-        class Study:
-            tools, levels = ("picardfit", "shooting"), (0.1,)
-
-            def cell(self, tool, eps, name):
-                return SimpleNamespace(mean=eps * len(name), std=1.0)
-
-        extra = run.EXPERIMENTS["lorenz"].of_study({"std": Study()})
-        assert extra(0.1, "std") == {
-            "shooting": {n: (pytest.approx(0.1 * len(n)), 1.0) for n in ("rho", "sigma", "beta")}
-        }
-        assert extra(0.2, "std") == extra(0.1, "variance") == {}
+    def test_a_tool_that_is_not_there_is_left_out(self, monkeypatch):
+        monkeypatch.setattr(other_tools, "installed", list)
+        plan, module = Plan(quick=True), run.EXPERIMENTS["lorenz"]
+        every = module.tasks(plan)
+        assert TOOL not in {task.method for task in every}
+        parts = module.present(Results({task.key: invented(task) for task in every}), plan)
+        assert all(part.name for part in parts)
 
     def test_loss_of_van_der_pol_is_twice_that_of_the_package(self):
         table = next(p for p in presented(van_der_pol) if p.name == "van_der_pol_loss_101_std")
@@ -334,7 +449,7 @@ class TestCommand:
         return made
 
     def test_writes_tables_figures_and_a_page(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(run, "solve", invented)
+        monkeypatch.setattr(run, "solve", lambda piece: [invented(task) for task in piece])
         options = ["fitzhugh-nagumo", "--quick", "--workers", "1", "--out", str(tmp_path)]
         result = CliRunner().invoke(self.app(), options)
         assert result.exit_code == 0
