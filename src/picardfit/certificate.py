@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from picardfit.data import runs
 from picardfit.integration import predict
-from picardfit.levels import neighbour_noise
 from picardfit.meshing import state_scale
 from picardfit.picard import apply
 from picardfit.solvers.iterate import Solution
@@ -17,7 +15,6 @@ from picardfit.uncertainty.fisher import Information, information
 
 # of the independent integration: a tighter one where the one before shows a difference
 TOLERANCES = (1e-8, 1e-10)
-FEWEST_NEIGHBOURS = 8  # samples of a series whose scatter is looked at
 CLOSE = 1e-6  # relative difference of the losses that calls for no second integration
 UNPUSHED = 1e-9  # fall of the loss over the bounds, relative to it, that does not hold an unknown at a bound
 AGREES = 1e-5  # relative difference of the losses up to which path and independent integration agree
@@ -139,19 +136,10 @@ def misfit(solution: Solution) -> Misfit:
     series of samples. Series with few samples do not count.
     """
     problem, rows = solution.system.problem, path_rows(solution)
-    samples, residual, noise, left, total = problem.samples, 0.0, 0.0, 0.0, 0
-    for _, mine in runs(samples.experiment):
-        for values, fitted in zip(samples.data[mine].T, rows[mine].T, strict=False):
-            measured = np.isfinite(values)
-            times, values, fitted = samples.times[mine][measured], values[measured], fitted[measured]
-            if len(times) < FEWEST_NEIGHBOURS:
-                continue
-            square, spread = float(np.sum((values - fitted) ** 2)), float(np.var(values))
-            residual += square
-            noise += len(times) * max(float(np.mean(neighbour_noise(times, values) ** 2)), 1e-12 * spread)
-            if spread > 0:
-                left, total = left + square / spread, total + len(times)
-    unexplained = left / total if total else 0.0
+    data, (counted, weight, noise) = problem.samples.data, problem.samples.roughness
+    squares = np.where(counted, data - rows[:, : data.shape[1]], 0.0) ** 2
+    unexplained = float(np.sum(weight * squares)) / max(np.count_nonzero(weight), 1)
+    residual = float(np.sum(squares))
     if problem.noise is None:
         return Misfit(float(np.sqrt(residual / noise)) if noise > 0 else 1.0, unexplained)
     with np.errstate(all="ignore"):

@@ -311,3 +311,14 @@ def runs(owner: np.ndarray) -> list[tuple[int, slice]]:
         return []
     edges = [0, *(np.flatnonzero(owner[1:] != owner[:-1]) + 1).tolist(), len(owner)]
     return [(int(owner[a]), slice(a, b)) for a, b in pairwise(edges)]
+
+
+def neighbour_noise(times: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """(n - 2,): how inner samples differ from the straight line between their neighbours.
+
+    Divided so that noise of unit variance gives unit variance; where the curve bends they come out larger.
+    """
+    span = times[2:] - times[:-2]
+    part = np.where(span > 0, (times[1:-1] - times[:-2]) / np.where(span > 0, span, 1.0), 0.5)
+    gap = values[1:-1] - (1 - part) * values[:-2] - part * values[2:]
+    return gap / np.sqrt(1 + part**2 + (1 - part) ** 2)

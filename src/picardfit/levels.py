@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from picardfit.condense import solve_box
-from picardfit.data import runs
+from picardfit.data import neighbour_noise, runs
 from picardfit.noise import Objective
 from picardfit.problem import Problem
 from picardfit.terms import whitened
@@ -47,17 +47,6 @@ def fit_levels(
         if promised < DONE * problem.measurements:
             break
     return border
-
-
-def neighbour_noise(times: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """(n - 2,): how inner samples differ from the straight line between their neighbours.
-
-    Divided so that noise of unit variance gives unit variance; where the curve bends they come out larger.
-    """
-    span = times[2:] - times[:-2]
-    part = np.where(span > 0, (times[1:-1] - times[:-2]) / np.where(span > 0, span, 1.0), 0.5)
-    gap = values[1:-1] - (1 - part) * values[:-2] - part * values[2:]
-    return gap / np.sqrt(1 + part**2 + (1 - part) ** 2)
 
 
 def smoothed(problem: Problem) -> np.ndarray:

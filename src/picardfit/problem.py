@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
-from picardfit.data import Experiment, runs
+from picardfit.data import Experiment, neighbour_noise, runs
 from picardfit.errors import InputError, type_words
 from picardfit.expressions import BatchedMap
 from picardfit.integration import predict
@@ -34,6 +35,8 @@ from picardfit.tracing import NumericMap
 from picardfit.unknowns import Unknowns
 from picardfit.values import border_from
 
+FEWEST_NEIGHBOURS = 8  # samples of a series whose scatter is looked at
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -42,6 +45,33 @@ class Samples:
     times: np.ndarray  # (samples,)
     experiment: np.ndarray  # (samples,)
     data: np.ndarray  # (samples, observables), NaN where not measured
+
+    @cached_property
+    def roughness(self) -> Roughness:
+        """How much the series of samples, one for each observable of an experiment, vary and scatter."""
+        weight, noise = np.zeros(self.data.shape), 0.0
+        counted = np.zeros(self.data.shape, bool)
+        for _, mine in runs(self.experiment):
+            for k, values in enumerate(self.data[mine].T):
+                measured = np.isfinite(values)
+                times, values = self.times[mine][measured], values[measured]
+                if len(times) < FEWEST_NEIGHBOURS:
+                    continue
+                spread = float(np.var(values))
+                noise += len(times) * max(float(np.mean(neighbour_noise(times, values) ** 2)), 1e-12 * spread)
+                counted[mine, k] = measured
+                weight[mine, k] = measured / spread if spread > 0 else 0.0
+        return Roughness(counted, weight, noise)
+
+
+class Roughness(NamedTuple):
+    """What series of samples say of themselves; those with few samples do not count."""
+
+    counted: np.ndarray  # (samples, observables) bool
+    weight: (
+        np.ndarray
+    )  # (samples, observables): 1 / variance of the series, 0 where that is 0 or does not count
+    noise: float  # sum of squares to expect of the noise, from how samples differ from their neighbours
 
 
 @dataclass(frozen=True, eq=False)
