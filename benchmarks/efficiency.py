@@ -17,9 +17,8 @@ the same file goes on where the last one ended.
 from __future__ import annotations
 
 import argparse
-import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -34,6 +33,7 @@ from picardfit.sensitivity import sensitivity
 from picardfit.simulation import noisy
 from picardfit.uncertainty.warm import place_at, refit
 from picardfit.values import border_from
+from seeds import Seeds
 
 WIDE = (0.02, 50.0)  # bounds as factors of the truth
 MEAN_OF_NORMAL = np.sqrt(2 / np.pi)  # mean of |x| for a standard normal x
@@ -152,34 +152,6 @@ def information_at_truth(problem: pf.Problem, sd: float) -> tuple[list[str], np.
                 np.einsum("i,aij,j->a", inverse @ r, change, inverse @ r) - np.einsum("aii->a", turned)
             )
     return [unknowns.label(e, c) for e, c in places], information, score
-
-
-# ---- many data sets ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Seeds:
-    """Which data sets, who computes them, and the file that keeps them."""
-
-    first: int
-    keep: Path | None
-    executor: Executor | None
-
-    def results(self, name: str, task: Callable[[int], object], count: int) -> list:
-        """task(seed) of every seed, in order; those in the file are not computed again."""
-        known = {}
-        if self.keep is not None and self.keep.exists():
-            lines = (json.loads(line) for line in self.keep.read_text().splitlines())
-            known = {line["seed"]: line["result"] for line in lines if line["name"] == name}
-        seeds = range(self.first, self.first + count)
-        missing = [seed for seed in seeds if seed not in known]
-        every = (map if self.executor is None else self.executor.map)(task, missing)
-        for seed, result in zip(missing, every, strict=True):
-            known[seed] = result
-            if self.keep is not None:
-                with self.keep.open("a") as file:
-                    file.write(json.dumps({"name": name, "seed": seed, "result": result}) + "\n")
-        return [known[seed] for seed in seeds]
 
 
 # ---- efficiency -------------------------------------------------------------------------------------------------
