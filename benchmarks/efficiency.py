@@ -1,7 +1,7 @@
 """How good the estimates and their intervals are, on simulated data: prints the tables.
 
-    python benchmarks/efficiency.py [--datasets 400] [--coverage 400] [--workers 2] [--only NAME] [--quick]
-        [--skip-efficiency] [--skip-coverage] [--skip-cost]
+    python benchmarks/efficiency.py [--datasets 400] [--coverage 400] [--first 0] [--workers 2] [--only NAME]
+        [--level 0.0004] [--keep FILE] [--quick] [--skip-efficiency] [--skip-coverage] [--skip-cost]
 
 Efficiency: the mean absolute error over many data sets divided by its Cramer-Rao value, sqrt(2/pi) times the smallest
 standard deviation an unbiased estimate can have under the paper's noise y = (1 + n) g + m, one n per instant. `paired`
@@ -10,6 +10,8 @@ the luck of the draw out. Bounds are too wide to act; failed fits are counted, n
 Coverage: how often 95 % intervals hold the truth, Fisher's and profile's, under additive noise (least squares is then
 the likelihood). On the last problem Fisher's fail: nearly all their misses lie on one side.
 Cost: processor time of a profile, in fits to new data that start from the solution.
+Seeds count from `--first`. `--keep FILE` appends each data set's result to a file of JSON lines; the same command with
+the same file goes on where the last one ended.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -30,6 +33,7 @@ from picardfit.sensitivity import sensitivity
 from picardfit.simulation import noisy
 from picardfit.uncertainty.warm import place_at, refit
 from picardfit.values import border_from
+from seeds import Seeds
 
 WIDE = (0.02, 50.0)  # bounds as factors of the truth
 MEAN_OF_NORMAL = np.sqrt(2 / np.pi)  # mean of |x| for a standard normal x
@@ -162,7 +166,8 @@ class Errors:
     found: dict[str, dict[str, float] | None]  # None after a failure
 
 
-def errors_of(case: Case, seed: int) -> Errors:
+def errors_of(case: Case, seed: int) -> dict:
+    """The fields of Errors."""
     problem = case.generate(seed)
     labels, information, score = information_at_truth(problem, case.eps)
     covariance = np.linalg.inv(information)
@@ -180,7 +185,7 @@ def errors_of(case: Case, seed: int) -> Errors:
             if fit.success and not fit.certificate.at_bound
             else None
         )
-    return Errors(bound, linear, found)
+    return asdict(Errors(bound, linear, found))
 
 
 def variants(problem: pf.Problem, sd: float) -> dict[str, pf.Problem]:
@@ -189,12 +194,14 @@ def variants(problem: pf.Problem, sd: float) -> dict[str, pf.Problem]:
     return {"least squares": problem, "likelihood": replace(problem, noise=noise)}
 
 
-def efficiency(cases: list[Case], datasets: int, executor: Executor | None) -> None:
-    print(f"Efficiency over {datasets} data sets: mean absolute error / its Cramer-Rao value (paired)")
+def efficiency(cases: list[Case], datasets: int, seeds: Seeds) -> None:
+    print(f"Efficiency over {datasets} data sets from seed {seeds.first}:")
+    print("mean absolute error / its Cramer-Rao value (paired)")
     ratios: dict[str, list[float]] = {}
     for case in cases:
         began = time.perf_counter()
-        every = list((map if executor is None else executor.map)(partial(errors_of, case), range(datasets)))
+        name = f"efficiency {case.problem} {case.eps:g}"
+        every = [Errors(**one) for one in seeds.results(name, partial(errors_of, case), datasets)]
         methods = list(every[0].found)
         lost = {m: sum(one.found[m] is None for one in every) for m in methods}
         seconds = time.perf_counter() - began
@@ -239,14 +246,14 @@ def covered(case: Case, names: tuple[str, ...], seed: int) -> dict[str, tuple[in
     return result
 
 
-def coverage(datasets: int, only: str, executor: Executor | None) -> None:
-    print(f"\nCoverage of 95 % intervals over {datasets} data sets (additive noise)")
+def coverage(datasets: int, only: str, seeds: Seeds) -> None:
+    print(f"\nCoverage of 95 % intervals over {datasets} data sets from seed {seeds.first} (additive noise)")
     print(f"  standard deviation of such a count: {np.sqrt(0.95 * 0.05 / datasets):.1%}")
     for case, names in COVERAGE:
         if only not in case.problem:
             continue
         task = partial(covered, case, names)
-        every = list((map if executor is None else executor.map)(task, range(datasets)))
+        every = seeds.results(f"coverage {case.problem} {case.eps:g}", task, datasets)
         kept = [one for one in every if one is not None]
         print(f"\n{case.problem}, sd {case.eps:g}   (failed: {len(every) - len(kept)})")
         print("  parameter      Fisher (truth below, above)     profile (truth below, above)")
@@ -306,18 +313,22 @@ def main() -> None:
     parser.add_argument("--datasets", type=int, default=400)
     parser.add_argument("--coverage", type=int, default=400)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--only", default="", help="part of a problem's name")
+    parser.add_argument("--level", type=float, help="only this noise level, in the efficiency")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="JSON lines of finished data sets")
     parser.add_argument("--quick", action="store_true", help="20 data sets each")
     for part in ("efficiency", "coverage", "cost"):
         parser.add_argument(f"--skip-{part}", action="store_true")
     options = parser.parse_args()
     datasets, intervals = (20, 20) if options.quick else (options.datasets, options.coverage)
-    chosen = [c for c in EFFICIENCY if options.only in c.problem]
+    chosen = [c for c in EFFICIENCY if options.only in c.problem and options.level in (None, c.eps)]
     with _workers(options.workers) as executor:
+        seeds = Seeds(options.first, options.keep, executor)
         if not options.skip_efficiency:
-            efficiency(chosen, datasets, executor)
+            efficiency(chosen, datasets, seeds)
         if not options.skip_coverage:
-            coverage(intervals, options.only, executor)
+            coverage(intervals, options.only, seeds)
     if not options.skip_cost:
         cost(options.only)
 

@@ -16,7 +16,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.starts import make_start
-from picardfit.tables import optima_text, waterfall_text
+from picardfit.tables import optima_text
 
 TIMES = np.linspace(0, 3, 13)
 DECAY = pf.Model("x' = -k*x")
@@ -504,7 +504,7 @@ def test_clusters_survive_saving(many, tmp_path):
 
 def test_tables_of_many_starts(many):
     _, fit = many
-    optima, starts = optima_text(fit).splitlines(), waterfall_text(fit, most=5).splitlines()
+    optima, starts = (part.splitlines() for part in fit.starts_table(most=5).split("\n\n"))
     assert optima[0].split() == ["optimum", "loss", "starts", "rho", "theta2"]
     assert len(optima) == 1 + len(fit.optima)
     assert len(starts) == 7

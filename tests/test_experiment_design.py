@@ -296,10 +296,17 @@ def test_the_table_names_candidates_and_choice(undosed):
     assert "sample at: 1.4" in str(pf.design_times(decay(initial={"x": 2.0}), "run", 1, sd=0.1))
 
 
+def test_a_choice_that_does_not_help_says_so(undosed):
+    again, dose = planned(0.0, "again"), planned(1.0, "dose")
+    assert "adds next to nothing" in str(pf.design(undosed, [again], "c:s"))
+    assert not pf.design(undosed, [again, dose], "c:s").remark
+
+
 @pytest.mark.parametrize(
     "call, words",
     [
         (lambda fit: pf.design(fit, []), "no candidate"),
+        (lambda fit: pf.design(fit, {"dose": planned(1.0, "dose")}), "are a dict"),
         (lambda fit: pf.design(fit, [3]), "not an experiment"),
         (lambda fit: pf.design("fit", [planned(1.0, "dose")]), "a fit or a pf.Problem"),
         (lambda fit: pf.design(fit, planned(1.0, "no dose")), "give the candidate another"),

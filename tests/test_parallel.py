@@ -16,7 +16,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.ledger import Ledger
-from picardfit.parallel import Interrupted, _chunk_size, run_tasks
+from picardfit.parallel import Interrupted, Written, _chunk_size, run_tasks
 
 WHO = {"run": "test"}
 
@@ -206,8 +206,7 @@ def test_results_are_encoded_for_the_ledger_and_decoded_from_it(tmp_path):
                 complex,
                 range(3),
                 ledger=ledger,
-                encode=lambda z: [z.real, z.imag],
-                decode=lambda r: complex(*r),
+                written=Written(lambda z: [z.real, z.imag], lambda r: complex(*r)),
             )
         assert work.results == {0: 0j, 1: 1 + 0j, 2: 2 + 0j}
 

@@ -203,6 +203,62 @@ def test_a_formula_stops_at_the_bounds_of_its_parameters():
     assert found.interval()[1] == pytest.approx(sum(top.values()), rel=1e-3)
 
 
+def test_a_formula_that_falls_with_its_only_parameter(lotka_fit, lotka_profile):
+    """The half-life of a rate; 2/a is monotone, so that its ends are those of a."""
+    low, high = lotka_profile.interval()
+    np.testing.assert_allclose(lotka_fit.profile("2/a").interval(), (2 / high, 2 / low), rtol=1e-4)
+
+
+def test_a_formula_of_one_parameter_stops_at_its_bound(lotka_fit):
+    value, error = lotka_fit.parameters["a"], lotka_fit.standard_errors["a"]
+    found = pf.fit(pf.Problem(LOTKA, LOTKA_DATA, {"a": (0.1, value + error)})).profile("1/a")
+    assert found.ends == (End.BOUND, End.FOUND)
+    assert found.interval()[0] == pytest.approx(1 / (value + error), rel=1e-3)
+
+
+def test_a_formula_may_use_initial_states(lotka_fit):
+    """With y(0) = ratio*x0 and x(0) = x0 the ratio is a parameter."""
+    held = {"x": "x0", "y": "ratio*x0"}
+    bounds = {"x0": pf.Parameter(0.1, 10, start=2.0), "ratio": pf.Parameter(0.01, 10, start=0.5)}
+    expected = pf.fit(pf.Problem(LOTKA, LOTKA_DATA, bounds, held)).profile("ratio").interval()
+    np.testing.assert_allclose(lotka_fit.profile("y(0)/x(0)").interval(), expected, rtol=1e-4)
+
+
+def test_a_formula_may_use_unknowns_of_single_experiments():
+    """The experiments share nothing: the difference of two independent estimates."""
+    runs = [
+        data(DECAY, {"k": k}, {"x": 2.0}, np.linspace(0, 3, 9), seed=s, sd=0.01, name=n)
+        for s, (n, k) in enumerate((("slow", 0.3), ("fast", 0.9)))
+    ]
+    fit = pf.fit(
+        pf.Problem(DECAY, runs, {"k": pf.Parameter(0, 5, local=True)}, noise=pf.Noise(additive=0.01))
+    )
+    low, high = fit.profile("k[fast] - k[slow]").interval()
+    error = np.hypot(*(fit.standard_errors[f"k[{n}]"] for n in ("slow", "fast")))
+    assert high - low == pytest.approx(2 * 1.96 * error, rel=0.01)
+
+
+def test_slopes_of_formulas_are_derivatives():
+    runs = [data(DECAY, {"k": 0.3}, {"x": 2.0}, np.linspace(0, 3, 9), name=n) for n in ("p", "q")]
+    noise = pf.Noise(additive=(0.01, 1.0))
+    problem = pf.Problem(DECAY, runs, {"k": pf.Parameter(0.01, 5, log=True)}, noise=noise)
+    fit = pf.fit(problem)
+    held, border, unknowns = (
+        quantity(problem, "k*x(0)[q]/noise.additive"),
+        fit.solution.border,
+        problem.unknowns,
+    )
+    index = np.argwhere(unknowns.exists)
+    index = index[(index[:, 1] < unknowns.local) | (index[:, 0] == 0)]
+    found = held.slope(unknowns, border, index)
+    for (e, c), rate in zip(index, found, strict=True):
+        step = np.zeros_like(border)
+        step[slice(None) if c >= unknowns.local else e, c] = 1e-6
+        values = [held.value(unknowns, border + sign * step) for sign in (1, -1)]
+        assert rate == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-6, abs=1e-8)
+    assert np.count_nonzero(found) == 3
+
+
 # bounds and what is not determined
 
 
@@ -276,6 +332,8 @@ def test_a_pair_that_is_only_determined_together_is_open():
         ("a + q", "`q` in `a \\+ q` is not a parameter"),
         ("a + x", "`x` in `a \\+ x` is not a parameter"),
         ("2*3", "depends on no free parameter"),
+        ("a/z(0)", "`z` is called like a function"),
+        ("sqrt(a - 100)", "is nan at the estimates"),
         (3, "is not text"),
     ],
 )
@@ -291,6 +349,14 @@ def test_fixed_and_local_parameters_are_named():
         quantity(local, "k")
     with pytest.raises(pf.InputError, match="`k` is fixed"):
         quantity(pf.Problem(DECAY, runs, {"k": 0.3}), "k")
+    with pytest.raises(pf.InputError, match="k\\[p\\]"):
+        quantity(local, "2*k")
+    with pytest.raises(
+        pf.InputError, match="`x\\(0\\)` in `2/x\\(0\\)` is not an unknown: write for example `x"
+    ):
+        quantity(local, "2/x(0)")
+    with pytest.raises(pf.InputError, match="it is known: write its value"):
+        quantity(pf.Problem(DECAY, runs, initial={"x": 2.0}), "k*x(0)")
 
 
 @pytest.mark.parametrize("level", [0, 1, 1.5, "0.95", None])

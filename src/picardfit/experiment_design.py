@@ -30,6 +30,7 @@ from picardfit.problem import Problem
 from picardfit.result import Fit
 
 MOST_SHOWN, MOST_ROWS = 12, 30  # parameters in the columns of a table, candidates in its rows
+USELESS = 0.01  # relative improvement of the criterion below which a choice is said to help little
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,13 @@ class Design:
         """The chosen sampling times, in order; empty for a choice of experiments."""
         return () if self.plan is None else tuple(np.unique(self.plan.times).tolist())
 
+    @property
+    def remark(self) -> str:
+        """A sentence when what was chosen improves the criterion by less than 1 %; else empty."""
+        if self.value_after < (1 - USELESS) * self.value_before:
+            return ""
+        return "That adds next to nothing by this criterion: look for other inputs, times or observables."
+
     def _repr_html_(self) -> str:
         from picardfit.notebook import design_html
 
@@ -83,7 +91,8 @@ class Design:
         ]
         what = ", ".join(f"{t:g}" for t in self.times) if self.plan is not None else ", ".join(self.chosen)
         title = "Expected relative standard errors (bounds and priors count as knowledge):"
-        return "\n".join([title, *lines, f"{'sample at' if self.plan is not None else 'chosen'}: {what}"])
+        last = f"{'sample at' if self.plan is not None else 'chosen'}: {what}"
+        return "\n".join([title, *lines, last, *([self.remark] if self.remark else [])])
 
 
 def design(
@@ -175,6 +184,10 @@ def _sorted_out(base: Fit | Problem, candidates) -> tuple[Problem, list[Experime
     if candidates is None:
         offered = [one for one in done if one.planned is not None]
         done = [one for one in done if one.planned is None]
+    elif isinstance(candidates, Mapping):
+        raise InputError(
+            "The candidates are a dict: pass a list, and names as in pf.plan(times, ['observable'], 'name')."
+        )
     else:
         offered = [candidates] if isinstance(candidates, Experiment) else list(candidates)
     if not offered:

@@ -59,6 +59,18 @@ class Work:
     partial: object = None  # what the interrupted task itself had found
 
 
+def _as_it_is(result: object) -> object:
+    return result
+
+
+@dataclass(frozen=True)
+class Written:
+    """How a result becomes something that JSON can hold, and how that becomes the result again."""
+
+    encode: Callable[[object], object] = _as_it_is
+    decode: Callable[[object], object] = _as_it_is
+
+
 def run_tasks(
     function: Callable,
     tasks: Mapping[int, object] | Sequence,
@@ -66,8 +78,7 @@ def run_tasks(
     executor: Executor | None = None,
     ledger: Ledger | None = None,
     keep: Callable[[int, object], object] | None = None,
-    encode: Callable[[object], object] | None = None,
-    decode: Callable[[object], object] | None = None,
+    written: Written | None = None,
     progress: Callable[[int, int, int, object], None] | None = None,
     chunk: int | None = None,
     retries: int = 2,
@@ -75,18 +86,17 @@ def run_tasks(
     """Call `function(task)` for every task, here or on the executor's workers.
 
     `tasks`: by key, or a sequence whose keys are 0, 1, ...
-    `ledger`: finished tasks are read from it and not done again, new ones are appended; `encode` turns a result into
-    something JSON can hold, `decode` turns it back. `keep(key, result)`, called as results come in, may drop parts of
+    `ledger`: finished tasks are read from it and not done again, new ones are appended, in the form that `written`
+    gives them; results that JSON can hold need none. `keep(key, result)`, called as results come in, may drop parts of
     them before they are stored. `progress(done, all, key, result)`. `chunk`: tasks that travel together; by default
     as many as fill half a second. A task whose worker dies is tried again `retries` times, then it is a failure, like
     one that raises an error, and the others go on; the error of an only task done here, and any InputError, is raised.
     Ctrl-C ends the work with what is done.
     """
     todo = dict(tasks) if isinstance(tasks, Mapping) else dict(enumerate(tasks))
-    work, total = Work(), len(todo)
+    work, total, written = Work(), len(todo), written or Written()
     for key in sorted(todo.keys() & (ledger.done.keys() if ledger else ())):
-        found = ledger.done[key]
-        work.results[key] = found if decode is None else decode(found)
+        work.results[key] = written.decode(ledger.done[key])
         del todo[key]
     if executor is None:
         stream = _serial(function, todo, total > 1)
@@ -102,7 +112,7 @@ def run_tasks(
                 result = result if keep is None else keep(key, result)
                 work.results[key] = result
                 if ledger:
-                    ledger.append(key, result if encode is None else encode(result))
+                    ledger.append(key, written.encode(result))
             if progress is not None:
                 progress(len(work.results) + len(work.failures), total, key, result)
     except KeyboardInterrupt as stop:

@@ -267,6 +267,12 @@ class Fit:
         losses = np.array([one.loss for one in self.starts])
         return np.sort(np.where(np.isnan(losses), np.inf, losses))
 
+    def starts_table(self, most: int = 40) -> str:
+        """How the starts ended, as text: the optima they reached, then the starts from the smallest loss on."""
+        from picardfit.tables import optima_text, waterfall_text
+
+        return f"{optima_text(self)}\n\n{waterfall_text(self, most)}"
+
     @cached_property
     def correlation(self) -> np.ndarray:
         """Correlation of the unknowns `covariance_labels`; NaN where one of them is not determined."""
@@ -303,7 +309,7 @@ class Fit:
         ledger: str | Path | None = None,
         progress: News = None,
     ) -> Profile:
-        """The profile likelihood of an unknown (`a`, `a[pond 1]`, `prey(0)[pond 1]`) or of a formula (`a/b`).
+        """The profile likelihood of an unknown (`a`, `a[pond 1]`, `prey(0)[pond 1]`) or of a formula of them (`a/b`).
 
         It is followed to both ends of the confidence interval of this level. The rest is as in `profiles`.
         """

@@ -16,7 +16,7 @@ from picardfit.digests import digest, problem_digest
 from picardfit.errors import Status
 from picardfit.ledger import Ledger
 from picardfit.meshing import state_scale
-from picardfit.parallel import Failure, Interrupted, Work, run_tasks
+from picardfit.parallel import Failure, Interrupted, Work, Written, run_tasks
 from picardfit.problem import Problem
 from picardfit.progress import Bar
 from picardfit.records import array, get, number, plain
@@ -190,8 +190,7 @@ def _run(request: Request, executor, book: Ledger | None, news, bar: Bar | None,
         executor=executor,
         ledger=book,
         keep=best,
-        encode=_encoded,
-        decode=_decoded,
+        written=Written(_encoded, _decoded),
         progress=show,
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 from picardfit.certificate import path_rows
 from picardfit.condense import unknowns_index
 from picardfit.errors import InputError
-from picardfit.parallel import Work
+from picardfit.parallel import Work, Written
 from picardfit.problem import Problem
 from picardfit.records import array
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
@@ -125,7 +125,7 @@ def bootstrap(fit: Fit, count: int, kind: Kind | str, seed: int, tools: Tools | 
         {"kind": kind.value, "seed": seed},
         tools,
         "bootstrap fits",
-        decode=lambda found: None if found is None else array(found, shape, "a bootstrap fit"),
+        Written(decode=lambda found: None if found is None else array(found, shape, "a bootstrap fit")),
     )
     return _collect(fit, work, kind, seed, count)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from picardfit.digests import digest, problem_digest
 from picardfit.errors import InputError
 from picardfit.ledger import Ledger
-from picardfit.parallel import Work, check_tools, run_tasks
+from picardfit.parallel import Work, Written, check_tools, run_tasks
 from picardfit.progress import Bar
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ def run_many(
     settings: Mapping[str, object],
     tools: Tools,
     words: str,
-    encode: Callable[[object], object] | None = None,
-    decode: Callable[[object], object] | None = None,
+    written: Written | None = None,
 ) -> Work:
     """`function(task)` for every task. `settings`: what else than the fit must be the same to continue a ledger."""
     book = None if tools.ledger is None else Ledger(tools.ledger, _identity(fit, settings, words))
@@ -62,7 +61,7 @@ def run_many(
 
     try:
         return run_tasks(
-            function, tasks, executor=tools.executor, ledger=book, encode=encode, decode=decode, progress=show
+            function, tasks, executor=tools.executor, ledger=book, written=written, progress=show
         )
     finally:
         if bar:

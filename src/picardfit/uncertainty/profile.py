@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,41 +19,22 @@ import numpy as np
 
 from picardfit.digests import digest
 from picardfit.errors import InputError, listing
-from picardfit.parallel import Work, single_threaded
+from picardfit.parallel import Work, Written, single_threaded
 from picardfit.problem import Problem
 from picardfit.records import array, get
 from picardfit.tables import units
 from picardfit.uncertainty.fisher import quantile
 from picardfit.uncertainty.many import Tools, run_many
-from picardfit.uncertainty.quantity import Quantity, quantity
-from picardfit.uncertainty.warm import Place, Refit, Step, model_step, place_at, refined, refit
+from picardfit.uncertainty.quantity import quantity
+from picardfit.uncertainty.side import CLOSE, RESOLUTION, SETTLED, End, Knot, March, cross, cubic
+from picardfit.uncertainty.warm import Refit, place_at, refined, refit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from picardfit.result import Fit
 
-CLOSE = 1e-3  # relative difference from the threshold at which an end point is found
-SETTLED = 1e-5  # part of the unit that a warm fit may still promise to gain
-PARTS = 4  # steps from the estimate to an end, in z
-MOST_POINTS = 40  # on one side
-GROWTH = 3.0  # largest ratio of neighbouring steps
-HALVINGS = 8
-FARTHEST_LOG, FARTHEST = 25.0, 1e6  # from the estimate: in logarithms; in sizes of the unknown
-RESOLUTION = 1e-3  # largest unresolved part of a path, relative to the states' scale
-INSIDE = 1e-7  # part of the way to a corner of the box that is left
 BETTER = 1e-2  # of the unit: a decrease below the estimate's objective that is worth a word
-
-
-class End(Enum):
-    """How one side of a profile ended; the value completes a sentence."""
-
-    FOUND = "ends where the threshold is reached"
-    BOUND = "the bound is reached first"
-    AT_BOUND = "the estimate sits on its bound"
-    OPEN = "not determined: the threshold is never reached"
-    FAILED = "could not be followed further"
-    INTERRUPTED = "was interrupted"
 
 
 @dataclass(frozen=True)
@@ -114,7 +94,7 @@ class Profile:
         steep = self._steepness(z)
         k = np.clip(np.searchsorted(self.internal, grid, side="right") - 1, 0, len(z) - 2)
         width = self.internal[k + 1] - self.internal[k]
-        fine = _cubic(
+        fine = cubic(
             (grid - self.internal[k]) / width, z[k], z[k + 1], width * steep[k], width * steep[k + 1]
         )
         return np.exp(grid) if self.log else grid, fine**2
@@ -153,7 +133,7 @@ class Profile:
         if self.rises[order[k]] <= (1 + CLOSE) * limit**2 or k == 0:
             return float(self.values[order[k]])
         near, far = order[k - 1], order[k]
-        c = _cross(self.internal[[near, far]], self.rises[[near, far]], self.slopes[[near, far]], limit)
+        c = cross(self.internal[[near, far]], self.rises[[near, far]], self.slopes[[near, far]], limit)
         return float(np.exp(c)) if self.log else c
 
     @property
@@ -181,19 +161,6 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class _Knot:
-    """One point of the march."""
-
-    c: float
-    rise: float
-    slope: float  # d rise / dc
-    curvature: float  # Fisher's second derivative of the rise
-    direction: np.ndarray  # (unknowns,): d unknowns / dc
-    place: Place | None  # only of the first and the last
-    border: np.ndarray
-
-
-@dataclass(frozen=True)
 class _Ground:
     """Where all profiles of a fit begin."""
 
@@ -202,8 +169,8 @@ class _Ground:
     unit: float
     limit: float
 
-    def march(self, name: str) -> tuple[_March, _Knot]:
-        march = _March(quantity(self.problem, name), self.unit, self.settled.value, self.limit)
+    def march(self, name: str) -> tuple[March, Knot]:
+        march = March(quantity(self.problem, name), self.unit, self.settled.value, self.limit)
         return march, march.first(self.settled)
 
 
@@ -240,8 +207,7 @@ def profiles(fit: Fit, wanted: Sequence[str], level: float, tools: Tools | None 
         {"level": float(level)},
         tools,
         "sides of profiles",
-        encode=_encoded,
-        decode=partial(_decoded, fit.solution.border.shape),
+        Written(_encoded, partial(_decoded, fit.solution.border.shape)),
     )
     if work.failures and not work.results and not work.interrupted:
         raise InputError(f"No profile could be followed: {next(iter(work.failures.values()))}")
@@ -340,183 +306,4 @@ def _collect(fit: Fit, ground: _Ground, name: str, sides: Sequence[_Side], level
         refits=below.refits + above.refits,
         linearisations=below.linearisations + above.linearisations,
         unit=units(fit).get(held.label, ""),
-    )
-
-
-class _March:
-    """Steps away from the estimate, with a count of what they cost."""
-
-    def __init__(self, held: Quantity, unit: float, least: float, limit: float) -> None:
-        self.held, self.unit, self.least, self.limit = held, unit, least, limit
-        self.refits = self.linearisations = 0
-
-    def first(self, settled: Refit) -> _Knot:
-        """The estimate; where it sits on a bound of its own the objective has a slope there."""
-        c = self.held.value(settled.place.system.problem.unknowns, settled.point.border)
-        return self._knot(settled, c, model_step(settled.place, self.held, c))
-
-    def side(self, middle: _Knot, sign: int) -> tuple[list[_Knot], End]:
-        """Knots from the estimate outwards and how that side ended."""
-        unknowns = middle.place.system.problem.unknowns
-        bound = self.held.bounds(unknowns)[sign > 0]
-        far, knots = self._farthest(middle), [middle]
-        if abs(bound - middle.c) <= 1e-12 * max(abs(middle.c), 1e-300):
-            return [], End.AT_BOUND
-        while len(knots) <= MOST_POINTS:
-            if self.held.formula is not None:
-                bound = self._corner(knots[-1], sign)
-                if self._blocked(knots[-1], sign):
-                    return knots[1:], End.BOUND
-            step = self._plan(knots, sign, far)
-            target = knots[-1].c + sign * step
-            on_bound = sign * (target - bound) >= -1e-3 * step
-            knot = self._follow(knots, bound if on_bound else target)
-            if knot is None:
-                return knots[1:], End.FAILED
-            if knot.rise > (1 + CLOSE) * self.limit**2:
-                return self._close(knots, knot)
-            if len(knots) > 1:
-                knots[-1] = replace(knots[-1], place=None)  # a place holds the derivatives of all segments
-            knots.append(knot)
-            if knot.rise >= (1 - CLOSE) * self.limit**2:
-                return knots[1:], End.FOUND
-            if knot.c == bound and self.held.formula is None:
-                return knots[1:], End.BOUND
-            if abs(knot.c - middle.c) > far:
-                break
-        return knots[1:], End.OPEN
-
-    def _farthest(self, middle: _Knot) -> float:
-        held, unknowns = self.held, middle.place.system.problem.unknowns
-        if held.formula is None and unknowns.log[held.place]:
-            return FARTHEST_LOG
-        size = 1.0 if held.formula is not None else unknowns.size(middle.border)[held.place]
-        spread = self.limit / np.sqrt(middle.curvature / 2) if middle.curvature > 0 else 0.0
-        return FARTHEST * max(abs(middle.c), size, spread)
-
-    def _plan(self, knots: list[_Knot], sign: int, far: float) -> float:
-        """A step after which z should have grown by one part, from the slope and curvature of the rise."""
-        knot = knots[-1]
-        z = np.sqrt(max(knot.rise, 0.0))
-        goal = z + self.limit / PARTS
-        if goal > 0.8 * self.limit:
-            goal = self.limit
-        slope, curvature = sign * knot.slope, knot.curvature
-        last = abs(knot.c - knots[-2].c) if len(knots) > 1 else np.inf
-        if len(knots) > 2:  # the true curvature also has the residuals' share
-            curvature = abs(knot.slope - knots[-2].slope) / last
-        wanted = goal**2 - knot.rise
-        root = max(slope, 0.0) ** 2 + 2 * curvature * wanted
-        step = 2 * wanted / (max(slope, 0.0) + np.sqrt(root)) if root > 0 else np.inf
-        if not np.isfinite(last):
-            return min(step, far / 1e3)
-        return min(step, GROWTH * last)
-
-    def _follow(self, knots: list[_Knot], target: float) -> _Knot | None:
-        """The knot at the target, or nearer if the way there is too far; None if there is no way."""
-        begin = knots[-1]
-        for _ in range(HALVINGS):
-            knot = self._at(knots, target)
-            if knot is not None:
-                return knot
-            target = begin.c + (target - begin.c) / 4
-        return None
-
-    def _at(self, knots: list[_Knot], target: float) -> _Knot | None:
-        """The constrained optimum at a value of the quantity, from the last knot."""
-        begin = knots[-1]
-        guess = None
-        if len(knots) > 2 and self.held.formula is None:
-            ahead = target - begin.c
-            bend = (begin.direction - knots[-2].direction) / (begin.c - knots[-2].c)
-            guess = ahead * begin.direction + 0.5 * ahead**2 * bend
-            low, high = begin.place.box()
-            guess = np.clip(guess, low, high)
-        found = refit(begin.place, self.unit, self.held, target, SETTLED, guess)
-        self.refits += 1
-        if found is None:
-            return None
-        self.linearisations += found.steps
-        place = refined(found.place, RESOLUTION)
-        if place is not found.place:
-            found = refit(place, self.unit, self.held, target, SETTLED)
-            if found is None:
-                return None
-            self.linearisations += found.steps
-        return self._knot(found, target, found.last)
-
-    def _close(self, knots: list[_Knot], outside: _Knot) -> tuple[list[_Knot], End]:
-        """The end point between the last knot and one beyond the threshold."""
-        inside = knots[-1]
-        for _ in range(HALVINGS):
-            pair = (inside, outside)
-            c = _cross(*(np.array([getattr(k, f) for k in pair]) for f in ("c", "rise", "slope")), self.limit)
-            near = min(pair, key=lambda k: abs(k.c - c))
-            knot = self._at([near], c)
-            if knot is None:
-                return [*knots[1:], outside], End.FOUND
-            if abs(knot.rise - self.limit**2) <= CLOSE * self.limit**2:
-                return [*knots[1:], knot], End.FOUND
-            inside, outside = (inside, knot) if knot.rise > self.limit**2 else (knot, outside)
-        return [*knots[1:], outside], End.FOUND
-
-    def _corner(self, knot: _Knot, sign: int) -> float:
-        """The formula where all its unknowns are on the bounds towards which it grows; sign * inf if there are none."""
-        place, unknowns = knot.place, knot.place.system.problem.unknowns
-        normal = sign * self.held.slope(unknowns, knot.border, place.index)
-        corner = knot.border.copy()
-        for (e, c), rate in zip(place.index, normal, strict=True):
-            if rate != 0:
-                rows = slice(None) if c >= unknowns.local else e
-                corner[rows, c] = (unknowns.upper if rate > 0 else unknowns.lower)[e, c]
-        away = sign * (self.held.value(unknowns, corner) - knot.c)
-        # a hair inside, because nothing is free to move in the corner itself
-        return knot.c + sign * away * (1 - INSIDE) if np.isfinite(away) and away > 0 else sign * np.inf
-
-    def _blocked(self, knot: _Knot, sign: int) -> bool:
-        """Whether every unknown of the formula sits on the bound that stops it."""
-        place, unknowns = knot.place, knot.place.system.problem.unknowns
-        normal, at = sign * self.held.slope(unknowns, knot.border, place.index), tuple(place.index.T)
-        room = np.where(
-            normal > 0, unknowns.upper[at] - knot.border[at], knot.border[at] - unknowns.lower[at]
-        )
-        return bool(
-            np.all((normal == 0) | (room <= 10 * INSIDE * np.maximum(np.abs(knot.border[at]), 1e-300)))
-        )
-
-    def _knot(self, found: Refit, c: float, model: Step) -> _Knot:
-        return _Knot(
-            c=c,
-            rise=2 * (found.value - self.least) / self.unit,
-            slope=2 * model.slope / self.unit,
-            curvature=2 / (model.variance * self.unit) if model.variance > 0 else 0.0,
-            direction=model.direction,
-            place=found.place,
-            border=found.point.border,
-        )
-
-
-def _cross(c: np.ndarray, rise: np.ndarray, slope: np.ndarray, limit: float) -> float:
-    """Where z = sqrt(rise) reaches the limit between two points, by the cubic with the slopes of z."""
-    z = np.sqrt(np.maximum(rise, 0.0))
-    width = c[1] - c[0]
-    chord = (z[1] - z[0]) / width
-    with np.errstate(divide="ignore", invalid="ignore"):
-        steep = np.where(z > 1e-6 * limit, 0.5 * slope / z, chord)
-    low, high = 0.0, 1.0
-    for _ in range(60):  # bisection cannot fail
-        s = 0.5 * (low + high)
-        below = _cubic(s, z[0], z[1], width * steep[0], width * steep[1]) < limit
-        low, high = (s, high) if below else (low, s)
-    return float(c[0] + low * width)
-
-
-def _cubic(s, first, last, slope_first, slope_last):
-    """Hermite's cubic at the fractions s of an interval."""
-    t = 1 - s
-    return (
-        (1 + 2 * s) * t**2 * first
-        + s * t**2 * slope_first
-        + s**2 * (3 - 2 * s) * last
-        - s**2 * t * slope_last
     )

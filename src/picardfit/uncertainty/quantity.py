@@ -1,7 +1,9 @@
-"""What a profile is taken of: one unknown, or a formula of the parameters."""
+"""What a profile is taken of: one unknown, or a formula of unknowns."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +13,8 @@ from picardfit.expressions import BatchedMap, names, parse
 from picardfit.problem import Problem
 from picardfit.unknowns import Unknowns
 
+NAME = r"[\w.]+(\(0\))?(\[[^\]]*\])?"  # what looks like the label of one unknown
+
 
 @dataclass(frozen=True)
 class Quantity:
@@ -18,25 +22,34 @@ class Quantity:
 
     label: str
     place: tuple[int, int] | None  # experiment and border column of the unknown
-    formula: BatchedMap | None
+    formula: BatchedMap | None  # of all parameters in the first experiment, then of `members`
+    members: tuple[tuple[int, int], ...] = ()  # places of unknowns that belong to one experiment
 
     def value(self, unknowns: Unknowns, border: np.ndarray) -> float:
         if self.formula is None:
             return float(border[self.place])
         empty = np.zeros((1, 0))
-        return float(self.formula.value(np.zeros(1), empty, unknowns.parameters(border)[:1], empty)[0, 0])
+        return float(self.formula.value(np.zeros(1), empty, self._arguments(unknowns, border), empty)[0, 0])
 
     def slope(self, unknowns: Unknowns, border: np.ndarray, index: np.ndarray) -> np.ndarray:
         """(unknowns,): derivative by the unknowns of `index`, internal coordinates."""
         if self.formula is None:
             return np.all(index == self.place, axis=1).astype(float)
         empty = np.zeros((1, 0))
-        _, _, by_parameter = self.formula.linearise(
-            np.zeros(1), empty, unknowns.parameters(border)[:1], empty
+        _, _, by_argument = self.formula.linearise(
+            np.zeros(1), empty, self._arguments(unknowns, border), empty
         )
-        by_column = np.zeros(unknowns.width)
-        by_column[unknowns.local :] = by_parameter[0, 0, unknowns.global_parameters]
-        return (by_column * unknowns.slopes(border)[0])[index[:, 1]]
+        by_border = np.zeros_like(border)
+        by_border[:, unknowns.local :] = by_argument[0, 0, unknowns.global_parameters]
+        for k, place in enumerate(self.members, len(unknowns.names)):
+            by_border[place] += by_argument[0, 0, k]
+        return (by_border * unknowns.slopes(border))[tuple(index.T)]
+
+    def _arguments(self, unknowns: Unknowns, border: np.ndarray) -> np.ndarray:
+        """(1, arguments) in natural units."""
+        natural = unknowns.natural(border)
+        own = [natural[place] for place in self.members]
+        return np.concatenate([unknowns.parameters(border)[0], own])[None]
 
     def bounds(self, unknowns: Unknowns) -> tuple[float, float]:
         """Between which values it can lie, as far as that is known."""
@@ -52,17 +65,19 @@ class Quantity:
 
 
 def quantity(problem: Problem, text: object) -> Quantity:
-    """The unknown of this name (`a`, `a[pond 1]`, `prey(0)[pond 1]`), or a formula of the shared parameters."""
+    """The unknown of this name (`a`, `a[pond 1]`, `prey(0)[pond 1]`), or a formula of such names."""
     if not isinstance(text, str):
         raise InputError(f"{text!r} is not text: write the name of a parameter, or a formula such as 'a/b'.")
     unknowns = problem.unknowns
-    places = {unknowns.label(e, c): (int(e), int(c)) for e, c in np.argwhere(unknowns.exists)[::-1]}
+    places = {
+        unknowns.label(e, c): (int(e) if c < unknowns.local else 0, int(c))
+        for e, c in np.argwhere(unknowns.exists)[::-1]
+    }
     label = text.strip()
     if len(problem.names) == 1:
         label = label.replace(f"(0)[{problem.names[0]}]", "(0)")
     if label in places:
-        e, c = places[label]
-        return Quantity(label, (e if c < unknowns.local else 0, c), None)
+        return Quantity(label, places[label], None)
     parameters = problem.parameters
     if label in parameters and parameters[label].local:
         raise InputError(
@@ -72,23 +87,42 @@ def quantity(problem: Problem, text: object) -> Quantity:
         raise InputError(
             f"`{label}` is fixed: free it in the problem to learn how well the data determine it."
         )
-    if label.endswith(("]", "(0)")) or label.isidentifier():
+    if re.fullmatch(NAME, label):
         raise InputError(
             f"`{label}` is not an unknown of the problem: name one of {listing(places)}."
             + did_you_mean(label, places)
         )
-    return _formula(problem, label)
+    return _formula(problem, label, places)
 
 
-def _formula(problem: Problem, text: str) -> Quantity:
-    expression = parse(text, f"The quantity `{text}`")
-    shared = [n for n, p in problem.parameters.items() if not p.local]
-    for name in sorted(names(expression)):
+def _formula(problem: Problem, text: str, places: Mapping[str, tuple[int, int]]) -> Quantity:
+    """Unknowns whose labels a formula cannot hold, such as `prey(0)[pond 1]`, stand in it under other names."""
+    parameters = problem.parameters
+    own = {label: f"unknown_{k}_" for k, label in enumerate(places) if not label.isidentifier()}
+    written = text
+    if own:
+        longest_first = "|".join(re.escape(label) for label in sorted(own, key=len, reverse=True))
+        written = re.sub(rf"(?<![\w.])({longest_first})(?!\w)", lambda found: own[found[0]], text)
+    for state in re.findall(r"(\w+)\s*\(\s*0\s*\)", written):
+        if state in problem.model.states:
+            known = [label for label in own if label.startswith(f"{state}(0)")]
+            remedy = f"write for example `{known[0]}`" if known else "it is known: write its value"
+            raise InputError(f"`{state}(0)` in `{text}` is not an unknown: {remedy}.")
+    used = names(expression := parse(written, f"The quantity `{text}`"))
+    shared = [n for n, p in parameters.items() if not p.local]
+    members = {name: places[label] for label, name in own.items() if name in used}
+    for name in sorted(used - members.keys()):
+        if name in parameters and parameters[name].local:
+            raise InputError(
+                f"`{name}` in `{text}` has a value in each experiment: "
+                f"write for example `{name}[{problem.names[0]}]`."
+            )
         if name not in shared:
             raise InputError(
                 f"`{name}` in `{text}` is not a parameter that all experiments share ({listing(shared)})."
                 + did_you_mean(name, shared)
             )
-    if not any(problem.parameters[n].fixed is None for n in names(expression)):
+    if not members and not any(parameters[n].fixed is None for n in used):
         raise InputError(f"`{text}` depends on no free parameter: use one that is estimated.")
-    return Quantity(text, None, BatchedMap([expression], parameters=tuple(problem.parameters)))
+    formula = BatchedMap([expression], parameters=(*parameters, *members))
+    return Quantity(text, None, formula, tuple(members.values()))

@@ -211,7 +211,8 @@ def box_step(
     """
     if normal is not None and np.count_nonzero(normal) == 1:  # an unknown that is held needs no bounds
         own = normal != 0
-        if not np.all((low[own] * normal[own] <= gap) & (gap <= high[own] * normal[own])):
+        nearest, farthest = np.sort([low[own] * normal[own], high[own] * normal[own]], axis=0)
+        if not np.all((nearest <= gap) & (gap <= farthest)):
             return None
         low, high = np.where(own, -np.inf, low), np.where(own, np.inf, high)
     held = np.zeros(len(slope), bool)

@@ -1,0 +1,234 @@
+"""One side of a profile: steps of a quantity away from its estimate, the other unknowns fitted anew after each.
+
+Steps are chosen so that z, the root of the rise, grows by equal parts; the end point lies where z reaches its limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from picardfit.errors import InputError
+from picardfit.uncertainty.quantity import Quantity
+from picardfit.uncertainty.warm import Place, Refit, Step, model_step, refined, refit
+
+CLOSE = 1e-3  # relative difference from the threshold at which an end point is found
+SETTLED = 1e-5  # part of the unit that a warm fit may still promise to gain
+PARTS = 4  # steps from the estimate to an end, in z
+MOST_POINTS = 40  # on one side
+GROWTH = 3.0  # largest ratio of neighbouring steps
+HALVINGS = 8
+FARTHEST_LOG, FARTHEST = 25.0, 1e6  # from the estimate: in logarithms; in sizes of the unknown
+RESOLUTION = 1e-3  # largest unresolved part of a path, relative to the states' scale
+INSIDE = 1e-7  # part of the way to a corner of the box that is left
+
+
+class End(Enum):
+    """How one side of a profile ended; the value completes a sentence."""
+
+    FOUND = "ends where the threshold is reached"
+    BOUND = "the bound is reached first"
+    AT_BOUND = "the estimate sits on its bound"
+    OPEN = "not determined: the threshold is never reached"
+    FAILED = "could not be followed further"
+    INTERRUPTED = "was interrupted"
+
+
+@dataclass(frozen=True)
+class Knot:
+    """One point of the march."""
+
+    c: float
+    rise: float
+    slope: float  # d rise / dc
+    curvature: float  # Fisher's second derivative of the rise
+    direction: np.ndarray  # (unknowns,): d unknowns / dc
+    place: Place | None  # only of the first and the last
+    border: np.ndarray
+
+
+class March:
+    """Steps away from the estimate, with a count of what they cost."""
+
+    def __init__(self, held: Quantity, unit: float, least: float, limit: float) -> None:
+        self.held, self.unit, self.least, self.limit = held, unit, least, limit
+        self.refits = self.linearisations = 0
+
+    def first(self, settled: Refit) -> Knot:
+        """The estimate; where it sits on a bound of its own the objective has a slope there."""
+        c = self.held.value(settled.place.system.problem.unknowns, settled.point.border)
+        model = model_step(settled.place, self.held, c) if np.isfinite(c) else None
+        if model is None:
+            raise InputError(
+                f"`{self.held.label}` is {c:g} at the estimates and cannot be followed from there: "
+                f"profile another formula, or its parameters one by one."
+            )
+        return self._knot(settled, c, model)
+
+    def side(self, middle: Knot, sign: int) -> tuple[list[Knot], End]:
+        """Knots from the estimate outwards and how that side ended."""
+        unknowns = middle.place.system.problem.unknowns
+        bound = self.held.bounds(unknowns)[sign > 0]
+        far, knots = self._farthest(middle), [middle]
+        if abs(bound - middle.c) <= 1e-12 * max(abs(middle.c), 1e-300):
+            return [], End.AT_BOUND
+        while len(knots) <= MOST_POINTS:
+            if self.held.formula is not None:
+                bound = self._corner(knots[-1], sign)
+                if self._blocked(knots[-1], sign):
+                    return knots[1:], End.BOUND
+            step = self._plan(knots, sign, far)
+            target = knots[-1].c + sign * step
+            on_bound = sign * (target - bound) >= -1e-3 * step
+            knot = self._follow(knots, bound if on_bound else target)
+            if knot is None:
+                return knots[1:], End.FAILED
+            if knot.rise > (1 + CLOSE) * self.limit**2:
+                return self._close(knots, knot)
+            if len(knots) > 1:
+                knots[-1] = replace(knots[-1], place=None)  # a place holds the derivatives of all segments
+            knots.append(knot)
+            if knot.rise >= (1 - CLOSE) * self.limit**2:
+                return knots[1:], End.FOUND
+            if knot.c == bound and self.held.formula is None:
+                return knots[1:], End.BOUND
+            if abs(knot.c - middle.c) > far:
+                break
+        return knots[1:], End.OPEN
+
+    def _farthest(self, middle: Knot) -> float:
+        held, unknowns = self.held, middle.place.system.problem.unknowns
+        if held.formula is None and unknowns.log[held.place]:
+            return FARTHEST_LOG
+        size = 1.0 if held.formula is not None else unknowns.size(middle.border)[held.place]
+        spread = self.limit / np.sqrt(middle.curvature / 2) if middle.curvature > 0 else 0.0
+        return FARTHEST * max(abs(middle.c), size, spread)
+
+    def _plan(self, knots: list[Knot], sign: int, far: float) -> float:
+        """A step after which z should have grown by one part, from the slope and curvature of the rise."""
+        knot = knots[-1]
+        z = np.sqrt(max(knot.rise, 0.0))
+        goal = z + self.limit / PARTS
+        if goal > 0.8 * self.limit:
+            goal = self.limit
+        slope, curvature = sign * knot.slope, knot.curvature
+        last = abs(knot.c - knots[-2].c) if len(knots) > 1 else np.inf
+        if len(knots) > 2:  # the true curvature also has the residuals' share
+            curvature = abs(knot.slope - knots[-2].slope) / last
+        wanted = goal**2 - knot.rise
+        root = max(slope, 0.0) ** 2 + 2 * curvature * wanted
+        step = 2 * wanted / (max(slope, 0.0) + np.sqrt(root)) if root > 0 else np.inf
+        if not np.isfinite(last):
+            return min(step, far / 1e3)
+        return min(step, GROWTH * last)
+
+    def _follow(self, knots: list[Knot], target: float) -> Knot | None:
+        """The knot at the target, or nearer if the way there is too far; None if there is no way."""
+        begin = knots[-1]
+        for _ in range(HALVINGS):
+            knot = self._at(knots, target)
+            if knot is not None:
+                return knot
+            target = begin.c + (target - begin.c) / 4
+        return None
+
+    def _at(self, knots: list[Knot], target: float) -> Knot | None:
+        """The constrained optimum at a value of the quantity, from the last knot."""
+        begin = knots[-1]
+        guess = None
+        if len(knots) > 2 and self.held.formula is None:
+            ahead = target - begin.c
+            bend = (begin.direction - knots[-2].direction) / (begin.c - knots[-2].c)
+            guess = ahead * begin.direction + 0.5 * ahead**2 * bend
+            low, high = begin.place.box()
+            guess = np.clip(guess, low, high)
+        found = refit(begin.place, self.unit, self.held, target, SETTLED, guess)
+        self.refits += 1
+        if found is None:
+            return None
+        self.linearisations += found.steps
+        place = refined(found.place, RESOLUTION)
+        if place is not found.place:
+            found = refit(place, self.unit, self.held, target, SETTLED)
+            if found is None:
+                return None
+            self.linearisations += found.steps
+        return self._knot(found, target, found.last)
+
+    def _close(self, knots: list[Knot], outside: Knot) -> tuple[list[Knot], End]:
+        """The end point between the last knot and one beyond the threshold."""
+        inside = knots[-1]
+        for _ in range(HALVINGS):
+            pair = (inside, outside)
+            c = cross(*(np.array([getattr(k, f) for k in pair]) for f in ("c", "rise", "slope")), self.limit)
+            near = min(pair, key=lambda k: abs(k.c - c))
+            knot = self._at([near], c)
+            if knot is None:
+                return [*knots[1:], outside], End.FOUND
+            if abs(knot.rise - self.limit**2) <= CLOSE * self.limit**2:
+                return [*knots[1:], knot], End.FOUND
+            inside, outside = (inside, knot) if knot.rise > self.limit**2 else (knot, outside)
+        return [*knots[1:], outside], End.FOUND
+
+    def _corner(self, knot: Knot, sign: int) -> float:
+        """The formula where all its unknowns are on the bounds towards which it grows; sign * inf if there are none."""
+        place, unknowns = knot.place, knot.place.system.problem.unknowns
+        normal = sign * self.held.slope(unknowns, knot.border, place.index)
+        corner = knot.border.copy()
+        for (e, c), rate in zip(place.index, normal, strict=True):
+            if rate != 0:
+                rows = slice(None) if c >= unknowns.local else e
+                corner[rows, c] = (unknowns.upper if rate > 0 else unknowns.lower)[e, c]
+        away = sign * (self.held.value(unknowns, corner) - knot.c)
+        # a hair inside, because nothing is free to move in the corner itself
+        return knot.c + sign * away * (1 - INSIDE) if np.isfinite(away) and away > 0 else sign * np.inf
+
+    def _blocked(self, knot: Knot, sign: int) -> bool:
+        """Whether every unknown of the formula sits on the bound that stops it."""
+        place, unknowns = knot.place, knot.place.system.problem.unknowns
+        normal, at = sign * self.held.slope(unknowns, knot.border, place.index), tuple(place.index.T)
+        room = np.where(
+            normal > 0, unknowns.upper[at] - knot.border[at], knot.border[at] - unknowns.lower[at]
+        )
+        return bool(
+            np.all((normal == 0) | (room <= 10 * INSIDE * np.maximum(np.abs(knot.border[at]), 1e-300)))
+        )
+
+    def _knot(self, found: Refit, c: float, model: Step) -> Knot:
+        return Knot(
+            c=c,
+            rise=2 * (found.value - self.least) / self.unit,
+            slope=2 * model.slope / self.unit,
+            curvature=2 / (model.variance * self.unit) if model.variance > 0 else 0.0,
+            direction=model.direction,
+            place=found.place,
+            border=found.point.border,
+        )
+
+
+def cross(c: np.ndarray, rise: np.ndarray, slope: np.ndarray, limit: float) -> float:
+    """Where z = sqrt(rise) reaches the limit between two points, by the cubic with the slopes of z."""
+    z = np.sqrt(np.maximum(rise, 0.0))
+    width = c[1] - c[0]
+    chord = (z[1] - z[0]) / width
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steep = np.where(z > 1e-6 * limit, 0.5 * slope / z, chord)
+    low, high = 0.0, 1.0
+    for _ in range(60):  # bisection cannot fail
+        s = 0.5 * (low + high)
+        below = cubic(s, z[0], z[1], width * steep[0], width * steep[1]) < limit
+        low, high = (s, high) if below else (low, s)
+    return float(c[0] + low * width)
+
+
+def cubic(s, first, last, slope_first, slope_last):
+    """Hermite's cubic at the fractions s of an interval."""
+    t = 1 - s
+    return (
+        (1 + 2 * s) * t**2 * first
+        + s * t**2 * slope_first
+        + s**2 * (3 - 2 * s) * last
+        - s**2 * t * slope_last
+    )
