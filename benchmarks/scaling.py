@@ -72,6 +72,7 @@ def samples(size: int) -> pf.Problem:
 CASES: dict[str, tuple[Callable[[int], pf.Problem], tuple[int, ...], tuple[int, ...]]] = {
     "ponds": (ponds, (10, 100, 1000), (5, 50)),
     "lorenz": (lorenz, (10, 100, 1000), (3, 30)),
+    "speed": (lorenz, (1, 105), (1,)),  # about 40 and 4,000 segments
     "mixed": (mixed, (10, 100, 1000), (5, 50)),
     "segments": (segments, (10, 100, 1000), (5, 50)),
     "samples": (samples, (100, 1000, 10_000, 100_000), (100, 1000)),

@@ -1,6 +1,6 @@
 """Never wrong in silence: random problems, fitted and checked by an independent optimiser.
 
-    python benchmarks/soak.py [--count 5000] [--first 0] [--workers 1] [--show]
+    python benchmarks/soak.py [--count 5000] [--first 0] [--workers 1] [--out soak.jsonl] [--minutes 60] [--show]
 
 Each problem has a random polynomial or rational vector field with 1 to 6 states, random observables (some states
 hidden), missing values, sometimes an input with jumps, sometimes several experiments, and noise. Checked are:
@@ -8,20 +8,28 @@ hidden), missing values, sometimes an input with jumps, sometimes several experi
 - the fit ends, without an exception and without a warning that leaks out;
 - its status is true: where it says converged, SciPy's `least_squares` over `solve_ivp`, started at the answer, finds no
   lower loss (by more than 0.1 %), and the loss by that integration is the loss that the fit reports;
+- its certificate says what the answer says: the same loss, unknowns inside their bounds, those on a bound named;
 - how often the answer is at or below what `least_squares` finds from the truth (the global optimum, mostly);
 - memory does not grow.
+
+The other optimiser shares no code with the fit: it evaluates the text of the equations by Python, integrates with
+DOP853, and takes derivatives by integrating all displaced copies at once. With `--out` each result is a line of that
+file, and seeds that are in it already are not run again: a run can be broken off and continued.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import time
 import warnings
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -31,6 +39,9 @@ import picardfit as pf
 
 SLOW = 60.0  # processor seconds of one fit that are called too long
 WORSE = 1e-3  # relative difference of losses that counts
+JUMPS = (2.0, 5.0)  # of the input
+BOX = 5.0  # initial states are between -BOX and BOX
+FAULTS = ("exception", "warning leaked", "too slow", "wrong loss", "not an optimum", "inconsistent")
 
 
 @dataclass(frozen=True)
@@ -38,10 +49,12 @@ class Report:
     """What became of one problem."""
 
     seed: int
-    verdict: str  # "right", "missed" (a worse optimum, or no success), or what is wrong
+    verdict: str  # "right", "local optimum", "no success", "no success, at the best", or one of FAULTS
     status: str
     seconds: float
     memory: float  # megabytes, the largest so far
+    loss: float = np.nan
+    reference: float = np.nan  # what the other optimiser finds from the truth
     note: str = ""
 
 
@@ -52,6 +65,9 @@ class Sample:
     problem: pf.Problem
     truth: dict[str, float]
     initial: list[dict[str, float]]
+    equations: dict[str, str]  # state -> right-hand side
+    observables: dict[str, str]
+    levels: list[tuple[float, ...]]  # of the input, between its jumps, for each experiment
 
 
 def random_sample(seed: int) -> Sample | None:
@@ -59,7 +75,7 @@ def random_sample(seed: int) -> Sample | None:
     rng = np.random.default_rng([seed, 2026])
     states = [f"x{i}" for i in range(1, rng.integers(1, 7) + 1)]
     has_input = rng.uniform() < 0.3
-    lines, truth = [], {}
+    equations, truth = {}, {}
     for i, state in enumerate(states):
         rate = f"k{i + 1}"
         truth[rate] = float(np.exp(rng.uniform(-1.5, 0.5)))
@@ -78,23 +94,21 @@ def random_sample(seed: int) -> Sample | None:
             terms.append(f"{name}*{other}*exp(-{state}^2)")
         if has_input and i == 0:
             terms.append("u")
-        lines.append(f"{state}' = {' + '.join(terms)}")
+        equations[state] = " + ".join(terms)
     shown = [s for s in states if rng.uniform() < 0.6] or [states[0]]
     observables = {s: s for s in shown}
     if rng.uniform() < 0.2:
         observables["total"] = " + ".join(states)
-    model = pf.Model("\n".join(lines), observables=observables, inputs=["u"] if has_input else ())
-    experiments, initial = [], []
+    lines = "\n".join(f"{state}' = {formula}" for state, formula in equations.items())
+    model = pf.Model(lines, observables=observables, inputs=["u"] if has_input else ())
+    experiments, initial, levels = [], [], []
     for e in range(rng.integers(1, 4)):
         start = {s: float(rng.uniform(-2, 2)) for s in states}
         times = np.sort(rng.uniform(0, rng.uniform(3, 15), rng.integers(8, 60)))
-        inputs = (
-            {"u": {"times": [0.0, 2.0, 5.0], "values": [0.0, 1.0, float(rng.uniform(-1, 1))]}}
-            if has_input
-            else None
-        )
+        levels.append((0.0, 1.0, float(rng.uniform(-1, 1))) if has_input else (0.0, 0.0, 0.0))
+        inputs = {"u": pf.Table([0.0, *JUMPS], list(levels[-1]))} if has_input else None
         try:
-            run = pf.simulate(model, truth, start, times, inputs=_input(inputs), t0=0.0)
+            run = pf.simulate(model, truth, start, times, inputs=inputs, t0=0.0)
         except pf.InputError:
             return None
         data = {}
@@ -105,18 +119,12 @@ def random_sample(seed: int) -> Sample | None:
             data[name] = value
         if not all(np.isfinite(v).any() for v in data.values()):
             return None
-        experiments.append(pf.Experiment(times, data, inputs=_input(inputs), name=f"run{e}", t0=0.0))
+        experiments.append(pf.Experiment(times, data, inputs=inputs, name=f"run{e}", t0=0.0))
         initial.append(start)
     bounds = {name: (value / 5, value * 5) for name, value in truth.items()}
-    box = dict.fromkeys(states, (-5.0, 5.0))
-    return Sample(pf.Problem(model, experiments, bounds, initial=box), truth, initial)
-
-
-def _input(inputs: dict | None) -> dict | None:
-    if inputs is None:
-        return None
-    table = inputs["u"]
-    return {"u": pf.Table(table["times"], table["values"])}
+    box = dict.fromkeys(states, (-BOX, BOX))
+    problem = pf.Problem(model, experiments, bounds, initial=box)
+    return Sample(problem, truth, initial, equations, observables, levels)
 
 
 def check(seed: int) -> Report:
@@ -129,97 +137,155 @@ def check(seed: int) -> Report:
             warnings.simplefilter("always")
             fit = pf.fit(sample.problem)
     except Exception as error:  # whatever it is, it is a fault
-        return Report(seed, "exception", "", time.process_time() - began, _memory(), repr(error))
+        return Report(seed, "exception", "", time.process_time() - began, _memory(), note=repr(error))
     seconds = time.process_time() - began
+    reference = _Reference(sample)
+    best = reference.improve(reference.point(sample.truth, sample.initial))
 
     def ended(verdict: str, note: str = "") -> Report:
-        return Report(seed, verdict, fit.status.name, seconds, _memory(), note)
+        return Report(seed, verdict, fit.status.name, seconds, _memory(), fit.loss, best, note)
 
     if leaked:
         return ended("warning leaked", str(leaked[0].message))
     if seconds > SLOW:
         return ended("too slow")
-    reference = _Reference(sample.problem)
-    best = reference.improve(reference.point(sample.truth, sample.initial))
+    if wrong := _inconsistency(fit, sample.problem):
+        return ended("inconsistent", wrong)
+    at_the_best = fit.loss <= (1 + WORSE) * best
     if not fit.success:
-        return ended("missed", f"loss {fit.loss:.4g}, reference {best:.4g}")
+        return ended("no success, at the best" if at_the_best else "no success")
     own = reference.point(fit.parameters, [fit.initial_states[n] for n in sample.problem.names])
     again = reference.loss(own)
     if not abs(again - fit.loss) <= 1e-4 * fit.loss + 1e-12:
-        return ended("wrong loss", f"says {fit.loss:.8g}, is {again:.8g}")
+        return ended("wrong loss", f"is {again:.8g}")
     lower = reference.improve(own)
     if lower < (1 - WORSE) * fit.loss:
-        return ended("not an optimum", f"says {fit.loss:.8g}, from there {lower:.8g}")
-    if best < (1 - WORSE) * fit.loss:
-        return ended("missed", f"loss {fit.loss:.6g}, reference {best:.6g}")
-    return ended("right")
+        return ended("not an optimum", f"from there {lower:.8g}")
+    return ended("right" if at_the_best else "local optimum")
+
+
+def _inconsistency(fit: pf.Fit, problem: pf.Problem) -> str:
+    """What the answer and its certificate do not agree about; empty where they do."""
+    proof = fit.certificate
+    outside = [n for n, p in problem.parameters.items() if not p.lower <= fit.parameters[n] <= p.upper]
+    starts = [x for one in fit.initial_states.values() for x in one.values()]
+    if outside or not all(abs(x) <= BOX for x in starts):
+        return f"outside the bounds: {outside or 'an initial state'}"
+    if not fit.success:
+        return ""
+    if not (proof.agrees and abs(proof.loss - fit.loss) <= 1e-9 * fit.loss):
+        return f"the certificate has a loss of {proof.loss:.8g} and a mismatch of {proof.mismatch:.1e}"
+    on_bound = {n for n, p in problem.parameters.items() if fit.parameters[n] in (p.lower, p.upper)}
+    if not on_bound <= set(proof.at_bound):
+        return f"on a bound: {sorted(on_bound)}, named: {proof.at_bound}"
+    if bool(proof.at_bound) != (fit.status is pf.Status.CONVERGED_AT_BOUND):
+        return f"named at a bound: {proof.at_bound}"
+    return ""
 
 
 class _Reference:
-    """The same loss by SciPy's integrator, and its minimum by SciPy's optimiser."""
+    """The same loss by SciPy's integrator over the text of the equations, and its minimum by SciPy's optimiser."""
 
-    def __init__(self, problem: pf.Problem) -> None:
-        self.problem, self.model = problem, problem.model
-        self.names = list(problem.parameters)
-        lower = [problem.parameters[n].lower for n in self.names]
-        upper = [problem.parameters[n].upper for n in self.names]
-        count = len(problem.experiments) * len(self.model.states)
-        self.bounds = (np.array(lower + [-5.0] * count), np.array(upper + [5.0] * count))
+    def __init__(self, sample: Sample) -> None:
+        self.experiments, self.levels = sample.problem.experiments, sample.levels
+        self.samples = sum(len(one.times) for one in self.experiments)
+        self.measured = sum(np.isfinite(one.values).sum() for one in self.experiments)
+        self.names, self.states = list(sample.truth), list(sample.equations)
+        self.slopes = _compiled(sample.equations.values())
+        self.outputs = _compiled(sample.observables.values())
+        self.order = list(sample.observables)
+        parameters = [sample.problem.parameters[n] for n in self.names]
+        box = [BOX] * (len(self.experiments) * len(self.states))
+        lower = [p.lower for p in parameters] + [-b for b in box]
+        self.bounds = (np.array(lower), np.array([p.upper for p in parameters] + box))
 
     def point(self, parameters: dict, initial: list[dict]) -> np.ndarray:
-        states = [one[s] for one in initial for s in self.model.states]
+        states = [one[s] for one in initial for s in self.states]
         return np.clip([*(parameters[n] for n in self.names), *states], *self.bounds)
 
     def residuals(self, z: np.ndarray) -> np.ndarray:
-        model, parts = self.model, []
-        params = np.array([dict(zip(self.names, z, strict=False))[n] for n in model.parameters])
-        starts = z[len(self.names) :].reshape(-1, len(model.states))
-        for one, start in zip(self.problem.experiments, starts, strict=True):
-            states = self._run(one, params, start)
+        """(measured,) of one point, or (measured, points) of the columns of z."""
+        points = z.reshape(len(z), -1)
+        names = dict(zip(self.names, points, strict=False))
+        starts = points[len(self.names) :].reshape(len(self.experiments), len(self.states), -1)
+        parts = []
+        for one, levels, start in zip(self.experiments, self.levels, starts, strict=True):
+            states = self._run(one, levels, names, start)
             if states is None:
-                return np.full(self.problem.measurements, 1e3)
-            values = model.output.value(one.times, states, params, one.inputs_at(model.inputs, one.times))
-            order = [model.observables.index(n) for n in one.observables]
-            gap = values[:, order] - one.values
-            parts.append(gap[np.isfinite(one.values)])
-        return np.concatenate(parts)
+                return np.full((self.measured, *z.shape[1:]), 1e3)
+            known = names | dict(zip(self.states, states, strict=True))
+            for name, formula in zip(self.order, self.outputs, strict=True):
+                values = one.values[:, one.observables.index(name)]
+                there = np.isfinite(values)
+                parts.append((eval(formula, FUNCTIONS, known) - values[:, None])[there])
+        return np.concatenate(parts).reshape(self.measured, *z.shape[1:])
 
-    def _run(self, one: pf.Experiment, params: np.ndarray, start: np.ndarray) -> np.ndarray | None:
-        """Piece by piece between the jumps of the input."""
-        model = self.model
-        edges = np.unique(
-            [one.t0, *(t for t in (2.0, 5.0) if model.inputs and t < one.times[-1]), one.times[-1]]
-        )
-        states, now = np.empty((len(one.times), len(start))), start
-        states[one.times <= one.t0] = start
-        for a, b in pairwise(edges):
-            inputs = one.inputs_at(model.inputs, np.array([0.5 * (a + b)]))[0]
+    def _run(self, one: pf.Experiment, levels: tuple[float, ...], names: dict, start: np.ndarray):
+        """(states, times, points), piece by piece between the jumps of the input; None where it explodes."""
+        last, now = one.times[-1], start
+        states = np.empty((len(start), len(one.times), start.shape[1]))
+        states[:, one.times <= 0] = start[:, None]
+        for (a, b), level in zip(pairwise((0.0, *JUMPS, np.inf)), levels, strict=True):
+            if a >= last:
+                break
             wanted = (one.times > a) & (one.times <= b)
-            grid = np.unique(np.append(one.times[wanted], b))
-            found = solve_ivp(
-                lambda t, x, u=inputs: model.rhs.value(t, x, params, u),
-                (a, b),
-                now,
-                "LSODA",
-                grid,
-                rtol=1e-9,
-                atol=1e-11,
-            )
+            grid = np.unique(np.append(one.times[wanted], min(b, last)))
+
+            def slope(_, x, level=level):
+                known = names | dict(zip(self.states, x.reshape(start.shape), strict=True)) | {"u": level}
+                return np.concatenate(
+                    [eval(f, FUNCTIONS, known) + np.zeros(start.shape[1]) for f in self.slopes]
+                )
+
+            found = solve_ivp(slope, (a, min(b, last)), now.ravel(), "DOP853", grid, rtol=1e-9, atol=1e-11)
             if not found.success or not np.isfinite(found.y).all():
                 return None
-            states[wanted], now = found.y.T[np.searchsorted(grid, one.times[wanted])], found.y[:, -1]
+            table = found.y.reshape(*start.shape, -1).transpose(0, 2, 1)
+            states[:, wanted], now = table[:, np.searchsorted(grid, one.times[wanted])], table[:, -1]
         return states
 
+    def jacobian(self, z: np.ndarray) -> np.ndarray:
+        """Differences of copies displaced into the box, all in one integration."""
+        step = 1e-6 * (1 + np.abs(z))
+        step = np.where(z + step > self.bounds[1], -step, step)
+        table = self.residuals(np.concatenate([z[:, None], z[:, None] + np.diag(step)], axis=1))
+        return (table[:, 1:] - table[:, :1]) / step
+
     def loss(self, z: np.ndarray) -> float:
-        return 0.5 * float(np.sum(self.residuals(z) ** 2)) / len(self.problem.samples.times)
+        return 0.5 * float(np.sum(self.residuals(z) ** 2)) / self.samples
 
     def improve(self, z: np.ndarray) -> float:
-        answer = least_squares(self.residuals, z, bounds=self.bounds, x_scale="jac", max_nfev=15)
-        return answer.cost / len(self.problem.samples.times)
+        with np.errstate(all="ignore"):
+            answer = least_squares(
+                self.residuals,
+                z,
+                self.jacobian,
+                self.bounds,
+                x_scale="jac",
+                ftol=1e-6,
+                xtol=1e-6,
+                max_nfev=30,
+            )
+        return answer.cost / self.samples
+
+
+FUNCTIONS = {"sin": np.sin, "exp": np.exp, "__builtins__": {}}
+
+
+def _compiled(formulas: Iterable[str]) -> list:
+    return [compile(f.replace("^", "**"), f, "eval") for f in formulas]
 
 
 def _memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _results(seeds: list[int], workers: int) -> Iterator[Report]:
+    if workers == 1:
+        yield from map(check, seeds)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        yield from pool.map(check, seeds, chunksize=4)
 
 
 def main() -> None:
@@ -229,25 +295,53 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument(
+        "--out", type=Path, help="file of results, one a line; what is in it is not run again"
+    )
+    parser.add_argument("--minutes", type=float, default=np.inf, help="stop after as long")
     parser.add_argument("--show", action="store_true", help="every problem that was not right")
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.count)
-    reports = []
-    with ProcessPoolExecutor(options.workers) as pool:
-        for report in pool.map(check, seeds, chunksize=4):
-            reports.append(report)
-            if report.verdict not in ("right", "skipped", "missed") or (
-                options.show and report.verdict == "missed"
-            ):
-                print(f"seed {report.seed}: {report.verdict} ({report.status}) {report.note}", flush=True)
-            if len(reports) % 100 == 0:
-                print(len(reports), dict(Counter(r.verdict for r in reports)), flush=True)
-    ran = [r for r in reports if r.verdict != "skipped"]
-    print(f"{len(ran)} problems: {dict(Counter(r.verdict for r in ran))}")
-    print(f"status: {dict(Counter(r.status for r in ran))}")
+    lines = options.out.read_text().splitlines() if options.out and options.out.exists() else []
+    reports = [r for r in (Report(**json.loads(line)) for line in lines) if r.seed in seeds]
+    done = {r.seed for r in reports}
+    for report in reports:
+        _show(report, options.show)
+    until = time.monotonic() + 60 * options.minutes
+    for report in _results([s for s in seeds if s not in done], options.workers):
+        reports.append(report)
+        _show(report, options.show)
+        if options.out:
+            with options.out.open("a") as file:
+                file.write(json.dumps(asdict(report)) + "\n")
+        if len(reports) % 100 == 0:
+            print(len(reports), dict(Counter(r.verdict for r in reports)), flush=True)
+        if time.monotonic() > until:
+            break
+    _summary([r for r in reports if r.verdict != "skipped"])
+
+
+def _show(report: Report, everything: bool) -> None:
+    if report.verdict in FAULTS or (everything and report.verdict not in ("right", "skipped")):
+        print(
+            f"seed {report.seed}: {report.verdict} ({report.status}) loss {report.loss:.6g}, "
+            f"reference {report.reference:.6g} {report.note}",
+            flush=True,
+        )
+
+
+def _summary(ran: list[Report]) -> None:
+    if not ran:
+        print("no problem was run")
+        return
+    print(f"{len(ran)} problems")
+    for (verdict, status), count in Counter((r.verdict, r.status) for r in ran).most_common():
+        print(f"{count:6d}  {verdict} ({status})")
+    below = sum(r.loss < (1 - WORSE) * r.reference for r in ran)
+    print(f"below what the other optimiser finds from the truth: {below}")
     seconds = [r.seconds for r in ran]
     print(f"seconds of a fit: median {np.median(seconds):.2f}, largest {max(seconds):.1f}")
-    half = len(ran) // 2
+    half = max(len(ran) // 2, 1)
     print(
         f"memory: {max(r.memory for r in ran[:half]):.0f} MB after half, {max(r.memory for r in ran):.0f} MB at the end"
     )
