@@ -738,3 +738,36 @@ def test_notebook_and_table_of_what_did_not_converge(unfinished, tmp_path):
     assert says(unfinished._repr_html_(), "intervals are not given, because the search did not converge")
     write_fit(unfinished, tmp_path, report=False)
     assert says((tmp_path / "parameters.csv").read_text(), "the search did not converge")
+
+
+def test_a_pole_at_the_initial_time_is_named():
+    fit = pf.fit(
+        pf.Problem(pf.Model("x' = -a*x/t"), pf.Experiment([0, 1, 2], {"x": [1, 0.5, 0.3]}), {"a": (0, 5)})
+    )
+    assert not fit.success
+    assert fit.message.startswith("The equations are not finite at the initial time 0 of `experiment 1`")
+    assert "`1/t` in `x'`" in fit.message
+    assert "t0=" in fit.message
+    assert pf.Status.ITERATION_LIMIT.value not in fit.message
+
+
+def test_an_initial_state_among_the_parameters_is_told_where_it_belongs():
+    one = problem(pf.Model("x' = -k*x"))
+    for name in ("x", "x(0)"):
+        with pytest.raises(pf.InputError, match=r"start_initial=\{'x'"):
+            pf.fit(one, start={name: 1.0})
+
+
+def test_residuals_of_an_exact_fit_are_not_tested():
+    times = np.linspace(0, 3, 30)
+    fit = pf.fit(
+        pf.Problem(pf.Model("x' = -b*x"), pf.Experiment(times, {"x": np.exp(-0.7 * times)}), {"b": (0, 5)})
+    )
+    assert fit.diagnostics.exact
+    assert "accuracy of the computation" in str(fit.diagnostics)
+
+
+def test_a_search_that_went_astray_is_said_to_diverge():
+    fit = pf.fit(pf.problems.van_der_pol.generate(seed=1), pf.GradientDescent(order=8))
+    assert fit.status is pf.Status.DIVERGED
+    assert "more starts" not in fit.message

@@ -19,6 +19,8 @@ from picardfit.starts import Start
 from picardfit.tracing import NumericMap
 
 MOST_VALUES = 6  # names whose values are told
+NEVER_FINITE = "The equations are not finite at the initial time"
+POINTS = 8  # at which a formula is tried
 BETWEEN = 8  # points between two times of a guessed path that are looked at
 STEP = 1e-3  # of the time to a failure: how far before it a solution is looked at
 
@@ -52,6 +54,28 @@ def blame_start(problem: Problem, start: Start) -> str:
         f"The model is not finite at the start of the search: {one} (experiment `{experiment}`); give a start or "
         f"bounds where it is finite, change the initial values, or write the formula so that it is."
     )
+
+
+def blame_time(problem: Problem) -> str:
+    """What is not finite at the initial time of an experiment whatever states and parameters are; else empty."""
+    model, rng = problem.model, np.random.default_rng(0)
+    x, p = (10 ** rng.uniform(-1, 1, (POINTS, len(group))) for group in (model.states, model.parameters))
+    for one in problem.experiments:
+        times = np.array([one.t0, 0.5 * (one.t0 + one.times[-1])])
+        inputs = one.inputs_at(model.inputs, times)
+        first, later = (
+            np.isfinite(model.rhs.value(np.full(POINTS, t), x, p, np.tile(u, (POINTS, 1))))
+            for t, u in zip(times, inputs, strict=True)
+        )
+        if (~first.any(axis=0) & later.any(axis=0)).any():
+            found = equation_culprit(model, _Point(one.t0, x[0], p[0], inputs[0]))
+            if found is not None:
+                what = f"`{found.formula}` in {found.name}" if found.formula else found.name
+                return (
+                    f"{NEVER_FINITE} {one.t0:g} of `{one.name}`, whatever the parameters are: {what} is "
+                    f"{_word(found.value)}; begin later (t0=...), or write the formula so that it is finite."
+                )
+    return ""
 
 
 def blame_run(model: Model, run: Run, reached: float) -> str:

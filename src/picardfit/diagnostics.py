@@ -31,6 +31,7 @@ class Diagnostics:
     outliers: int
     chi_square: float | None
     count: int = 0
+    exact: bool = False  # the residuals are errors of the computation
 
     @property
     def expected_outliers(self) -> float:
@@ -53,6 +54,8 @@ class Diagnostics:
 
     @property
     def sentences(self) -> list[str]:
+        if self.exact:
+            return ["the model fits the data to the accuracy of the computation."]
         said = []
         if self.patterned:
             said.append(

@@ -117,7 +117,7 @@ def _split(text: str) -> list[tuple[int, str]]:
     for pattern in (_OPEN_END, _OPEN_BEGIN):
         text = pattern.sub(lambda found: found[0].replace("\n", "\v"), text)
     pieces, piece = [], ""
-    line = start = opened = 1
+    line = start = opened = column = 1
     depth = 0
     for character in text:
         if character == ";" or (character == "\n" and depth <= 0):
@@ -127,14 +127,16 @@ def _split(text: str) -> list[tuple[int, str]]:
             piece += " "
         else:
             if character == "(" and depth == 0:
-                opened = line
+                opened, column = line, len(piece.rpartition("=")[2].lstrip()) + 1
             depth += (character == "(") - (character == ")")
             if not piece.strip():
                 start = line
             piece += character
         line += character in "\n\v"
     if depth > 0:
-        raise InputError(f"In line {opened}: a parenthesis is opened and never closed: close it.")
+        raise InputError(
+            f"In line {opened}: the parenthesis at column {column} of the formula is never closed."
+        )
     return [(n, p.strip()) for n, p in [*pieces, (start, piece)] if p.strip()]
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from picardfit.certificate import Certificate, certify, misfit, path_value
-from picardfit.culprits import blame_start
+from picardfit.culprits import blame_start, blame_time
 from picardfit.data import after_a_void
 from picardfit.errors import InputError, Status, listing, type_words
 from picardfit.inputs import Table
@@ -28,6 +28,7 @@ from picardfit.values import border_from, parameters_of
 
 NEARLY = 1e-5  # the same for methods whose fixed point need not be an optimum
 OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss
+ASTRAY = 1e6  # loss, relative to that of curves at zero, of a search that went astray
 ROUNDING = 1e-13  # residuals relative to the data that are nothing but rounding
 REFINEMENTS = 3  # times the mesh is refined when the independent integration disagrees
 
@@ -90,7 +91,7 @@ def fit(
             warnings=(
                 *_culprits(request, status),
                 *_warnings(problem, status, certificate),
-                *_contradiction(outcome.solution),
+                *_contradiction(None if status is Status.DIVERGED else outcome.solution),
                 *found.remarks(starts, ledger),
             ),
         )
@@ -148,7 +149,9 @@ def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outc
 def _final_status(problem: Problem, method: Method, outcome: Outcome, certificate: Certificate) -> Status:
     perfect = outcome.status is Status.STALLED and _is_perfect(problem, certificate)
     if not outcome.status.success and not perfect:
-        return outcome.status
+        lost = certificate.loss > ASTRAY * problem.mean_loss(problem.least_squares.nothing)
+        exact = isinstance(method, LiftedGaussNewton) or problem.scatter is not None
+        return Status.DIVERGED if lost and not exact else outcome.status
     if outcome.solution is None:
         return Status.DIVERGED
     exact = isinstance(method, LiftedGaussNewton)
@@ -174,10 +177,13 @@ def _switching(problem: Problem) -> list[str]:
 
 
 def _culprits(request: Request, status: Status) -> list[str]:
-    """What could not be evaluated, when that ended the search at its start."""
-    if status is not Status.NOT_FINITE:
+    """What could not be evaluated, when that ended the search at its start, or may have spoiled it."""
+    if status.success or status is Status.INTERRUPTED:
         return []
-    found = blame_start(request.problem, make_start(request.problem, request.given))
+    found = ""
+    if status is Status.NOT_FINITE:
+        found = blame_start(request.problem, make_start(request.problem, request.given))
+    found = found or blame_time(request.problem)
     return [found] if found else []
 
 
@@ -193,7 +199,10 @@ def _warnings(problem: Problem, status: Status, certificate: Certificate) -> tup
         f"`{name}` is not estimated: it stands only in `{helper} = ...`, which no equation uses."
         for name, helper in problem.model.dropped.items()
     ]
-    said += [f"`{name}` was never measured in `{experiment}`." for experiment, name in problem.unmeasured]
+    said += [
+        f"`{name}` was never measured in `{experiment}`: remove it from that experiment, or add its data."
+        for experiment, name in problem.unmeasured
+    ]
     if np.isinf(certificate.reintegrated_loss) and certificate != NOTHING_CERTIFIED:
         said.append(
             "At these values the equations have no solution up to the last sample (it explodes, or turns NaN): "

@@ -149,7 +149,10 @@ def _unexpected(character: str) -> str:
         "!": "the factorial `!` is not available: write its value as a number",
     }
     quotes = dict.fromkeys("'\"`’′", "quotes and primes are not part of a formula: use plain names")
-    return (reasons | quotes).get(character, f"unexpected character `{character}`: remove it")
+    return (reasons | quotes).get(
+        character,
+        f"unexpected character `{character}`: write numbers, names, + - * / ^, parentheses and functions only",
+    )
 
 
 class _Parser:

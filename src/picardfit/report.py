@@ -50,6 +50,7 @@ from picardfit.result import Fit
 from picardfit.tables import (
     NO_ERRORS,
     count,
+    effort,
     number,
     other_values,
     parameter_rows,
@@ -385,7 +386,7 @@ def _checks(certificate: Certificate) -> list[tuple[str, str, str]]:
 
 def _method(fit: Fit) -> str:
     rows = [(one.name, _setting(getattr(fit.method, one.name))) for one in fields(fit.method)]
-    took = f"{count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s"
+    took = effort(fit)
     settings = f"<details>\n<summary>Settings</summary>\n{table(('setting', 'value'), rows)}\n</details>"
     parts = [f"<p>{escape(type(fit.method).__name__)}, {took}.</p>", settings]
     if len(fit.trace):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.certificate import Certificate, path_rows, path_value
+from picardfit.culprits import NEVER_FINITE
 from picardfit.curves import checked_times, outputs_at, states_along
 from picardfit.diagnostics import Diagnostics, diagnose, named_residuals
 from picardfit.errors import InputError, Status
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 NOTHING_CERTIFIED = Certificate(
     inf, inf, inf, inf, inf, inf, (), None, segments=0, nodes=0
 )  # no finite answer
+NUMERICAL = (
+    1e-8  # residuals relative to the data that come from the computation and say nothing about the model
+)
 TELLING = {  # status -> opening of the warnings that say the same and more
     Status.NOT_FINITE: "The model is not finite at the start of the search",
     Status.INACCURATE: "At these values the equations have no solution",
@@ -69,8 +73,8 @@ class Fit:
         """
         if self.success:
             return " ".join([self.status.value, *self.warnings])
-        opening = TELLING.get(self.status)
-        told = opening is not None and any(one.startswith(opening) for one in self.warnings)
+        openings = (NEVER_FINITE, *filter(None, [TELLING.get(self.status)]))
+        told = any(one.startswith(openings) for one in self.warnings)
         return " ".join(self.warnings if told else [*self.warnings, self.status.value])
 
     @cached_property
@@ -154,7 +158,11 @@ class Fit:
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """What the residuals say about model and noise: tests of runs and of normality, in words."""
-        return diagnose(self.residuals, self.reduced_chi_square if self.problem.noise is not None else None)
+        if self.problem.noise is not None:
+            return diagnose(self.residuals, self.reduced_chi_square)
+        nothing = self.problem.mean_loss(self.problem.least_squares.nothing)
+        found = diagnose(self.residuals, None)
+        return replace(found, exact=True) if self.loss <= NUMERICAL**2 * nothing else found
 
     @property
     def hits(self) -> int:

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from picardfit.certificate import misfit, path_value
+from picardfit.culprits import blame_time
 from picardfit.digests import digest, problem_digest
 from picardfit.errors import Status
 from picardfit.ledger import Ledger
@@ -103,6 +104,8 @@ def search_all(
         found = _gather(run_some(dict(enumerate(parts))), {})
         verdict = _judged(request, found) if request.starts == 1 else _Judgement(False, False)
         tried = len(found.endings)
+        if verdict.lost and blame_time(request.problem):
+            verdict = _Judgement(False, False)  # no other start will do
         if verdict.lost and request.method.max_iterations >= PATIENT:
             found = _screened(request, found, news)
         if verdict.doubtful and len(found.endings) == tried and not found.interrupted:

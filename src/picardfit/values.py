@@ -113,14 +113,7 @@ def _parameter_values(problem: Problem, given: Mapping[str, object], word: str) 
     for key, value in given.items():
         name, where = _split(key, known)
         if name not in known:
-            hint = (
-                "a state: give it in initial= (start_initial= of pf.fit)"
-                if name in problem.model.states
-                else "not a parameter of the problem"
-            )
-            raise InputError(
-                f"`{key}` is {hint} (parameters: {listing(known)})." + did_you_mean(str(name), known)
-            )
+            raise InputError(_no_parameter(problem, key, str(name), word))
         if where is not None:
             value = {where: value}
         column = known.index(name)
@@ -137,6 +130,17 @@ def _parameter_values(problem: Problem, given: Mapping[str, object], word: str) 
         for one, number in value.items():
             values[experiment_index(problem, one), column] = as_number(number, f"value of `{name}[{one}]`")
     return values
+
+
+def _no_parameter(problem: Problem, key: object, name: str, word: str) -> str:
+    """The complaint about a name that is not a parameter."""
+    state, known = name.removesuffix("(0)"), list(problem.parameters)
+    if state in problem.model.states:
+        other = "start_initial" if word == "start" else "initial"
+        return f"`{key}` is an initial state: give it in {other}={{'{state}': ...}}."
+    if name in ("parameters", "initial") and problem.truth:
+        return f"`{key}` is a group of values: pass the parameters alone, problem.truth['parameters']."
+    return f"`{key}` is not a parameter of the problem: use {listing(known)}." + did_you_mean(name, known)
 
 
 def _check_single(problem: Problem, name: str, local: bool, value: object) -> None:
