@@ -10,6 +10,7 @@ import pytest
 import picardfit as pf
 from picardfit.certificate import certify, misfit, path_value
 from picardfit.lifted import evaluate
+from picardfit.uncertainty.fisher import information
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
 TRUTH = {"a": 1.0, "b": 0.4, "c": 0.9, "d": 0.3}
@@ -199,3 +200,21 @@ def test_few_samples_show_no_scatter():
     model = pf.Model("x' = -k*x")
     fit = pf.fit(pf.Problem(model, pf.Experiment([0, 1, 2, 3], {"x": [1.0, 0.2, 0.9, 0.1]})))
     assert misfit(fit.solution).excess == 1.0
+
+
+def test_what_lies_beyond_the_bounds_is_no_promise():
+    """Near its bound q is hardly felt: a free step would go far beyond it and promise what is not there."""
+    times = np.linspace(0, 3, 20)
+    data = 0.9 * np.exp(-times)
+    model = pf.Model("x' = -a*x", observables={"y": "x*(1 + 1/q)"})
+    problem = pf.Problem(
+        model,
+        [pf.Experiment(times, {"y": data}, initial={"x": 1.0})],
+        {"a": (0.1, 10), "q": pf.Parameter(1, 1e6, log=True)},
+    )
+    best = pf.fit(problem).solution
+    border = best.border.copy()
+    border[0, 1] = np.log(1e6) - 1e-3
+    solution = replace(best, border=border)
+    assert information(solution).promised_decrease() > 1e-2 * path_value(solution)
+    assert certify(solution).gradient < 1e-4

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from picardfit.condense import solve_box
 from picardfit.integration import predict
 from picardfit.meshing import state_scale
 from picardfit.picard import apply
@@ -16,6 +17,8 @@ from picardfit.uncertainty.fisher import Information, information
 # of the independent integration: a tighter one where the one before shows a difference
 TOLERANCES = (1e-8, 1e-10)
 CLOSE = 1e-6  # relative difference of the losses that calls for no second integration
+PROMISING = 1e-4  # promised decrease, relative to the loss, from which on the bounds are looked at
+FEW = 500  # unknowns for which that is affordable
 UNPUSHED = 1e-9  # fall of the loss over the bounds, relative to it, that does not hold an unknown at a bound
 AGREES = 1e-5  # relative difference of the losses up to which path and independent integration agree
 
@@ -95,12 +98,26 @@ def certify(solution: Solution) -> Certificate:
         loss=problem.mean_loss(value),
         reintegrated_loss=problem.mean_loss(again),
         mismatch=float(abs(again - value) / size),
-        gradient=found.promised_decrease() / size,
+        gradient=_promised(solution, found, size) / size,
         at_bound=found.at_bound,
         undetermined=_undetermined(solution, found, size),
         segments=len(mesh),
         nodes=len(mesh.rule.nodes),
     )
+
+
+def _promised(solution: Solution, found: Information, size: float) -> float:
+    """What one more Gauss-Newton step would gain without leaving the bounds.
+
+    A curvature of nearly nothing promises much, very far away: where the bounds are nearer they limit the promise.
+    """
+    free = found.promised_decrease()
+    if not free > PROMISING * size or len(found.index) > FEW:
+        return free
+    unknowns, place = solution.system.problem.unknowns, tuple(found.index.T)
+    lower, upper = (bound[place] - solution.border[place] for bound in (unknowns.lower, unknowns.upper))
+    step = solve_box(found.matrix[None], found.slope[None], 0, lower[None], upper[None])[0]
+    return min(free, max(0.0, -float(step @ (found.slope + 0.5 * found.matrix @ step))))
 
 
 def _undetermined(solution: Solution, found: Information, size: float) -> tuple[str, ...]:
