@@ -820,7 +820,7 @@ def test_a_failed_fit_does_not_blame_the_data():
 def test_an_observable_without_data_is_named():
     run = pf.Experiment(TIMES, {"x": 2 * np.exp(-0.7 * TIMES), "z": np.full(13, np.nan)}, initial={"z": 0.0})
     fit = pf.fit(pf.Problem(CHAIN, run, {"q": 0.5}))
-    assert "`z` was never measured in `experiment 1`." in fit.warnings
+    assert any(one.startswith("`z` was never measured in `experiment 1`: remove") for one in fit.warnings)
 
 
 @pytest.fixture(scope="module")

@@ -195,7 +195,7 @@ def test_what_is_not_given_can_be_nan():
             r"`prey\(0\)\[pond 2\]` is unknown and has no value",
         ),
         ({"aa": 1.0}, STARTS, "`aa` is not a parameter.*Did you mean `a`"),
-        ({"prey": 1.0}, STARTS, "`prey` is a state: give it in initial="),
+        ({"prey": 1.0}, STARTS, "`prey` is an initial state: give it in initial="),
         ({"a": {"pond 1": 1.0}}, STARTS, "`a` is one parameter for all experiments"),
         ({"a": 1.0, "b": 1.0}, STARTS, "`b` is fixed at 0"),
         ({"a": 1.0}, {"prey": 1.0, "pred": 3.0}, r"`pred\(0\)` is settled by the problem as 2 in `pond 2`"),
