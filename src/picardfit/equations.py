@@ -135,7 +135,7 @@ def _split(text: str) -> list[tuple[int, str]]:
         line += character in "\n\v"
     if depth > 0:
         raise InputError(
-            f"In line {opened}: the parenthesis at column {column} of the formula is never closed."
+            f"In line {opened}: the parenthesis at column {column} of the formula is never closed: close it."
         )
     return [(n, p.strip()) for n, p in [*pieces, (start, piece)] if p.strip()]
 
