@@ -94,7 +94,10 @@ def search_all(
     ledger: str | Path | None,
     progress: Callable[[Progress], None] | Literal[False] | None,
 ) -> Searches:
-    """Search from every start; an only start that fails is followed by simulated candidates, or else by a few more."""
+    """Search from every start; an only start that fails is followed by others.
+
+    First by a start of our own, if the user gave one, then by simulated candidates, or else by a few random ones.
+    """
     parts = _parts(request, request.starts)
     news = progress or None
     book = None if ledger is None else Ledger(ledger, identity(request))
@@ -106,6 +109,10 @@ def search_all(
         tried = len(found.endings)
         if verdict.lost and blame_time(request.problem):
             verdict = _Judgement(False, False)  # no other start will do
+        if verdict.lost and np.isfinite(request.given).any():
+            found = _from_own_start(request, found, news)
+            verdict = _judged(request, found)
+            tried = len(found.endings)
         if verdict.lost and request.method.max_iterations >= PATIENT:
             found = _screened(request, found, news)
         if verdict.doubtful and len(found.endings) == tried and not found.interrupted:
@@ -258,6 +265,16 @@ def _judged(request: Request, found: Searches) -> _Judgement:
     if not lost and seen.unexplained > CLEAR:
         lost = implausible(request.problem, best.value)
     return _Judgement(lost, lost or seen.unexplained > LITTLE)
+
+
+def _from_own_start(request: Request, found: Searches, news: Callable[[Progress], None] | None) -> Searches:
+    """The searches and one from a start made of data and bounds only, where what the user gave leads nowhere."""
+    index = max(found.endings) + 1
+    open_ = replace(request, given=np.full_like(request.given, np.nan))
+    try:
+        return replace(found, endings={**found.endings, index: search(open_, (index, None), news)})
+    except Interrupted as stop:
+        return replace(found, endings={**found.endings, index: stop.partial[1]}, interrupted=True)
 
 
 def _screened(request: Request, found: Searches, news: Callable[[Progress], None] | None) -> Searches:
