@@ -322,6 +322,10 @@ def test_a_choice_that_does_not_help_says_so(undosed):
         (lambda fit: pf.design(fit, planned(1.0, "dose"), at=[]), "`at` is empty"),
         (lambda fit: pf.design(fit, planned(1.0, "dose"), scenarios=0), "scenarios"),
         (lambda fit: pf.design_times(fit, "nothing", 1), "no planned experiment"),
+        (
+            lambda fit: pf.design_times(fit, [planned(1.0, "dose")], 1),
+            "one planned experiment, not of a list",
+        ),
     ],
 )
 def test_bad_input_names_the_culprit(undosed, call, words):

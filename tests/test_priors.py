@@ -117,6 +117,7 @@ def test_uniform_prior_bounds():
         (lambda: pf.Uniform(2.0, 1.0), "no room"),
         (lambda: pf.LaplacePrior(0.0, 1.0, base=0.5), "base"),
         (lambda: pf.Parameter(0, 1, prior=0.5), "not understood"),
+        (lambda: pf.Parameter(0.1, 1, prior=pf.LogNormal(sigma=0.2)), "is called pf.LogNormalPrior"),
         (lambda: _decay(None, {"a": pf.Parameter(0.1, 2, prior=pf.Normal(1, 1))}), "without a noise model"),
     ],
 )

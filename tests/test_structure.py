@@ -142,6 +142,7 @@ def test_no_solution_has_no_derivatives():
         ),
         (lambda: pf.structural(LOTKA, pf.plan(TIMES, ["prey"]), points=0), "points"),
         (lambda: pf.structural(LOTKA, pf.plan(TIMES, ["prey"]), seed=-1), "seed"),
+        (lambda: pf.structural(pf.Model("x' = k*x"), [0, 1, 2]), "plans=pf.plan"),
         (
             lambda: pf.structural(
                 pf.Model("x' = k*x^2"),

@@ -151,6 +151,11 @@ def design_times(
     _check_criterion(criterion)
     if isinstance(candidate, str):
         candidate = _named_plan(base, candidate)
+    if not isinstance(candidate, Experiment):
+        raise InputError(
+            f"design_times chooses the times of one planned experiment, not of {type_words(candidate)}: "
+            f"pass a pf.plan(...) whose times are the grid."
+        )
     problem, done, (grid,) = _sorted_out(base, [candidate])
     rows = np.unique(grid.times)
     count = _count(count, "count", None if repeat else len(rows))

@@ -110,6 +110,11 @@ def _checked_fields(one: Parameter, of: str) -> dict[str, object]:
 
 def _check_prior(prior: object, lower: float, upper: float, log: bool, of: str) -> None:
     if not isinstance(prior, KINDS):
+        noise = f"{type(prior).__name__}Prior"  # pf.LogNormal and pf.Laplace say how measurements scatter
+        if noise in {kind.__name__ for kind in KINDS}:
+            raise InputError(
+                f"pf.{type(prior).__name__} is a noise model: the prior{of} is called pf.{noise}."
+            )
         raise InputError(f"The prior {prior!r}{of} is not understood: write for example pf.Normal(1.0, 0.2).")
     low, high = _allowed(lower, upper, log, prior)
     if not low < high:

@@ -25,9 +25,10 @@ from picardfit.combinations import (
 )
 from picardfit.condense import unknowns_index
 from picardfit.data import Experiment, plan
-from picardfit.errors import InputError
+from picardfit.errors import InputError, type_words
 from picardfit.expressions import names
 from picardfit.model import Model
+from picardfit.numbers import is_number
 from picardfit.problem import Problem
 from picardfit.starts import draw, open_values
 from picardfit.tracing import NumericMap
@@ -193,12 +194,15 @@ def _as_problem(given, plans, parameters, initial) -> Problem:
         return given
     if not isinstance(given, Model):
         raise InputError(
-            f"structural needs a pf.Problem or a pf.Model with plans, not a {type(given).__name__}."
+            f"structural needs a pf.Problem or a pf.Model with plans, not {type_words(given)}: "
+            f"after a fit pass fit.problem."
         )
     if plans is None:
         raise InputError(
             "A model alone is not enough: pass plans=pf.plan(times, ['observable']), or a pf.Problem."
         )
+    if isinstance(plans, list | tuple | np.ndarray) and any(is_number(one) for one in plans):
+        raise InputError("The plans are numbers: write plans=pf.plan(times, ['observable']).")
     return Problem(given, plans, parameters, initial)
 
 
