@@ -8,7 +8,7 @@ standard deviation an unbiased estimate can have under the paper's noise y = (1 
 divides by the mean absolute error of the linear efficient estimate on the same data sets instead, which takes most of
 the luck of the draw out. Bounds are too wide to act; failed fits are counted, not hidden.
 Coverage: how often 95 % intervals hold the truth, Fisher's and profile's, under additive noise (least squares is then
-the likelihood). On the last two problems Fisher's fail: nearly all their misses lie on one side.
+the likelihood). On the last two problems it is skewed, of which Fisher's know nothing.
 Cost: processor time of a profile, in fits to new data that start from the solution.
 Seeds count from `--first`. `--keep FILE` appends each data set's result to a file of JSON lines; the same command with
 the same file goes on where the last one ended.
