@@ -2,7 +2,7 @@
 
 Prints for each problem how many starts end at the best loss of all (within 0.1 %), whether that is at or below the loss
 at the truth, iterations and processor seconds, the worst mismatch with the independent integration, and what was called
-undetermined. `--only NAME` runs the problems whose name contains NAME; `--seed` gives other noise, other starts and other
+undetermined. `--only NAME` runs the problems whose name contains NAME; `--seed` gives other noise, starts and
 candidates of the screening.
 """
 
