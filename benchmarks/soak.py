@@ -30,6 +30,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
+from types import CodeType
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -214,10 +215,9 @@ class _Reference:
             if states is None:
                 return np.full((self.measured, *z.shape[1:]), 1e3)
             known = names | dict(zip(self.states, states, strict=True))
-            for name, formula in zip(self.order, self.outputs, strict=True):
+            for name, curve in zip(self.order, eval(self.outputs, FUNCTIONS, known), strict=True):
                 values = one.values[:, one.observables.index(name)]
-                there = np.isfinite(values)
-                parts.append((eval(formula, FUNCTIONS, known) - values[:, None])[there])
+                parts.append((curve - values[:, None])[np.isfinite(values)])
         return np.concatenate(parts).reshape(self.measured, *z.shape[1:])
 
     def _run(self, one: pf.Experiment, levels: tuple[float, ...], names: dict, start: np.ndarray):
@@ -231,13 +231,16 @@ class _Reference:
             wanted = (one.times > a) & (one.times <= b)
             grid = np.unique(np.append(one.times[wanted], min(b, last)))
 
-            def slope(_, x, level=level):
-                known = names | dict(zip(self.states, x.reshape(start.shape), strict=True)) | {"u": level}
-                return np.concatenate(
-                    [eval(f, FUNCTIONS, known) + np.zeros(start.shape[1]) for f in self.slopes]
-                )
+            known = names | {"u": level}
 
-            found = solve_ivp(slope, (a, min(b, last)), now.ravel(), "DOP853", grid, rtol=1e-9, atol=1e-11)
+            def slope(_, x, known=known):
+                known.update(zip(self.states, x.reshape(start.shape), strict=True))
+                rates = np.empty(start.shape)
+                for k, rate in enumerate(eval(self.slopes, FUNCTIONS, known)):
+                    rates[k] = rate
+                return rates.ravel()
+
+            found = solve_ivp(slope, (a, min(b, last)), now.ravel(), "DOP853", grid, rtol=1e-8, atol=1e-10)
             if not found.success or not np.isfinite(found.y).all():
                 return None
             table = found.y.reshape(*start.shape, -1).transpose(0, 2, 1)
@@ -272,8 +275,10 @@ class _Reference:
 FUNCTIONS = {"sin": np.sin, "exp": np.exp, "__builtins__": {}}
 
 
-def _compiled(formulas: Iterable[str]) -> list:
-    return [compile(f.replace("^", "**"), f, "eval") for f in formulas]
+def _compiled(formulas: Iterable[str]) -> CodeType:
+    """The formulas as one tuple."""
+    text = "".join(f"{one}, " for one in formulas).replace("^", "**")
+    return compile(f"({text})", "<formulas>", "eval")
 
 
 def _memory() -> float:
