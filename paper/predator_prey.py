@@ -44,7 +44,7 @@ def tasks(plan: Plan) -> list[Task]:
             for method in (DEFAULT, LIKELIHOOD, BOUND):
                 found += _tasks(plan, method, reading, box, ponds)
     for ponds in PONDS:
-        for start, steps in _ways(plan, ponds):
+        for start, steps in _ways(plan):
             found += _algorithm(plan, *VARIANTS[0], ponds, start, steps)
     return found + [t for s in _valley_seeds(plan) for t in _valley_tasks(s)] + _grid(plan)
 
@@ -80,10 +80,10 @@ def _algorithm_runs(plan: Plan, reading: str, box: str) -> bool:
     return not plan.quick or (reading, box) == VARIANTS[0]
 
 
-def _ways(plan: Plan, ponds: int) -> list[tuple[str | None, int]]:
+def _ways(plan: Plan) -> list[tuple[str | None, int]]:
     """Starts and steps of Algorithm 4 that tell why it ends where it ends."""
     starts = (None, "near") if plan.quick else (None, "near", "truth", "optimum")
-    long = [("near", LONG)] if ponds == PONDS[-1] and not plan.quick else []
+    long = [] if plan.quick else [("near", LONG)]
     return [*((start, plan.steps) for start in starts), *long]
 
 
@@ -196,7 +196,7 @@ def _verdicts(results: Results, plan: Plan) -> Table:
     """Algorithm 4 against the print, the default method against the print and against the truth."""
     cells = [(ponds, k, name) for ponds in PONDS for k, name in enumerate((*NAMES, "mean"))]
     rows = []
-    for start in dict.fromkeys(start for start, steps in _ways(plan, 1) if steps == plan.steps):
+    for start in dict.fromkeys(start for start, steps in _ways(plan) if steps == plan.steps):
         found = {n: _cells(results.errors(_way(plan, n, start), NAMES, TRUTH)) for n in PONDS}
         near = [
             (_at(n, name, found[n][k]), within_deviation(found[n][k], _print(n, name)))
@@ -240,7 +240,7 @@ def _starts_table(results: Results, plan: Plan) -> Table:
     """Where Algorithm 4 ends from several starts: if it had converged, the start would not matter."""
     rows = []
     for ponds in PONDS:
-        for start, steps in _ways(plan, ponds):
+        for start, steps in _ways(plan):
             own = _way(plan, ponds, start, steps)
             best = [_fixed_ponds(t) for t in own]
             loss, truth = results.losses(own)
@@ -301,10 +301,10 @@ def _steps_table(results: Results, plan: Plan) -> Table:
     """Algorithm 4 on its way: mean ARE and distance from the optimum by steps."""
     rows = []
     for ponds in PONDS:
-        for start, steps in _ways(plan, ponds):
+        for start, steps in _ways(plan):
             own = _way(plan, ponds, start, steps)
             marks = [m for m in MARKS if m < steps]
-            if steps < max(s for one, s in _ways(plan, ponds) if one == start):
+            if steps < max(s for one, s in _ways(plan) if one == start):
                 continue
             cells = [_mark(results, own, m) for m in marks]
             blank = ["–"] * (len(_all_marks(plan)) - len(marks))
@@ -318,7 +318,7 @@ def _steps_table(results: Results, plan: Plan) -> Table:
 
 
 def _all_marks(plan: Plan) -> list[int]:
-    most = max(steps for ponds in PONDS for _, steps in _ways(plan, ponds))
+    most = max(steps for _, steps in _ways(plan))
     return [m for m in MARKS if m < most]
 
 
