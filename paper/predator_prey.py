@@ -94,11 +94,17 @@ def _algorithm(
     return _tasks(plan, ALGORITHM_4, reading, box, ponds, **settings)
 
 
-def _table_starts(plan: Plan, reading: str, box: str) -> tuple[str | None, ...]:
-    """Starts of Algorithm 4 that a table shows."""
+def _table_ways(plan: Plan, reading: str, box: str) -> list[tuple[str | None, int]]:
+    """Starts and steps of Algorithm 4 that a table shows."""
     if not _algorithm_runs(plan, reading, box):
-        return ()
-    return (None, "near") if (reading, box) == VARIANTS[0] else (None,)
+        return []
+    if (reading, box) != VARIANTS[0]:
+        return [(None, plan.steps)]
+    return [way for way in _ways(plan) if way[0] in (None, "near")]
+
+
+def _label(plan: Plan, start: str | None, steps: int) -> str:
+    return STARTS[start] if steps == plan.steps else f"{STARTS[start]}, {steps} steps"
 
 
 def _with_mean(errors: np.ndarray) -> np.ndarray:
@@ -111,9 +117,9 @@ def _sources(results: Results, plan: Plan, reading: str, box: str, ponds: int) -
     many = _tasks(plan, DEFAULT, reading, box, ponds)
     ten = many[:TABLE_1_REPETITIONS]
     rows = [("paper", [Spread(*TABLE_1[ponds][n]) for n in (*NAMES, "mean")])]
-    for start in _table_starts(plan, reading, box):
-        own = _algorithm(plan, reading, box, ponds, start)
-        rows.append((f"{STARTS[start]} ({len(own)})", _cells(results.errors(own, NAMES, TRUTH))))
+    for start, steps in _table_ways(plan, reading, box):
+        own = _algorithm(plan, reading, box, ponds, start, steps)
+        rows.append((f"{_label(plan, start, steps)} ({len(own)})", _cells(results.errors(own, NAMES, TRUTH))))
     likely = _tasks(plan, LIKELIHOOD, reading, box, ponds)
     rows += [(f"default ({len(own)})", _cells(results.errors(own, NAMES, TRUTH))) for own in (ten, many)]
     rows.append((f"default, likelihood ({len(likely)})", _cells(results.errors(likely, NAMES, TRUTH))))
@@ -164,8 +170,7 @@ def _verdict(results: Results, plan: Plan) -> Table:
             "ponds",
             "parameter",
             "paper",
-            "Algorithm 4",
-            "Algorithm 4, start within 50 %",
+            *(_label(plan, *way) for way in _table_ways(plan, *VARIANTS[0])),
             "Cramér–Rao",
             "bound allows the print",
             "default, wide bounds",
@@ -196,13 +201,14 @@ def _verdicts(results: Results, plan: Plan) -> Table:
     """Algorithm 4 against the print, the default method against the print and against the truth."""
     cells = [(ponds, k, name) for ponds in PONDS for k, name in enumerate((*NAMES, "mean"))]
     rows = []
-    for start in dict.fromkeys(start for start, steps in _ways(plan) if steps == plan.steps):
-        found = {n: _cells(results.errors(_way(plan, n, start), NAMES, TRUTH)) for n in PONDS}
+    for start, steps in _ways(plan):
+        found = {n: _cells(results.errors(_way(plan, n, start, steps), NAMES, TRUTH)) for n in PONDS}
         near = [
             (_at(n, name, found[n][k]), within_deviation(found[n][k], _print(n, name)))
             for n, k, name in cells
         ]
-        rows.append(row(f"{STARTS[start]}: within one printed standard deviation (cells)", near))
+        what = f"{_label(plan, start, steps)}: within one printed standard deviation (cells)"
+        rows.append(row(what, near))
     for box, words in BOXES.items():
         by_ponds = {n: dict(_sources(results, plan, "std", box, n)) for n in PONDS}
         for which, label in enumerate(("default", "likelihood")):

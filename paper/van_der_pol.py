@@ -19,6 +19,7 @@ NAMES = tuple(TRUTH)
 SECOND = 2  # an order at which the iteration attracts
 SECOND_CONTINUITY = 5.0
 FEW = (1.0, 5.0, 15.0)  # continuity weights of a quick run
+FEWER = 3  # initial states of Algorithm 4 with 51 samples
 RHO_EPS, RHO_DATA = 0.05, 10
 
 
@@ -60,7 +61,10 @@ def _cells(plan: Plan) -> list[tuple[str, int, float]]:
 
 def _tasks(plan: Plan, method: str, reading: str, samples: int, eps: float, **settings) -> list[Task]:
     data = {"eps": eps, "eps_is": reading, "samples": samples}
-    seeds = plan.seeds(FIGURE_1_REPETITIONS, 2 if method == ALGORITHM_4 else FIGURE_1_REPETITIONS)
+    counts = (FIGURE_1_REPETITIONS, FIGURE_1_REPETITIONS)
+    if method == ALGORITHM_4:
+        counts = (FIGURE_1_REPETITIONS if samples == FIGURE_1_SAMPLES[0] else FEWER, 2)
+    seeds = plan.seeds(*counts)
     return [Task("van_der_pol", method, {"seed": s, **data}, settings) for s in seeds]
 
 
