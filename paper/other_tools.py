@@ -19,8 +19,9 @@ from picardfit.problems.lorenz import TRUTH
 
 NAMES = ("rho", "sigma", "beta")
 SLOW = ("diffrax", "adam-bfgs", "scatter", "genetic", "evolution")  # seconds each, the others less than one
-FEW = 3  # data sets of a level for the slow tools, with eps as the variance, and in a quick run
-QUICK_EPS = (0.05, 0.4)  # levels of a quick run
+FEW = 3  # data sets of such a level
+MOST = max(FIGURE_3_EPS)  # as a variance it is a noise that the other reading does not have
+SOME_EPS = (0.05, 0.4)  # levels of the slow tools, and of a quick run
 
 
 def installed() -> list[str]:
@@ -36,10 +37,12 @@ def all_tasks(plan: Plan) -> list[Task]:
 
 def tasks_of(plan: Plan, tool: str, reading: str, eps: float) -> list[Task]:
     """One tool on the data sets of a noise level."""
-    full = FEW if tool in SLOW or reading == "variance" else FIGURE_3_REPETITIONS
-    quick = FEW if reading == "std" and eps in QUICK_EPS else 0
+    some = FEW if reading == "std" and eps in SOME_EPS else 0
+    full = some if tool in SLOW else FIGURE_3_REPETITIONS
+    if reading == "variance" and tool not in SLOW:
+        full = FEW if eps == MOST else 0
     data, settings = {"eps": eps, "eps_is": reading}, {"tool": tool, "budget": plan.budget}
-    return [Task("lorenz", TOOL, {"seed": s, **data}, settings) for s in plan.seeds(full, quick)]
+    return [Task("lorenz", TOOL, {"seed": s, **data}, settings) for s in plan.seeds(full, some)]
 
 
 def known(results: Results, plan: Plan, reading: str, eps: float) -> dict[str, list[Task]]:

@@ -13,7 +13,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from paper.output import Spread, Table, short
+from paper.output import Spread, Table
 from paper.tasks import LIKELIHOOD, Results, Task
 from picardfit.errors import InputError
 
@@ -58,7 +58,7 @@ def below_truth(results: Results, what: str, tasks: Sequence[Task]) -> Row:
     cells = []
     for task in tasks:
         found, true = results[task][name], results[task][f"{name}_at_truth"]
-        label = f"{_words(task)}: {short(found)} against {short(true)}"
+        label = f"{_words(task)}: {found:.5g} against {true:.5g}"
         cells.append((label, bool(found <= true + ROUNDING * abs(true))))
     return row(what, cells)
 

@@ -16,7 +16,7 @@ from picardfit import paper_command
 paper_command.find_scripts()
 
 from paper import bounds, other_tools, printed, run, tasks, van_der_pol, verdicts  # noqa: E402
-from paper.document import PLACE, TEMPLATE, document  # noqa: E402
+from paper.document import PLACE, TEMPLATE, document, joined  # noqa: E402
 from paper.ledger import read, run_tasks  # noqa: E402
 from paper.output import Spread, Table, short, spread  # noqa: E402
 from paper.plan import Plan  # noqa: E402
@@ -392,7 +392,7 @@ class TestPresentation:
         results = Results({task.key: invented(task) for task in module.tasks(plan)})
         parts = {part.name: part for part in module.present(results, plan)}
         labels = [row[1] for row in parts["lorenz_std"].rows]
-        assert labels.count("casadi (3)") == labels.count("genetic (3)") == len(other_tools.QUICK_EPS)
+        assert labels.count("casadi (3)") == labels.count("genetic (3)") == len(other_tools.SOME_EPS)
         lines = {row[0]: row for row in parts["lorenz_tools_std"].rows}
         assert lines["casadi"][2] == "0.10 ± 0.00 (3)"
         assert lines["casadi"][-2] == "6 of 6"
@@ -428,6 +428,18 @@ class TestDocument:
         assert "| a |" in text
         assert text.endswith("![A caption](paper/p.png)\nEnd")
         assert (docs / "paper" / "p.png").read_bytes() == b"picture"
+
+    def test_tables_of_all_experiments_are_joined(self, tmp_path):
+        for name in ("lorenz", "tumor"):
+            (tmp_path / name).mkdir()
+            Table("costs", "C", ("method", "seconds a fit"), ((f"default of {name}", 0.12345),)).write(
+                tmp_path / name
+            )
+        text = joined(tmp_path, "costs", "Title")
+        assert "| lorenz | default of lorenz | 0.12 |" in text
+        assert "| tumor | default of tumor | 0.12 |" in text
+        with pytest.raises(pf.InputError, match="verdicts"):
+            joined(tmp_path, "verdicts", "Title")
 
     def test_what_was_not_run_is_named(self, tmp_path):
         with pytest.raises(pf.InputError, match=r"missing\.md"):
