@@ -243,7 +243,8 @@ def _print(ponds: int, name: str) -> Spread:
 
 
 def _at(ponds: int, name: str, ours: Spread) -> str:
-    return f"{name}, {ponds} pond{'s' if ponds > 1 else ''}: {short(ours.mean)} against {short(_print(ponds, name).mean)}"
+    where = f"{name}, {ponds} pond{'s' if ponds > 1 else ''}"
+    return f"{where}: {short(ours.mean)} against {short(_print(ponds, name).mean)}"
 
 
 def _way(plan: Plan, ponds: int, start: str | None, steps: int | None = None) -> list[Task]:
