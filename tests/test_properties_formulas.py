@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
@@ -128,6 +129,25 @@ def test_a_formula_printed_and_read_has_the_same_value(tree):
             assert abs(one - wanted) <= 1e-7 * (1 + abs(wanted)), printed(tree)
             (alone,) = formula.at_point(point[4], list(point[:2]), list(point[2:4]), [])
             assert abs(alone - wanted) <= 1e-7 * (1 + abs(wanted)), printed(tree)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        ("^", 1.5, ("^", 2.0, "k")),
+        ("^", ("^", 1.5, 2.0), "k"),
+        ("^", 2.0, ("neg", ("^", "k", 2.0))),
+        ("neg", ("^", "x", 2.0)),
+        ("^", ("neg", "x"), 2.0),
+        ("-", "x", ("-", "y", "k")),
+        ("/", "x", ("*", "y", "k")),
+    ],
+    ids=lambda tree: printed(tree),
+)
+def test_operators_bind_as_they_are_printed(tree):
+    formula = read(printed(tree))
+    found = formula.value(POINTS[:, 4], POINTS[:, :2], POINTS[:, 2:4], np.zeros((3, 0)))[:, 0]
+    np.testing.assert_allclose(found, [value(tree, point)[0] for point in POINTS], rtol=1e-12)
 
 
 @formulas.holds(tree=trees, column=st.integers(0, 3))
