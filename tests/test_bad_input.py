@@ -771,3 +771,14 @@ def test_a_search_that_went_astray_is_said_to_diverge():
     fit = pf.fit(pf.problems.van_der_pol.generate(seed=1), pf.GradientDescent(order=8))
     assert fit.status is pf.Status.DIVERGED
     assert "more starts" not in fit.message
+
+
+@pytest.mark.parametrize("formula", ["a/sqrt(t) - x", "a*exp(-1/t)/t^1.5 - x"])
+def test_a_pole_that_can_be_integrated_is_fitted(formula):
+    times = np.array([0, 0.2, 0.5, 1, 1.5, 2, 3])
+    model = pf.Model(f"x' = {formula}")
+    later = pf.simulate(model, {"a": 2.0}, {"x": 1.0}, np.append(1e-9, times[1:]), t0=1e-9)
+    one = pf.Experiment(times, {"x": later.states["x"]})
+    fit = pf.fit(pf.Problem(model, one, {"a": (0.1, 10)}), start={"a": 9.0})
+    assert "not finite" not in fit.message
+    assert fit.parameters["a"] == pytest.approx(2.0, rel=1e-2)

@@ -20,6 +20,7 @@ from picardfit.tracing import NumericMap
 
 MOST_VALUES = 6  # names whose values are told
 NEVER_FINITE = "The equations are not finite at the initial time"
+AFTER = np.array([1e-9, 1e-6])  # times after the initial time that are looked at, in spans of the samples
 POINTS = 8  # at which a formula is tried
 BETWEEN = 8  # points between two times of a guessed path that are looked at
 STEP = 1e-3  # of the time to a failure: how far before it a solution is looked at
@@ -57,17 +58,22 @@ def blame_start(problem: Problem, start: Start) -> str:
 
 
 def blame_time(problem: Problem) -> str:
-    """What is not finite at the initial time of an experiment whatever states and parameters are; else empty."""
+    """What has no solution from the initial time of an experiment whatever states and parameters are; else empty.
+
+    A pole that can be integrated (1/sqrt(t) at 0) does no harm: the slope times the time since the pole goes to zero.
+    """
     model, rng = problem.model, np.random.default_rng(0)
     x, p = (10 ** rng.uniform(-1, 1, (POINTS, len(group))) for group in (model.states, model.parameters))
     for one in problem.experiments:
-        times = np.array([one.t0, 0.5 * (one.t0 + one.times[-1])])
+        since = np.maximum(AFTER * (one.times[-1] - one.t0), 4 * np.spacing(abs(one.t0)))
+        times = np.array([one.t0, *(one.t0 + since)])
         inputs = one.inputs_at(model.inputs, times)
-        first, later = (
-            np.isfinite(model.rhs.value(np.full(POINTS, t), x, p, np.tile(u, (POINTS, 1))))
+        at, near, far = (
+            np.abs(model.rhs.value(np.full(POINTS, t), x, p, np.tile(u, (POINTS, 1))))
             for t, u in zip(times, inputs, strict=True)
         )
-        if (~first.any(axis=0) & later.any(axis=0)).any():
+        lasting = np.isfinite(far) & (far > 0) & ~(near * since[0] < 0.5 * far * since[1])
+        if (~np.isfinite(at) & lasting).all(axis=0).any():
             found = equation_culprit(model, _Point(one.t0, x[0], p[0], inputs[0]))
             if found is not None:
                 what = f"`{found.formula}` in {found.name}" if found.formula else found.name

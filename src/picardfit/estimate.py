@@ -149,7 +149,8 @@ def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outc
 def _final_status(problem: Problem, method: Method, outcome: Outcome, certificate: Certificate) -> Status:
     perfect = outcome.status is Status.STALLED and _is_perfect(problem, certificate)
     if not outcome.status.success and not perfect:
-        lost = certificate.loss > ASTRAY * problem.mean_loss(problem.least_squares.nothing)
+        nothing = problem.mean_loss(problem.least_squares.nothing)
+        lost = nothing > 0 and certificate.loss > ASTRAY * nothing
         exact = isinstance(method, LiftedGaussNewton) or problem.scatter is not None
         return Status.DIVERGED if lost and not exact else outcome.status
     if outcome.solution is None:

@@ -126,7 +126,7 @@ def _solved(
 ) -> tuple[np.ndarray, np.ndarray]:
     """matrix^-1 right, and an inverse of the matrices: the old one where a few sweeps with it are exact enough.
 
-    A product of small matrices costs a tenth of an inverse.
+    Products of small matrices are much cheaper than inverses.
     """
     if old is not None:
         solved = old @ right
