@@ -17,7 +17,7 @@ import sympy
 
 from picardfit.algebra import symbol
 from picardfit.errors import Status
-from picardfit.kernels import kernel
+from picardfit.kernel_code import kernel
 from picardfit.solvers.contractive import SMALLEST_RATE, SUFFICIENT, State
 from picardfit.solvers.extended_loss import Setting
 

@@ -21,23 +21,22 @@ from picardfit.lifted import (
     Linearisation,
     Point,
     advance,
-    carried_inverse,
     contract_from,
     curvature_of_step,
     evaluate,
     linearise,
 )
 from picardfit.mesh import Nodes, rule
-from picardfit.meshing import carry, first_mesh, split, state_scale, unresolved
+from picardfit.meshing import first_mesh, split, state_scale
 from picardfit.problem import Problem
 from picardfit.solvers.continuity import (
     adjoint_multipliers,
     continuity_unit,
     knot_scales,
     new_forces,
-    segment_scales,
 )
 from picardfit.solvers.iterate import Solution
+from picardfit.solvers.refinement import Resolution, refined
 from picardfit.starts import Start
 
 STAGE_DONE = 5e-2  # predicted relative decrease at which a stage has served its purpose
@@ -392,42 +391,9 @@ class LiftedGaussNewton:
         return bool(np.abs(state.point.jumps / scale).max(initial=0.0) > self.jump_tolerance)
 
     def _refine(self, state: State, tolerance: float, nodes: int, rounds: int = REFINEMENTS) -> State:
-        """The state on a mesh that resolves the path; the same state when there is no need.
-
-        Raises the nodes first, then halves the segments whose path is not resolved, at most `rounds` times. A path is
-        halved as it is until it is resolved, and only then contracted again.
-        """
-        finer, fine, point = rule(nodes, self.family), state.system, state.point
-        origin = np.arange(len(point.jumps))  # the old knot that each knot was, or -1
-        while rounds:
-            mesh, states, path, knots = fine.mesh, point.states, point.path, origin
-            source = np.arange(len(mesh))  # the segment that each segment was, or -1
-            while rounds:
-                scales = segment_scales(mesh, states, path, state.scale)
-                chosen = unresolved(mesh, states, path, scales, tolerance)
-                if len(mesh) + chosen.sum() > self.max_segments or not chosen.any():
-                    break
-                rounds, raised = rounds - 1, mesh.rule is not finer
-                if raised:
-                    chosen = np.zeros_like(chosen)
-                old = mesh
-                mesh, parent, half = split(old, chosen, finer)
-                states, path = carry(old, mesh, states, path, parent, half)
-                source = np.where(half == 2, source[parent], -1)
-                kept = half[mesh.linked] != 0  # the knot after this segment was a knot before
-                before, knots = knots, np.full(len(mesh.linked), -1)
-                knots[kept] = before[np.searchsorted(old.linked, parent[mesh.linked[kept]])]
-                if raised:
-                    break
-            if mesh is fine.mesh:
-                break
-            system, inverse = replace(fine, mesh=mesh), None
-            if point.inverse is not None and mesh.rule is fine.mesh.rule:
-                inverse = carried_inverse(system, point.border, path, point.inverse[source], source < 0)
-            moved = evaluate(system, point.border, states, path, state.scale, inverse, self._enough(state))
-            if moved is None:
-                break
-            fine, point, origin = system, moved, knots
+        """The state on a mesh that resolves the path; the same state when there is no need."""
+        wanted = Resolution(rule(nodes, self.family), tolerance, rounds, self.max_segments)
+        fine, point, origin = refined(state.system, state.point, state.scale, wanted, self._enough(state))
         if fine is state.system:
             return state
         forces, linear = new_forces(fine, point, origin, state.knot_penalty * state.multipliers)

@@ -1,0 +1,294 @@
+"""The code of kernels: straight lines generated from shared sub-expressions.
+
+It holds register names and numbers, never text of the user.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+
+import numpy as np
+import sympy
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import And, BooleanAtom, Not, Or
+
+from picardfit.algebra import TIME, Absolute, Maximum, Minimum, Sign, Where, nested_where, symbol
+from picardfit.errors import InputError
+
+_NUMPY_NAMES: dict[type, str] = {
+    sympy.exp: "exp",
+    sympy.log: "log",
+    sympy.sin: "sin",
+    sympy.cos: "cos",
+    sympy.tan: "tan",
+    sympy.asin: "arcsin",
+    sympy.acos: "arccos",
+    sympy.atan: "arctan",
+    sympy.sinh: "sinh",
+    sympy.cosh: "cosh",
+    sympy.tanh: "tanh",
+    sympy.asinh: "arcsinh",
+    sympy.acosh: "arccosh",
+    sympy.atanh: "arctanh",
+    Absolute: "absolute",
+    sympy.Abs: "absolute",
+    Sign: "sign",
+    sympy.sign: "sign",
+}
+_CHAINS: dict[type, str] = {
+    Minimum: "minimum({}, {})",
+    sympy.Min: "minimum({}, {})",
+    Maximum: "maximum({}, {})",
+    sympy.Max: "maximum({}, {})",
+    And: "logical_and({}, {})",
+    Or: "logical_or({}, {})",
+}
+_COMPARISONS = {
+    "<": "{} < {}",
+    "<=": "{} <= {}",
+    ">": "{} > {}",
+    ">=": "{} >= {}",
+    "==": "{} == {}",
+    "!=": "{} != {}",
+}
+_NAMESPACE = {
+    name: getattr(np, name)
+    for group in (_NUMPY_NAMES.values(), ("sqrt", "power", "minimum", "maximum", "where", "inf", "nan"))
+    for name in (*group, "logical_and", "logical_or", "logical_not")
+}
+_FLOAT_NAMESPACE = {
+    **{
+        name: getattr(math, short)
+        for name, short in (
+            ("exp", "exp"),
+            ("log", "log"),
+            ("sin", "sin"),
+            ("cos", "cos"),
+            ("tan", "tan"),
+            ("arcsin", "asin"),
+            ("arccos", "acos"),
+            ("arctan", "atan"),
+            ("sinh", "sinh"),
+            ("cosh", "cosh"),
+            ("tanh", "tanh"),
+            ("arcsinh", "asinh"),
+            ("arccosh", "acosh"),
+            ("arctanh", "atanh"),
+            ("sqrt", "sqrt"),
+            ("power", "pow"),
+            ("inf", "inf"),
+            ("nan", "nan"),
+        )
+    },
+    "absolute": abs,
+    "sign": lambda a: math.nan if a != a else float((a > 0) - (a < 0)),
+    "minimum": lambda a, b: a if a <= b or a != a else b,
+    "maximum": lambda a, b: a if a >= b or a != a else b,
+    "where": lambda condition, a, b: a if condition else b,
+    "logical_and": lambda a, b: bool(a) and bool(b),
+    "logical_or": lambda a, b: bool(a) or bool(b),
+    "logical_not": lambda a: not a,
+}  # the same names for plain floats
+_LARGEST_UNROLLED_POWER = 16
+
+Table = tuple[
+    tuple[tuple[int, ...], sympy.Expr], ...
+]  # (position on the last axes of an array, expression to write)
+
+
+@lru_cache(maxsize=256)
+def kernel(
+    tables: tuple[Table, ...], states: tuple[str, ...], parameters: tuple[str, ...], inputs: tuple[str, ...]
+) -> Callable:
+    """A function kernel(t, x, p, u, *arrays) that writes one table of expressions into each array.
+
+    x, p and u are sequences of components, which broadcast against each other and against t.
+    """
+    writer = _Writer(_registers(states, parameters, inputs))
+    arrays = [f"array{k}" for k in range(len(tables))]
+    for array, table in zip(arrays, tables, strict=True):
+        for position, expr in table:
+            writer.store(array, position, expr)
+    return _compiled(arrays, (states, parameters, inputs), [*writer.lines(), " return"], _NAMESPACE)
+
+
+@lru_cache(maxsize=256)
+def point_kernel(
+    expressions: tuple[sympy.Expr, ...],
+    states: tuple[str, ...],
+    parameters: tuple[str, ...],
+    inputs: tuple[str, ...],
+) -> Callable:
+    """A function kernel(t, x, p, u) of plain floats that returns the expressions as a list of floats.
+
+    Where an expression has no finite value it may raise ZeroDivisionError, OverflowError or ValueError.
+    """
+    writer = _Writer(_registers(states, parameters, inputs))
+    rows = [writer.operand(expr) for expr in expressions]
+    lines = writer.lines(keep=rows)
+    return _compiled(
+        [], (states, parameters, inputs), [*lines, f" return [{', '.join(rows)}]"], _FLOAT_NAMESPACE
+    )
+
+
+def _registers(states: Sequence[str], parameters: Sequence[str], inputs: Sequence[str]) -> dict:
+    registers = {TIME: "t"}
+    for letter, group in zip("xpu", (states, parameters, inputs), strict=True):
+        registers |= {symbol(name): f"{letter}{i}" for i, name in enumerate(group)}
+    return registers
+
+
+def _compiled(
+    arrays: list[str], groups: Sequence[Sequence[str]], body: list[str], namespace: dict
+) -> Callable:
+    lines = [f"def kernel({', '.join(['t', 'x', 'p', 'u', *arrays])}):"]
+    for letter, group in zip("xpu", groups, strict=True):
+        if group:
+            lines.append(f" {', '.join(f'{letter}{i}' for i in range(len(group)))}, = {letter}")
+    scope = dict(namespace)
+    exec(compile("\n".join([*lines, *body]), "<picardfit kernel>", "exec"), scope)
+    return scope["kernel"]
+
+
+class _Writer:
+    """Straight-line code in which equal sub-expressions are computed once."""
+
+    def __init__(self, registers: dict[sympy.Symbol, str]) -> None:
+        self._known: dict = dict(registers)  # expression -> operand
+        self._computed: dict[tuple, str] = {}  # (template, operands) -> operand
+        self._rank = {name: 1 if name[0] == "p" else 2 for name in registers.values()}
+        self._code: list[tuple[str, str, tuple[str, ...]]] = []  # (target or "", template, operands)
+
+    def store(self, array: str, position: tuple[int, ...], expr: sympy.Expr) -> None:
+        index = ", ".join(map(str, position))
+        self._code.append(("", f"{array}[..., {index}] = {{}}", (self.operand(expr),)))
+
+    def lines(self, keep: Iterable[str] | None = None) -> list[str]:
+        """The code with registers reused as soon as their value is dead, so that arrays are freed early.
+
+        With `keep` every register keeps its own name: the caller wants those values.
+        """
+        if keep is not None:
+            return [f" {target} = {template.format(*operands)}" for target, template, operands in self._code]
+        last_use = {name: i for i, (_, _, operands) in enumerate(self._code) for name in operands}
+        places: dict[str, str] = {}
+        free: list[str] = []
+        lines = []
+        for i, (target, template, operands) in enumerate(self._code):
+            text = template.format(*(places.get(name, name) for name in operands))
+            free.extend(
+                places[name] for name in dict.fromkeys(operands) if name in places and last_use[name] == i
+            )
+            if target:
+                places[target] = free.pop() if free else f"r{len(places)}"
+                text = f"{places[target]} = {text}"
+            lines.append(" " + text)
+        return lines
+
+    def operand(self, expr: sympy.Basic) -> str:
+        """The register or the literal that holds an expression."""
+        if expr not in self._known:
+            self._known[expr] = self._write(expr)
+        return self._known[expr]
+
+    def _emit(self, template: str, *operands: str) -> str:
+        key = (template, operands)
+        if key not in self._computed:
+            name = f"v{len(self._computed)}"
+            self._computed[key] = name
+            self._rank[name] = max(self._rank.get(o, 0) for o in operands)
+            self._code.append((name, template, operands))
+        return self._computed[key]
+
+    def _chain(self, template: str, operands: Iterable[str]) -> str:
+        """A left fold, numbers and parameters first: they are scalars where states are arrays."""
+        first, *rest = sorted(operands, key=lambda o: self._rank.get(o, 0))
+        for other in rest:
+            first = self._emit(template, first, other)
+        return first
+
+    def _write(self, expr: sympy.Basic) -> str:
+        kind, args = expr.func, expr.args
+        if isinstance(expr, BooleanAtom):
+            return str(bool(expr))
+        if expr.is_Symbol:
+            raise InputError(f"`{expr}` is not a name of the model: declare it as state, parameter or input.")
+        if isinstance(expr, sympy.Expr) and expr.is_number:
+            return _literal(expr)
+        if expr.is_Add:
+            return self._sum(args)
+        if expr.is_Mul:
+            return self._product(args)
+        if expr.is_Pow:
+            return self._power(*args)
+        if kind is Where:
+            return self._emit("where({}, {}, {})", *(self.operand(a) for a in args))
+        if kind is sympy.Piecewise:
+            return self.operand(nested_where(expr))
+        if kind in _NUMPY_NAMES:
+            return self._emit(_NUMPY_NAMES[kind] + "({})", self.operand(args[0]))
+        if isinstance(expr, Relational):
+            return self._emit(_COMPARISONS[expr.rel_op], *(self.operand(a) for a in args))
+        if kind is Not:
+            return self._emit("logical_not({})", self.operand(args[0]))
+        if kind in _CHAINS:
+            return self._chain(_CHAINS[kind], [self.operand(a) for a in args])
+        raise InputError(
+            f"`{expr}` cannot be evaluated: write it with the functions of the formula language."
+        )
+
+    def _sum(self, args: Sequence[sympy.Expr]) -> str:
+        plus, minus = [], []
+        for term in args:
+            negative = term.as_coeff_Mul()[0].is_negative
+            (minus if negative else plus).append(self.operand(-term if negative else term))
+        if not minus:
+            return self._chain("{} + {}", plus)
+        if not plus:
+            return self._emit("-{}", self._chain("{} + {}", minus))
+        return self._emit("{} - {}", self._chain("{} + {}", plus), self._chain("{} + {}", minus))
+
+    def _product(self, args: Sequence[sympy.Expr]) -> str:
+        above, below = [], []
+        negative = False
+        for factor in args:
+            if factor.is_Number and factor.is_negative:
+                negative, factor = True, -factor
+            if factor.is_Rational:
+                above += [_literal(sympy.Integer(factor.p))] if factor.p != 1 else []
+                below += [_literal(sympy.Integer(factor.q))] if factor.q != 1 else []
+            elif factor.is_Pow and factor.exp.is_Number and factor.exp.is_negative:
+                below.append(self.operand(factor.base**-factor.exp))
+            else:
+                above.append(self.operand(factor))
+        result = self._chain("{} * {}", above) if above else "1.0"
+        if below:
+            result = self._emit("{} / {}", result, self._chain("{} * {}", below))
+        return self._emit("-{}", result) if negative else result
+
+    def _power(self, base: sympy.Expr, exponent: sympy.Expr) -> str:
+        if exponent.is_Number and exponent.is_negative:
+            return self._emit("{} / {}", "1.0", self.operand(base**-exponent))
+        doubled = 2 * float(exponent) if exponent.is_Number else np.nan
+        if not (doubled.is_integer() and doubled <= 2 * _LARGEST_UNROLLED_POWER):
+            return self._emit("power({}, {})", self.operand(base), self.operand(exponent))
+        whole, half = divmod(int(doubled), 2)
+        factors = [self._whole_power(self.operand(base), whole)] if whole else []
+        factors += [self._emit("sqrt({})", self.operand(base))] if half else []
+        return self._chain("{} * {}", factors)
+
+    def _whole_power(self, base: str, exponent: int) -> str:
+        if exponent == 1:
+            return base
+        half = self._whole_power(base, exponent // 2)
+        square = self._emit("{} * {}", half, half)
+        return self._emit("{} * {}", base, square) if exponent % 2 else square
+
+
+def _literal(expr: sympy.Expr) -> str:
+    """A number as a Python float literal; values that are not real become nan."""
+    value = complex(expr)
+    text = repr(value.real if value.imag == 0 else float("nan"))
+    return f"({text})" if text.startswith("-") else text

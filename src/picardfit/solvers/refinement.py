@@ -1,0 +1,105 @@
+"""A point on a finer mesh: more nodes, then shorter segments where its path is not resolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from picardfit.discretise import Discretisation
+from picardfit.lifted import Point, carried_inverse, evaluate
+from picardfit.mesh import Mesh, Rule
+from picardfit.meshing import carry, split, unresolved
+from picardfit.solvers.continuity import segment_scales
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What is asked of a mesh: nodes, the unresolved part of a path relative to its scale, and limits."""
+
+    rule: Rule
+    tolerance: float
+    rounds: int  # times that a segment may be halved
+    segments: int  # in all, at most
+
+
+class Refined(NamedTuple):
+    """A point on a finer mesh, and the knot of the old mesh that each knot was, or -1."""
+
+    system: Discretisation
+    point: Point
+    origin: np.ndarray  # (linked,)
+
+
+class _Carried(NamedTuple):
+    """A path on its way to a finer mesh, not yet contracted there."""
+
+    mesh: Mesh
+    states: np.ndarray
+    path: np.ndarray
+    origin: np.ndarray  # (linked,): the old knot that each knot was, or -1
+    source: np.ndarray  # (segments,): the old segment that each segment still is, or -1
+
+
+def refined(
+    system: Discretisation, point: Point, scale: np.ndarray, wanted: Resolution, enough: float
+) -> Refined:
+    """The point where its path is resolved; the same system and point when there is no need.
+
+    Raises the nodes first. A path is halved as it is until it is resolved, and only then contracted again, to an
+    |u - P u| of `enough`; that may show more to resolve.
+    """
+    origin, rounds = np.arange(len(point.jumps)), wanted.rounds
+    while rounds:
+        begin = _Carried(system.mesh, point.states, point.path, origin, np.arange(len(system.mesh)))
+        if _has(wanted.rule, system.mesh):
+            ahead, rounds = _halved(begin, scale, wanted, rounds)
+        else:
+            ahead, rounds = _raised(begin, scale, wanted), rounds - 1
+        if ahead is begin:
+            break
+        finer, inverse = replace(system, mesh=ahead.mesh), None
+        if point.inverse is not None and _has(ahead.mesh.rule, system.mesh):
+            old = point.inverse[ahead.source]
+            inverse = carried_inverse(finer, point.border, ahead.path, old, ahead.source < 0)
+        moved = evaluate(finer, point.border, ahead.states, ahead.path, scale, inverse, enough)
+        if moved is None:
+            break
+        system, point, origin = finer, moved, ahead.origin
+    return Refined(system, point, origin)
+
+
+def _has(rule: Rule, mesh: Mesh) -> bool:
+    """Whether the mesh has these nodes; rules that came from another process are copies."""
+    return np.array_equal(rule.nodes, mesh.rule.nodes)
+
+
+def _raised(at: _Carried, scale: np.ndarray, wanted: Resolution) -> _Carried:
+    return _cut(at, np.zeros(len(at.mesh), bool), wanted.rule) if _open(at, scale, wanted).any() else at
+
+
+def _halved(at: _Carried, scale: np.ndarray, wanted: Resolution, rounds: int) -> tuple[_Carried, int]:
+    while rounds:
+        chosen = _open(at, scale, wanted)
+        if not chosen.any():
+            break
+        at, rounds = _cut(at, chosen, wanted.rule), rounds - 1
+    return at, rounds
+
+
+def _open(at: _Carried, scale: np.ndarray, wanted: Resolution) -> np.ndarray:
+    """(segments,) bool: segments to halve; none where there would be too many."""
+    scales = segment_scales(at.mesh, at.states, at.path, scale)
+    chosen = unresolved(at.mesh, at.states, at.path, scales, wanted.tolerance)
+    return chosen & (len(at.mesh) + chosen.sum() <= wanted.segments)
+
+
+def _cut(at: _Carried, chosen: np.ndarray, rule: Rule) -> _Carried:
+    """The chosen segments halved, all of them with the nodes of the rule."""
+    mesh, parent, half = split(at.mesh, chosen, rule)
+    states, path = carry(at.mesh, mesh, at.states, at.path, parent, half)
+    kept = half[mesh.linked] != 0  # the knot after this segment was a knot before
+    origin = np.full(len(mesh.linked), -1)
+    origin[kept] = at.origin[np.searchsorted(at.mesh.linked, parent[mesh.linked[kept]])]
+    return _Carried(mesh, states, path, origin, np.where(half == 2, at.source[parent], -1))
