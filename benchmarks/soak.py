@@ -13,7 +13,7 @@ hidden), missing values, sometimes an input with jumps, sometimes several experi
 - memory does not grow.
 
 The other optimiser shares no code with the fit: it evaluates the text of the equations by Python, integrates with
-DOP853, and takes derivatives by integrating all displaced copies at once. With `--out` each result is a line of that
+DOP853, and takes derivatives by integrating all experiments and displaced copies at once. With `--out` each result is a line of that
 file, and seeds that are in it already are not run again: a run can be broken off and continued.
 """
 
@@ -189,6 +189,8 @@ class _Reference:
 
     def __init__(self, sample: Sample) -> None:
         self.experiments, self.levels = sample.problem.experiments, sample.levels
+        self.times = np.unique(np.concatenate([one.times for one in self.experiments]))
+        self.last: tuple[np.ndarray, np.ndarray] | None = None  # point and table
         self.samples = sum(len(one.times) for one in self.experiments)
         self.measured = sum(np.isfinite(one.values).sum() for one in self.experiments)
         self.names, self.states = list(sample.truth), list(sample.equations)
@@ -204,34 +206,50 @@ class _Reference:
         states = [one[s] for one in initial for s in self.states]
         return np.clip([*(parameters[n] for n in self.names), *states], *self.bounds)
 
+    def table(self, z: np.ndarray) -> np.ndarray:
+        """(measured, 1 + unknowns): residuals at z and at copies displaced into the box, all in one integration."""
+        if self.last is None or not np.array_equal(self.last[0], z):
+            self.last = z.copy(), self._table(np.column_stack([z, z[:, None] + np.diag(self._steps(z))]))
+        return self.last[1]
+
     def residuals(self, z: np.ndarray) -> np.ndarray:
-        """(measured,) of one point, or (measured, points) of the columns of z."""
-        points = z.reshape(len(z), -1)
+        return self.table(z)[:, 0]
+
+    def jacobian(self, z: np.ndarray) -> np.ndarray:
+        table = self.table(z)
+        return (table[:, 1:] - table[:, :1]) / self._steps(z)
+
+    def _steps(self, z: np.ndarray) -> np.ndarray:
+        step = 1e-6 * (1 + np.abs(z))
+        return np.where(z + step > self.bounds[1], -step, step)
+
+    def _table(self, points: np.ndarray) -> np.ndarray:
+        """(measured, points) of the columns."""
         names = dict(zip(self.names, points, strict=False))
         starts = points[len(self.names) :].reshape(len(self.experiments), len(self.states), -1)
+        states = self._run(names, starts.transpose(1, 0, 2))
+        if states is None:
+            return np.full((self.measured, points.shape[1]), 1e3)
         parts = []
-        for one, levels, start in zip(self.experiments, self.levels, starts, strict=True):
-            states = self._run(one, levels, names, start)
-            if states is None:
-                return np.full((self.measured, *z.shape[1:]), 1e3)
-            known = names | dict(zip(self.states, states, strict=True))
+        for e, one in enumerate(self.experiments):
+            mine = states[:, np.searchsorted(self.times, one.times), e]
+            known = names | dict(zip(self.states, mine, strict=True))
             for name, curve in zip(self.order, eval(self.outputs, FUNCTIONS, known), strict=True):
                 values = one.values[:, one.observables.index(name)]
                 parts.append((curve - values[:, None])[np.isfinite(values)])
-        return np.concatenate(parts).reshape(self.measured, *z.shape[1:])
+        return np.concatenate(parts)
 
-    def _run(self, one: pf.Experiment, levels: tuple[float, ...], names: dict, start: np.ndarray):
-        """(states, times, points), piece by piece between the jumps of the input; None where it explodes."""
-        last, now = one.times[-1], start
-        states = np.empty((len(start), len(one.times), start.shape[1]))
-        states[:, one.times <= 0] = start[:, None]
-        for (a, b), level in zip(pairwise((0.0, *JUMPS, np.inf)), levels, strict=True):
+    def _run(self, names: dict, start: np.ndarray) -> np.ndarray | None:
+        """(states, times, experiments, points), piece by piece between the jumps of the input; None if it explodes."""
+        last, now = self.times[-1], start
+        states = np.empty((len(start), len(self.times), *start.shape[1:]))
+        states[:, self.times <= 0] = start[:, None]
+        for (a, b), level in zip(pairwise((0.0, *JUMPS, np.inf)), np.transpose(self.levels), strict=True):
             if a >= last:
                 break
-            wanted = (one.times > a) & (one.times <= b)
-            grid = np.unique(np.append(one.times[wanted], min(b, last)))
-
-            known = names | {"u": level}
+            wanted = (self.times > a) & (self.times <= b)
+            grid = np.unique(np.append(self.times[wanted], min(b, last)))
+            known = names | {"u": level[:, None]}
 
             def slope(_, x, known=known):
                 known.update(zip(self.states, x.reshape(start.shape), strict=True))
@@ -243,16 +261,9 @@ class _Reference:
             found = solve_ivp(slope, (a, min(b, last)), now.ravel(), "DOP853", grid, rtol=1e-8, atol=1e-10)
             if not found.success or not np.isfinite(found.y).all():
                 return None
-            table = found.y.reshape(*start.shape, -1).transpose(0, 2, 1)
-            states[:, wanted], now = table[:, np.searchsorted(grid, one.times[wanted])], table[:, -1]
+            table = found.y.T.reshape(-1, *start.shape).swapaxes(0, 1)
+            states[:, wanted], now = table[:, np.searchsorted(grid, self.times[wanted])], table[:, -1]
         return states
-
-    def jacobian(self, z: np.ndarray) -> np.ndarray:
-        """Differences of copies displaced into the box, all in one integration."""
-        step = 1e-6 * (1 + np.abs(z))
-        step = np.where(z + step > self.bounds[1], -step, step)
-        table = self.residuals(np.concatenate([z[:, None], z[:, None] + np.diag(step)], axis=1))
-        return (table[:, 1:] - table[:, :1]) / step
 
     def loss(self, z: np.ndarray) -> float:
         return 0.5 * float(np.sum(self.residuals(z) ** 2)) / self.samples

@@ -19,9 +19,9 @@ from picardfit.problems.lorenz import TRUTH
 
 NAMES = ("rho", "sigma", "beta")
 SLOW = ("diffrax", "adam-bfgs", "scatter", "genetic", "evolution")  # seconds each, the others less than one
-FEW = 3  # data sets of such a level
-MOST = max(FIGURE_3_EPS)  # as a variance it is a noise that the other reading does not have
-SOME_EPS = (0.05, 0.4)  # levels of the slow tools, and of a quick run
+FEW = 3  # data sets of a level for a slow tool, and in a quick run
+MOST = max(FIGURE_3_EPS)  # where tools differ; as a variance it is a noise that the other reading does not have
+QUICK_EPS = (0.05, 0.4)  # levels of a quick run
 
 
 def installed() -> list[str]:
@@ -37,10 +37,10 @@ def all_tasks(plan: Plan) -> list[Task]:
 
 def tasks_of(plan: Plan, tool: str, reading: str, eps: float) -> list[Task]:
     """One tool on the data sets of a noise level."""
-    some = FEW if reading == "std" and eps in SOME_EPS else 0
-    full = some if tool in SLOW else FIGURE_3_REPETITIONS
-    if reading == "variance" and tool not in SLOW:
-        full = FEW if eps == MOST else 0
+    full = FEW if tool in SLOW and eps != MOST else FIGURE_3_REPETITIONS
+    if reading == "variance" and (tool in SLOW or eps != MOST):
+        full = 0
+    some = FEW if reading == "std" and eps in QUICK_EPS else 0
     data, settings = {"eps": eps, "eps_is": reading}, {"tool": tool, "budget": plan.budget}
     return [Task("lorenz", TOOL, {"seed": s, **data}, settings) for s in plan.seeds(full, some)]
 

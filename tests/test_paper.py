@@ -392,7 +392,7 @@ class TestPresentation:
         results = Results({task.key: invented(task) for task in module.tasks(plan)})
         parts = {part.name: part for part in module.present(results, plan)}
         labels = [row[1] for row in parts["lorenz_std"].rows]
-        assert labels.count("casadi (3)") == labels.count("genetic (3)") == len(other_tools.SOME_EPS)
+        assert labels.count("casadi (3)") == labels.count("genetic (3)") == len(other_tools.QUICK_EPS)
         lines = {row[0]: row for row in parts["lorenz_tools_std"].rows}
         assert lines["casadi"][2] == "0.10 ± 0.00 (3)"
         assert lines["casadi"][-2] == "6 of 6"
