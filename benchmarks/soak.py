@@ -13,8 +13,8 @@ hidden), missing values, sometimes an input with jumps, sometimes several experi
 - memory does not grow.
 
 The other optimiser shares no code with the fit: it evaluates the text of the equations by Python, integrates with
-DOP853, and takes derivatives by integrating all experiments and displaced copies at once. With `--out` each result is a line of that
-file, and seeds that are in it already are not run again: a run can be broken off and continued.
+DOP853, and takes derivatives by integrating all experiments and displaced copies at once. With `--out` each result is
+a line of that file, and seeds that are in it already are not run again: a run can be broken off and continued.
 """
 
 from __future__ import annotations
