@@ -20,7 +20,9 @@ from picardfit.problems.lorenz import TRUTH
 NAMES = ("rho", "sigma", "beta")
 SLOW = ("diffrax", "adam-bfgs", "scatter", "genetic", "evolution")  # seconds each, the others less than one
 FEW = 3  # data sets of a level for a slow tool, and in a quick run
-MOST = max(FIGURE_3_EPS)  # where tools differ; as a variance it is a noise that the other reading does not have
+MOST = max(
+    FIGURE_3_EPS
+)  # where tools differ; as a variance it is a noise that the other reading does not have
 QUICK_EPS = (0.05, 0.4)  # levels of a quick run
 
 

@@ -68,7 +68,9 @@ def present(results: Results, plan: Plan) -> list[Table | Picture]:
 
 def _tasks(plan: Plan, method: str, reading: str, box: str, ponds: int, **settings) -> list[Task]:
     data: dict = {"eps": TABLE_1_EPS, "eps_is": reading, "ponds": ponds}
-    if (factors := FACTORS["implied" if method == BOUND else box]) is not None:  # BOUND does not depend on them
+    if (
+        factors := FACTORS["implied" if method == BOUND else box]
+    ) is not None:  # BOUND does not depend on them
         data["bounds"] = factors
     full, quick = (MANY if (reading, box) == VARIANTS[0] else SOME, 20)
     if reading == "variance":
