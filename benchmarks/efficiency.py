@@ -36,7 +36,7 @@ from picardfit.values import border_from
 from seeds import Seeds
 
 WIDE = (0.02, 50.0)  # bounds as factors of the truth
-ENZYME = pf.Model("C' = -V*C/(K + C)")
+RISE = pf.Model("C' = k*(A - C)")
 MEAN_OF_NORMAL = np.sqrt(2 / np.pi)  # mean of |x| for a standard normal x
 
 
@@ -66,19 +66,19 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Elimination:
-    """Twelve samples of an enzyme's substrate, C' = -V C / (K + C) from C = 1: the likelihood of K is skewed."""
+class Saturation:
+    """Ten samples of a rise that has hardly begun to bend, C' = k (A - C) from C = 0: the likelihood of A is skewed."""
 
     eps: float
-    problem: str = "elimination"
+    problem: str = "saturation"
 
     def with_noise(self, seed: int, proportional: bool) -> pf.Problem:
-        truth, start, times = {"V": 1.0, "K": 1.0}, {"C": 1.0}, np.linspace(0.5, 6, 12)
-        exact = pf.simulate(ENZYME, truth, start, times, t0=0).observables["C"][:, None]
+        truth, start, times = {"A": 1.0, "k": 1.0}, {"C": 0.0}, np.linspace(0.1, 1, 10)
+        exact = pf.simulate(RISE, truth, start, times, t0=0).observables["C"][:, None]
         data = noisy(np.random.default_rng([seed, 77]), exact, self.eps, self.eps if proportional else 0.0)
         run = pf.Experiment(times, {"C": data[:, 0]}, "run", initial=start, t0=0)
-        wide = dict.fromkeys(truth, (1e-3, 1e3))
-        return pf.Problem(ENZYME, run, wide, truth={"parameters": truth, "initial": {"run": start}})
+        wide = {"A": (1e-2, 1e3), "k": (1e-3, 1e2)}
+        return pf.Problem(RISE, run, wide, truth={"parameters": truth, "initial": {"run": start}})
 
 
 ALL_DOSES = (("inputs", (1, 2, 3, 4, 5)), ("v_known", True))  # v(0) = 0 would sit on its bound
@@ -93,7 +93,7 @@ COVERAGE = [
     (Case("van_der_pol", 0.2), ("theta1", "theta2", "x1(0)", "x2(0)")),
     (Case("lorenz", 0.2, (("bounded_initial", False),)), ("sigma", "rho", "beta")),
     (Case("rosenzweig_macarthur", 0.05, (("ponds", 2),)), ("a", "b", "K")),
-    (Elimination(0.03), ("V", "K")),
+    (Saturation(0.05), ("A", "k")),
 ]
 COST = [Case("van_der_pol", 0.1), Case("fitzhugh_nagumo", 0.05), Case("rosenzweig_macarthur", 0.02)]
 COST += [Case("tumor", 0.0004, ALL_DOSES), Case("lorenz", 0.1, (("bounded_initial", False),))]
@@ -244,7 +244,7 @@ def efficiency(cases: list[Case], datasets: int, seeds: Seeds) -> None:
 # ---- coverage ---------------------------------------------------------------------------------------------------
 
 
-def covered(case: Case | Elimination, names: tuple[str, ...], seed: int) -> dict[str, tuple[int, int]] | None:
+def covered(case: Case | Saturation, names: tuple[str, ...], seed: int) -> dict[str, tuple[int, int]] | None:
     """For each name where the truth lies: -1 below, 0 in, 1 above Fisher's and the profile's interval.
 
     None after a failure.

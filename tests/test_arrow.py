@@ -122,6 +122,9 @@ def test_the_inverse_is_that_of_the_whole_matrix(case):
     np.testing.assert_allclose(
         found.diagonal() / scale**2, np.diag(expected) / scale**2, atol=1e-12 * (expected / unit).max()
     )
+    vector = np.random.default_rng(5).standard_normal(len(matrix)) / scale
+    along = (expected / unit) @ (vector * scale)
+    np.testing.assert_allclose(found.times(vector) / scale, along, atol=1e-11 * (expected / unit).max())
     some = np.array([len(matrix) - 1, 0, 3])
     np.testing.assert_allclose(found.block(some), block[np.ix_(some, some)], rtol=1e-9, atol=1e-14)
 

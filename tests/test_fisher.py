@@ -10,7 +10,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.uncertainty.arrow import whole
-from picardfit.uncertainty.fisher import Information, at_bound, information, quantile
+from picardfit.uncertainty.fisher import Held, Information, at_bound, information, quantile
 
 DECAY = pf.Model("x' = -k*x")
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
@@ -213,6 +213,59 @@ def test_unknowns_at_a_bound_are_left_out():
     found = found_at(pf.fit(pf.Problem(LOTKA, data, {"a": (1.1, 3), "b": (0, 5)})))
     assert found.at_bound == ("a",)
     assert set(found.labels) == {"x(0)", "y(0)", "b", "c", "d"}
+
+
+RAMP = pf.Model("x' = a + b*t")  # linear in all unknowns: profiles are parabolas
+
+
+def ramp(bounds, local=False) -> pf.Fit:
+    """The true b is 0."""
+    times, rng = np.linspace(0, 2, 12), np.random.default_rng(3)
+    runs = [
+        pf.Experiment(times, {"x": 1 + 0.5 * times + 0.1 * rng.standard_normal(12)}, name, initial={"x": 1.0})
+        for name in ("one", "two")[: 1 + local]
+    ]
+    return pf.fit(pf.Problem(RAMP, runs, {"a": (-9, 9), "b": pf.Parameter(*bounds, local=local)}))
+
+
+@pytest.mark.parametrize("bounds", [(0.2, 2.0), (-2.0, -0.2), (0.2, 0.21)])
+def test_others_reach_as_far_as_an_unknown_at_its_bound_carries_them(bounds):
+    """Held at b's bound, a would look surer than it is: its profile lets b leave the bound, to one side."""
+    fit = ramp(bounds)
+    assert fit.certificate.at_bound == ("b",)
+    found = fit.intervals()
+    assert fit.profile("a").interval() == pytest.approx(found["a"], abs=2e-3)
+    below, above = fit.parameters["a"] - found["a"][0], found["a"][1] - fit.parameters["a"]
+    assert (below > above) == (bounds[0] > 0)  # a larger b asks for a smaller a
+
+
+def test_unknowns_at_bounds_are_let_loose_one_at_a_time():
+    fit = ramp((0.2, 2.0), local=True)
+    assert fit.certificate.at_bound == ("b[one]", "b[two]")
+    (low, high), (lowest, highest) = fit.intervals()["a"], fit.profile("a").interval()
+    spread = high - fit.parameters["a"]
+    assert lowest < low < fit.parameters["a"] - 1.05 * spread
+    assert highest == pytest.approx(high, abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    "slope, curvature, room", [(0.0, 2.0, 9.0), (0.4, 2.0, 9.0), (0.4, 0.0, 9.0), (0.1, 0.5, 0.2)]
+)
+def test_how_far_an_unknown_is_carried(slope, curvature, room):
+    one, follow, variances = (
+        Held("b", (0, 0), -1, slope, curvature),
+        np.array([0.0, 0.3, 2.0]),
+        np.array([0.2, 0.5, 1.1]),
+    )
+    steps = np.linspace(0, min(one.reach(1.9), room), 20_001)[:, None]
+    left = np.maximum(1.9 - slope * steps - 0.5 * curvature * steps**2, 0)
+    expected = (follow * steps + np.sqrt(2 * variances * left)).max(axis=0)
+    np.testing.assert_allclose(one.carried(follow, variances, 1.9, room), expected, rtol=1e-6)
+
+
+def test_nothing_holds_what_a_flat_direction_carries():
+    reach = Held("b", (0, 0), -1, 0.0, 0.0).carried(np.array([0.0, 0.3]), np.ones(2), 2.0, np.inf)
+    assert reach.tolist() == [2.0, np.inf]
 
 
 def test_an_unknown_without_bounds_is_never_at_one():

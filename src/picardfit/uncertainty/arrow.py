@@ -251,6 +251,17 @@ class Inverse:
         lost = (shared + np.einsum("els,el->s", self.chain, own)) @ self.null
         return float(np.sum((along - np.einsum("ekm,k->em", self._leak, lost)) ** 2) + np.sum(across**2))
 
+    def times(self, vector: np.ndarray) -> np.ndarray:
+        """(unknowns,): the inverse times a vector."""
+        own, shared = self.arrow.split(self.scale * vector)
+        lost = (shared + np.einsum("els,el->s", self.chain, own)) @ self.null
+        along, across = self.coordinates(vector)
+        along = along - np.einsum("ekm,k->em", self._leak, lost)
+        shared = self.root @ across
+        own = np.einsum("elm,em->el", self.own_root, along) + self.chain @ shared
+        lost = np.einsum("elk,el->k", self._chained_null, own) + self.null.T @ shared
+        return self.scale * self.arrow.join(own - self._chained_null @ lost, shared - self.null @ lost)
+
     def coordinates(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """F' of a vector (unknowns,): (experiments, local) and (directions,)."""
         own, shared = self.arrow.split(self.scale * vector)

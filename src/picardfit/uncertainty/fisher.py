@@ -39,6 +39,22 @@ class Held:
         root = np.sqrt(self.slope**2 + 2 * self.curvature * rise)
         return float(2 * rise / (self.slope + root)) if self.slope + root > 0 else np.inf
 
+    def carried(self, follow: np.ndarray, variances: np.ndarray, rise: float, room: float) -> np.ndarray:
+        """How far unknowns get from their estimates until the objective has risen by so much, if this one may leave.
+
+        `follow` (unknowns,) is how far they are carried along, at least 0, for each step from the bound, `room` the
+        largest such step, `variances` (unknowns,) their own with this one held. The farthest point of
+        follow d + sqrt(2 variance (rise - slope d - curvature d^2 / 2)) over 0 <= d <= room.
+        """
+        both = follow**2 + variances * self.curvature
+        gain = np.maximum(2 * follow**2 * rise - variances * self.slope**2, 0.0)
+        root = np.sqrt((self.slope * both) ** 2 + self.curvature * both * gain)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = np.minimum(np.where(gain > 0, gain / (self.slope * both + root), 0.0), room)
+            left = np.maximum(rise - self.slope * step - 0.5 * self.curvature * step**2, 0.0)
+            carried = np.where(step > 0, follow * step, 0.0) + np.sqrt(2 * variances * left)
+        return np.where(np.isinf(step), np.inf, carried)
+
 
 @dataclass(frozen=True)
 class Information:
@@ -50,6 +66,7 @@ class Information:
     slope: np.ndarray  # (unknowns,): gradient of the objective
     at_bound: tuple[str, ...]
     held: tuple[Held, ...] = ()  # the unknowns at a bound
+    hessian: np.ndarray | None = None  # (experiments, width, width), where unknowns are held
     observe: Observe | None = None  # curvature of the objective along a few directions
 
     @cached_property
@@ -97,6 +114,18 @@ class Information:
         """1/2 g' H^-1 g over the determined directions: what one more Gauss-Newton step would gain."""
         return 0.5 * self.inverse.energy(self.slope) if self.arrow.finite else np.nan
 
+    def follow(self, one: Held) -> np.ndarray:
+        """(unknowns,): how far each moves, the objective being least, when a held one leaves its bound by 1."""
+        (experiment, column), local = one.place, self.arrow.there.shape[1]
+        if column < local:
+            own = np.zeros(self.arrow.there.shape)
+            own[experiment] = self.hessian[experiment, column, :local]
+            shared = self.hessian[experiment, column, self.arrow.columns]
+        else:
+            own = self.hessian[:, column, :local]
+            shared = self.hessian[:, column, self.arrow.columns].sum(axis=0)
+        return one.side * self.inverse.times(self.arrow.join(own, shared))
+
     @cached_property
     def inverse(self) -> Inverse:
         return invert(self.arrow, DETERMINED, self.observe)
@@ -140,7 +169,7 @@ def information(solution: Solution, everything: bool = False) -> Information:
     )
     if everything or not bound.any():
         return inner
-    return replace(inner, held=_held(solution, inner, hessian, gradient, bound))
+    return replace(inner, held=_held(solution, inner, hessian, gradient, bound), hessian=hessian)
 
 
 def _observe(solution: Solution, index: np.ndarray, directions: np.ndarray):

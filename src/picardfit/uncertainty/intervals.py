@@ -16,13 +16,14 @@ def interval_ends(
 ) -> dict[str, tuple[float, float]]:
     """(low, high) of every unknown in natural units, `factor` standard errors wide, cut off at the bounds.
 
-    An unknown at its bound: from there as far as the quadratic model of its profile stays below factor^2 / 2.
+    An unknown at its bound: from there as far as the quadratic model of its profile stays below factor^2 / 2. The
+    others reach farther to the side to which they go when it leaves its bound.
     """
     unknowns, border = solution.system.problem.unknowns, solution.border
     at = tuple(found.index.T)
-    spread = factor * np.sqrt(found.variances(variance))
+    below, above = _reaches(found, unknowns.upper - unknowns.lower, factor, variance)
     low, high = np.full_like(unknowns.lower, np.nan), np.full_like(unknowns.lower, np.nan)
-    low[at], high[at] = border[at] - spread, border[at] + spread
+    low[at], high[at] = border[at] - below, border[at] + above
     for one in found.held:
         bound = border[one.place]
         other = bound - one.side * one.reach(0.5 * factor**2 * variance)
@@ -31,6 +32,21 @@ def interval_ends(
     high = unknowns.natural(np.minimum(high, unknowns.upper))
     places = [*map(tuple, found.index), *(one.place for one in found.held)]
     return {unknowns.label(*p): (float(low[p]), float(high[p])) for p in places}
+
+
+def _reaches(
+    found: Information, room: np.ndarray, factor: float, variance: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(unknowns,) below and above the estimates; unknowns at their bounds are let loose one at a time."""
+    variances = found.variances()
+    below = factor * np.sqrt(variance * variances)
+    above = below.copy()
+    for one in found.held:
+        follow = found.follow(one)
+        reach = one.carried(np.abs(follow), variances, 0.5 * factor**2 * variance, room[one.place])
+        below = np.where(follow < 0, np.maximum(below, reach), below)
+        above = np.where(follow > 0, np.maximum(above, reach), above)
+    return below, above
 
 
 def correlation(found: Information, names: Iterable[str], variance: float) -> np.ndarray:
