@@ -93,7 +93,7 @@ COVERAGE = [
     (Case("van_der_pol", 0.2), ("theta1", "theta2", "x1(0)", "x2(0)")),
     (Case("lorenz", 0.2, (("bounded_initial", False),)), ("sigma", "rho", "beta")),
     (Case("rosenzweig_macarthur", 0.05, (("ponds", 2),)), ("a", "b", "K")),
-    (Saturation(0.05), ("A", "k")),
+    (Saturation(0.1), ("A", "k")),
 ]
 COST = [Case("van_der_pol", 0.1), Case("fitzhugh_nagumo", 0.05), Case("rosenzweig_macarthur", 0.02)]
 COST += [Case("tumor", 0.0004, ALL_DOSES), Case("lorenz", 0.1, (("bounded_initial", False),))]
