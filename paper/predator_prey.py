@@ -19,7 +19,7 @@ TITLE = "Rosenzweig–MacArthur predator and prey (section 7.3, Table 1)"
 NAMES = ("a", "b", "c", "r", "k", "K")
 PONDS = tuple(TABLE_1)
 MANY, SOME = 200, 50  # data sets with the widest bounds, and with the others
-LONG, LONG_PONDS = 40_000, (1, 2, 4)  # steps of Algorithm 4 where it is given more time
+LONG = 40_000  # steps of Algorithm 4 where it is given more time
 BOXES = {
     "implied": "bounds from a tenth to five times the truth",
     "double": "bounds from half to twice the truth",
@@ -47,7 +47,7 @@ def tasks(plan: Plan) -> list[Task]:
             for method in (DEFAULT, LIKELIHOOD, BOUND):
                 found += _tasks(plan, method, reading, box, ponds)
     for ponds in PONDS:
-        for start, steps in _ways(plan, ponds):
+        for start, steps in _ways(plan):
             found += _algorithm(plan, *VARIANTS[0], ponds, start, steps)
     return found + [t for s in _valley_seeds(plan) for t in _valley_tasks(s)] + _grid(plan)
 
@@ -86,10 +86,10 @@ def _algorithm_runs(plan: Plan, reading: str, box: str) -> bool:
     return not plan.quick or (reading, box) == VARIANTS[0]
 
 
-def _ways(plan: Plan, ponds: int) -> list[tuple[str | None, int]]:
+def _ways(plan: Plan) -> list[tuple[str | None, int]]:
     """Starts and steps of Algorithm 4 that tell why it ends where it ends."""
     starts = (None, "near") if plan.quick else (None, "near", "truth", "optimum")
-    long = [("near", LONG)] if ponds in LONG_PONDS and not plan.quick else []
+    long = [] if plan.quick else [("near", LONG)]
     return [*((start, plan.steps) for start in starts), *long]
 
 
@@ -100,13 +100,13 @@ def _algorithm(
     return _tasks(plan, ALGORITHM_4, reading, box, ponds, **settings)
 
 
-def _table_ways(plan: Plan, reading: str, box: str, ponds: int) -> list[tuple[str | None, int]]:
+def _table_ways(plan: Plan, reading: str, box: str) -> list[tuple[str | None, int]]:
     """Starts and steps of Algorithm 4 that a table shows."""
     if not _algorithm_runs(plan, reading, box):
         return []
     if (reading, box) != VARIANTS[0]:
         return [(None, plan.steps)]
-    return [way for way in _ways(plan, ponds) if way[0] in (None, "near")]
+    return [way for way in _ways(plan) if way[0] in (None, "near")]
 
 
 def _label(plan: Plan, start: str | None, steps: int) -> str:
@@ -123,7 +123,7 @@ def _sources(results: Results, plan: Plan, reading: str, box: str, ponds: int) -
     many = _tasks(plan, DEFAULT, reading, box, ponds)
     ten = many[:TABLE_1_REPETITIONS]
     rows = [("paper", [Spread(*TABLE_1[ponds][n]) for n in (*NAMES, "mean")])]
-    for start, steps in _table_ways(plan, reading, box, ponds):
+    for start, steps in _table_ways(plan, reading, box):
         own = _algorithm(plan, reading, box, ponds, start, steps)
         rows.append((f"{_label(plan, start, steps)} ({len(own)})", _cells(results.errors(own, NAMES, TRUTH))))
     likely = _tasks(plan, LIKELIHOOD, reading, box, ponds)
@@ -207,16 +207,11 @@ def _verdicts(results: Results, plan: Plan) -> Table:
     """Algorithm 4 against the print, the default method against the print and against the truth."""
     cells = [(ponds, k, name) for ponds in PONDS for k, name in enumerate((*NAMES, "mean"))]
     rows = []
-    for start, steps in _ways(plan, PONDS[-1]):
-        found = {
-            n: _cells(results.errors(_way(plan, n, start, steps), NAMES, TRUTH))
-            for n in PONDS
-            if (start, steps) in _ways(plan, n)
-        }
+    for start, steps in _ways(plan):
+        found = {n: _cells(results.errors(_way(plan, n, start, steps), NAMES, TRUTH)) for n in PONDS}
         near = [
             (_at(n, name, found[n][k]), within_deviation(found[n][k], _print(n, name)))
             for n, k, name in cells
-            if n in found
         ]
         what = f"{_label(plan, start, steps)}: within one printed standard deviation (cells)"
         rows.append(row(what, near))
@@ -258,7 +253,7 @@ def _starts_table(results: Results, plan: Plan) -> Table:
     """Where Algorithm 4 ends from several starts: if it had converged, the start would not matter."""
     rows = []
     for ponds in PONDS:
-        for start, steps in _ways(plan, ponds):
+        for start, steps in _ways(plan):
             own = _way(plan, ponds, start, steps)
             best = [_fixed_ponds(t) for t in own]
             loss, truth = results.losses(own)
@@ -319,10 +314,10 @@ def _steps_table(results: Results, plan: Plan) -> Table:
     """Algorithm 4 on its way: mean ARE and distance from the optimum by steps."""
     rows = []
     for ponds in PONDS:
-        for start, steps in _ways(plan, ponds):
+        for start, steps in _ways(plan):
             own = _way(plan, ponds, start, steps)
             marks = [m for m in MARKS if m < steps]
-            if steps < max(s for one, s in _ways(plan, ponds) if one == start):
+            if steps < max(s for one, s in _ways(plan) if one == start):
                 continue
             cells = [_mark(results, own, m) for m in marks]
             blank = ["–"] * (len(_all_marks(plan)) - len(marks))
@@ -336,7 +331,7 @@ def _steps_table(results: Results, plan: Plan) -> Table:
 
 
 def _all_marks(plan: Plan) -> list[int]:
-    most = max(steps for _, steps in _ways(plan, PONDS[-1]))
+    most = max(steps for _, steps in _ways(plan))
     return [m for m in MARKS if m < most]
 
 
