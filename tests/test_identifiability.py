@@ -125,6 +125,34 @@ def test_a_and_b_of_two_ponds_are_tied_together():
     assert pair.error < 0.5 * found.verdicts["a"].error
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_and_b_of_the_paper_s_four_ponds_are_tied_together(seed):
+    found = pf.fit(pf.problems.rosenzweig_macarthur.generate(seed=seed)).identifiability()
+    pair = next(c for c in found.determined if set(c.names) == {"a", "b"})
+    assert pair.error <= 0.5 * min(found.verdicts[n].error for n in "ab")
+
+
+def test_directions_name_what_they_move_and_nothing_else():
+    """A faint part of a direction is told if it moves its unknown by 100 %, else it is left out."""
+    tumor = pf.fit(pf.problems.tumor.generate(seed=1)).identifiability()
+    lost = {name for name, one in tumor.verdicts.items() if one.kind == "not determined"}
+    assert lost == {"theta5", "rho", "theta6"} == {n for c in tumor.undetermined for n in c.names}
+    ponds = pf.problems.rosenzweig_macarthur
+    pond = pf.fit(ponds.generate(seed=1, ponds=1, bounds=ponds.IMPLIED_BOUNDS)).identifiability()
+    assert [set(c.names) for c in pond.undetermined] == [{"K", "a", "b"}]
+
+
+def test_the_table_says_the_same():
+    ponds = pf.problems.rosenzweig_macarthur
+    fit = pf.fit(ponds.generate(seed=1, ponds=1, bounds=ponds.IMPLIED_BOUNDS))
+    verdicts = fit.identifiability().verdicts
+    lost = {name for name, one in verdicts.items() if one.kind == "not determined"}
+    told = {
+        line.split()[0] for line in str(fit).splitlines() if line.endswith("not determined by these data")
+    }
+    assert told == lost == {"K", "a", "b"}
+
+
 def test_narrow_bounds_say_more_than_the_data():
     model = pf.Model("x' = -k*x")
     data = measured(model, {"k": 0.7}, {"x": 2.0}, np.linspace(0, 3, 20), 0.2, ["x"])

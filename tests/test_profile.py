@@ -99,6 +99,22 @@ def test_a_linear_model_has_fishers_interval():
         np.testing.assert_allclose(fit.profile(name).interval(), fit.intervals()[name], rtol=1e-3)
 
 
+def test_an_estimated_level_has_the_intervals_of_least_squares():
+    """The likelihood takes the level for smaller than it is; with eight samples that would be felt."""
+    run = data(DECAY, {"k": 0.7}, {"x": 2.0}, np.linspace(0, 3, 8), sd=0.1)
+    simple, likely = (pf.fit(pf.Problem(DECAY, run, noise=n)) for n in (None, pf.Noise(additive=(1e-3, 9.0))))
+    for name in ("k", "x(0)"):
+        np.testing.assert_allclose(likely.intervals()[name], simple.intervals()[name], rtol=1e-5)
+        np.testing.assert_allclose(
+            likely.profile(name).interval(), simple.profile(name).interval(), rtol=1e-3
+        )
+        assert likely.profile(name).interval(0.5) == pytest.approx(
+            simple.profile(name).interval(0.5), rel=1e-3
+        )
+    bands = [fit.bands(fit.problem.names[0], [0.5]) for fit in (simple, likely)]
+    np.testing.assert_allclose(bands[1]["x"].low, bands[0]["x"].low, rtol=1e-5)
+
+
 def test_it_does_not_depend_on_the_scale_of_the_parameter():
     run = data(DECAY, {"k": 0.7}, {"x": 2.0}, np.linspace(0, 3, 13))
     plain, log = (

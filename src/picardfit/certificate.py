@@ -71,7 +71,7 @@ class Certificate:
                 f"loss, integrated by SciPy  {self.reintegrated_loss:.9g} (differs by {self.mismatch:.1e})",
                 f"decrease still promised    {self.gradient:.1e} of the loss",
                 f"at a bound                 {bound}",
-                f"not determined             {lost}",
+                f"left free altogether       {lost}",
                 f"mesh                       {self.segments} segments with {self.nodes} nodes",
             ]
         )

@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 
 SURE, WEAK = 0.2, 1.0  # relative standard errors up to which an unknown is determined, or weakly determined
 CORRELATED = 0.8  # correlation that ties poorly determined unknowns together
+UNSURE = SURE / 2  # relative standard error from which unknowns count as poorly determined then
 TIED = 0.95  # correlation that ties unknowns together which are determined one by one
-WORTH = 2.5  # a combination is told when its error is smaller than that of its members by this factor
+WORTH = 2.0  # a combination is told when its error is smaller than that of its members by this factor
 AS_GOOD = 1.92  # difference of log-likelihoods that 95 % of data sets do not exceed
 ELSEWHERE = 5.0  # standard errors between optima that are not the same
 MOST = 12  # combinations shown
@@ -49,7 +50,9 @@ TOUCHED = 1e-5  # part of a free direction that counts
 VAST = 1e10
 TOGETHER = 300  # unknowns up to which combinations of all are sought
 SINGLY = 50  # experiments that are looked into one by one beyond that
-FAINT = 0.1  # part of a direction, relative to its largest, that is left out of its text
+FAINT = (
+    0.1  # part of a direction, relative to its largest, that is left out of its text unless it moves by 100 %
+)
 
 
 @dataclass(frozen=True)
@@ -213,9 +216,7 @@ def identifiability(fit: Fit) -> Identifiability:
     found = information(fit.solution, everything=True)
     relative, covariance = _relative(fit, found)
     others = _alternatives(fit, relative)
-    order = {name: k for k, name in enumerate(fit.parameters)}
-    numbers = sorted(range(len(relative.labels)), key=lambda k: order.get(relative.labels[k], len(order)))
-    verdicts = {relative.labels[k]: _verdict(relative, k, others) for k in numbers}
+    verdicts = _verdicts(fit, relative, others)
     shared, *own = _blocks(found, relative)
     together = [shared, *(np.concatenate([one, shared]) for one in own)]
     undetermined, determined = (
@@ -228,6 +229,18 @@ def identifiability(fit: Fit) -> Identifiability:
         tuple(sorted(_unlike(determined) if own else determined, key=lambda c: c.error)),
         others,
     )
+
+
+def undetermined(fit: Fit) -> set[str]:
+    """Unknowns of a fit that converged whose verdict is "not determined"."""
+    relative, _ = _relative(fit, information(fit.solution, everything=True))
+    return {name for name, one in _verdicts(fit, relative).items() if one.kind == "not determined"}
+
+
+def _verdicts(fit: Fit, relative: _Relative, others: tuple[dict[str, float], ...] = ()) -> dict[str, Verdict]:
+    order = {name: k for k, name in enumerate(fit.parameters)}
+    numbers = sorted(range(len(relative.labels)), key=lambda k: order.get(relative.labels[k], len(order)))
+    return {relative.labels[k]: _verdict(relative, k, others) for k in numbers}
 
 
 def _blocks(found: Information, relative: _Relative) -> list[np.ndarray]:
@@ -331,7 +344,9 @@ def _undetermined(group: _Group) -> list[Combination]:
         unit = row / np.linalg.norm(row)
         free = (np.abs(unit @ group.free) > 1e-2).any()
         error = np.inf if free else float(np.sqrt(unit @ group.inside @ unit))
-        strong = np.where(np.abs(row) < (TOUCHED if free else FAINT), 0.0, row)
+        part = np.abs(row) / np.abs(row).max()
+        faint = part < TOUCHED if free else (part < FAINT) & (np.abs(unit) * error < WEAK)
+        strong = np.where(faint, 0.0, row)
         nice = simplified(strong, 0.03)
         weights = tidy(strong) if nice is None else nice
         chosen.append(_combination(group, np.arange(len(row)), weights, error, direction=True))
@@ -349,7 +364,7 @@ def _determined(group: _Group) -> list[Combination]:
     size = np.sqrt(np.diag(covariance))
     size = np.where(size > 0, size, 1.0)
     correlation = np.abs(covariance / np.outer(size, size))
-    poor = size > SURE
+    poor = size > UNSURE
     linked = (np.outer(poor, poor) & (correlation > CORRELATED)) | (correlation > TIED)
     pairs = [np.array(pair) for pair in np.argwhere(np.triu(linked, 1))]
     found = [c for pair in pairs for c in _within(group, pair)]

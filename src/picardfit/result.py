@@ -20,7 +20,7 @@ from picardfit.errors import InputError, Status
 from picardfit.optima import Optimum, StartResult, optima_of
 from picardfit.problem import Problem
 from picardfit.solvers.iterate import Method, Solution
-from picardfit.uncertainty.fisher import Information, information, quantile
+from picardfit.uncertainty.fisher import Information, Yardstick, information
 from picardfit.uncertainty.intervals import correlation, interval_ends
 from picardfit.values import experiment_index, labels_of, parameters_in, parameters_of
 
@@ -223,6 +223,16 @@ class Fit:
         estimated = self.problem.noise is None and freedom > 0
         return self.residual_variance, float(freedom) if estimated else float("inf")
 
+    @property
+    def yardstick(self) -> Yardstick:
+        """How many standard errors an interval is wide, and how far a profile is followed."""
+        unknowns, count = self.problem.unknowns, self.problem.measurements
+        levels = unknowns.count(unknowns.noise_columns)
+        freedom = count - (unknowns.count() - levels)
+        if freedom <= 0 or (self.problem.noise is not None and not levels):
+            return Yardstick(float("inf"))
+        return Yardstick(float(freedom), count / freedom if levels else 1.0)
+
     @cached_property
     def _information(self) -> Information:
         return information(self.solution)
@@ -299,8 +309,7 @@ class Fit:
         there: as far as the quadratic model of its profile stays below the threshold of `level`. All are NaN when the
         search did not converge.
         """
-        variance, freedom = self.variance_unit
-        factor = quantile(level, freedom)
+        variance, factor = self.residual_variance, self.yardstick.errors(level)
         if self.solution is None:
             return {}
         if not self.status.converged:

@@ -32,10 +32,14 @@ def number(value: float, digits: int = 5) -> str:
 
 def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, str, str, str]]:
     """(name, estimate, standard error, low, high, remark) for every parameter and estimated initial state."""
+    from picardfit.identifiability import undetermined  # which needs this module
+
     errors, intervals = fit.standard_errors, fit.intervals(level)
     unknowns, problem = fit.problem.unknowns, fit.problem
     bounds, held = _bounds(fit), set(fit.certificate.at_bound)
     told, lost = fit.status.converged, set(fit.certificate.undetermined or ())
+    if told and math.isfinite(fit.residual_variance):
+        lost |= undetermined(fit)
 
     def row(name: str, value: float) -> tuple[str, str, str, str, str, str]:
         if name in errors and not told:

@@ -79,9 +79,10 @@ class Unknowns:
         columns = len(self.initial_states) + np.flatnonzero(every < self.measured_parameters)
         return Border(self.local, self.width, columns)
 
-    def count(self) -> int:
-        """How many numbers are estimated."""
-        return int(self.exists[:, : self.local].sum() + self.exists[:1, self.local :].sum())
+    def count(self, columns: np.ndarray | bool = True) -> int:
+        """How many numbers are estimated; of some border columns only, if these are given as (width,) bool."""
+        chosen = self.exists & columns
+        return int(chosen[:, : self.local].sum() + chosen[:1, self.local :].sum())
 
     @cached_property
     def linear(self) -> bool:

@@ -14,7 +14,7 @@ from picardfit.inputs import as_input, values_at
 from picardfit.integration import Run, trajectories
 from picardfit.parameters import as_number
 from picardfit.sensitivity import sensitivity
-from picardfit.uncertainty.fisher import Information, quantile
+from picardfit.uncertainty.fisher import Information
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +99,7 @@ def bands(
     From the covariance of the unknowns by the delta method, or from the percentiles of a bootstrap. `noise`: bands in
     which a new measurement lies (observables only). `inputs`, `initial`: other inputs, other (known) initial states.
     """
-    limit = quantile(level, fit.variance_unit[1])
+    limit = fit.yardstick.errors(level)
     setting = _setting(fit, experiment, times, inputs, initial)
     if bootstrap is not None:
         groups = _by_samples(fit, setting, bootstrap, level, noise)

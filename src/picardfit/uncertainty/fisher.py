@@ -140,6 +140,30 @@ def quantile(level: float, freedom: float) -> float:
     return float(stdtrit(freedom, 0.5 + level / 2) if np.isfinite(freedom) else ndtri(0.5 + level / 2))
 
 
+@dataclass(frozen=True)
+class Yardstick:
+    """How far from the optimum an interval reaches, by what is known of the noise.
+
+    A likelihood that estimates its noise level takes it for smaller than it is, as sqrt((n - p)/n), with n measurements
+    and p unknowns of the curves. `inflation`, n/(n - p), sets that right: with one level for all the intervals are
+    those of least squares, which are exact for linear models.
+    """
+
+    freedom: float  # degrees of freedom of the variance; inf when it is known
+    inflation: float = 1.0
+
+    def errors(self, level: float) -> float:
+        """Standard errors to either side."""
+        return quantile(level, self.freedom) * self.inflation**0.5
+
+    def rise(self, level: float) -> float:
+        """2 (F - F_min) in units of the variance, which a profile may reach."""
+        square = quantile(level, self.freedom) ** 2
+        if self.inflation == 1:
+            return square
+        return float(self.freedom * self.inflation * np.log1p(square / self.freedom))
+
+
 def information(solution: Solution, everything: bool = False) -> Information:
     """The information at a solution; with `everything` also of the unknowns at a bound."""
     system = solution.system

@@ -3,7 +3,8 @@
 With c the value held, F(c) the lowest objective there and `unit` what one unit of variance costs (the residual
 variance for least squares, 1 for a likelihood), z(c) = sign(c - estimate) sqrt(2 (F(c) - F_min) / unit) is compared
 with a quantile: Student's t when the variance is estimated from the residuals (then 2 (F - F_min) / unit is compared
-with the quantile of the F distribution, which is exact for linear models), else the normal one (chi-squared).
+with the quantile of the F distribution, which is exact for linear models), else the normal one (chi-squared); see
+Yardstick for likelihoods that estimate their noise levels.
 z is a straight line where Fisher's interval is right.
 """
 
@@ -23,7 +24,7 @@ from picardfit.parallel import Work, Written, single_threaded
 from picardfit.problem import Problem
 from picardfit.records import array, get
 from picardfit.tables import units
-from picardfit.uncertainty.fisher import quantile
+from picardfit.uncertainty.fisher import Yardstick
 from picardfit.uncertainty.many import Tools, run_many
 from picardfit.uncertainty.quantity import quantity
 from picardfit.uncertainty.side import CLOSE, RESOLUTION, SETTLED, End, Knot, March, cross, cubic
@@ -47,7 +48,7 @@ class Profile:
     rises: np.ndarray  # (points,): 2 (F - F_min) / unit
     unknowns: dict[str, np.ndarray]  # the best other unknowns at each point
     level: float  # up to which it was followed
-    freedom: float  # degrees of freedom of the variance; inf when it is known
+    yardstick: Yardstick  # how far an interval reaches
     ends: tuple[End, End]  # below and above the estimate
     internal: (
         np.ndarray
@@ -70,7 +71,7 @@ class Profile:
 
     def threshold(self, level: float | None = None) -> float:
         """The rise that a confidence interval of this level may have."""
-        return quantile(self.level if level is None else level, self.freedom) ** 2
+        return self.yardstick.rise(self.level if level is None else level)
 
     def interval(self, level: float | None = None) -> tuple[float, float]:
         """Confidence interval; the bound where that is met first, infinite where the data set no limit.
@@ -78,7 +79,7 @@ class Profile:
         NaN where the profile could not be followed. `level` may be at most that of the profile.
         """
         level = self.level if level is None else level
-        limit = quantile(level, self.freedom)
+        limit = self.yardstick.rise(level) ** 0.5
         if level > self.level:
             raise InputError(
                 f"The profile reaches {self.level:g} only: call fit.profile(..., level={level:g})."
@@ -198,7 +199,7 @@ def profile(fit: Fit, name: str, level: float = 0.95, tools: Tools | None = None
 def profiles(fit: Fit, wanted: Sequence[str], level: float, tools: Tools | None = None) -> dict[str, Profile]:
     """Profiles by name; the sides are tasks of their own. After Ctrl-C those of which at least one side is done."""
     tools = tools or Tools()
-    ground, freedom = _ground(fit, wanted, level)
+    ground = _ground(fit, wanted, level)
     keys = {_key(name, sign): (name, sign) for name in wanted for sign in (-1, 1)}
     work = run_many(
         fit,
@@ -216,20 +217,19 @@ def profiles(fit: Fit, wanted: Sequence[str], level: float, tools: Tools | None 
         own = [_key(name, sign) for sign in (-1, 1)]
         sides = [_done(work, key, fit.solution.border.shape) for key in own]
         if not all(side.end is End.INTERRUPTED for side in sides):
-            whole = _collect(fit, ground, name, sides, level, freedom)
+            whole = _collect(fit, ground, name, sides, level)
             reasons = tuple(work.failures[key] for key in own if key in work.failures)
             found[name] = replace(whole, remarks=reasons)
     return found
 
 
-def _ground(fit: Fit, wanted: Sequence[str], level: float) -> tuple[_Ground, float]:
-    """Where the profiles begin, and the degrees of freedom of the variance; refuses what cannot be profiled."""
+def _ground(fit: Fit, wanted: Sequence[str], level: float) -> _Ground:
+    """Where the profiles begin; refuses what cannot be profiled."""
     if fit.solution is None or not fit.success:
         raise InputError(f"A profile starts from a fit that succeeded, but: {fit.message}")
     for name in wanted:
         quantity(fit.problem, name)
-    unit, freedom = fit.variance_unit
-    limit = quantile(level, freedom)
+    unit, limit = fit.residual_variance, fit.yardstick.rise(level) ** 0.5
     if not (np.isfinite(unit) and unit > 0):
         raise InputError(
             "There are no degrees of freedom left to estimate the variance from: give the noise, or fix some unknowns."
@@ -241,7 +241,7 @@ def _ground(fit: Fit, wanted: Sequence[str], level: float) -> tuple[_Ground, flo
         raise InputError(
             f"The fit cannot be evaluated again, so there is no profile of {listing(wanted)}: fit again."
         )
-    return _Ground(fit.problem, settled, unit, limit), freedom
+    return _Ground(fit.problem, settled, unit, limit)
 
 
 def _side(ground: _Ground, task: tuple[str, int]) -> _Side:
@@ -283,7 +283,7 @@ def _decoded(shape: tuple[int, int], record: dict) -> _Side:
     return _Side(points, *lines, borders, End[get(record, "end", str)], *counts)
 
 
-def _collect(fit: Fit, ground: _Ground, name: str, sides: Sequence[_Side], level, freedom) -> Profile:
+def _collect(fit: Fit, ground: _Ground, name: str, sides: Sequence[_Side], level: float) -> Profile:
     below, above = sides
     march, middle = ground.march(name)
     held, unknowns, index = march.held, fit.problem.unknowns, middle.place.index
@@ -297,7 +297,7 @@ def _collect(fit: Fit, ground: _Ground, name: str, sides: Sequence[_Side], level
         rises=np.concatenate([below.rises[::-1], [middle.rise], above.rises]),
         unknowns={unknowns.label(e, c): natural[:, i] for i, (e, c) in enumerate(index)},
         level=level,
-        freedom=freedom,
+        yardstick=fit.yardstick,
         ends=(below.end, above.end),
         internal=internal,
         slopes=np.concatenate([below.slopes[::-1], [middle.slope], above.slopes]),
