@@ -309,6 +309,21 @@ def saturating(**options) -> pf.Fit:
     return pf.fit(pf.Problem(model, run, both))
 
 
+def test_an_end_far_from_the_estimate_is_found():
+    """From 740 down to 1.1: the rise is all in the last thousandth of the way. C = A (1 - exp(-k t)), by hand."""
+    model, times = pf.Model("C' = k*(A - C)"), np.linspace(0.1, 1, 10)
+    measured = np.array([0.058, 0.038, 0.159, 0.406, 0.206, 0.427, 0.51, 0.586, 0.626, 0.879])
+    run = pf.Experiment(times, {"C": measured}, initial={"C": 0.0}, t0=0)
+    fit = pf.fit(pf.Problem(model, run, {"A": (1e-2, 1e3), "k": (1e-3, 1e2)}))
+    assert fit.certificate.at_bound == ("k",)
+    profile = fit.profile("A")
+    rates = np.geomspace(1e-3, 1e2, 200_001)[:, None]
+    for end in profile.interval():
+        squares = ((end * (1 - np.exp(-rates * times)) - measured) ** 2).sum(axis=1).min()
+        rise = (squares - 20 * fit.loss) / fit.residual_variance
+        assert rise == pytest.approx(profile.threshold(), rel=2e-3)
+
+
 def test_what_is_determined_from_below_only_is_open_above():
     fit = saturating(upper=1e4)
     found = fit.profile("K")

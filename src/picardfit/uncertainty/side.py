@@ -20,6 +20,7 @@ PARTS = 4  # steps from the estimate to an end, in z
 MOST_POINTS = 40  # on one side
 GROWTH = 3.0  # largest ratio of neighbouring steps
 HALVINGS = 8
+CLOSINGS = 40  # between a point inside and one beyond the end
 FARTHEST_LOG, FARTHEST = 25.0, 1e6  # from the estimate: in logarithms; in sizes of the unknown
 RESOLUTION = 1e-3  # largest unresolved part of a path, relative to the states' scale
 INSIDE = 1e-7  # part of the way to a corner of the box that is left
@@ -158,19 +159,29 @@ class March:
         return self._knot(found, target, found.last)
 
     def _close(self, knots: list[Knot], outside: Knot) -> tuple[list[Knot], End]:
-        """The end point between the last knot and one beyond the threshold."""
-        inside = knots[-1]
-        for _ in range(HALVINGS):
-            pair = (inside, outside)
-            c = cross(*(np.array([getattr(k, f) for k in pair]) for f in ("c", "rise", "slope")), self.limit)
+        """The end point between the last knot and one beyond the threshold.
+
+        By the cubic through both, or in the middle where that did not halve what is between them.
+        """
+        inside, kept, slow = knots[-1], knots[1:], False
+        for _ in range(CLOSINGS):
+            pair, width = (inside, outside), abs(outside.c - inside.c)
+            c = 0.5 * (inside.c + outside.c)
+            if not slow:
+                sides = (np.array([getattr(k, f) for k in pair]) for f in ("c", "rise", "slope"))
+                c = cross(*sides, self.limit)
             near = min(pair, key=lambda k: abs(k.c - c))
-            knot = self._at([near], c)
+            knot = self._at([near], c) or self._follow([inside], c)
             if knot is None:
-                return [*knots[1:], outside], End.FOUND
+                return kept, End.FAILED
             if abs(knot.rise - self.limit**2) <= CLOSE * self.limit**2:
-                return [*knots[1:], knot], End.FOUND
-            inside, outside = (inside, knot) if knot.rise > self.limit**2 else (knot, outside)
-        return [*knots[1:], outside], End.FOUND
+                return [*kept, knot], End.FOUND
+            if knot.rise > self.limit**2:
+                outside = knot
+            else:
+                inside, kept = knot, [*kept, replace(knot, place=None)]
+            slow = abs(outside.c - inside.c) > 0.5 * width
+        return [*kept, outside], End.FOUND
 
     def _corner(self, knot: Knot, sign: int) -> float:
         """The formula where all its unknowns are on the bounds towards which it grows; sign * inf if there are none."""
