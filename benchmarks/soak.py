@@ -140,7 +140,7 @@ def check(seed: int) -> Report:
     except Exception as error:  # whatever it is, it is a fault
         return Report(seed, "exception", "", time.process_time() - began, _memory(), note=repr(error))
     seconds = time.process_time() - began
-    reference = _Reference(sample)
+    reference = Reference(sample)
     best = reference.improve(reference.point(sample.truth, sample.initial))
 
     def ended(verdict: str, note: str = "") -> Report:
@@ -184,7 +184,7 @@ def _inconsistency(fit: pf.Fit, problem: pf.Problem) -> str:
     return ""
 
 
-class _Reference:
+class Reference:
     """The same loss by SciPy's integrator over the text of the equations, and its minimum by SciPy's optimiser."""
 
     def __init__(self, sample: Sample) -> None:

@@ -570,7 +570,7 @@ def test_an_interrupt_while_workers_search_keeps_what_came_back():
 
 
 def test_a_start_that_breaks_down_is_named_and_the_others_count(monkeypatch):
-    def fragile(problem, given, part=None):
+    def fragile(problem, given, part=None, matched=True):
         if part is not None and part[0, -1] > 0.5:
             raise ArithmeticError("too fast")
         return make_start(problem, given, part=part)
@@ -587,7 +587,7 @@ def test_a_start_that_breaks_down_is_named_and_the_others_count(monkeypatch):
 
 
 def test_when_every_start_breaks_down_the_fit_says_so(monkeypatch):
-    def broken(problem, given, part=None):
+    def broken(problem, given, part=None, matched=True):
         raise ArithmeticError("too fast")
 
     monkeypatch.setattr("picardfit.searches.make_start", broken)

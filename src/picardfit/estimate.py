@@ -30,6 +30,7 @@ NEARLY = 1e-5  # the same for methods whose fixed point need not be an optimum
 OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss
 ASTRAY = 1e6  # loss, relative to that of curves at zero, of a search that went astray
 ROUNDING = 1e-13  # residuals relative to the data that are nothing but rounding
+FEWEST = 3  # searches of a second look that can disagree
 REFINEMENTS = 3  # times the mesh is refined when the independent integration disagrees
 
 
@@ -39,7 +40,7 @@ def fit(
     *,
     start: Mapping[str, object] | None = None,
     start_initial: Mapping[str, object] | None = None,
-    starts: int = 1,
+    starts: int | None = None,
     seed: int = 0,
     executor: Executor | None = None,
     ledger: str | Path | None = None,
@@ -50,7 +51,8 @@ def fit(
     `start`: parameter values to begin with (`start_initial`: initial states); what is left out comes from the bounds.
     All that holds for the first of several starts; the others spread evenly over the bounds (around `start` where
     there are none), from `seed`. The same seed gives the same result with every executor, any
-    `concurrent.futures.Executor`. A single start of `LiftedGaussNewton` that fails is followed by a few more.
+    `concurrent.futures.Executor`. `starts`: how many searches to make. Without it `LiftedGaussNewton` makes one, and a
+    few more where that one fails, or converges but may have ended in a local optimum: a second look.
     `ledger`: a file that keeps finished starts; the same call with the same file goes on where the last one was
     stopped, also with more starts. `progress` is called with a `Progress` after every iteration, or after every start
     when an executor works; without it many starts show a line on a terminal, which False switches off.
@@ -58,7 +60,8 @@ def fit(
     if not isinstance(problem, Problem):
         raise InputError(f"fit needs a pf.Problem, not {type_words(problem)}: build one from model and data.")
     method = LiftedGaussNewton() if method is None else method
-    starts, seed = _whole(starts, "starts", least=1), _whole(seed, "seed", least=0)
+    starts = None if starts is None else _whole(starts, "starts", least=1)
+    seed = _whole(seed, "seed", least=0)
     _check_tools(method, executor, progress, ledger)
     if problem.unknowns.count() == 0:
         raise InputError(
@@ -87,6 +90,7 @@ def fit(
             seconds=0.0,
             seed=seed,
             starts=(),
+            asked=starts,
             trace=outcome.trace,
             warnings=(
                 *_culprits(request, status),
@@ -96,7 +100,21 @@ def fit(
             ),
         )
         results = _start_results(result, found.endings)
-    return replace(result, starts=results, seconds=time.perf_counter() - began)
+    result = replace(
+        result, starts=results, warnings=(*result.warnings, *_lonely(replace(result, starts=results)))
+    )
+    return replace(result, seconds=time.perf_counter() - began)
+
+
+def _lonely(fit: Fit) -> list[str]:
+    """A warning when a second look leaves the doubt: no other search ended where the best one did."""
+    ended = sum(one.status.success for one in fit.starts)
+    if fit.asked is not None or not fit.success or ended < FEWEST or fit.hits > 1:
+        return []
+    return [
+        f"A second look was taken, and only one of {ended} searches ended in this optimum: there may be a better one, "
+        f"try more starts (starts=20)."
+    ]
 
 
 def _start_results(fit: Fit, endings: Mapping[int, Ending]) -> tuple[StartResult, ...]:

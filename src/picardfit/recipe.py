@@ -36,10 +36,15 @@ def recipe(fit: Fit) -> str | None:
             _model(model),
             f"experiments = [\n{experiments}\n]",
             "\n".join(["problem = pf.Problem(", "    model,", "    experiments,", *given, ")"]),
-            f"fit = pf.fit(problem, {code(fit.method)}, starts={len(fit.starts)}, seed={fit.seed})",
+            f"fit = pf.fit(problem, {code(fit.method)}, {starts_asked(fit)}seed={fit.seed})",
             "print(fit)",
         ]
     )
+
+
+def starts_asked(fit: Fit) -> str:
+    """`starts=3, ` as the fit was called."""
+    return "" if fit.asked is None else f"starts={fit.asked}, "
 
 
 def code(value: object) -> str:

@@ -44,7 +44,7 @@ from picardfit.plots import (
     plot_residuals,
     plot_waterfall,
 )
-from picardfit.recipe import recipe
+from picardfit.recipe import recipe, starts_asked
 from picardfit.records import write_text
 from picardfit.result import Fit
 from picardfit.tables import (
@@ -407,7 +407,9 @@ def _again(fit: Fit) -> str:
         parts.append("<p>This program makes the same fit from the same data:</p>")
         parts.append(f"<details>\n<summary>The program</summary>\n<pre>{escape(code)}</pre>\n</details>")
     else:
-        call = f"fit = pf.fit(problem, pf.{type(fit.method).__name__}(...), starts={len(fit.starts)}, seed={fit.seed})"
+        call = (
+            f"fit = pf.fit(problem, pf.{type(fit.method).__name__}(...), {starts_asked(fit)}seed={fit.seed})"
+        )
         parts.append(f"<p>The call, with the problem as above:</p>\n<pre>{escape(call)}</pre>")
     keep = 'fit.save("fit.json")          # the whole fit with its problem\n'
     keep += 'fit = pf.load("fit.json")     # later: the same fit, nothing is computed again'

@@ -60,6 +60,7 @@ class Fit:
     starts: tuple[StartResult, ...]
     trace: np.ndarray  # (iterations, 3): loss, largest relative jump, Picard residual (NaN: not known)
     warnings: tuple[str, ...] = ()
+    asked: int | None = None  # how many starts were asked for; None: as many as needed
 
     @property
     def success(self) -> bool:

@@ -1,13 +1,17 @@
-"""Many searches for one optimum: where they begin, how they travel to workers, what a ledger keeps of them."""
+"""Many searches for one optimum: where they begin, how they travel to workers, what a ledger keeps of them.
+
+A fit that was not told how many starts to make begins with one search, and looks again where that leaves a doubt.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -21,7 +25,7 @@ from picardfit.parallel import Failure, Interrupted, Work, Written, run_tasks
 from picardfit.problem import Problem
 from picardfit.progress import Bar
 from picardfit.records import array, get, number, plain
-from picardfit.screening import along, implausible, screen
+from picardfit.screening import along, implausible, rank, screen
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.starts import make_start, spread_evenly
@@ -29,10 +33,17 @@ from picardfit.storage import solution_of, solution_record, trace_of
 
 IMPLAUSIBLE = 3  # residuals that many times larger than the noise model, or the scatter of the samples, says
 CLEAR = 0.02  # part of the variation of the data that is left by curves beyond doubt
+NOISY = 0.04  # the same, from which on noise may have led a search astray
 LITTLE = 0.5  # part of the variation of the data that the curves may leave
+PRECISE = 1e-4  # squared residuals over squared data, of curves that are right whatever is at a bound
+QUICK, LABOURED = 10, 20  # iterations up to which a search had an easy way, and above which it had none
 PATIENT = 50  # iterations from which on a search that fails is worth a screening
 CLOSED = 1e-3  # largest jump, relative to the states, of a path whose value counts although the search failed
-RESCUES = 4  # further starts that are tried when the only one asked for fails
+LOOKS = 4  # further starts of a second look
+SHIFTS = 8  # initial states that are tried around an optimum
+SHIFT = 0.25  # how far away each of them lies, in ranges of its state, or in its logarithm
+LONGER, AT_LEAST = 3, 60  # iterations of a look: so many times those of the first search, or so many
+GAIN = 1e-3  # of the loss, or per measurement of a likelihood: what makes an optimum a better one
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,7 @@ class Request:
     problem: Problem
     method: Method
     given: np.ndarray  # (experiments, width): values to begin with, internal, NaN where open
-    starts: int
+    starts: int | None  # None: one, and others if that leaves a doubt
     seed: int
 
 
@@ -73,10 +84,12 @@ class Searches:
         """The successful one with the smallest objective; of equals the first."""
         return min(self.endings, key=lambda k: _rank(k, self.endings[k]))
 
-    def remarks(self, starts: int, ledger: str | Path | None) -> list[str]:
-        """What a user should know about the searches, in words."""
+    def remarks(self, starts: int | None, ledger: str | Path | None) -> list[str]:
+        """What a user should know about the searches, in words; `starts` as asked for."""
         said = []
-        if self.interrupted and starts > 1:
+        if self.interrupted and starts is None and len(self.endings) > 1:
+            said.append("The second look from other starts was interrupted: there may be a better optimum.")
+        if self.interrupted and starts is not None and starts > 1:
             done = sum(one.status is not Status.INTERRUPTED for one in self.endings.values())
             onward = "call fit again with the same ledger" if ledger else "pass ledger='run.jsonl' next time"
             said.append(
@@ -84,7 +97,9 @@ class Searches:
             )
         if self.failures:
             first, reason = next(iter(self.failures.items()))
-            said.append(f"{len(self.failures)} of {starts} starts broke down, start {first} with: {reason}")
+            said.append(
+                f"{len(self.failures)} of {starts or len(self.endings)} starts broke down, start {first} with: {reason}"
+            )
         return said
 
 
@@ -94,31 +109,16 @@ def search_all(
     ledger: str | Path | None,
     progress: Callable[[Progress], None] | Literal[False] | None,
 ) -> Searches:
-    """Search from every start; an only start that fails is followed by others.
-
-    First by a start of our own, if the user gave one, then by simulated candidates, or else by a few random ones.
-    """
-    parts = _parts(request, request.starts)
-    news = progress or None
+    """Search from every start that was asked for, or from one and then from as many as its doubts call for."""
+    starts, news = request.starts or 1, progress or None
     book = None if ledger is None else Ledger(ledger, identity(request))
-    bar = Bar("starts") if progress is None and request.starts > 1 else None
+    bar = Bar("starts") if progress is None and starts > 1 else None
     try:
-        run_some = partial(_run, request, executor, book, news, bar)
-        found = _gather(run_some(dict(enumerate(parts))), {})
-        verdict = _judged(request, found) if request.starts == 1 else _Judgement(False, False)
-        tried = len(found.endings)
-        if verdict.lost and blame_time(request.problem):
-            verdict = _Judgement(False, False)  # no other start will do
-        if verdict.lost and np.isfinite(request.given).any():
-            found = _from_own_start(request, found, news)
-            verdict = _judged(request, found)
-            tried = len(found.endings)
-        if verdict.lost and request.method.max_iterations >= PATIENT:
-            found = _screened(request, found, news)
-        if verdict.doubtful and len(found.endings) == tried and not found.interrupted:
-            parts = dict(enumerate(_parts(request, 1 + RESCUES)))
-            del parts[0]
-            found = _gather(run_some(parts), found.endings)
+        found = _gather(
+            _run(request, executor, book, news, bar, dict(enumerate(_parts(request, starts)))), {}
+        )
+        if request.starts is None and isinstance(request.method, LiftedGaussNewton):
+            found = _looked_again(request, executor, book, news, found)
     finally:
         if bar:
             bar.close()
@@ -133,17 +133,24 @@ def outcome_of(request: Request, index: int, ending: Ending) -> Outcome:
     """The whole outcome of a search; one whose path was dropped is repeated, with the same result."""
     if ending.solution is None and np.isfinite(ending.value):
         ending = search(request, (index, _parts(request, index + 1)[index]))
-    solution = ending.solution
-    if isinstance(solution, dict):
-        solution = solution_of(request.problem, plain(solution, "a path"))
     trace = np.zeros((0, 3)) if ending.trace is None else ending.trace
-    return Outcome(solution, ending.status, ending.iterations, ending.seconds, trace)
+    return Outcome(_solution(request, ending), ending.status, ending.iterations, ending.seconds, trace)
+
+
+def _solution(request: Request, ending: Ending) -> Solution | None:
+    """The path of an ending, wherever it comes from."""
+    if isinstance(ending.solution, dict):
+        return solution_of(request.problem, plain(ending.solution, "a path"))
+    return ending.solution
 
 
 def search(request: Request, task: tuple, progress: Callable[[Progress], None] | None = None) -> Ending:
-    """One search, from (index, parts of the bounds); the first start has None and begins at what is given."""
+    """One search, from (index, parts of the bounds); the first start has None and begins at what is given.
+
+    Of the others every second one keeps the values it was dealt: matched to the data they are often all alike.
+    """
     index, part = task
-    begin = make_start(request.problem, request.given, part=part)
+    begin = make_start(request.problem, request.given, part=part, matched=part is None or index % 2 == 0)
     with np.errstate(all="ignore"):  # what is not finite is a rejected step or a status
         first = request.method.init(request.problem, begin)
         outcome = run(request.method, first, _reporter(request, index, progress))
@@ -156,21 +163,26 @@ def search(request: Request, task: tuple, progress: Callable[[Progress], None] |
 def _reporter(request: Request, index: int, progress: Callable[[Progress], None] | None) -> Callable:
     def news(iteration: int, loss: float, jump: float) -> None:
         if progress is not None:
-            progress(Progress(index, request.starts, iteration, loss, jump))
+            progress(Progress(index, request.starts or 1, iteration, loss, jump))
 
     return news
 
 
 def identity(request: Request) -> dict[str, object]:
-    """What must be the same for a ledger to be continued. More starts may be added: they extend the sequence."""
+    """What must be the same for a ledger to be continued. More starts may be added: they extend the sequence.
+
+    Not to one search and its second look, whose searches are given less time.
+    """
     from picardfit import __version__
 
+    automatic = {"starts": "as needed"} if request.starts is None else {}
     return {
         "picardfit": __version__,
         "problem": problem_digest(request.problem),
         "method": repr(request.method),
         "start": digest(request.given),
         "seed": request.seed,
+        **automatic,
     }
 
 
@@ -190,7 +202,7 @@ def _run(request: Request, executor, book: Ledger | None, news, bar: Bar | None,
             bar.show(done, total, f"best loss {request.problem.mean_loss(best.value):.6g}")
         if news and executor is not None and isinstance(ending, Ending):
             loss = request.problem.mean_loss(ending.value)
-            news(Progress(index, request.starts, ending.iterations, loss, ending.jump))
+            news(Progress(index, request.starts or 1, ending.iterations, loss, ending.jump))
 
     for index in parts.keys() & done.keys():
         best(index, _decoded(done[index]))
@@ -245,31 +257,137 @@ def _gather(work: Work, before: Mapping[int, Ending]) -> Searches:
     return Searches(dict(sorted(endings.items())), work.failures, work.interrupted)
 
 
-class _Judgement(NamedTuple):
-    """What the best search is worth."""
-
-    lost: bool  # it failed, or its residuals contradict the noise model or the roughness of the data
-    doubtful: bool  # lost, or much of the data is unexplained: likely a local optimum
+# ---- the second look ---------------------------------------------------------------------------------------
 
 
-def _judged(request: Request, found: Searches) -> _Judgement:
-    if not found.endings or found.interrupted or not isinstance(request.method, LiftedGaussNewton):
-        return _Judgement(False, False)
+class Doubt(IntEnum):
+    """What speaks against the best search so far."""
+
+    NONE = 0
+    HIDDEN = 1  # it converged, but not quickly, in noisy data that do not show all initial states
+    SUSPECT = 2  # it converged with labour, and noise or bounds may have led it to a local optimum
+    LOST = 3  # it failed, or its residuals contradict the noise model or the roughness of the data
+
+
+def _looked_again(
+    request: Request, executor, book: Ledger | None, news: Callable[[Progress], None] | None, found: Searches
+) -> Searches:
+    """The searches and what a doubt about the first one calls for.
+
+    A lost one is followed by a start of our own, if the user gave one, and then by simulated candidates. One that
+    converged by a search from there with other initial states, and by a few further starts if it is suspect or that
+    search found a better optimum.
+    """
+    doubt = _doubt(request, found)
+    if doubt is Doubt.LOST and blame_time(request.problem):
+        return found  # no other start will do
+    if doubt is Doubt.LOST and np.isfinite(request.given).any():
+        found = _from_own_start(request, found, news)
+        doubt = _doubt(request, found)
+    if doubt is Doubt.LOST and request.method.max_iterations >= PATIENT:
+        before, found = len(found.endings), _screened(request, found, news)
+        if len(found.endings) > before:
+            return found
+    if doubt is Doubt.NONE or found.interrupted:
+        return found
+    request, before = _brief(request, found), found.endings[found.best]
+    found = _shifted(request, found, news)
+    after = found.endings[found.best]
+    size = before.value if request.problem.scatter is None else request.problem.measurements
+    if found.interrupted or (doubt is Doubt.HIDDEN and not before.value - after.value > GAIN * size):
+        return found
+    parts = dict(enumerate(_parts(request, 1 + LOOKS)))
+    del parts[0]
+    return _gather(_run(request, executor, book, news, None, parts), found.endings)
+
+
+def _doubt(request: Request, found: Searches) -> Doubt:
+    if not found.endings or found.interrupted:
+        return Doubt.NONE
     best = found.endings[found.best]
+    solution = _solution(request, best)
+    if not best.status.success or solution is None:
+        return Doubt.LOST
+    seen = misfit(solution)
+    if seen.excess > IMPLAUSIBLE or (seen.unexplained > CLEAR and implausible(request.problem, best.value)):
+        return Doubt.LOST
+    if seen.unexplained > LITTLE:
+        return Doubt.SUSPECT
+    noisy = seen.unexplained > NOISY
+    if best.iterations > LABOURED and (noisy or _pressed(solution)):
+        return Doubt.SUSPECT
+    return Doubt.HIDDEN if noisy and best.iterations > QUICK and _hides(request.problem) else Doubt.NONE
+
+
+def _hides(problem: Problem) -> bool:
+    """Whether there is an unknown initial state that no observable shows."""
+    by_states, _ = problem.model.output.jacobian_pattern
+    return bool((~by_states.any(axis=0))[problem.unknowns.initial_states].any())
+
+
+def _pressed(solution: Solution) -> bool:
+    """Whether an unknown is at a bound and the curves do not meet the data precisely."""
+    problem, border = solution.system.problem, solution.border
+    unknowns, data = problem.unknowns, problem.samples.data
+    if not (unknowns.exists & ((border <= unknowns.lower) | (border >= unknowns.upper))).any():
+        return False
+    size = np.where(problem.output_scale > 0, problem.output_scale, 1.0)
+    left = (data - solution.point.outputs[:, : data.shape[1]]) / size
+    return bool(np.nansum(left**2) > PRECISE * np.nansum((data / size) ** 2))
+
+
+def _brief(request: Request, found: Searches) -> Request:
+    """The request of a second look: after a success, searches that take far longer than it did are given up."""
+    best, method = found.endings[found.best], request.method
     if not best.status.success:
-        return _Judgement(True, True)
-    if not isinstance(best.solution, Solution):
-        return _Judgement(False, False)
-    seen = misfit(best.solution)
-    lost = seen.excess > IMPLAUSIBLE
-    if not lost and seen.unexplained > CLEAR:
-        lost = implausible(request.problem, best.value)
-    return _Judgement(lost, lost or seen.unexplained > LITTLE)
+        return request
+    limit = min(method.max_iterations, max(LONGER * best.iterations, AT_LEAST))
+    return replace(request, method=replace(method, max_iterations=limit))
+
+
+def _next(found: Searches) -> int:
+    """The index of a search that is none of the sequence of starts."""
+    return max(LOOKS, *found.endings) + 1
+
+
+def _shifted(request: Request, found: Searches, news: Callable[[Progress], None] | None) -> Searches:
+    """The searches and one along the simulated path of the best one with its initial states moved.
+
+    Starts that are led by the data all agree about hidden initial states; what is simulated from others need not.
+    """
+    best = found.endings[found.best]
+    solution = _solution(request, best)
+    if not best.status.success or solution is None or not len(request.problem.unknowns.initial_states):
+        return found
+    index = _next(found)
+    try:
+        with np.errstate(all="ignore"):
+            moved = rank(request.problem, _shifts(request, solution)).best(1).borders
+        ending = _onward(request, moved[0], _reporter(request, index, news)) if len(moved) else None
+    except KeyboardInterrupt:
+        return replace(found, interrupted=True)
+    if ending is None:
+        return found
+    stopped = ending.status is Status.INTERRUPTED
+    return replace(found, endings={**found.endings, index: ending}, interrupted=stopped)
+
+
+def _shifts(request: Request, solution: Solution) -> np.ndarray:
+    """(SHIFTS, experiments, width): the unknowns of a solution, each initial state moved up or down."""
+    unknowns, border = request.problem.unknowns, solution.border
+    states = unknowns.initial_states
+    ways = np.random.default_rng([request.seed, LOOKS]).choice(
+        [-SHIFT, SHIFT], (SHIFTS, len(border), len(states))
+    )
+    span = np.ptp(solution.path, axis=(0, 1))[states]
+    moved = np.repeat(border[None], SHIFTS, axis=0)
+    moved[:, :, : len(states)] += ways * np.where(unknowns.log[:, : len(states)], 1.0, span)
+    return np.where(unknowns.exists, np.clip(moved, unknowns.lower, unknowns.upper), border)
 
 
 def _from_own_start(request: Request, found: Searches, news: Callable[[Progress], None] | None) -> Searches:
     """The searches and one from a start made of data and bounds only, where what the user gave leads nowhere."""
-    index = max(found.endings) + 1
+    index = _next(found)
     open_ = replace(request, given=np.full_like(request.given, np.nan))
     try:
         return replace(found, endings={**found.endings, index: search(open_, (index, None), news)})
@@ -281,7 +399,7 @@ def _screened(request: Request, found: Searches, news: Callable[[Progress], None
     """The searches and the one that goes on from the best simulated candidate that can be put on a mesh."""
     ends = [one.border for one in found.endings.values() if one.border is not None]
     further = np.array([b for b in ends if np.isfinite(b).all()]).reshape(-1, *request.given.shape)
-    index = max(found.endings) + 1
+    index = _next(found)
     try:
         for border in screen(request.problem, request.given, request.seed, further).borders:
             ending = _onward(request, border, _reporter(request, index, news))

@@ -52,11 +52,13 @@ def make_start(
     given: np.ndarray | None = None,
     rng: np.random.Generator | None = None,
     part: np.ndarray | None = None,
+    matched: bool = True,
 ) -> Start:
     """A start: `given` (internal, NaN where open) wins, then the parameters' own starts, then (nearly) the middle.
 
     With `rng` all values are drawn from the bounds; where bounds are missing, from around these starts. Instead of
-    `rng`, `part` (experiments, width) says how far between the bounds each value lies, from 0 to 1.
+    `rng`, `part` (experiments, width) says how far between the bounds each value lies, from 0 to 1. What is not
+    `matched` to the data keeps the values it was dealt.
     """
     part = draw(problem.unknowns, rng) if part is None and rng is not None else part
     wanted = problem.unknowns.start
@@ -66,7 +68,7 @@ def make_start(
     pinned = np.isfinite(wanted) & (part is None)
     border = np.where(pinned, wanted, border)
     border[:, problem.unknowns.local :] = border[:1, problem.unknowns.local :]
-    return _with_states(problem, border, pinned)
+    return _with_states(problem, border, pinned, matched)
 
 
 def draw(unknowns: Unknowns, rng: np.random.Generator) -> np.ndarray:
@@ -145,21 +147,22 @@ def search_box(unknowns: Unknowns, around: np.ndarray) -> tuple[np.ndarray, np.n
     return low, high
 
 
-def _with_states(problem: Problem, border: np.ndarray, pinned: np.ndarray) -> Start:
-    """Add tables of states, read initial states off them, and match the parameters that nothing pinned to them."""
+def _with_states(problem: Problem, border: np.ndarray, pinned: np.ndarray, matched: bool) -> Start:
+    """Add tables of states and read initial states off them; match the parameters that nothing pinned to them."""
     unknowns = problem.unknowns
     params = unknowns.model_values(border)
     measured = [_measured_states(problem, e, params[e]) for e in range(len(problem.experiments))]
     typical = _typical_size(measured)
-    border = _initial_from_data(problem, border, pinned, measured, typical)
+    border = _initial_from_data(problem, border, pinned, measured, typical, dealt=not matched)
     grids = np.stack([_grid(problem, e) for e in range(len(problem.experiments))])  # (experiments, MARCH + 1)
     known = np.zeros((len(grids), len(problem.model.states)), bool)
     for e, tables in enumerate(measured):
         known[e, list(tables)] = True
-    for _ in range(1 if known.all() else ROUNDS):
+    for _ in range(ROUNDS if matched and not known.all() else 1):
         path = _path(problem, border, grids, measured, known, typical)
         border = _tame(problem, border, ~pinned, grids, path)
-        border = match_parameters(problem, border, grids, path, known, ~pinned)
+        if matched:
+            border = match_parameters(problem, border, grids, path, known, ~pinned)
     positive = path.min(axis=(0, 1)) > 0
     if positive.any():
         positive &= signs(problem, unknowns.model_values(border), typical)[1]
@@ -189,8 +192,13 @@ def _tame(
     return border
 
 
-def _initial_from_data(problem: Problem, border, pinned, measured, typical: float) -> np.ndarray:
-    """The border with open initial states read off the data, or of typical size where hidden and unbounded."""
+def _initial_from_data(
+    problem: Problem, border, pinned, measured, typical: float, dealt: bool = False
+) -> np.ndarray:
+    """The border with open initial states read off the data, or of typical size where hidden and unbounded.
+
+    Where the border was `dealt`, that many times the typical size.
+    """
     unknowns, border = problem.unknowns, border.copy()
     for column, state in enumerate(unknowns.initial_states):
         for e, tables in enumerate(measured):
@@ -202,7 +210,7 @@ def _initial_from_data(problem: Problem, border, pinned, measured, typical: floa
             elif np.isfinite(low) and np.isfinite(high):
                 continue
             else:
-                guess = typical
+                guess = typical * (unknowns.natural(border)[e, column] if dealt else 1.0)
             guess = np.log(max(guess, 1e-6 * typical)) if unknowns.log[e, column] else guess
             border[e, column] = np.clip(guess, low, high)
     return border

@@ -77,6 +77,7 @@ def save(fit: Fit, path: str | Path) -> Path:
         "method": _method_record(fit.method),
         "problem": problem_record(fit.problem),
         "certificate": None if fit.solution is None else asdict(fit.certificate),
+        "asked": fit.asked,
         "starts": [{**asdict(one), "status": one.status.name} for one in fit.starts],
         "solution": None if fit.solution is None else solution_record(fit.solution),
         "trace": fit.trace,
@@ -238,6 +239,7 @@ def _fit(record: dict) -> Fit:
         starts=tuple(_start(one) for one in entries(record, "starts", dict)),
         trace=trace_of(get(record, "trace")),
         warnings=tuple(entries(record, "warnings", str)),
+        asked=get(record, "asked", int | None) if "asked" in record else len(record["starts"]),
     )
     if solution is not None:
         _check_solution(fit, number(get(record, "objective" if "objective" in record else "loss"), "loss"))
