@@ -6,7 +6,6 @@ from picardfit import screening, searches, shooting
 from picardfit.errors import Status
 from picardfit.screening import (
     Candidates,
-    Loose,
     along,
     implausible,
     polish,
@@ -14,9 +13,8 @@ from picardfit.screening import (
     relay,
     roughness,
     screen,
-    variations,
 )
-from picardfit.shooting import begin, measured_only, terms_of
+from picardfit.shooting import begin, terms_of
 
 MODEL = pf.Model("x' = a*x - b*x*y\ny' = c*x*y - d*y", observables=["x"])
 TRUTH = {"a": 1.0, "b": 0.5, "c": 0.3, "d": 0.8}
@@ -155,22 +153,6 @@ def test_a_relay_goes_on_from_variations_of_the_best(prey, monkeypatch):
     assert (np.diff(found.values) > 0).all()
 
 
-def test_variations_stay_in_the_bounds_and_keep_shared_unknowns_shared():
-    times = np.linspace(0, 4, 5)
-    experiments = [pf.Experiment(times, {"x": np.exp(-times)}, name=name) for name in ("one", "two")]
-    problem = pf.Problem(
-        pf.Model("x' = -k*x"), experiments, {"k": pf.Parameter(0.1, 10, log=True)}, {"x": (0, 5)}
-    )
-    unknowns = problem.unknowns
-    parents = begin(problem, 0.5 * (unknowns.lower + unknowns.upper)[None], 1e-3)
-    made = variations(problem, parents, 30, np.random.default_rng(0))
-    assert made.shape == (30, *unknowns.lower.shape)
-    assert (made >= unknowns.lower).all()
-    assert (made <= unknowns.upper).all()
-    assert np.array_equal(made[:, 0, unknowns.local :], made[:, 1, unknowns.local :])
-    assert not np.array_equal(made[:, 0, : unknowns.local], made[:, 1, : unknowns.local])
-
-
 def test_a_search_that_ends_worse_falls_back_to_its_candidate(prey, monkeypatch):
     border = prey.unknowns.internal(np.array([[2.0, 1.0, 1.0, 0.5, 0.3, 0.8]]))
     worse = searches.Ending(Status.STALLED, 1e3, 7, 0.1, 0.0, border + 0.1)
@@ -191,67 +173,3 @@ def test_the_value_of_a_path_with_jumps_does_not_count():
     assert searches.Searches({0: torn, 1: whole}, {}, False).best == 1
     success = ending(Status.CONVERGED, 3.0, 1e-12)
     assert searches.Searches({0: torn, 1: whole, 2: success}, {}, False).best == 2
-
-
-def test_scales_and_offsets_of_candidates_are_fitted_without_integrating():
-    times = np.linspace(0, 4, 30)
-    data = 0.2 + 3.0 * np.exp(-times) + 0.01 * np.random.default_rng(1).standard_normal(30)
-    wide = pf.Parameter(1e-4, 1e4, log=True)
-    problem = pf.Problem(
-        pf.Model("x' = -k*x", observables={"y": "offset + scale*x"}),
-        [pf.Experiment(times, {"y": data}, initial={"x": 1.0})],
-        {"k": wide, "offset": wide, "scale": wide, "s": pf.Parameter(1e-4, 10, log=True)},
-        noise=pf.Noise(additive="s"),
-    )
-    unknowns = problem.unknowns
-    names = [unknowns.label(0, c) for c in range(unknowns.width)]
-    assert {n for n, only in zip(names, measured_only(problem), strict=True) if only} == {
-        "offset",
-        "scale",
-        "s",
-    }
-    rng = np.random.default_rng(0)
-    borders = rng.uniform(unknowns.lower, unknowns.upper, (12, *unknowns.lower.shape))
-    borders[..., names.index("k")] = 0.0
-    found = rank(problem, borders).best(8)
-    values = dict(zip(names, np.exp(found.borders[0, 0]), strict=True))
-    assert values["k"] == 1.0
-    assert values["offset"] == pytest.approx(0.2, rel=0.1)
-    assert values["scale"] == pytest.approx(3.0, rel=0.02)
-    assert values["s"] == pytest.approx(0.01, rel=0.3)
-
-
-def test_a_parameter_of_an_initial_state_is_not_only_measured():
-    model = pf.Model("x' = -k*x", observables={"y": "a*x"})
-    one = pf.Experiment([0.0, 1.0], {"y": [1.0, 0.5]}, initial={"x": "a"})
-    problem = pf.Problem(model, [one], {"k": (0.1, 10), "a": (0.1, 10)})
-    assert not measured_only(problem).any()
-
-
-def test_moves_are_far_only_where_the_data_say_little(prey):
-    border = prey.unknowns.internal(np.array([[2.0, 1.0, 1.0, 0.5, 0.3, 0.8]]))
-    runner = begin(prey, border[None], 1e-5)
-    hessian = runner.terms.hessians[0]
-    loose = Loose(prey, border, hessian)
-    rng = np.random.default_rng(0)
-    moves = np.array([loose.move(rng.standard_normal(border.shape), 1e-4, 100.0)[0] for _ in range(2000)])
-    costs = 0.5 * np.einsum("ki,ij,kj->k", moves, hessian[0], moves)
-    assert costs.mean() == pytest.approx(5e-4, rel=0.1)  # of six directions one, in b and y(0), costs nothing
-    short = [loose.move(rng.standard_normal(border.shape), 1e9, 0.1)[0] for _ in range(2000)]
-    assert np.std(short / loose.unit[0], axis=0) == pytest.approx(0.1, rel=0.1)
-
-
-def test_moves_of_several_experiments_keep_shared_unknowns_shared():
-    times = np.linspace(0, 4, 5)
-    experiments = [pf.Experiment(times, {"x": np.exp(-times)}, name=name) for name in ("one", "two")]
-    problem = pf.Problem(
-        pf.Model("x' = -k*x"), experiments, {"k": pf.Parameter(0.1, 10, log=True)}, {"x": (0, 5)}
-    )
-    border = problem.unknowns.internal(np.array([[1.0, 1.0], [1.2, 1.0]]))
-    hessian = begin(problem, border[None], 1e-5).terms.hessians[0]
-    rng = np.random.default_rng(0)
-    loose = Loose(problem, border, hessian)
-    moves = np.array([loose.move(rng.standard_normal(border.shape), 1e-4, 100.0) for _ in range(2000)])
-    assert np.array_equal(moves[:, 0, 1], moves[:, 1, 1])
-    costs = 0.5 * np.einsum("kei,eij,kej->k", moves, hessian, moves)
-    assert costs.mean() == pytest.approx(3e-4, rel=0.1)

@@ -13,26 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from picardfit.condense import unknowns_index
+from picardfit.calibrating import costs, fit_measured
 from picardfit.levels import fit_levels, smoothed
 from picardfit.problem import Problem
-from picardfit.shooting import (
-    Runners,
-    Simulated,
-    advance,
-    after,
-    begin,
-    inputs_of,
-    measured,
-    measured_only,
-    setting_out,
-    stepped,
-    terms_at,
-    value_of,
-)
+from picardfit.shooting import Runners, Simulated, advance, begin, inputs_of, measured
 from picardfit.solvers.iterate import Solution
-from picardfit.starts import candidates, search_box
+from picardfit.starts import candidates
 from picardfit.uncertainty.sensitivities import on_mesh, simulated
+from picardfit.varying import TRIES, variations
 
 TOLERANCE = 1e-3  # of the integrations, relative; what they cost is then known to about as much
 CLOSER = 1e-5  # the same for the last steps
@@ -47,9 +35,6 @@ LITTLE = 1e-3  # a gain that hardly counts: of the loss, or per measurement of a
 LAST = 1e-5  # the same for the last steps
 QUEUED = 1 / 8  # part of the free places that goes to the queue at least
 PARENTS = 8  # best optima of which variations are tried
-LENDERS = 24  # candidates whose scales and offsets are tried on each other
-MEASURED_STEPS = 10  # in parameters that only the measurements have
-TRIES = 3  # variations for each free place, of which the best goes downhill
 FINALISTS, POLISHES = 3, 25  # candidates that go on at a closer tolerance, and their steps
 
 
@@ -79,6 +64,8 @@ def screen(problem: Problem, given: np.ndarray, seed: int, further: np.ndarray) 
         if not len(ranked.values):  # the equations have no solution anywhere
             return ranked
         found = relay(problem, ranked, max(LANES // fewer, 8), np.random.default_rng([seed, len(spread)]))
+        if not len(found):
+            return ranked.best(0)
         found = _distinct(problem, polish(problem, found.borders[:FINALISTS]))
     return Candidates(found.borders, found.values)
 
@@ -142,57 +129,15 @@ def _distinct(problem: Problem, found: Runners) -> Runners:
 
 
 def rank(problem: Problem, borders: np.ndarray) -> Candidates:
-    """Candidates (candidates, experiments, width) and what they cost at the best values of all that needs no
-    integration: noise levels, scales, offsets."""
+    """Candidates (candidates, experiments, width) and what they cost, after fitting all that needs no integration."""
     states = Simulated(problem, borders, TOLERANCE, differentiable=False).states
     values, borders = np.full(len(borders), np.inf), borders.copy()
     outputs = measured(problem, borders, states)[..., : len(problem.model.observables)]
-    sound = np.flatnonzero(np.isfinite(outputs).all(axis=(1, 2)))
-    borders[sound] = _measured_at_best(problem, borders[sound], states[sound])
-    for k, rows in zip(sound, measured(problem, borders[sound], states[sound]), strict=True):
-        values[k] = value_of(problem, borders[k], rows)
+    sound = np.isfinite(outputs).all(axis=(1, 2))
+    if sound.any():
+        borders[sound] = fit_measured(problem, borders[sound], states[sound])
+        values[sound] = costs(problem, borders[sound], states[sound])
     return Candidates(borders, values)
-
-
-def _measured_at_best(problem: Problem, borders: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """Candidates with the parameters that only their measurements have at their best for given states.
-
-    Those are first borrowed from other candidates, whichever serve best, because far away they have no slope.
-    """
-    noise, only = problem.unknowns.noise_columns, measured_only(problem)
-    borders, lent = borders.copy(), borders
-    if (only & ~noise).any():
-        values = [
-            value_of(problem, *one) for one in zip(borders, measured(problem, borders, states), strict=True)
-        ]
-        values = np.array(values)
-        for shift in range(1, min(LENDERS, len(borders))):
-            trial = borders.copy()
-            trial[..., only & ~noise] = np.roll(lent, shift, axis=0)[..., only & ~noise]
-            rows = measured(problem, trial, states)
-            now = np.array([value_of(problem, *one) for one in zip(trial, rows, strict=True)])
-            borders, values = np.where((now < values)[:, None, None], trial, borders), np.minimum(now, values)
-    if noise.any():
-        _fit_noise(problem, borders, states)
-    if (only & ~noise).any():
-        runners = setting_out(borders, terms_at(problem, borders, np.full(len(borders), np.inf), states))
-        for _ in range(MEASURED_STEPS):
-            trial = stepped(problem, runners)
-            runners = after(problem, runners, trial, terms_at(problem, trial, runners.values, states), LITTLE)
-        borders = runners.borders
-    return borders
-
-
-def _fit_noise(problem: Problem, borders: np.ndarray, states: np.ndarray) -> None:
-    """Noise levels at their best, in place."""
-    noise, everything = problem.unknowns.noise_columns, np.ones(borders.shape[1:], bool)
-    levels = None  # those of the last one are not far away
-    outputs = measured(problem, borders, states)[..., : len(problem.model.observables)]
-    for k in range(len(borders)):
-        if levels is not None:
-            borders[k][:, noise] = levels
-        borders[k] = fit_levels(problem, borders[k], outputs[k], states[k], everything)
-        levels = borders[k][:, noise]
 
 
 def relay(problem: Problem, queue: Candidates, lanes: int, rng: np.random.Generator) -> Runners:
@@ -209,6 +154,8 @@ def relay(problem: Problem, queue: Candidates, lanes: int, rng: np.random.Genera
         ended = _distinct(problem, ended + runners[runners.ended])[: 2 * PARENTS]
         runners = runners[~runners.ended]
         found = _distinct(problem, ended + runners)
+        if not len(found):
+            break
         best = found.values[0]
         since = 0 if _gains(problem, leader, best) else since + 1
         leader = min(best, leader)
@@ -225,66 +172,6 @@ def relay(problem: Problem, queue: Candidates, lanes: int, rng: np.random.Genera
         chosen = _best_of_each(rank(problem, varied))
         runners += begin(problem, np.concatenate([fresh, chosen]), TOLERANCE, len(chosen))
     return found
-
-
-def variations(problem: Problem, parents: Runners, count: int, rng: np.random.Generator) -> np.ndarray:
-    """(count, experiments, width): parents (best first) with their unknowns moved, in turn TRIES of each kind.
-
-    Some are moved far; all are moved as far as the data allow; the same, less far, with those at a bound drawn anew;
-    or mixed with others. Moves are in logarithms, or in units of the unknown's own size. The better a parent the more
-    often it is taken.
-    """
-    unknowns, made = problem.unknowns, []
-    low, high = search_box(unknowns, parents.borders[0])
-    # what a parameter at one standard deviation from its best value costs, about
-    cost = 1.0 if problem.scatter is not None else 2 * parents.values[0] / problem.measurements
-    loose = [Loose(problem, *one) for one in zip(parents.borders, parents.terms.hessians, strict=True)]
-    for k in range(count):
-        other, third = parents.borders[rng.integers(len(parents), size=2)]
-        index = rng.integers(1 + rng.integers(len(parents)))
-        one, unit = parents.borders[index], loose[index].unit
-        chance, normal = rng.uniform(size=one.shape), rng.standard_normal(one.shape)
-        kind = k // TRIES % 4
-        if kind == 0:
-            move = np.where(chance < 0.3, 3.0 * unit * normal, 0.0)
-        elif kind == 1:
-            move = loose[index].move(normal, 3.0 * cost, 4.0)
-        elif kind == 2:
-            pinned = (one <= unknowns.lower) | (one >= unknowns.upper)
-            move = np.where(pinned, low + chance * (high - low) - one, loose[index].move(normal, cost, 1.0))
-        else:
-            move = np.where(chance < 0.7, other - third, 0.0) + 0.1 * unit * normal
-        move[:, unknowns.local :] = move[:1, unknowns.local :]
-        made.append(np.clip(one + move, unknowns.lower, unknowns.upper))
-    return np.array(made).reshape(-1, *unknowns.lower.shape)
-
-
-class Loose:
-    """How the unknowns of an optimum can move together: far where the data say little, hardly where they say much.
-
-    `border` (experiments, width) and the curvature there, `hessian` (experiments, width, width).
-    """
-
-    def __init__(self, problem: Problem, border: np.ndarray, hessian: np.ndarray) -> None:
-        unknowns = problem.unknowns
-        experiment, column = unknowns_index(unknowns.exists, unknowns.local).T
-        self.number = np.full(border.shape, -1)  # of the unknown, -1 where there is none
-        self.number[experiment, column] = np.arange(len(column))
-        self.number[:, unknowns.local :] = self.number[0, unknowns.local :]
-        self.unit = np.where(unknowns.log, 1.0, np.maximum(np.abs(border), 0.02 * unknowns.size(border)))
-        whole = np.zeros((len(column), len(column)))
-        for one, numbers, unit in zip(hessian, self.number, self.unit, strict=True):
-            there = np.flatnonzero(numbers >= 0)
-            part = unit[there, None] * one[there[:, None], there] * unit[there]
-            whole[numbers[there, None], numbers[there]] += part
-        self.curvatures, self.ways = np.linalg.eigh(np.nan_to_num(whole))
-
-    def move(self, normal: np.ndarray, cost: float, longest: float) -> np.ndarray:
-        """(experiments, width) from that many random numbers: every direction at this cost, or of `longest` units."""
-        with np.errstate(divide="ignore"):
-            lengths = np.minimum(np.sqrt(2 * cost / np.maximum(self.curvatures, 0.0)), longest)
-        way = self.ways @ (lengths * normal.ravel()[: len(lengths)])
-        return np.where(self.number >= 0, way[self.number], 0.0) * self.unit
 
 
 def _best_of_each(found: Candidates) -> np.ndarray:
