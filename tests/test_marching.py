@@ -88,3 +88,17 @@ def test_a_track_that_explodes_fails_alone():
     found = march(problem, tracks, 1e-3)
     assert np.isnan(found.states(0)).all()
     assert found.states(1)[:, 0] == pytest.approx(1 / (1 + TIMES), rel=1e-3)
+
+
+def test_a_track_that_needs_far_more_steps_than_many_others_is_given_up():
+    problem = a_problem("x' = w*y\ny' = -w*x")
+
+    def failed(slow: int, quick: int) -> np.ndarray:
+        params = np.array([[20.0 if k < slow else 0.1] for k in range(slow + quick)])
+        tracks = Tracks(np.zeros(len(params), int), np.tile([0.0, 1.0], (len(params), 1)), params)
+        found = march(problem, tracks, 1e-3)
+        return np.array([np.isnan(found.states(k)).any() for k in range(len(params))])
+
+    assert failed(1, 20).tolist() == [True] + 20 * [False]
+    assert not failed(1, 8).any()  # too few to say what is usual
+    assert not failed(8, 20).any()  # too many to be stragglers

@@ -136,3 +136,24 @@ def test_one_formula_for_many_experiments_is_compiled_once():
     many = [pf.Experiment(TIMES, DATA, initial={"x": "c"}) for _ in range(5)]
     shared = pf.Problem(MODEL, many, parameters={"c": (0, 1)})
     assert len(shared.unknowns.formulas.expressions) == 1
+
+
+def test_a_log_parameter_at_a_bound_is_reported_as_the_bound():
+    from picardfit.values import border_from, parameters_of
+
+    one = problem()
+    inside = border()
+    for edge, k, c in ((one.unknowns.lower, 0.1, 0.5), (one.unknowns.upper, 10.0, 8.0)):
+        at_edge = np.where(one.unknowns.log, edge, inside)
+        found = parameters_of(one, at_edge)
+        assert (found["k"], found["c"]) == (k, c)
+    tiny = pf.Problem(
+        pf.Model("x' = -k*x"), [pf.Experiment(TIMES, DATA)], {"k": pf.Parameter(1e-5, 1e3, log=True)}
+    )
+    for edge, k in ((tiny.unknowns.lower, 1e-5), (tiny.unknowns.upper, 1e3)):
+        column = tiny.unknowns.width - 1
+        at_edge = np.where(np.arange(tiny.unknowns.width) == column, edge, 1.0)
+        assert tiny.unknowns.parameters(at_edge)[0, 0] != k  # the exponential alone misses it
+        assert parameters_of(tiny, at_edge)["k"] == k
+        again = border_from(tiny, parameters_of(tiny, at_edge), {"x": 1.0})
+        assert np.array_equal(again, at_edge)

@@ -46,6 +46,11 @@ FIRST = 1e-2  # change of the states in the first step, relative to their size
 FLOOR = 1e-3  # part of a state's largest value so far below which its relative error does not count
 NOTHING = 1e-9  # the same, of the largest state
 STEPS, STEPS_OF_STOP = 300, 8  # that a track may take, and for each of its stops, at a tolerance of 1e-3
+CROWD = 16  # tracks of one experiment that have arrived, from which on the last may not lag too far behind:
+LAST, LAG = (
+    0.125,
+    2.0,
+)  # part of the tracks that are the last, and how many times the steps of the others they may take
 TINY = 1e-13  # part of the whole time below which a step is given up
 EXPLODED = 1e30
 AHEAD = 1e-6  # part of a step over which f is compared with itself for its derivative by time
@@ -118,7 +123,8 @@ class March:
 def march(problem: Problem, tracks: Tracks, rtol: float, differentiable: bool = True) -> March:
     """Every track, with steps that keep its local error below a relative tolerance.
 
-    Tracks that need too many steps fail. Derivatives need the memory of all steps.
+    Tracks that need too many steps fail, also when they need far more than most of many others do. Derivatives need the
+    memory of all steps.
     """
     with np.errstate(all="ignore"):
         return _Runner(problem, tracks, rtol).run(differentiable)
@@ -148,7 +154,9 @@ class _Runner:
         on = np.flatnonzero((self.next <= self.last) & np.isfinite(self.x).all(axis=1))
         step, steps = self._first_step(), []
         most = (STEPS + STEPS_OF_STOP * self.stops.shape[1]) * max(1.0, 1e-3 / self.rtol) ** 0.25
-        for _ in range(int(most)):
+        limit = np.full(len(self.x), most)
+        for round_ in range(int(most)):
+            on = on[limit[on] > round_]
             if not len(on):
                 break
             gap = self.stops[on, self.next[on]] - self.time[on]
@@ -168,8 +176,17 @@ class _Runner:
             small = ~taken & (step[on] < TINY * self.span[on])
             lost = small | (taken & ~(np.abs(x).max(axis=1) < EXPLODED))
             on = on[~lost & (self.next[on] <= self.last[on])]
+            limit = np.minimum(limit, self._limit(on, round_ + 1))
         path[:, self.next <= self.last] = np.nan
         return March(self, path, steps)
+
+    def _limit(self, on: np.ndarray, rounds: int) -> np.ndarray:
+        """(tracks,): how many rounds they may take, where only the last of an experiment's are still on their way."""
+        owner, count = self.tracks.experiment, int(self.tracks.experiment.max(initial=-1)) + 1
+        arrived = np.bincount(owner[self.next > self.last], minlength=count)
+        left = np.bincount(owner[on], minlength=count)
+        few = (arrived >= CROWD) & (left <= LAST * (arrived + left))
+        return np.where(few, LAG * rounds, np.inf)[owner]
 
     def _first_step(self) -> np.ndarray:
         slope = np.abs(self.slopes.on(np.arange(len(self.x))).value(self.time, self.x))

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from picardfit.calibrating import costs, fit_measured
 from picardfit.levels import fit_levels, smoothed
 from picardfit.problem import Problem
-from picardfit.shooting import Runners, Simulated, advance, begin, inputs_of, measured, value_of
+from picardfit.shooting import Runners, Simulated, advance, begin, inputs_of, measured
 from picardfit.solvers.iterate import Solution
 from picardfit.starts import candidates
 from picardfit.uncertainty.sensitivities import on_mesh, simulated
+from picardfit.varying import TRIES, variations
 
 TOLERANCE = 1e-3  # of the integrations, relative; what they cost is then known to about as much
 CLOSER = 1e-5  # the same for the last steps
@@ -27,12 +29,12 @@ LANES = 64  # that go downhill at the same time
 MANY = 10  # experiments from which on there are fewer
 ROUGH = 3.0  # residuals over roughness of the data, from which on an optimum is doubted
 FINE = 1.2  # the same, at which a candidate is good enough to go on from
-STEPS = 160  # of all side by side
+STEPS = 240  # of all side by side
 PATIENCE, PATIENCE_IF_FINE = 40, 12  # steps without a better leader after which no more are taken
 LITTLE = 1e-3  # a gain that hardly counts: of the loss, or per measurement of a likelihood
 LAST = 1e-5  # the same for the last steps
+QUEUED = 1 / 8  # part of the free places that goes to the queue at least
 PARENTS = 8  # best optima of which variations are tried
-TRIES = 3  # variations for each free place, of which the best goes downhill
 FINALISTS, POLISHES = 3, 25  # candidates that go on at a closer tolerance, and their steps
 
 
@@ -48,11 +50,6 @@ class Candidates:
         order = order[np.isfinite(self.values[order])]
         return Candidates(self.borders[order], self.values[order])
 
-    def joined(self, runners: Runners) -> Candidates:
-        """Both, best first."""
-        borders = np.concatenate([self.borders, runners.borders])
-        return Candidates(borders, np.concatenate([self.values, runners.values])).best(len(borders))
-
 
 def screen(problem: Problem, given: np.ndarray, seed: int, further: np.ndarray) -> Candidates:
     """The best of many candidates after single shooting, best first, one of each optimum.
@@ -67,8 +64,10 @@ def screen(problem: Problem, given: np.ndarray, seed: int, further: np.ndarray) 
         if not len(ranked.values):  # the equations have no solution anywhere
             return ranked
         found = relay(problem, ranked, max(LANES // fewer, 8), np.random.default_rng([seed, len(spread)]))
-        found = polish(problem, found.best(FINALISTS))
-    return _distinct(problem, found)
+        if not len(found):
+            return ranked.best(0)
+        found = _distinct(problem, polish(problem, found.borders[:FINALISTS]))
+    return Candidates(found.borders, found.values)
 
 
 def along(problem: Problem, border: np.ndarray, nodes: int, tolerance: float) -> Solution | None:
@@ -119,49 +118,44 @@ def implausible(problem: Problem, value: float) -> bool:
     return bool(value - rough > np.log(ROUGH) * problem.measurements) if _levels_free(problem) else False
 
 
-def _distinct(problem: Problem, found: Candidates) -> Candidates:
-    """One of each group with nearly the same value."""
-    size = (
-        found.values if problem.scatter is None else np.full(len(found.values), float(problem.measurements))
-    )
-    new = np.ones(len(found.values), bool)
+def _distinct(problem: Problem, found: Runners) -> Runners:
+    """The best of each group with nearly the same value, best first, without those that failed."""
+    found = found[np.argsort(found.values, kind="stable")]
+    found = found[np.isfinite(found.values)]
+    size = found.values if problem.scatter is None else np.full(len(found), float(problem.measurements))
+    new = np.ones(len(found), bool)
     new[1:] = np.diff(found.values) > 3 * LITTLE * size[1:]
-    return Candidates(found.borders[new], found.values[new])
+    return found[new]
 
 
 def rank(problem: Problem, borders: np.ndarray) -> Candidates:
-    """Candidates (candidates, experiments, width) with their noise levels fitted and what they cost then."""
+    """Candidates (candidates, experiments, width) and what they cost, after fitting all that needs no integration."""
     states = Simulated(problem, borders, TOLERANCE, differentiable=False).states
-    rows, values, borders = measured(problem, borders, states), np.full(len(borders), np.inf), borders.copy()
-    observables, everything = len(problem.model.observables), np.ones(borders.shape[1:], bool)
-    noise = problem.unknowns.noise_columns
-    levels = None  # those of the last one are not far away
-    for k in np.flatnonzero(np.isfinite(rows[..., :observables]).all(axis=(1, 2))):
-        outputs = rows[k]
-        if noise.any():
-            if levels is not None:
-                borders[k][:, noise] = levels
-            borders[k] = fit_levels(problem, borders[k], outputs[:, :observables], states[k], everything)
-            outputs = measured(problem, borders[k : k + 1], states[k : k + 1])[0]
-            levels = borders[k][:, noise]
-        values[k] = value_of(problem, borders[k], outputs)
+    values, borders = np.full(len(borders), np.inf), borders.copy()
+    outputs = measured(problem, borders, states)[..., : len(problem.model.observables)]
+    sound = np.isfinite(outputs).all(axis=(1, 2))
+    if sound.any():
+        borders[sound] = fit_measured(problem, borders[sound], states[sound])
+        values[sound] = costs(problem, borders[sound], states[sound])
     return Candidates(borders, values)
 
 
-def relay(problem: Problem, queue: Candidates, lanes: int, rng: np.random.Generator) -> Candidates:
+def relay(problem: Problem, queue: Candidates, lanes: int, rng: np.random.Generator) -> Runners:
     """The optima found, best first: `lanes` candidates at a time, from the queue and from variations of the best.
 
-    Free places are filled when they are a quarter; half of them from the queue as long as it lasts. It ends when there
-    has been no better one for a while.
+    Free places are filled when they are a quarter. Half of them go to the queue as long as the best came from there,
+    fewer when they began as variations. It ends when there has been no better one for a while.
     """
     fine = _fine(problem)
     runners, waiting = begin(problem, queue.borders[:lanes], TOLERANCE), queue.borders[lanes:]
-    ended, leader, since = Candidates(queue.borders[:0], queue.values[:0]), np.inf, 0
+    ended, leader, since = runners[:0], np.inf, 0
     for _ in range(STEPS):
         runners = advance(problem, runners, TOLERANCE, LITTLE)
-        ended = _distinct(problem, ended.joined(runners[runners.ended]))
+        ended = _distinct(problem, ended + runners[runners.ended])[: 2 * PARENTS]
         runners = runners[~runners.ended]
-        found = _distinct(problem, ended.joined(runners))
+        found = _distinct(problem, ended + runners)
+        if not len(found):
+            break
         best = found.values[0]
         since = 0 if _gains(problem, leader, best) else since + 1
         leader = min(best, leader)
@@ -170,36 +164,14 @@ def relay(problem: Problem, queue: Candidates, lanes: int, rng: np.random.Genera
         free = lanes - len(runners)
         if 4 * free < lanes:
             continue
-        fresh = waiting[: -(-free // 2)]
+        parents = found[:PARENTS]
+        share = max(QUEUED, 0.5 * float(np.mean(~parents.varied)))
+        fresh = waiting[: int(np.ceil(share * free))]
         waiting = waiting[len(fresh) :]
-        varied = variations(problem, found.best(PARENTS), TRIES * (free - len(fresh)), rng)
+        varied = variations(problem, parents, TRIES * (free - len(fresh)), rng)
         chosen = _best_of_each(rank(problem, varied))
-        runners += begin(problem, np.concatenate([fresh, chosen]), TOLERANCE)
+        runners += begin(problem, np.concatenate([fresh, chosen]), TOLERANCE, len(chosen))
     return found
-
-
-def variations(problem: Problem, parents: Candidates, count: int, rng: np.random.Generator) -> np.ndarray:
-    """(count, experiments, width): parents with some of their unknowns moved far, all moved a little, or mixed.
-
-    In turn, TRIES of each kind. Moves are in logarithms, or in units of the unknown's own size. The better a parent the
-    more often it is taken.
-    """
-    unknowns, made = problem.unknowns, []
-    for k in range(count):
-        one, other, third = parents.borders[rng.integers(len(parents.values), size=3)]
-        one = parents.borders[rng.integers(1 + rng.integers(len(parents.values)))]
-        chance, normal = rng.uniform(size=one.shape), rng.standard_normal(one.shape)
-        unit = np.where(unknowns.log, 1.0, np.maximum(np.abs(one), 0.02 * unknowns.size(one)))
-        kind = k // TRIES % 3
-        if kind == 0:
-            move = np.where(chance < 0.3, 3.0 * unit * normal, 0.0)
-        elif kind == 1:
-            move = 0.7 * unit * normal
-        else:
-            move = np.where(chance < 0.7, other - third, 0.0) + 0.1 * unit * normal
-        move[:, unknowns.local :] = move[:1, unknowns.local :]
-        made.append(np.clip(one + move, unknowns.lower, unknowns.upper))
-    return np.array(made).reshape(-1, *unknowns.lower.shape)
 
 
 def _best_of_each(found: Candidates) -> np.ndarray:
@@ -209,14 +181,14 @@ def _best_of_each(found: Candidates) -> np.ndarray:
     return found.borders[best[np.isfinite(found.values[best])]]
 
 
-def polish(problem: Problem, found: Candidates) -> Candidates:
-    """Candidates after more steps at a closer tolerance, until they gain next to nothing, best first."""
-    runners = begin(problem, found.borders, CLOSER)
+def polish(problem: Problem, borders: np.ndarray) -> Runners:
+    """Candidates (candidates, experiments, width) after more steps at a closer tolerance, until they gain nothing."""
+    runners = begin(problem, borders, CLOSER)
     ended = runners[runners.ended]
     for _ in range(POLISHES):
         runners = advance(problem, runners[~runners.ended], CLOSER, LAST)
         ended += runners[runners.ended]
-    return Candidates(ended.borders[:0], ended.values[:0]).joined(ended + runners[~runners.ended])
+    return ended + runners[~runners.ended]
 
 
 def _gains(problem: Problem, before: float, after: float) -> bool:

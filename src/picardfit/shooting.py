@@ -5,6 +5,7 @@ Candidates are integrated at a loose tolerance (marching.py). A step is a bounde
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -57,12 +58,19 @@ class Runners:
     terms: Terms
     damping: np.ndarray  # (runners,)
     idle: np.ndarray  # (runners,): steps in a row that gained next to nothing; IDLE for those given up
+    varied: np.ndarray  # (runners,) bool: those that began as a variation of another
 
     def __len__(self) -> int:
         return len(self.borders)
 
     def __getitem__(self, chosen: np.ndarray) -> Runners:
-        return Runners(self.borders[chosen], self.terms[chosen], self.damping[chosen], self.idle[chosen])
+        return Runners(
+            self.borders[chosen],
+            self.terms[chosen],
+            self.damping[chosen],
+            self.idle[chosen],
+            self.varied[chosen],
+        )
 
     def __add__(self, other: Runners) -> Runners:
         return Runners(
@@ -70,6 +78,7 @@ class Runners:
             self.terms + other.terms,
             np.concatenate([self.damping, other.damping]),
             np.concatenate([self.idle, other.idle]),
+            np.concatenate([self.varied, other.varied]),
         )
 
     @property
@@ -82,12 +91,20 @@ class Runners:
         return self.idle >= IDLE
 
 
-def begin(problem: Problem, borders: np.ndarray, rtol: float) -> Runners:
-    """Candidates (candidates, experiments, width) that set out."""
+def begin(problem: Problem, borders: np.ndarray, rtol: float, varied: int = 0) -> Runners:
+    """Candidates (candidates, experiments, width) that set out; so many of them, the last, are variations."""
+    return setting_out(borders, terms_of(problem, borders, np.full(len(borders), np.inf), rtol), varied)
+
+
+def setting_out(borders: np.ndarray, terms: Terms, varied: int = 0) -> Runners:
+    """Candidates (candidates, experiments, width) with their terms, at the first damping."""
     count = len(borders)
-    terms = terms_of(problem, borders, np.full(count, np.inf), rtol)
     return Runners(
-        borders, terms, np.full(count, FIRST_DAMPING), np.where(np.isfinite(terms.values), 0, IDLE)
+        borders,
+        terms,
+        np.full(count, FIRST_DAMPING),
+        np.where(np.isfinite(terms.values), 0, IDLE),
+        np.arange(count) >= count - varied,
     )
 
 
@@ -98,12 +115,23 @@ def advance(problem: Problem, runners: Runners, rtol: float, little: float) -> R
     """
     if not len(runners):
         return runners
+    trial = stepped(problem, runners)
+    return after(problem, runners, trial, terms_of(problem, trial, runners.values, rtol), little)
+
+
+def stepped(problem: Problem, runners: Runners) -> np.ndarray:
+    """(runners, experiments, width): where the steps of the runners lead."""
     unknowns, terms = problem.unknowns, runners.terms
     trial = runners.borders.copy()
     for k in np.flatnonzero(np.isfinite(terms.values)):
         step = _step(problem, trial[k], terms.slopes[k], terms.hessians[k], runners.damping[k])
         trial[k] = np.clip(trial[k] + step, unknowns.lower, unknowns.upper)
-    ahead = terms_of(problem, trial, terms.values, rtol)
+    return trial
+
+
+def after(problem: Problem, runners: Runners, trial: np.ndarray, ahead: Terms, little: float) -> Runners:
+    """The runners at their trial points, where those are better, or with more damping where they are."""
+    terms = runners.terms
     better = ahead.values < terms.values
     gain = np.where(better, terms.values - ahead.values, 0.0)
     idle = gain <= little * (terms.values if problem.scatter is None else problem.measurements)
@@ -113,6 +141,7 @@ def advance(problem: Problem, runners: Runners, rtol: float, little: float) -> R
         terms.taking(better, ahead),
         damping,
         np.where(damping > STUCK, IDLE, np.where(better, np.where(idle, runners.idle + 1, 0), runners.idle)),
+        runners.varied,
     )
 
 
@@ -140,22 +169,41 @@ def terms_of(problem: Problem, borders: np.ndarray, least: np.ndarray, rtol: flo
 
     Those that do not fall below `least` (candidates,) get no slopes.
     """
+    found = Simulated(problem, borders, rtol)
+    return terms_at(problem, borders, least, found.states, found.slopes)
+
+
+def terms_at(
+    problem: Problem,
+    borders: np.ndarray,
+    least: np.ndarray,
+    states: np.ndarray,
+    slopes_of: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Terms:
+    """The same for states at the samples (candidates, samples, states).
+
+    `slopes_of` gives their derivatives (chosen, samples, states, width). Without it the states are held, and only the
+    parameters that nothing but the measurements have (`measured_only`) get slopes.
+    """
     unknowns, samples = problem.unknowns, problem.samples
     count, (experiments, width) = len(borders), unknowns.lower.shape
-    found = Simulated(problem, borders, rtol)
     params = np.array([unknowns.measured_values(b) for b in borders])[:, samples.experiment]
-    rows = problem.measurement.value(samples.times, found.states, params, inputs_of(problem))
+    rows = problem.measurement.value(samples.times, states, params, inputs_of(problem))
     values = np.array([value_of(problem, b, r) for b, r in zip(borders, rows, strict=True)])
     slopes, hessians = np.zeros((count, experiments, width)), np.zeros((count, experiments, width, width))
     better = np.flatnonzero(values < least)
+    if not len(better):
+        return Terms(values, slopes, hessians)
     rows, wrt_x, wrt_p = problem.measurement.linearise(
-        samples.times, found.states[better], params[better], inputs_of(problem)
+        samples.times, states[better], params[better], inputs_of(problem)
     )
-    jacobian = wrt_x @ found.slopes(better)  # (better, samples, rows, width)
-    chain = np.array([unknowns.parameter_slopes(b) for b in borders[better]])
-    if len(better):
-        chain = chain[:, samples.experiment, None]
-        jacobian[..., unknowns.border.parameters] += wrt_p[..., unknowns.free_parameters] * chain
+    chain = np.array([unknowns.parameter_slopes(b) for b in borders[better]])[:, samples.experiment, None]
+    jacobian = np.zeros((*rows.shape, width))  # (better, samples, rows, width)
+    jacobian[..., unknowns.border.parameters] = wrt_p[..., unknowns.free_parameters] * chain
+    moved = measured_only(problem) if slopes_of is None else np.ones(width, bool)
+    jacobian[..., ~moved] = 0.0
+    if slopes_of is not None:
+        jacobian += wrt_x @ slopes_of(better)
     edges = np.searchsorted(samples.experiment, np.arange(experiments))
     for i, k in enumerate(better):
         if not np.isfinite(jacobian[i]).all():
@@ -167,9 +215,21 @@ def terms_of(problem: Problem, borders: np.ndarray, least: np.ndarray, rtol: flo
         hessians[k] = np.add.reduceat(white.transpose(0, 2, 1) @ white, edges)
         if problem.priors is not None:
             slope, curvature = problem.priors.terms(borders[k])
-            slopes[k] += slope
-            hessians[k] += curvature[:, :, None] * np.eye(width)
+            slopes[k] += slope * moved
+            hessians[k] += (curvature * moved)[:, :, None] * np.eye(width)
     return Terms(values, slopes, hessians)
+
+
+def measured_only(problem: Problem) -> np.ndarray:
+    """(width,) bool: unknown parameters on which no state depends."""
+    unknowns = problem.unknowns
+    only = np.zeros(unknowns.width, bool)
+    only[unknowns.border.parameters] = unknowns.exists.any(axis=0)[unknowns.border.parameters]
+    if unknowns.formulas is not None:
+        every = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])
+        _, pattern = unknowns.formulas.jacobian_pattern
+        only[len(unknowns.initial_states) :] &= ~pattern.any(axis=0)[every]
+    return only & ~_felt(problem)
 
 
 def value_of(problem: Problem, border: np.ndarray, rows: np.ndarray) -> float:

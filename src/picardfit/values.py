@@ -72,7 +72,7 @@ def parameters_of(problem: Problem, border: np.ndarray | None) -> dict[str, floa
     if border is None:
         return {}
     unknowns = problem.unknowns
-    values = unknowns.parameters(border)
+    values = _exact_at_bounds(problem, border)
     named: dict[str, float] = {}
     for k, name in enumerate(unknowns.names):
         if k in unknowns.local_parameters:
@@ -80,6 +80,20 @@ def parameters_of(problem: Problem, border: np.ndarray | None) -> dict[str, floa
         else:
             named[name] = float(values[0, k])
     return named
+
+
+def _exact_at_bounds(problem: Problem, border: np.ndarray) -> np.ndarray:
+    """(experiments, parameters), where the exponential of the logarithm of a bound is the bound itself."""
+    unknowns = problem.unknowns
+    values = unknowns.parameters(border)
+    for c, k in enumerate(
+        [*unknowns.local_parameters, *unknowns.global_parameters], len(unknowns.initial_states)
+    ):
+        for edge, bound in zip(
+            (unknowns.lower, unknowns.upper), problem.parameters[unknowns.names[k]].bounds, strict=True
+        ):
+            values[unknowns.log[:, c] & (border[:, c] == edge[:, c]), k] = bound
+    return values
 
 
 def parameters_in(problem: Problem, border: np.ndarray, e: int) -> dict[str, float]:

@@ -1,0 +1,77 @@
+"""Variations of optima: further starts that are likely to lead to better ones.
+
+Unknowns that the data hardly determine may be anywhere without changing the curves, and where they are decides which
+optimum is next. So besides random moves and mixtures there are moves along the eigenvectors of the curvature, as far as
+the data allow; and unknowns that stand at a bound are drawn anew.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from picardfit.condense import unknowns_index
+from picardfit.problem import Problem
+from picardfit.shooting import Runners
+from picardfit.starts import search_box
+
+TRIES = 3  # variations of each kind in a row
+
+
+def variations(problem: Problem, parents: Runners, count: int, rng: np.random.Generator) -> np.ndarray:
+    """(count, experiments, width): parents (best first) with their unknowns moved, in turn TRIES of each kind.
+
+    Some are moved far; all are moved as far as the data allow; the same, less far, with those at a bound drawn anew;
+    or mixed with others. Moves are in logarithms, or in units of the unknown's own size. The better a parent the more
+    often it is taken.
+    """
+    unknowns, made = problem.unknowns, []
+    low, high = search_box(unknowns, parents.borders[0])
+    # what a parameter at one standard deviation from its best value costs, about
+    cost = 1.0 if problem.scatter is not None else 2 * parents.values[0] / problem.measurements
+    loose = [Loose(problem, *one) for one in zip(parents.borders, parents.terms.hessians, strict=True)]
+    for k in range(count):
+        other, third = parents.borders[rng.integers(len(parents), size=2)]
+        index = rng.integers(1 + rng.integers(len(parents)))
+        one, unit = parents.borders[index], loose[index].unit
+        chance, normal = rng.uniform(size=one.shape), rng.standard_normal(one.shape)
+        kind = k // TRIES % 4
+        if kind == 0:
+            move = np.where(chance < 0.3, 3.0 * unit * normal, 0.0)
+        elif kind == 1:
+            move = loose[index].move(normal, 3.0 * cost, 4.0)
+        elif kind == 2:
+            pinned = (one <= unknowns.lower) | (one >= unknowns.upper)
+            move = np.where(pinned, low + chance * (high - low) - one, loose[index].move(normal, cost, 1.0))
+        else:
+            move = np.where(chance < 0.7, other - third, 0.0) + 0.1 * unit * normal
+        move[:, unknowns.local :] = move[:1, unknowns.local :]
+        made.append(np.clip(one + move, unknowns.lower, unknowns.upper))
+    return np.array(made).reshape(-1, *unknowns.lower.shape)
+
+
+class Loose:
+    """How the unknowns of an optimum can move together: far where the data say little, hardly where they say much.
+
+    `border` (experiments, width) and the curvature there, `hessian` (experiments, width, width).
+    """
+
+    def __init__(self, problem: Problem, border: np.ndarray, hessian: np.ndarray) -> None:
+        unknowns = problem.unknowns
+        experiment, column = unknowns_index(unknowns.exists, unknowns.local).T
+        self.number = np.full(border.shape, -1)  # of the unknown, -1 where there is none
+        self.number[experiment, column] = np.arange(len(column))
+        self.number[:, unknowns.local :] = self.number[0, unknowns.local :]
+        self.unit = np.where(unknowns.log, 1.0, np.maximum(np.abs(border), 0.02 * unknowns.size(border)))
+        whole = np.zeros((len(column), len(column)))
+        for one, numbers, unit in zip(hessian, self.number, self.unit, strict=True):
+            there = np.flatnonzero(numbers >= 0)
+            part = unit[there, None] * one[there[:, None], there] * unit[there]
+            whole[numbers[there, None], numbers[there]] += part
+        self.curvatures, self.ways = np.linalg.eigh(np.nan_to_num(whole))
+
+    def move(self, normal: np.ndarray, cost: float, longest: float) -> np.ndarray:
+        """(experiments, width) from that many random numbers: every direction at this cost, or of `longest` units."""
+        with np.errstate(divide="ignore"):
+            lengths = np.minimum(np.sqrt(2 * cost / np.maximum(self.curvatures, 0.0)), longest)
+        way = self.ways @ (lengths * normal.ravel()[: len(lengths)])
+        return np.where(self.number >= 0, way[self.number], 0.0) * self.unit
