@@ -140,15 +140,64 @@ def test_a_noise_model_is_drawn_from():
     )
     fit = pf.fit(given)
     assert fit.bootstrap(100).standard_errors["k"] == pytest.approx(fit.standard_errors["k"], rel=0.25)
-    with pytest.raises(pf.InputError, match="kind='parametric'"):
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        pf.Noise(additive=(0.001, 1.0)),
+        pf.Noise(additive=0.02, proportional=0.1),
+        pf.Noise(additive="0.02 + 0.1*x"),
+        pf.LogNormal(sigma=0.05, base=10),
+        pf.StudentT(additive=0.1),
+        pf.Laplace(scale=(0.001, 1.0)),
+    ],
+    ids=lambda noise: type(noise).__name__,
+)
+def test_residuals_are_exchanged_in_units_of_their_levels(noise):
+    """New data differ from the curve by one of the standardised residuals, at the level of their own sample."""
+    values = 2 * np.exp(-0.7 * TIMES) * (1 + 0.1 * np.random.default_rng(2).standard_normal(len(TIMES)))
+    fit = pf.fit(pf.Problem(DECAY, pf.Experiment(TIMES, {"x": values}), noise=noise))
+    objective, rows = fit.problem.objective, fit._rows
+    gaps = objective.gaps(rows)
+    np.testing.assert_allclose(objective.moved(rows, gaps)[:, 0], values, rtol=1e-10)
+    shuffled = np.roll(gaps, 7, axis=0)
+    renewed = fit.problem.with_data(objective.moved(rows, shuffled)).objective
+    np.testing.assert_allclose(renewed.gaps(rows), shuffled, atol=1e-10)
+    found = fit.bootstrap(60, kind="residual", seed=1)
+    assert found.failures == 0
+    assert 0.5 < found.standard_errors["k"] / fit.standard_errors["k"] < 2
+
+
+def test_residuals_take_the_size_of_the_noise_from_the_data():
+    """The level given is ten times too small: a residual bootstrap sees it, a parametric one believes it."""
+    values = 2 * np.exp(-0.7 * TIMES) * (1 + 0.1 * np.random.default_rng(2).standard_normal(len(TIMES)))
+    noise = pf.Noise(proportional=0.01)
+    fit = pf.fit(pf.Problem(DECAY, pf.Experiment(TIMES, {"x": values}), noise=noise))
+    spread = {
+        kind: fit.bootstrap(60, kind=kind).standard_errors["k"] for kind in ("residual", "parametric")
+    }
+    assert 6 < spread["residual"] / spread["parametric"] < 14
+
+
+def test_residuals_that_belong_together_are_not_exchanged():
+    noise = pf.Noise(additive=0.02, proportional=0.1, common=True)
+    fit = pf.fit(pf.Problem(DECAY, pf.Experiment(TIMES, {"x": 2 * np.exp(-0.7 * TIMES)}), noise=noise))
+    with pytest.raises(pf.InputError, match="common=True.*kind='parametric'"):
         fit.bootstrap(5, kind="residual")
+
+
+def test_an_outlier_does_not_move_the_centre_of_robust_residuals():
+    residuals = np.r_[np.arange(-5.0, 6.0), 1000.0][:, None]
+    drawn = _drawn_residuals(residuals, 12, np.array([True]), np.random.default_rng(0))
+    assert np.abs(drawn).min() == pytest.approx(0.5)
 
 
 def test_residuals_are_drawn_from_their_own_observable():
     rng = np.random.default_rng(0)
     residuals = np.stack([rng.standard_normal(40), 100 * rng.standard_normal(40)], axis=1)
     residuals[5, 0] = np.nan
-    drawn = _drawn_residuals(residuals, 70.0, rng)
+    drawn = _drawn_residuals(residuals, 70, np.zeros(2, bool), rng)
     pool = residuals[np.isfinite(residuals[:, 0]), 0]
     allowed = np.sqrt(79 / 70) * (pool - pool.mean())
     assert np.abs(drawn[:, 0][:, None] - allowed).min(axis=1).max() < 1e-12
@@ -167,7 +216,7 @@ def test_text_and_table(fit):
         ({"count": 1}, "count = 1"),
         ({"count": 2.5}, "count = 2.5"),
         ({"kind": "wild"}, "kind='wild'"),
-        ({"seed": -1}, "seed = -1"),
+        ({"seed": -1}, "seed = -1 .* write seed=0"),
     ],
 )
 def test_bad_settings_are_named(fit, options, words):
@@ -177,5 +226,10 @@ def test_bad_settings_are_named(fit, options, words):
 
 def test_no_degrees_of_freedom_are_said():
     exact = pf.fit(pf.Problem(DECAY, pf.Experiment([0, 1], {"x": [2.0, 1.0]})))
-    with pytest.raises(pf.InputError, match="degrees of freedom"):
+    with pytest.raises(pf.InputError, match="degrees of freedom.*give the noise"):
         exact.bootstrap(5)
+    known = pf.fit(
+        pf.Problem(DECAY, pf.Experiment([0, 1], {"x": [2.0, 1.0]}), noise=pf.Noise(additive=0.1))
+    )
+    with pytest.raises(pf.InputError, match="degrees of freedom.*kind='parametric'"):
+        known.bootstrap(5, kind="residual")

@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from picardfit.diagnostics import BEYOND, DOUBTFUL, Diagnostics, diagnose, many_probability
+import picardfit as pf
+from picardfit.diagnostics import BEYOND, DOUBTFUL, UNFIT, Diagnostics, diagnose, many_probability
+
+DECAY = pf.Model("x' = -k*x")
+
+
+def decayed(count, sd, noise, draw=None, parameters=None, model=DECAY, seed=0) -> pf.Fit:
+    """A fit to a decay with noise of standard deviation (or scale) sd."""
+    times = np.linspace(0, 3, count)
+    drawn = (draw or np.random.Generator.standard_normal)(np.random.default_rng(seed), size=count)
+    values = 2 * np.exp(-0.5 * times) + sd * drawn
+    return pf.fit(pf.Problem(model, pf.Experiment(times, {"x": values}), parameters, noise=noise))
 
 
 def test_part_of_normal_numbers_beyond_four_standard_deviations():
@@ -49,3 +60,77 @@ def test_false_alarms_are_rare_with_twenty_observables():
         for _ in range(300)
     )
     assert alarms <= 300 * DOUBTFUL + 3 * np.sqrt(300 * DOUBTFUL)
+
+
+# ---- the size of residuals ----
+
+
+@pytest.mark.parametrize("freedom", [1, 12, 300])
+def test_the_size_is_remarked_on_beyond_the_quantiles_of_chi_square(freedom):
+    from scipy.stats import chi2
+
+    low, high = chi2.ppf([UNFIT, 1 - UNFIT], freedom) / freedom
+    for value, words in (
+        (0.99 * low, "smaller than"),
+        (1.01 * low, "nothing remarkable"),
+        (0.99 * high, "nothing remarkable"),
+        (1.01 * high, "larger than"),
+    ):
+        assert words in str(Diagnostics({"x": 0.5}, 0.5, 0, value, freedom + 2, freedom=(freedom, freedom)))
+
+
+def test_the_size_says_nothing_where_levels_were_estimated():
+    """Four measurements, three unknowns: the reduced chi-square is 4 by construction."""
+    fit = decayed(4, 0.1, pf.Noise(additive=(1e-3, 1.0)))
+    assert fit.reduced_chi_square == pytest.approx(4.0, rel=1e-4)
+    assert fit.diagnostics.freedom is None
+    assert "than the noise model says" not in str(fit.diagnostics)
+
+
+def test_a_level_in_a_formula_counts_as_estimated():
+    fit = decayed(10, 0.3, pf.Noise(additive="spread*x"), parameters={"spread": (1e-3, 9.0)})
+    assert fit.diagnostics.freedom is None
+
+
+@pytest.mark.parametrize("sd, words", [(0.25, "larger than"), (0.03, "smaller than"), (0.1, "")])
+def test_the_size_is_tested_with_known_levels(sd, words):
+    fit = decayed(20, sd, pf.Noise(additive=0.1))
+    assert fit.diagnostics.freedom == (18, 18)
+    assert words in str(fit.diagnostics)
+    assert ("than the noise model says" in str(fit.diagnostics)) == bool(words)
+
+
+def test_unknowns_that_the_data_do_not_determine_take_no_degree_of_freedom():
+    bounds = {"a": (0.01, 50.0), "b": (0.01, 50.0)}
+    fit = decayed(20, 0.1, pf.Noise(additive=0.1), parameters=bounds, model=pf.Model("x' = -a/b*x"))
+    assert fit.diagnostics.freedom == (17, 19)
+
+
+def test_unknowns_with_a_prior_may_take_no_degree_of_freedom():
+    believed = {"k": pf.Parameter(0.01, 5, prior=pf.Normal(0.5, 1e-3))}
+    assert decayed(20, 0.1, pf.Noise(additive=0.1), parameters=believed).diagnostics.freedom == (18, 19)
+
+
+def test_robust_noise_leaves_room_for_unknowns_that_cost_less():
+    noise = pf.StudentT(additive=0.1)
+    fit = decayed(20, 0.1, noise, draw=lambda rng, size: rng.standard_t(4, size))
+    assert fit.diagnostics.freedom == (18, 20)
+    assert "than the noise model says" not in str(fit.diagnostics)
+    assert "larger than the noise model says" in str(decayed(20, 1.0, noise).diagnostics)
+
+
+@pytest.mark.parametrize("count, noise", [(2, pf.Noise(additive=0.1)), (20, None)])
+def test_without_noise_model_or_degrees_of_freedom_there_is_no_chi_square(count, noise):
+    fit = decayed(count, 0.1, noise)
+    assert fit.reduced_chi_square is None
+    assert fit.diagnostics.chi_square is None
+    assert "reduced chi-square" not in str(fit)
+
+
+def test_outliers_under_students_t_have_their_remedy():
+    def draw(rng, size):
+        return rng.standard_normal(size) * np.where(np.arange(size) % 12 == 5, 1000.0, 1.0)
+
+    heavy = decayed(60, 0.05, pf.StudentT(additive=0.05), draw=draw)
+    assert heavy.diagnostics.normality < DOUBTFUL
+    assert "degrees=(1, 50)" in str(heavy.diagnostics)

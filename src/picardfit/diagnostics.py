@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from picardfit.data import runs as stretches
+from picardfit.densities import Shape
 from picardfit.problem import Problem
 
+if TYPE_CHECKING:
+    from picardfit.uncertainty.fisher import Information
+
 DOUBTFUL = 0.01  # probabilities below this are remarked on
+UNFIT = 0.005  # probability on either side below which the size of the residuals is remarked on
 FEWEST = 8  # residuals that a test needs
 BEYOND = 6.334248366623996e-05  # part of normal numbers beyond four standard deviations
 MOST = 5000  # residuals that the test of normality is made for
+OTHER_NOISE = "look at outliers or another noise model"
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,8 @@ class Diagnostics:
     (Wald and Wolfowitz); `normality`: probability of residuals this far from normal (Shapiro and Wilk), all together;
     `outliers`: how many of the `count` residuals are beyond four standard deviations; `chi_square`: the reduced one,
     None without noise model. What is remarked on would come up in fewer than 1 % of data sets from the right model.
+    `freedom`: degrees of freedom of the sum of squares, at least and at most; None where its size says nothing,
+    because levels were estimated or no degrees are left.
     """
 
     runs: dict[str, float]
@@ -32,6 +41,8 @@ class Diagnostics:
     chi_square: float | None
     count: int = 0
     exact: bool = False  # the residuals are errors of the computation
+    freedom: tuple[int, int] | None = None
+    remedy: str = OTHER_NOISE  # what to do about residuals that are not normal
 
     @property
     def expected_outliers(self) -> float:
@@ -49,6 +60,28 @@ class Diagnostics:
             found.append(name)
         return tuple(name for name in self.runs if name in found)
 
+    @property
+    def too_large(self) -> bool:
+        """Whether so large a sum of squares is improbable with the given levels (chi-square, most freedom)."""
+        from scipy.special import chdtrc
+
+        return self._sized and float(chdtrc(self.freedom[1], self._squares)) < UNFIT
+
+    @property
+    def too_small(self) -> bool:
+        """Whether so small a sum of squares is improbable with the given levels (chi-square, least freedom)."""
+        from scipy.special import chdtr
+
+        return self._sized and float(chdtr(self.freedom[0], self._squares)) < UNFIT
+
+    @property
+    def _sized(self) -> bool:
+        return self.chi_square is not None and self.freedom is not None
+
+    @property
+    def _squares(self) -> float:
+        return self.chi_square * self.freedom[0]
+
     def __str__(self) -> str:
         return "residuals: " + " ".join(self.sentences)
 
@@ -63,7 +96,7 @@ class Diagnostics:
             )
         if self.normality < DOUBTFUL:
             said.append(
-                f"they are not normal (p = {self.normality:.1g}): look at outliers or another noise model."
+                f"they are not normal (p = {self.normality:.1g}): {self.remedy}."
             )
         if self.outliers and many_probability(self.outliers, self.expected_outliers) < DOUBTFUL:
             expected = self.expected_outliers
@@ -71,9 +104,9 @@ class Diagnostics:
             said.append(
                 f"{self.outliers} of {self.count} lie beyond four standard deviations, where {about} would be expected."
             )
-        if self.chi_square is not None and self.chi_square > 2:
+        if self.too_large:
             said.append("they are larger than the noise model says: it, or the model, misses something.")
-        if self.chi_square is not None and self.chi_square < 0.5:
+        if self.too_small:
             said.append("they are smaller than the noise model says: the levels are too large.")
         if said:
             return [
@@ -98,7 +131,12 @@ def named_residuals(problem: Problem, rows: np.ndarray) -> dict[str, dict[str, n
     }
 
 
-def diagnose(residuals: Mapping[str, Mapping[str, np.ndarray]], chi_square: float | None) -> Diagnostics:
+def diagnose(
+    residuals: Mapping[str, Mapping[str, np.ndarray]],
+    chi_square: float | None,
+    freedom: tuple[int, int] | None = None,
+    remedy: str = OTHER_NOISE,
+) -> Diagnostics:
     """Test residuals by experiment and observable, each in the order of time."""
     observables = dict.fromkeys(name for one in residuals.values() for name in one)
     series = {
@@ -113,7 +151,37 @@ def diagnose(residuals: Mapping[str, Mapping[str, np.ndarray]], chi_square: floa
         outliers,
         chi_square,
         len(every),
+        freedom=freedom,
+        remedy=remedy,
     )
+
+
+def freedom(problem: Problem, found: Information | None) -> tuple[int, int] | None:
+    """Degrees of freedom of the squares of standardised residuals, at least and at most; None if they say nothing.
+
+    An unknown takes one of them if normal data alone determine it. It takes less with a prior, at a bound or where the
+    data do not determine it, and where outliers hardly matter (a half with Laplace noise). `found`: the information at
+    the solution, if the search converged.
+    """
+    unknowns, count = problem.unknowns, problem.measurements
+    least = count - unknowns.count()
+    estimated = bool((unknowns.noise_columns & unknowns.exists).any())
+    if estimated or least <= 0 or problem.scatter is None:
+        return None
+    normal = all(column.shape is Shape.NORMAL for column in problem.scatter.columns)
+    if not normal or found is None:
+        return least, count
+    believed = () if problem.priors is None else problem.priors.entries
+    loose = {*found.undetermined, *(unknowns.label(e, c) for e, c, *_ in believed)}
+    return least, count - sum(label not in loose for label in found.labels)
+
+
+def remedy(problem: Problem) -> str:
+    """What to do about residuals that are not normal."""
+    scatter = problem.scatter
+    if scatter is not None and any(column.degrees is not None for column in scatter.columns):
+        return "let the fit estimate the degrees of Student's t, degrees=(1, 50), or look for another noise model"
+    return OTHER_NOISE
 
 
 def many_probability(number: int, expected: float) -> float:

@@ -86,6 +86,14 @@ class LeastSquares:
         size = np.sqrt(2 * self.value(outputs) / max(self.measured.sum(), 1.0))
         return gap / size if size > 0 else gap
 
+    def gaps(self, outputs: np.ndarray) -> np.ndarray:
+        """(samples, outputs): y - g, NaN where not measured."""
+        return self.data - outputs
+
+    def moved(self, outputs: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+        """Data (samples, outputs) with these gaps, NaN where not measured."""
+        return np.where(self.measured > 0, outputs + gaps, np.nan)
+
     def sample(self, outputs: np.ndarray, rng: np.random.Generator, sd: float) -> np.ndarray:
         """New data (samples, outputs): normal noise of standard deviation sd, NaN where not measured."""
         return np.where(self.measured > 0, outputs + sd * rng.standard_normal(outputs.shape), np.nan)
@@ -255,14 +263,22 @@ class Likelihood:
             normal = self._by_shape(lambda shape, k: as_normal(shape, e[:, k], degrees[:, k]))
         return np.where(self.measured, normal, np.nan)
 
+    def gaps(self, rows: np.ndarray) -> np.ndarray:
+        """(samples, outputs): (h(y) - h(g)) / s, alike in all samples of an output; NaN where not measured."""
+        return np.where(self.measured, self._standardised(rows)[0], np.nan)
+
+    def moved(self, rows: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+        """Data (samples, outputs) with these gaps, each in units of its own level; NaN where not measured."""
+        s, g = self._standardised(rows)[1], rows[:, : self.outputs]
+        with np.errstate(all="ignore"):
+            moved = np.where(self.log, g * np.exp(self.bases * s * gaps), g + s * gaps)
+        return np.where(self.measured, moved, np.nan)
+
     def sample(self, rows: np.ndarray, rng: np.random.Generator, sd: float | None = None) -> np.ndarray:
         """New data (samples, outputs) from the likelihood at these rows, NaN where not measured."""
-        _, s, _, degrees = self._standardised(rows)
-        g = rows[:, : self.outputs]
-        e = self._by_shape(lambda shape, k: draw(shape, (len(g), len(k)), degrees[:, k], rng))
-        with np.errstate(all="ignore"):
-            moved = np.where(self.log, g * np.exp(self.bases * s * e), g + s * e)
-        return np.where(self.measured, moved, np.nan)
+        degrees = self._standardised(rows)[3]
+        gaps = self._by_shape(lambda shape, k: draw(shape, (len(rows), len(k)), degrees[:, k], rng))
+        return self.moved(rows, gaps)
 
 
 Objective = LeastSquares | Likelihood | CommonNoise

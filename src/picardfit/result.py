@@ -15,7 +15,7 @@ import numpy as np
 from picardfit.certificate import Certificate, path_rows, path_value
 from picardfit.culprits import NEVER_FINITE
 from picardfit.curves import checked_times, outputs_at, states_along
-from picardfit.diagnostics import Diagnostics, diagnose, named_residuals
+from picardfit.diagnostics import Diagnostics, diagnose, freedom, named_residuals, remedy
 from picardfit.errors import InputError, Status
 from picardfit.optima import Optimum, StartResult, optima_of
 from picardfit.problem import Problem
@@ -133,16 +133,15 @@ class Fit:
         return self.estimated * float(np.log(self.problem.measurements)) + 2 * self.nllh
 
     @property
-    def reduced_chi_square(self) -> float:
-        """Sum of squared standardised residuals over measurements minus unknowns: near 1 for the right noise level.
+    def reduced_chi_square(self) -> float | None:
+        """Sum of squared standardised residuals over measurements minus unknowns: near 1 for the right noise levels.
 
-        Without a noise model residuals have no unit of their own, and this is the variance of one measurement.
+        With levels that were estimated it is near measurements / (measurements - unknowns), and says nothing. None
+        without a noise model, where `residual_variance` is the mean square, and without degrees of freedom.
         """
         freedom = self.problem.measurements - self.problem.unknowns.count()
-        if self.solution is None or freedom <= 0:
-            return float("nan")
-        if self.problem.noise is None:
-            return self.residual_variance
+        if self.solution is None or freedom <= 0 or self.problem.noise is None:
+            return None
         return float(np.nansum(self.problem.objective.residuals(self._rows) ** 2)) / freedom
 
     @cached_property
@@ -158,9 +157,10 @@ class Fit:
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        """What the residuals say about model and noise: tests of runs and of normality, in words."""
+        """What the residuals say about model and noise: tests of runs, of normality and of their size, in words."""
         if self.problem.noise is not None:
-            return diagnose(self.residuals, self.reduced_chi_square)
+            spared = freedom(self.problem, self._information if self.status.converged else None)
+            return diagnose(self.residuals, self.reduced_chi_square, spared, remedy(self.problem))
         nothing = self.problem.mean_loss(self.problem.least_squares.nothing)
         found = diagnose(self.residuals, None)
         return replace(found, exact=True) if self.loss <= NUMERICAL**2 * nothing else found
@@ -373,7 +373,7 @@ class Fit:
         """Fits to `count` data sets made anew from this fit, each started from its solution.
 
         `kind`: "parametric" draws noise from the estimated noise, "residual" draws from the residuals of each
-        observable. The same seed gives the same samples with every executor. `ledger`: a file that keeps finished
+        observable, each in units of the level of its measurement where there is a noise model. The same seed gives the same samples with every executor. `ledger`: a file that keeps finished
         fits; the same call with the same file goes on where the last one was stopped, also with a larger count. Ctrl-C
         returns what is done. `progress` is called with how many fits are done and how many there are; without it long
         work shows a line on a terminal, which False switches off.

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.certificate import path_rows
+from picardfit.common_noise import CommonNoise
 from picardfit.condense import unknowns_index
+from picardfit.densities import Shape
 from picardfit.errors import InputError
 from picardfit.parallel import Work, Written
 from picardfit.problem import Problem
@@ -33,9 +35,7 @@ class Kind(Enum):
     """Where new data come from."""
 
     PARAMETRIC = "parametric"  # the fitted curve plus noise drawn from the fitted noise
-    RESIDUAL = (
-        "residual"  # the fitted curve plus residuals drawn from those of the same observable (least squares)
-    )
+    RESIDUAL = "residual"  # the fitted curve plus residuals drawn from those of the same observable
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,25 +102,28 @@ def bootstrap(fit: Fit, count: int, kind: Kind | str, seed: int, tools: Tools | 
     for value, name, least in ((count, "count", 2), (seed, "seed", 0)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             raise InputError(
-                f"{name} = {value!r} is not a whole number from {least} on: write {name}={max(least, 200)}."
+                f"{name} = {value!r} is not a whole number from {least} on: write {name}={200 if least else 0}."
             )
     if kind not in [*Kind, *(k.value for k in Kind)]:
         raise InputError(f"kind={kind!r} is unknown: write kind='parametric' or kind='residual'.")
     kind, count, seed = Kind(kind), int(count), int(seed)
     if fit.solution is None or not fit.success:
         raise InputError(f"A bootstrap starts from a fit that succeeded, but: {fit.message}")
-    if kind is Kind.RESIDUAL and fit.problem.noise is not None:
+    if kind is Kind.RESIDUAL and isinstance(fit.problem.objective, CommonNoise):
         raise InputError(
-            "Residuals of unequal noise cannot be exchanged: with a noise model write kind='parametric'."
+            "With common=True the errors of one instant belong together, and single residuals cannot be exchanged: "
+            "write kind='parametric'."
         )
-    if not np.isfinite(fit.variance_unit[0]):
+    freedom = _freedom(fit.problem)
+    if not np.isfinite(fit.variance_unit[0]) or (kind is Kind.RESIDUAL and freedom <= 0):
+        remedy = "give the noise" if fit.problem.noise is None else "write kind='parametric'"
         raise InputError(
-            "There are no degrees of freedom left to learn the noise from: give the noise, or fix some unknowns."
+            f"There are no degrees of freedom left to learn the noise from: {remedy}, or fix some unknowns."
         )
     shape = fit.solution.border.shape
     work = run_many(
         fit,
-        partial(_one, fit.problem, fit.solution, *fit.variance_unit, kind, seed),
+        partial(_one, fit.problem, fit.solution, fit.variance_unit[0], freedom, kind, seed),
         {k: k for k in range(count)},
         {"kind": kind.value, "seed": seed},
         tools,
@@ -157,16 +160,17 @@ def _collect(fit: Fit, work: Work, kind: Kind, seed: int, count: int) -> Bootstr
 
 
 def _one(
-    problem: Problem, solution: Solution, variance: float, freedom: float, kind: Kind, seed: int, index: int
+    problem: Problem, solution: Solution, variance: float, freedom: int, kind: Kind, seed: int, index: int
 ) -> np.ndarray | None:
     """The unknowns (experiments, width) from one new data set, or None."""
     rng = np.random.default_rng([seed, index])
-    rows = path_rows(solution)
+    rows, objective = path_rows(solution), problem.objective
     if kind is Kind.PARAMETRIC:
-        data = problem.objective.sample(rows, rng, np.sqrt(variance))
+        data = objective.sample(rows, rng, np.sqrt(variance))
     else:
-        data = rows + _drawn_residuals(problem.samples.data - rows, freedom, rng)
-    renewed = problem.with_data(np.where(np.isfinite(problem.samples.data), data, np.nan))
+        drawn = _drawn_residuals(objective.gaps(rows), freedom, _robust(problem), rng)
+        data = objective.moved(rows, drawn)
+    renewed = problem.with_data(data)
     place = place_at(renewed, solution)
     found = None if place is None else refit(place, variance, tolerance=SETTLED)
     if found is not None:
@@ -176,12 +180,32 @@ def _one(
     return outcome.solution.border if outcome.status.success else None
 
 
-def _drawn_residuals(residuals: np.ndarray, freedom: float, rng: np.random.Generator) -> np.ndarray:
-    """Residuals drawn with replacement from those of the same observable, centred, spread as much as the noise is."""
+def _freedom(problem: Problem) -> int:
+    """Measurements minus unknowns; levels of the noise do not make residuals smaller."""
+    levels = problem.unknowns.noise_columns & problem.unknowns.exists
+    own = int(levels[:, : problem.unknowns.local].sum() + levels[:1, problem.unknowns.local :].sum())
+    return problem.measurements - problem.unknowns.count() + own
+
+
+def _robust(problem: Problem) -> np.ndarray:
+    """(observables,) bool: those whose noise may have outliers."""
+    if problem.scatter is None:
+        return np.zeros(len(problem.model.observables), bool)
+    return np.array([column.shape is not Shape.NORMAL for column in problem.scatter.columns])
+
+
+def _drawn_residuals(
+    residuals: np.ndarray, freedom: int, robust: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Residuals drawn with replacement from those of the same observable, centred, spread as much as the noise is.
+
+    They are centred at their mean, or at their median where an outlier would move the mean (`robust`).
+    """
     measured = np.isfinite(residuals)
     inflation = np.sqrt(measured.sum() / freedom)
     drawn = np.zeros_like(residuals)
     for k in np.flatnonzero(measured.any(axis=0)):
         pool = residuals[measured[:, k], k]
-        drawn[:, k] = inflation * rng.choice(pool - pool.mean(), len(residuals))
+        centre = np.median(pool) if robust[k] else pool.mean()
+        drawn[:, k] = inflation * rng.choice(pool - centre, len(residuals))
     return drawn
