@@ -162,3 +162,12 @@ def test_the_program_in_a_report_asks_as_the_fit_did(looked, tmp_path):
     assert "starts=" not in recipe(looked)
     assert "starts=1," in recipe(pf.fit(looked.problem, starts=1))
     assert pf.load(looked.save(tmp_path / "fit.json")).asked is None
+
+
+def test_equations_that_do_not_bear_other_initial_states_keep_their_answer(looked, monkeypatch):
+    def broken(problem, borders):
+        raise ArithmeticError("too low")
+
+    monkeypatch.setattr("picardfit.searches.rank", broken)
+    fit = pf.fit(looked.problem)
+    assert (fit.success, len(fit.starts)) == (True, 1)

@@ -21,7 +21,7 @@ from picardfit.digests import digest, problem_digest
 from picardfit.errors import Status
 from picardfit.ledger import Ledger
 from picardfit.meshing import state_scale
-from picardfit.parallel import Failure, Interrupted, Work, Written, run_tasks
+from picardfit.parallel import Failure, Interrupted, Work, Written, run_tasks, single_threaded
 from picardfit.problem import Problem
 from picardfit.progress import Bar
 from picardfit.records import array, get, number, plain
@@ -39,10 +39,10 @@ PRECISE = 1e-4  # squared residuals over squared data, of curves that are right 
 QUICK, LABOURED = 10, 20  # iterations up to which a search had an easy way, and above which it had none
 PATIENT = 50  # iterations from which on a search that fails is worth a screening
 CLOSED = 1e-3  # largest jump, relative to the states, of a path whose value counts although the search failed
-LOOKS = 4  # further starts of a second look
+LOOKS = 3  # further starts of a second look
 SHIFTS = 8  # initial states that are tried around an optimum
 SHIFT = 0.25  # how far away each of them lies, in ranges of its state, or in its logarithm
-LONGER, AT_LEAST = 3, 60  # iterations of a look: so many times those of the first search, or so many
+LONGER, AT_LEAST = 2, 80  # iterations of a look: so many times those of the first search, or so many
 GAIN = 1e-3  # of the loss, or per measurement of a likelihood: what makes an optimum a better one
 
 
@@ -275,26 +275,31 @@ def _looked_again(
     """The searches and what a doubt about the first one calls for.
 
     A lost one is followed by a start of our own, if the user gave one, and then by simulated candidates. One that
-    converged by a search from there with other initial states, and by a few further starts if it is suspect or that
-    search found a better optimum.
+    converged by a search from there with other initial states; if it is suspect or that search found a better optimum
+    also by one from the least-squares optimum, where there is a noise model, and by a few further starts.
     """
     doubt = _doubt(request, found)
+    if doubt is Doubt.NONE:
+        return found
     if doubt is Doubt.LOST and blame_time(request.problem):
         return found  # no other start will do
     if doubt is Doubt.LOST and np.isfinite(request.given).any():
         found = _from_own_start(request, found, news)
         doubt = _doubt(request, found)
     if doubt is Doubt.LOST and request.method.max_iterations >= PATIENT:
-        before, found = len(found.endings), _screened(request, found, news)
-        if len(found.endings) > before:
+        tried, found = len(found.endings), _screened(request, found, news)
+        if len(found.endings) > tried:
             return found
     if doubt is Doubt.NONE or found.interrupted:
         return found
     request, before = _brief(request, found), found.endings[found.best]
-    found = _shifted(request, found, news)
+    found = _with_search(request, found, news, partial(_shifted, request, before))
     after = found.endings[found.best]
     size = before.value if request.problem.scatter is None else request.problem.measurements
     if found.interrupted or (doubt is Doubt.HIDDEN and not before.value - after.value > GAIN * size):
+        return found
+    found = _with_search(request, found, news, partial(_unweighted, request))
+    if found.interrupted:
         return found
     parts = dict(enumerate(_parts(request, 1 + LOOKS)))
     del parts[0]
@@ -350,26 +355,47 @@ def _next(found: Searches) -> int:
     return max(LOOKS, *found.endings) + 1
 
 
-def _shifted(request: Request, found: Searches, news: Callable[[Progress], None] | None) -> Searches:
-    """The searches and one along the simulated path of the best one with its initial states moved.
-
-    Starts that are led by the data all agree about hidden initial states; what is simulated from others need not.
-    """
-    best = found.endings[found.best]
-    solution = _solution(request, best)
-    if not best.status.success or solution is None or not len(request.problem.unknowns.initial_states):
-        return found
+def _with_search(
+    request: Request, found: Searches, news: Callable | None, border_of: Callable[[], np.ndarray | None]
+) -> Searches:
+    """The searches and one along the simulated path of the unknowns that a function finds, if there are any."""
     index = _next(found)
     try:
-        with np.errstate(all="ignore"):
-            moved = rank(request.problem, _shifts(request, solution)).best(1).borders
-        ending = _onward(request, moved[0], _reporter(request, index, news)) if len(moved) else None
+        with single_threaded(), np.errstate(all="ignore"):
+            border = border_of()
+            ending = None if border is None else _onward(request, border, _reporter(request, index, news))
     except KeyboardInterrupt:
         return replace(found, interrupted=True)
+    except Exception:  # the equations may be the user's function, which need not bear other values
+        return found
     if ending is None:
         return found
     stopped = ending.status is Status.INTERRUPTED
     return replace(found, endings={**found.endings, index: ending}, interrupted=stopped)
+
+
+def _shifted(request: Request, best: Ending) -> np.ndarray | None:
+    """The unknowns of an optimum with its initial states moved: of a few such ones the best.
+
+    Starts that are led by the data all agree about hidden initial states; what is simulated from others need not.
+    """
+    solution = _solution(request, best)
+    if not best.status.success or solution is None or not len(request.problem.unknowns.initial_states):
+        return None
+    moved = rank(request.problem, _shifts(request, solution)).best(1).borders
+    return moved[0] if len(moved) else None
+
+
+def _unweighted(request: Request) -> np.ndarray | None:
+    """The unknowns of the least-squares optimum: noise that grows with the curves may draw a likelihood away from it.
+
+    None for least squares, and where noise levels are unknown.
+    """
+    problem = request.problem
+    if problem.scatter is None or problem.unknowns.noise_columns.any():
+        return None
+    ending = search(replace(request, problem=replace(problem, noise=None)), (0, None))
+    return ending.border if ending.status.success else None
 
 
 def _shifts(request: Request, solution: Solution) -> np.ndarray:
