@@ -12,7 +12,7 @@ import numpy as np
 from picardfit.condense import unknowns_index
 from picardfit.problem import Problem
 from picardfit.shooting import Runners
-from picardfit.starts import search_box
+from picardfit.starts import open_values
 
 TRIES = 3  # variations of each kind in a row
 
@@ -25,8 +25,7 @@ def variations(problem: Problem, parents: Runners, count: int, rng: np.random.Ge
     often it is taken.
     """
     unknowns, made = problem.unknowns, []
-    low, high = search_box(unknowns, parents.borders[0])
-    # what a parameter at one standard deviation from its best value costs, about
+    # one unit of a log-likelihood, or what that is in squares of residuals as large as those of the best
     cost = 1.0 if problem.scatter is not None else 2 * parents.values[0] / problem.measurements
     loose = [Loose(problem, *one) for one in zip(parents.borders, parents.terms.hessians, strict=True)]
     for k in range(count):
@@ -41,7 +40,9 @@ def variations(problem: Problem, parents: Runners, count: int, rng: np.random.Ge
             move = loose[index].move(normal, 3.0 * cost, 4.0)
         elif kind == 2:
             pinned = (one <= unknowns.lower) | (one >= unknowns.upper)
-            move = np.where(pinned, low + chance * (high - low) - one, loose[index].move(normal, cost, 1.0))
+            move = np.where(
+                pinned, open_values(problem, one, chance) - one, loose[index].move(normal, cost, 1.0)
+            )
         else:
             move = np.where(chance < 0.7, other - third, 0.0) + 0.1 * unit * normal
         move[:, unknowns.local :] = move[:1, unknowns.local :]
@@ -67,11 +68,11 @@ class Loose:
             there = np.flatnonzero(numbers >= 0)
             part = unit[there, None] * one[there[:, None], there] * unit[there]
             whole[numbers[there, None], numbers[there]] += part
-        self.curvatures, self.ways = np.linalg.eigh(np.nan_to_num(whole))
+        self.curvatures, self.ways = np.linalg.eigh(np.where(np.isfinite(whole), whole, 0.0))
 
     def move(self, normal: np.ndarray, cost: float, longest: float) -> np.ndarray:
         """(experiments, width) from that many random numbers: every direction at this cost, or of `longest` units."""
-        with np.errstate(divide="ignore"):
-            lengths = np.minimum(np.sqrt(2 * cost / np.maximum(self.curvatures, 0.0)), longest)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lengths = np.fmin(np.sqrt(2 * cost / np.maximum(self.curvatures, 0.0)), longest)
         way = self.ways @ (lengths * normal.ravel()[: len(lengths)])
         return np.where(self.number >= 0, way[self.number], 0.0) * self.unit
