@@ -506,6 +506,20 @@ def test_all_parameters_by_default(lotka_fit):
     assert list(lotka_fit.profiles(level=0.5)) == list(lotka_fit.parameters)
 
 
+def test_a_profile_tells_of_other_optima_that_fit_as_well():
+    times = np.linspace(0, 5, 20)
+    values = 3 * np.exp(-0.49 * times) + 0.05 * np.random.default_rng(0).standard_normal(20)
+    model = pf.Model("x' = -(rho - 1)^2*x")
+    problem = pf.Problem(
+        model, pf.Experiment(times, {"x": values}), {"rho": (-2, 4)}, noise=pf.Noise(additive=0.05)
+    )
+    fit = pf.fit(problem, starts=6, seed=1)
+    other = 2 - fit.parameters["rho"]
+    found = fit.profile("rho")
+    assert len(found.remarks) == 1
+    assert f"another optimum fits as well, with rho = {other:.4g}" in str(found)
+
+
 def test_plot(lotka_profile, tmp_path):
     figure = lotka_profile.plot(tmp_path / "profile.png")
     assert (tmp_path / "profile.png").stat().st_size > 1000

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 def design(
     problem: ProblemPath = HERE,
     criterion: Annotated[
-        str, typer.Option(help="D (volume), A (mean variance), E (worst direction) or c:formula.")
+        str,
+        typer.Option(
+            help="D (volume), A (mean variance), E (worst direction that can be determined) or c:formula."
+        ),
     ] = "D",
     budget: Annotated[int, typer.Option(min=1, help="How many experiments to choose.")] = 1,
     as_json: AsJson = False,
