@@ -175,7 +175,7 @@ def test_samples_of_another_fit_are_refused(free, known):
     with pytest.raises(pf.InputError, match=r"another problem, with `k`: pass bootstrap=fit\.bootstrap"):
         free.bands("pond", LATER, bootstrap=known.bootstrap(2))
     other = decay(initial={"x": 2.0}, k=(0.0, 0.5))
-    with pytest.raises(pf.InputError, match="another fit, where `k` = 0.5, not 0.7"):
+    with pytest.raises(pf.InputError, match=r"another fit, where `k` = 0.5, not 0.7"):
         known.bands("pond", LATER, bootstrap=other.bootstrap(2))
     with pytest.raises(pf.InputError, match="bootstrap = 3 is not a bootstrap"):
         free.bands("pond", LATER, bootstrap=3)

@@ -192,7 +192,7 @@ def of_interest(both: Problem, given: Sequence[str] | None) -> list[str]:
     for name in given:
         if name not in known:
             raise InputError(
-                f"`{name}` in interest is not a free global parameter ({listing(known)})."
+                f"`{name}` in interest is not a free global parameter: name some of {listing(known)}."
                 + did_you_mean(str(name), known)
             )
     return list(given)
@@ -202,11 +202,13 @@ def _gradient(both: Problem, border: np.ndarray, text: str, unit: np.ndarray) ->
     """(1, globals): relative change of a formula by a relative change of each global parameter."""
     unknowns = both.unknowns
     expression = parse(text, "The criterion")
-    known = [n for k, n in enumerate(unknowns.names) if k not in unknowns.local_parameters]
+    known = [
+        n for k, n in enumerate(unknowns.names) if k not in unknowns.local_parameters and n.isidentifier()
+    ]
     for name in sorted(names(expression)):
         if name not in known:
             raise InputError(
-                f"The criterion uses `{name}`, which is not a global parameter ({listing(known)})."
+                f"The criterion `c:{text}` uses `{name}`, which is not a global parameter: it may use {listing(known)}."
                 + did_you_mean(name, known)
             )
     formula = BatchedMap([expression], parameters=unknowns.names)

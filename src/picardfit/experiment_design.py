@@ -126,10 +126,10 @@ def design(
     are only planned. `at`: parameter values, or several sets over which the criterion is averaged; by default the
     estimates, or the starts, means of priors or middles of bounds. `scenarios`: that many more sets, drawn around the
     estimates, or from priors and bounds. `initial`: unknown initial states of candidates. `interest`: parameters that
-    count, by default all global ones of the model and of initial formulas. `repeat`: whether a candidate may be chosen again. `sd`: standard
-    deviation of one measurement, by default that of the fit's residuals; a noise model knows it.
+    count, by default all global ones of the model and of initial formulas. `repeat`: whether a candidate may be chosen
+    again. `sd`: standard deviation of one measurement, by default that of the fit's residuals; a noise model knows it.
     """
-    _check_criterion(criterion)
+    check_criterion(criterion)
     problem, done, offered = _sorted_out(base, candidates)
     budget = _count(budget, "budget", None if repeat else len(offered))
     both = problem.with_experiments([*done, *offered])
@@ -159,7 +159,7 @@ def design_times(
 
     `candidate`: a `pf.plan`, or the name of a planned experiment of a Problem. The rest is as in `pf.design`.
     """
-    _check_criterion(criterion)
+    check_criterion(criterion)
     if isinstance(candidate, str):
         candidate = _named_plan(base, candidate)
     if not isinstance(candidate, Experiment):
@@ -223,7 +223,8 @@ def _sorted_out(base: Fit | Problem, candidates) -> tuple[Problem, list[Experime
     return problem, [one for one in done if one.name not in named], offered
 
 
-def _check_criterion(criterion: object) -> None:
+def check_criterion(criterion: object) -> None:
+    """InputError for a criterion that there is not."""
     if not isinstance(criterion, str) or not (criterion in ("D", "A", "E") or criterion.startswith("c:")):
         raise InputError(f"criterion={criterion!r} is unknown: write 'D', 'A', 'E' or 'c:formula'.")
 

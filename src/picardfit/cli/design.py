@@ -31,9 +31,11 @@ def design(
     """Fit, then rank the candidates of the problem file by what they would add."""
     with complaints(as_json):
         from picardfit.cli.fit import run
+        from picardfit.experiment_design import check_criterion
         from picardfit.experiment_design import design as rank
         from picardfit.problem_file import read_problem_file
 
+        check_criterion(criterion)
         file = read_problem_file(problem)
         candidates = _candidates(file)
         if budget > len(candidates):

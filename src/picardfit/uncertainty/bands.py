@@ -168,7 +168,7 @@ def _setting(fit: Fit, e: int, times: np.ndarray, inputs, initial) -> _Setting:
         for name in given or {}:
             if name not in names:
                 raise InputError(
-                    f"`{name}` is not one of the model's {kind}s ({listing(names)})."
+                    f"`{name}` is not one of the model's {kind}s ({listing(names)}): remove or rename it."
                     + did_you_mean(str(name), names)
                 )
     signals = {**one.inputs, **{name: as_input(name, spec) for name, spec in (inputs or {}).items()}}
