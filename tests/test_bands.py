@@ -158,6 +158,34 @@ def test_log_parameters():
     )
 
 
+@pytest.mark.parametrize("times, shown", [(LATER, 3), (np.linspace(0, 3, 25), 10)])
+def test_text_is_a_short_table(free, times, shown):
+    found = free.bands("pond", times)
+    head, names, *rows = str(found).splitlines()
+    assert (head, names.split()) == ("95 % bands", ["time", "x", "low", "high", "y", "low", "high"])
+    values = np.array([row.split() for row in rows[:shown]], float)
+    np.testing.assert_allclose(values[:, 0], times[:shown], rtol=1e-4)
+    np.testing.assert_allclose(values[:, 5], found["y"].low[:shown], rtol=1e-4)
+    more = [f"... and {len(times) - shown} more times (bands.to_frame())"] if len(times) > shown else []
+    assert rows[shown:] == more
+    assert found._repr_html_().count("low") == 2
+
+
+def test_samples_of_another_fit_are_refused(free, known):
+    with pytest.raises(pf.InputError, match=r"another problem, with `k`: pass bootstrap=fit\.bootstrap"):
+        free.bands("pond", LATER, bootstrap=known.bootstrap(2))
+    other = decay(initial={"x": 2.0}, k=(0.0, 0.5))
+    with pytest.raises(pf.InputError, match=r"another fit, where `k` = 0.5, not 0.7"):
+        known.bands("pond", LATER, bootstrap=other.bootstrap(2))
+    with pytest.raises(pf.InputError, match="bootstrap = 3 is not a bootstrap"):
+        free.bands("pond", LATER, bootstrap=3)
+
+
+def test_no_times_are_refused(free):
+    with pytest.raises(pf.InputError, match="There are no times"):
+        free.bands("pond", [])
+
+
 def test_a_table_of_all(free):
     frame = free.bands("pond", LATER).to_frame()
     assert list(frame["quantity"].unique()) == ["x", "y"]

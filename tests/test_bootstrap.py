@@ -174,16 +174,14 @@ def test_residuals_take_the_size_of_the_noise_from_the_data():
     values = 2 * np.exp(-0.7 * TIMES) * (1 + 0.1 * np.random.default_rng(2).standard_normal(len(TIMES)))
     noise = pf.Noise(proportional=0.01)
     fit = pf.fit(pf.Problem(DECAY, pf.Experiment(TIMES, {"x": values}), noise=noise))
-    spread = {
-        kind: fit.bootstrap(60, kind=kind).standard_errors["k"] for kind in ("residual", "parametric")
-    }
+    spread = {kind: fit.bootstrap(60, kind=kind).standard_errors["k"] for kind in ("residual", "parametric")}
     assert 6 < spread["residual"] / spread["parametric"] < 14
 
 
 def test_residuals_that_belong_together_are_not_exchanged():
     noise = pf.Noise(additive=0.02, proportional=0.1, common=True)
     fit = pf.fit(pf.Problem(DECAY, pf.Experiment(TIMES, {"x": 2 * np.exp(-0.7 * TIMES)}), noise=noise))
-    with pytest.raises(pf.InputError, match="common=True.*kind='parametric'"):
+    with pytest.raises(pf.InputError, match=r"common=True.*kind='parametric'"):
         fit.bootstrap(5, kind="residual")
 
 
@@ -226,10 +224,8 @@ def test_bad_settings_are_named(fit, options, words):
 
 def test_no_degrees_of_freedom_are_said():
     exact = pf.fit(pf.Problem(DECAY, pf.Experiment([0, 1], {"x": [2.0, 1.0]})))
-    with pytest.raises(pf.InputError, match="degrees of freedom.*give the noise"):
+    with pytest.raises(pf.InputError, match=r"degrees of freedom.*give the noise"):
         exact.bootstrap(5)
-    known = pf.fit(
-        pf.Problem(DECAY, pf.Experiment([0, 1], {"x": [2.0, 1.0]}), noise=pf.Noise(additive=0.1))
-    )
-    with pytest.raises(pf.InputError, match="degrees of freedom.*kind='parametric'"):
+    known = pf.fit(pf.Problem(DECAY, pf.Experiment([0, 1], {"x": [2.0, 1.0]}), noise=pf.Noise(additive=0.1)))
+    with pytest.raises(pf.InputError, match=r"degrees of freedom.*kind='parametric'"):
         known.bootstrap(5, kind="residual")

@@ -544,7 +544,19 @@ def test_design_ranks_the_candidates(ponds, tmp_path):
     result = run("design", tmp_path)
     assert result.exit_code == 0, result.output
     assert result.output.index("many") < result.output.index("few")
-    assert run("design", tmp_path, "--criterion", "Q").exit_code == 2
+
+
+def test_design_looks_at_the_criterion_first(ponds):
+    result = run("design", ponds, "--criterion", "Q")
+    assert result.exit_code == 2
+    assert "criterion='Q' is unknown" in result.output
+
+
+@pytest.mark.parametrize("level", ["1.5", "0", "95", "nan"])
+def test_profile_looks_at_the_level_first(ponds, level):
+    result = run("profile", ponds, "--level", level)
+    assert result.exit_code == 2
+    assert f"--level {level} is not between 0 and 1: write for example --level 0.95." in result.output
 
 
 def test_design_without_candidates_says_how_to_add_them(ponds):

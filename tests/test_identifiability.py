@@ -211,6 +211,7 @@ def test_sums_are_written_with_signs():
 
 
 def test_errors_are_written_in_percent():
+    assert [percent(e) for e in (0.994, 0.9951, 0.9999, 1.0)] == ["± 99 %", *["± 100 %"] * 3]
     assert [percent(e) for e in (0.0234, 0.5, 2.55, 40, np.inf)] == [
         "± 2.3 %",
         "± 50 %",

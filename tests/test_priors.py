@@ -5,7 +5,7 @@ import pytest
 import scipy.stats as st
 
 import picardfit as pf
-from picardfit.priors import terms
+from picardfit.priors import reach, terms
 
 DENSITIES = {
     "normal": (pf.Normal(1.5, 0.4), lambda v: st.norm.logpdf(v, 1.5, 0.4)),
@@ -124,3 +124,38 @@ def test_uniform_prior_bounds():
 def test_bad_priors(make, words):
     with pytest.raises(pf.InputError, match=words):
         make()
+
+
+@pytest.mark.parametrize(
+    "prior, density",
+    [
+        (pf.Normal(5.0, 0.5), lambda x: st.norm.cdf(x, 5.0, 0.5)),
+        (pf.Normal(0.5, 0.2, base=10), lambda x: st.norm.cdf(np.log10(x), 0.5, 0.2)),
+        (pf.LogNormalPrior(1.0, 0.3), lambda x: st.lognorm.cdf(x, 0.3, scale=np.e)),
+        (pf.LaplacePrior(5.0, 0.5), lambda x: st.laplace.cdf(x, 5.0, 0.5)),
+        (pf.LogLaplacePrior(1.0, 0.3), lambda x: st.laplace.cdf(np.log(x), 1.0, 0.3)),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+@pytest.mark.parametrize("bounds", [(1.0, 2.0), (7.0, np.inf), (0.5, 90.0)])
+def test_how_far_a_prior_reaches(prior, density, bounds):
+    expected = min(1 - density(bounds[0]), density(bounds[1]))
+    assert reach(prior, *bounds) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_prior_that_contradicts_its_bounds_is_remarked_on():
+    one = pf.Experiment([0, 1, 2, 3], {"x": [3, 2, 1.2, 0.8]})
+    model = pf.Model("x' = -k*x")
+    noise = pf.Noise(additive=0.1)
+
+    def problem(prior, log=False):
+        return pf.Problem(model, one, {"k": pf.Parameter(0.1, 1, log=log, prior=prior)}, noise=noise)
+
+    said = "The prior of `k` says 5 ± 0.1, but its bounds are 0.1 to 1: correct one of them."
+    assert problem(pf.Normal(5.0, 0.1)).remarks == (said,)
+    assert said in pf.fit(problem(pf.Normal(5.0, 0.1))).message
+    factor = "says 5 within a factor of 1.22, but its bounds are 0.1 to 1"
+    assert factor in problem(pf.LogNormalPrior(np.log(5), 0.2), log=True).remarks[0]
+    assert problem(pf.Normal(0.5, 100.0)).remarks == ()  # wide is no contradiction
+    assert problem(pf.Normal(1.1, 0.2)).remarks == ()
+    assert problem(pf.Uniform(0.0, 1000.0)).remarks == ()

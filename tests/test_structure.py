@@ -135,6 +135,7 @@ def test_no_solution_has_no_derivatives():
     "call, words",
     [
         (lambda: pf.structural(LOTKA), "plans="),
+        (lambda: pf.structural(LOTKA, []), r"plans=\[pf.plan"),
         (lambda: pf.structural("x' = 1"), "pf.Problem or a pf.Model"),
         (
             lambda: pf.structural(pf.Problem(LOTKA, pf.plan(TIMES, ["prey"])), pf.plan(TIMES, ["prey"])),

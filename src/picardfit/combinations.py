@@ -46,7 +46,7 @@ def percent(error: float) -> str:
     shown = 100 * error
     if shown > 1000:
         return "± over 1000 %"
-    return f"± {shown:.2g} %" if shown < 100 else f"± {shown:.0f} %"
+    return f"± {shown:.2g} %" if shown < 99.5 else f"± {shown:.0f} %"
 
 
 def power_text(exponents: Mapping[str, float]) -> str:

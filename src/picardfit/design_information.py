@@ -105,15 +105,17 @@ def _drawn(base: Fit | Problem, both: Problem, centre: np.ndarray, rng: np.rando
 def _units(both: Problem, border: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(experiments, width) each: internal size of one relative unit, and what is known before, in relative units.
 
-    A prior counts by its variance, not by the curvature at its top, which a Laplace density has without limit.
+    Bounds count by half their width, in logarithms for log parameters. A prior counts by its variance, not by the
+    curvature at its top, which a Laplace density has without limit.
     """
     unknowns = both.unknowns
     natural, slopes = unknowns.natural(border), unknowns.slopes(border)
     with np.errstate(invalid="ignore"):
-        half = 0.5 * (unknowns.natural(unknowns.upper) - unknowns.natural(unknowns.lower))
+        half = 0.5 * (unknowns.upper - unknowns.lower)
     half = np.where(np.isfinite(half) & (half > 0), half, np.nan)
     size = np.where(natural != 0, np.abs(natural), np.where(np.isnan(half), 1.0, half))
-    knowledge, unit = np.where(np.isnan(half), 1 / UNKNOWN**2, (size / half) ** 2), size / slopes
+    unit = size / slopes
+    knowledge = np.where(np.isnan(half), 1 / UNKNOWN**2, (unit / half) ** 2)
     if both.priors is not None:
         knowledge = knowledge + (unit / both.priors.moments(border)[1]) ** 2
     return unit, knowledge
@@ -180,7 +182,8 @@ def of_interest(both: Problem, given: Sequence[str] | None) -> list[str]:
     unknowns = both.unknowns
     known = [unknowns.names[k] for k in unknowns.global_parameters]
     if given is None:
-        own = [unknowns.names[k] for k in unknowns.global_parameters if k < unknowns.model_parameters]
+        levels = range(unknowns.model_parameters, unknowns.measured_parameters)
+        own = [unknowns.names[k] for k in unknowns.global_parameters if k not in levels]
         if not (own or known):
             raise InputError("There is no parameter common to all experiments: free one that is not local.")
         return own or known
@@ -189,7 +192,7 @@ def of_interest(both: Problem, given: Sequence[str] | None) -> list[str]:
     for name in given:
         if name not in known:
             raise InputError(
-                f"`{name}` in interest is not a free global parameter ({listing(known)})."
+                f"`{name}` in interest is not a free global parameter: name some of {listing(known)}."
                 + did_you_mean(str(name), known)
             )
     return list(given)
@@ -199,11 +202,13 @@ def _gradient(both: Problem, border: np.ndarray, text: str, unit: np.ndarray) ->
     """(1, globals): relative change of a formula by a relative change of each global parameter."""
     unknowns = both.unknowns
     expression = parse(text, "The criterion")
-    known = [n for k, n in enumerate(unknowns.names) if k not in unknowns.local_parameters]
+    known = [
+        n for k, n in enumerate(unknowns.names) if k not in unknowns.local_parameters and n.isidentifier()
+    ]
     for name in sorted(names(expression)):
         if name not in known:
             raise InputError(
-                f"The criterion uses `{name}`, which is not a global parameter ({listing(known)})."
+                f"The criterion `c:{text}` uses `{name}`, which is not a global parameter: it may use {listing(known)}."
                 + did_you_mean(name, known)
             )
     formula = BatchedMap([expression], parameters=unknowns.names)

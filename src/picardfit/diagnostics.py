@@ -95,9 +95,7 @@ class Diagnostics:
                 f"those of {', '.join(self.patterned)} follow a pattern in time: the model misses something."
             )
         if self.normality < DOUBTFUL:
-            said.append(
-                f"they are not normal (p = {self.normality:.1g}): {self.remedy}."
-            )
+            said.append(f"they are not normal (p = {self.normality:.1g}): {self.remedy}.")
         if self.outliers and many_probability(self.outliers, self.expected_outliers) < DOUBTFUL:
             expected = self.expected_outliers
             about = "none" if expected < 0.5 else f"about {expected:.0f}"

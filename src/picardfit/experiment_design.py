@@ -5,15 +5,18 @@ parameters eliminated. Candidates are compared by what they do to the covariance
 relative coordinates (a standard error of 0.1 is 10 % of the value):
 D  det(C)^(1/2q): the geometric mean error along the axes of the confidence ellipsoid of q parameters,
 A  sqrt(trace(C)/q): the root mean square of their errors,
-E  the error of the worst direction, among those that all candidates together would determine,
+E  the error of the worst direction, among those whose variance all candidates together would at least halve (the
+   others stay as open as bounds and priors leave them; their errors are in the columns of the parameters),
 c:formula  the error of a formula of the parameters.
 Bounds and priors count as knowledge: an estimate that the data do not determine ends at a bound, so its error is half
-their width, and a prior adds the inverse of its variance. A parameter with neither has a prior error of 1000 %.
+their width, in logarithms for a log parameter (bounds a factor of 100 apart: 230 %), and a prior adds the inverse of
+its variance. A parameter with neither has a prior error of 1000 %.
 Directions that no data determine then weigh the same before and after, and the comparison is about what is determined.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -62,8 +65,15 @@ class Design:
 
     @property
     def times(self) -> tuple[float, ...]:
-        """The chosen sampling times, in order; empty for a choice of experiments."""
-        return () if self.plan is None else tuple(np.unique(self.plan.times).tolist())
+        """The chosen sampling times, in order and as often as they were chosen; empty for a choice of experiments."""
+        return () if self.plan is None else tuple(np.sort(self.plan.times).tolist())
+
+    @property
+    def choice(self) -> str:
+        """What was chosen, in words: `0 (twice), 2` for times, or the names of experiments."""
+        if self.plan is None:
+            return ", ".join(self.chosen)
+        return ", ".join(f"{time:g}{_often(n)}" for time, n in sorted(Counter(self.times).items()))
 
     @property
     def remark(self) -> str:
@@ -89,9 +99,8 @@ class Design:
         lines = [
             "  ".join([r[0].ljust(widths[0]), *map(str.rjust, r[1:], widths[1:])]).rstrip() for r in rows
         ]
-        what = ", ".join(f"{t:g}" for t in self.times) if self.plan is not None else ", ".join(self.chosen)
         title = "Expected relative standard errors (bounds and priors count as knowledge):"
-        last = f"{'sample at' if self.plan is not None else 'chosen'}: {what}"
+        last = f"{'sample at' if self.plan is not None else 'chosen'}: {self.choice}"
         return "\n".join([title, *lines, last, *([self.remark] if self.remark else [])])
 
 
@@ -111,14 +120,16 @@ def design(
 ) -> Design:
     """Rank candidate experiments (`pf.plan`) by the information they add, and choose `budget` of them.
 
+    `criterion`: "D", "A" or "E" (the error of the worst direction, among those that all candidates together would
+    determine), or "c:formula". Smaller is better; all are relative errors.
     `base`: a Fit (its data and estimates), or a Problem; without `candidates`, those experiments of the Problem that
     are only planned. `at`: parameter values, or several sets over which the criterion is averaged; by default the
     estimates, or the starts, means of priors or middles of bounds. `scenarios`: that many more sets, drawn around the
     estimates, or from priors and bounds. `initial`: unknown initial states of candidates. `interest`: parameters that
-    count, by default all global ones of the model. `repeat`: whether a candidate may be chosen again. `sd`: standard
-    deviation of one measurement, by default that of the fit's residuals; a noise model knows it.
+    count, by default all global ones of the model and of initial formulas. `repeat`: whether a candidate may be chosen
+    again. `sd`: standard deviation of one measurement, by default that of the fit's residuals; a noise model knows it.
     """
-    _check_criterion(criterion)
+    check_criterion(criterion)
     problem, done, offered = _sorted_out(base, candidates)
     budget = _count(budget, "budget", None if repeat else len(offered))
     both = problem.with_experiments([*done, *offered])
@@ -148,7 +159,7 @@ def design_times(
 
     `candidate`: a `pf.plan`, or the name of a planned experiment of a Problem. The rest is as in `pf.design`.
     """
-    _check_criterion(criterion)
+    check_criterion(criterion)
     if isinstance(candidate, str):
         candidate = _named_plan(base, candidate)
     if not isinstance(candidate, Experiment):
@@ -212,7 +223,8 @@ def _sorted_out(base: Fit | Problem, candidates) -> tuple[Problem, list[Experime
     return problem, [one for one in done if one.name not in named], offered
 
 
-def _check_criterion(criterion: object) -> None:
+def check_criterion(criterion: object) -> None:
+    """InputError for a criterion that there is not."""
     if not isinstance(criterion, str) or not (criterion in ("D", "A", "E") or criterion.startswith("c:")):
         raise InputError(f"criterion={criterion!r} is unknown: write 'D', 'A', 'E' or 'c:formula'.")
 
@@ -301,6 +313,10 @@ def _report(stages, criterion: str, labels: list[str], chosen: list[int], intere
     (then,), (after,) = told([stage.items[chosen].sum(axis=0)[None] for stage in stages])
     ranking = sorted(map(Ranked, labels, values, errors), key=lambda one: one.value)
     return Design(criterion, tuple(ranking), tuple(labels[k] for k in chosen), now, then, before, after)
+
+
+def _often(number: int) -> str:
+    return {1: "", 2: " (twice)"}.get(number, f" ({number} times)")
 
 
 def _row(value: float, errors: Mapping[str, float], shown: Sequence[str]) -> tuple[str, ...]:

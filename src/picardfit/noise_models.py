@@ -25,6 +25,7 @@ from picardfit.model import Model
 from picardfit.noise import Column, Likelihood
 from picardfit.parameters import Parameter, as_number, is_number
 
+BASES = (EULER, 10, 2)  # of logarithms
 Level = float | tuple[float, float] | Parameter | str
 Levels = Level | Mapping[str, Level]
 
@@ -45,6 +46,11 @@ class Noise:
     def __post_init__(self) -> None:
         _check_flag(self.common, "common")
         _check_levels(self, zero=("additive", "proportional"))
+        if self.common and is_number(self.proportional) and self.proportional == 0:
+            raise InputError(
+                "common=True is one factor for all observables of an instant, but its level, proportional, is zero: "
+                "give it, for example proportional=0.05, or leave common out."
+            )
 
 
 @dataclass(frozen=True)
@@ -247,7 +253,7 @@ def _check_level(spec: object, field: str, zero: bool) -> None:
         if not 0 < low < high:
             raise InputError(
                 f"The bounds ({low:g}, {high:g}) of the level `{field}` must be positive and ascending: "
-                f"write for example ({field}=(0.001, 1.0))."
+                f"write for example {field}=(0.001, 1.0)."
             )
     else:
         raise InputError(
@@ -271,5 +277,5 @@ def _check_flag(value: object, name: str) -> None:
 
 
 def _check_base(base: object) -> None:
-    if not is_number(base) or not base > 1:
-        raise InputError(f"base = {base!r} is not the base of a logarithm: write base=10, or leave it out.")
+    if not is_number(base) or base not in BASES:
+        raise InputError(f"base = {base!r} is not e, 10 or 2: write base=10, or leave it out.")

@@ -98,8 +98,7 @@ def identifiability_html(found: Identifiability) -> str:
 
 
 def design_html(design: Design) -> str:
-    what = ", ".join(f"{t:g}" for t in design.times) if design.plan is not None else ", ".join(design.chosen)
-    title = f"Sample at {what}" if design.plan is not None else f"Chosen: {what}"
+    title = f"{'Sample at' if design.plan is not None else 'Chosen:'} {design.choice}"
     return _box(title, [_text(str(design))])
 
 

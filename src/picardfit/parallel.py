@@ -129,6 +129,9 @@ def run_tasks(
 
 def check_tools(executor: object, ledger: object) -> None:
     """Refuse what is no executor, or no name of a file."""
+    if isinstance(executor, type):
+        name = executor.__name__
+        raise InputError(f"executor = {name} is a class: pass an object of it, for example {name}(4).")
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise InputError(
             f"{executor!r} is not an executor: pass for example ProcessPoolExecutor(4), or leave it out."

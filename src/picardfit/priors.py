@@ -8,13 +8,18 @@ Laplace. The search minimises -log density on top of the data's cost.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, inf, log, nan, sqrt
+from math import erfc, exp, inf, log, nan, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from picardfit.errors import InputError
 from picardfit.numbers import as_number, is_number
 
+if TYPE_CHECKING:
+    from picardfit.unknowns import Unknowns
+
+OUTSIDE = 0.01  # probability of values as far out as the bounds, below which these contradict the prior
 SMOOTH = 1e-3  # |d| of a Laplace density is sqrt(d^2 + w^2) - w, with this w
 
 
@@ -163,6 +168,33 @@ def moments(prior: Prior, internal: float, is_log: bool) -> tuple[float, float]:
     return (mean, sd) if is_log else (exp(min(mean, 700.0)), sd * abs(value))
 
 
+def reach(prior: Prior, lower: float, upper: float) -> float:
+    """Probability that a prior gives to a value as far to the side of the bounds as they are, natural units.
+
+    At least 1/2 when its middle lies between the bounds, however wide it is. A Uniform has no middle: 1.
+    """
+    if isinstance(prior, Uniform):
+        return 1.0
+    if prior.base is not None:
+        lower, upper = (
+            end if end == inf else log(end) / log(prior.base) if end > 0 else -inf for end in (lower, upper)
+        )
+    spread = prior.sd if isinstance(prior, Normal | LogNormalPrior) else prior.scale
+    gap = max(lower - prior.mean, prior.mean - upper) / spread
+    if isinstance(prior, Normal | LogNormalPrior):
+        return 0.5 * erfc(gap / sqrt(2))
+    return 0.5 * exp(-gap) if gap > 0 else 1 - 0.5 * exp(gap)
+
+
+def told(prior: Normal | LaplacePrior | LogNormalPrior | LogLaplacePrior) -> str:
+    """A prior in words: `5 ± 0.1`, or `2 within a factor of 1.5`."""
+    spread = prior.sd if isinstance(prior, Normal | LogNormalPrior) else prior.scale
+    if prior.base is None:
+        return f"{prior.mean:g} ± {spread:g}"
+    middle, factor = (exp(min(x * log(prior.base), 700.0)) for x in (prior.mean, spread))
+    return f"{middle:.3g} within a factor of {factor:.3g}"
+
+
 @dataclass(frozen=True)
 class Priors:
     """All priors of a problem. Unknowns shared by the experiments stand once, in row 0."""
@@ -179,6 +211,16 @@ class Priors:
         for e, c, is_log, prior in self.entries:
             _, slope[e, c], curvature[e, c] = terms(prior, float(border[e, c]), is_log)
         return slope, curvature
+
+    def outside(self, unknowns: Unknowns) -> tuple[str, ...]:
+        """A sentence for every prior that hardly leaves room within the bounds."""
+        lower, upper = unknowns.natural(unknowns.lower), unknowns.natural(unknowns.upper)
+        return tuple(
+            f"The prior of `{unknowns.label(e, c)}` says {told(prior)}, but its bounds are {lower[e, c]:g} to "
+            f"{upper[e, c]:g}: correct one of them."
+            for e, c, _, prior in self.entries
+            if reach(prior, float(lower[e, c]), float(upper[e, c])) < OUTSIDE
+        )
 
     def moments(self, border: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations, each (experiments, width); NaN and inf where there is no prior."""

@@ -213,8 +213,9 @@ class Problem:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What was left out when the experiments were read."""
-        return tuple(dict.fromkeys(remark for one in self.experiments for remark in one.remarks))
+        """What was left out when the experiments were read, and priors that contradict their bounds."""
+        left_out = dict.fromkeys(remark for one in self.experiments for remark in one.remarks)
+        return (*left_out, *(() if self.priors is None else self.priors.outside(self.unknowns)))
 
     def span(self, experiment: int) -> tuple[float, float]:
         """First and last time of an experiment."""

@@ -373,10 +373,11 @@ class Fit:
         """Fits to `count` data sets made anew from this fit, each started from its solution.
 
         `kind`: "parametric" draws noise from the estimated noise, "residual" draws from the residuals of each
-        observable, each in units of the level of its measurement where there is a noise model. The same seed gives the same samples with every executor. `ledger`: a file that keeps finished
-        fits; the same call with the same file goes on where the last one was stopped, also with a larger count. Ctrl-C
-        returns what is done. `progress` is called with how many fits are done and how many there are; without it long
-        work shows a line on a terminal, which False switches off.
+        observable, each in units of the level of its measurement where there is a noise model. The same seed gives the
+        same samples with every executor. `ledger`: a file that keeps finished fits; the same call with the same file
+        goes on where the last one was stopped, also with a larger count. Ctrl-C returns what is done.
+        `progress` is called with how many fits are done and how many there are; without it long work shows a line on a
+        terminal, which False switches off.
         """
         from picardfit.uncertainty.bootstrap import bootstrap
 

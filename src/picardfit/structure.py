@@ -203,6 +203,8 @@ def _as_problem(given, plans, parameters, initial) -> Problem:
         )
     if isinstance(plans, list | tuple | np.ndarray) and any(is_number(one) for one in plans):
         raise InputError("The plans are numbers: write plans=pf.plan(times, ['observable']).")
+    if isinstance(plans, list | tuple) and not plans:
+        raise InputError("There are no plans: pass at least one, plans=[pf.plan(times, ['observable'])].")
     return Problem(given, plans, parameters, initial)
 
 

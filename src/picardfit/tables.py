@@ -11,6 +11,7 @@ from picardfit.parameters import Parameter
 
 if TYPE_CHECKING:
     from picardfit.data import Experiment
+    from picardfit.optima import Optimum
     from picardfit.result import Fit
 
 EXPERIMENT_HEADER = ("experiment", "times", "from", "to", "measured", "inputs", "known at the start")
@@ -138,7 +139,7 @@ def fit_text(fit: Fit, most: int = 40) -> str:
     lines += ["", *statistics_lines(fit)]
     if len(fit.starts) > 1 and fit.success:
         lines.append(f"{fit.hits} of {len(fit.starts)} starts reached this loss")
-        lines += _rivals(fit)
+        lines += _rivals_told(fit)
     return "\n".join([*lines, "", str(fit.certificate)])
 
 
@@ -204,7 +205,7 @@ def optima_text(fit: Fit, most: int = 20) -> str:
         values = [number(one.parameters[name]) for name in names]
         remark = f"{', '.join(one.varying)} not determined" if one.flat else ""
         rows.append((str(number_), number(one.loss, 6), str(one.count), *values, remark))
-    lines = _columns(rows)
+    lines = columns(rows)
     if len(fit.optima) > most:
         lines.append(f"... and {len(fit.optima) - most} more (fit.optima)")
     lost = sum(one.cluster is None for one in fit.starts)
@@ -222,24 +223,27 @@ def waterfall_text(fit: Fit, most: int = 40) -> str:
         status = one.status.name.lower().replace("_", " ")
         shown = (str(one.start), str(one.iterations), f"{one.seconds:.2f}", status)
         rows.append((str(place), number(one.loss, 6), optimum, *shown))
-    lines = _columns(rows)
+    lines = columns(rows)
     if len(ranked) > most:
         lines.append(f"... and {len(ranked) - most} more (fit.starts)")
     return "\n".join(lines)
 
 
-def _rivals(fit: Fit) -> list[str]:
+def rivals(fit: Fit) -> list[Optimum]:
     """Optima elsewhere that are as good as the best one."""
     best, *others = fit.optima or (None,)
-    rivals = [one for one in others if one.loss - best.loss <= fit.loss_tolerance]
+    return [one for one in others if one.loss - best.loss <= fit.loss_tolerance]
+
+
+def _rivals_told(fit: Fit) -> list[str]:
     said = []
-    for one in rivals[:3]:
+    for one in rivals(fit)[:3]:
         values = ", ".join(f"{name} = {number(value)}" for name, value in one.parameters.items())
         said.append(f"another optimum fits as well ({count(one.count, 'start')}): {values}")
     return said
 
 
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
+def columns(rows: list[tuple[str, ...]]) -> list[str]:
     """Rows of text under each other, flush right but for the last column."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return [

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 def design(
     problem: ProblemPath = HERE,
     criterion: Annotated[
-        str, typer.Option(help="D (volume), A (mean variance), E (worst direction) or c:formula.")
+        str,
+        typer.Option(
+            help="D (volume), A (mean variance), E (worst direction that can be determined) or c:formula."
+        ),
     ] = "D",
     budget: Annotated[int, typer.Option(min=1, help="How many experiments to choose.")] = 1,
     as_json: AsJson = False,
@@ -28,9 +31,11 @@ def design(
     """Fit, then rank the candidates of the problem file by what they would add."""
     with complaints(as_json):
         from picardfit.cli.fit import run
+        from picardfit.experiment_design import check_criterion
         from picardfit.experiment_design import design as rank
         from picardfit.problem_file import read_problem_file
 
+        check_criterion(criterion)
         file = read_problem_file(problem)
         candidates = _candidates(file)
         if budget > len(candidates):

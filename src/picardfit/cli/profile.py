@@ -23,7 +23,7 @@ def profile(
         list[str] | None,
         typer.Option("--parameter", "-p", help="What to profile; every parameter if left out."),
     ] = None,
-    level: Annotated[float, typer.Option(min=0.01, max=0.9999, help="Of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
     workers: Annotated[int, typer.Option(min=1, help="Processes that share the profiles.")] = 1,
     ledger: Annotated[
         Path | None,
@@ -40,6 +40,8 @@ def profile(
     with complaints(as_json):
         from picardfit.cli.output import write_csv
 
+        if not 0 < level < 1:
+            raise InputError(f"--level {level:g} is not between 0 and 1: write for example --level 0.95.")
         result, folder = fit_of(problem, out, quiet or as_json)
         names = _names(result, parameter)
         profiles = _profiles(result, names, level, workers, ledger, quiet or as_json)

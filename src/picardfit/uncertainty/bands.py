@@ -14,13 +14,18 @@ from picardfit.inputs import as_input, values_at
 from picardfit.integration import Run, trajectories
 from picardfit.parameters import as_number
 from picardfit.sensitivity import sensitivity
+from picardfit.tables import columns, number
+from picardfit.uncertainty.bootstrap import Bootstrap, estimates
 from picardfit.uncertainty.fisher import Information
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from picardfit.result import Fit
-    from picardfit.uncertainty.bootstrap import Bootstrap
+
+MOST_ROWS = 10  # of a printed table
+BESIDE = 3  # series in one of them
+SAME = 1e-6  # relative difference of estimates that are of one fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +75,25 @@ class Bands:
         ]
         return pd.concat(rows, ignore_index=True)
 
+    def _repr_html_(self) -> str:
+        from picardfit.notebook import text_html
+
+        return text_html("Bands", self)
+
+    def __str__(self) -> str:
+        every = list({**self.states, **self.observables}.items())
+        lines = [f"{100 * self.level:g} % bands"]
+        for k in range(0, len(every), BESIDE):
+            some = every[k : k + BESIDE]
+            rows = [("time", *(word for name, _ in some for word in (name, "low", "high")), "")]
+            for i, time in enumerate(self.times[:MOST_ROWS]):
+                values = (part[i] for _, band in some for part in (band.value, band.low, band.high))
+                rows.append((number(time), *map(number, values), ""))
+            lines += columns(rows)
+        if len(self.times) > MOST_ROWS:
+            lines.append(f"... and {len(self.times) - MOST_ROWS} more times (bands.to_frame())")
+        return "\n".join(lines)
+
 
 @dataclass(frozen=True)
 class _Setting:
@@ -100,6 +124,8 @@ def bands(
     which a new measurement lies (observables only). `inputs`, `initial`: other inputs, other (known) initial states.
     """
     limit = fit.yardstick.errors(level)
+    if bootstrap is not None:
+        _check_bootstrap(fit, bootstrap)
     setting = _setting(fit, experiment, times, inputs, initial)
     if bootstrap is not None:
         groups = _by_samples(fit, setting, bootstrap, level, noise)
@@ -114,9 +140,27 @@ def bands(
     return Bands(setting.times, level, *curves)
 
 
+def _check_bootstrap(fit: Fit, given: object) -> None:
+    """InputError unless these are samples around this fit."""
+    remedy = "pass bootstrap=fit.bootstrap(200)"
+    if not isinstance(given, Bootstrap):
+        raise InputError(f"bootstrap = {given!r} is not a bootstrap: {remedy}.")
+    own = estimates(fit)
+    if own.keys() != given.estimates.keys():
+        raise InputError(f"The bootstrap is of another problem, with {listing(given.estimates)}: {remedy}.")
+    for name, value in own.items():
+        if not np.isclose(value, given.estimates[name], rtol=SAME, atol=0):
+            raise InputError(
+                f"The bootstrap is of another fit, where `{name}` = {number(given.estimates[name])}, not "
+                f"{number(value)}: {remedy}."
+            )
+
+
 def _setting(fit: Fit, e: int, times: np.ndarray, inputs, initial) -> _Setting:
     one, model = fit.problem.experiments[e], fit.problem.model
-    if len(times) and times.min() < one.t0:
+    if not len(times):
+        raise InputError("There are no times to give bands at: pass for example np.linspace(0, 10, 101).")
+    if times.min() < one.t0:
         raise InputError(
             f"Time {times.min():g} lies before t0 = {one.t0:g} of `{one.name}`: ask for times from t0 on."
         )
@@ -124,7 +168,7 @@ def _setting(fit: Fit, e: int, times: np.ndarray, inputs, initial) -> _Setting:
         for name in given or {}:
             if name not in names:
                 raise InputError(
-                    f"`{name}` is not one of the model's {kind}s ({listing(names)})."
+                    f"`{name}` is not one of the model's {kind}s ({listing(names)}): remove or rename it."
                     + did_you_mean(str(name), names)
                 )
     signals = {**one.inputs, **{name: as_input(name, spec) for name, spec in (inputs or {}).items()}}

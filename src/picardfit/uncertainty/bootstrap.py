@@ -133,6 +133,14 @@ def bootstrap(fit: Fit, count: int, kind: Kind | str, seed: int, tools: Tools | 
     return _collect(fit, work, kind, seed, count)
 
 
+def estimates(fit: Fit) -> dict[str, float]:
+    """All unknowns of a fit by name, natural units."""
+    unknowns = fit.problem.unknowns
+    index = unknowns_index(unknowns.exists, unknowns.local)
+    values = unknowns.natural(fit.solution.border)[tuple(index.T)]
+    return {unknowns.label(e, c): value for (e, c), value in zip(index, values.tolist(), strict=True)}
+
+
 def _collect(fit: Fit, work: Work, kind: Kind, seed: int, count: int) -> Bootstrap:
     good = [border for border in work.results.values() if border is not None]
     done = len(work.results) + len(work.failures)
@@ -145,12 +153,11 @@ def _collect(fit: Fit, work: Work, kind: Kind, seed: int, count: int) -> Bootstr
         )
     borders, unknowns = np.array(good), fit.problem.unknowns
     index = unknowns_index(unknowns.exists, unknowns.local)
-    labels = [unknowns.label(e, c) for e, c in index]
     values = unknowns.natural(borders)[:, index[:, 0], index[:, 1]]
-    estimates = unknowns.natural(fit.solution.border)[tuple(index.T)]
+    known = estimates(fit)
     return Bootstrap(
-        samples=dict(zip(labels, values.T, strict=True)),
-        estimates=dict(zip(labels, estimates.tolist(), strict=True)),
+        samples=dict(zip(known, values.T, strict=True)),
+        estimates=known,
         borders=borders,
         failures=done - len(good),
         kind=kind,

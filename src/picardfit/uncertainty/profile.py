@@ -23,7 +23,7 @@ from picardfit.errors import InputError, listing
 from picardfit.parallel import Work, Written, single_threaded
 from picardfit.problem import Problem
 from picardfit.records import array, get
-from picardfit.tables import units
+from picardfit.tables import other_values, rivals, units
 from picardfit.uncertainty.fisher import Yardstick
 from picardfit.uncertainty.many import Tools, run_many
 from picardfit.uncertainty.quantity import quantity
@@ -59,7 +59,7 @@ class Profile:
     refits: int  # warm fits that were made
     linearisations: int  # in all of them
     unit: str = ""  # of the quantity, where one was given
-    remarks: tuple[str, ...] = ()  # why a side broke down
+    remarks: tuple[str, ...] = ()  # why a side broke down, and other optima that fit as well
 
     @property
     def better(self) -> dict[str, float] | None:
@@ -219,8 +219,21 @@ def profiles(fit: Fit, wanted: Sequence[str], level: float, tools: Tools | None 
         if not all(side.end is End.INTERRUPTED for side in sides):
             whole = _collect(fit, ground, name, sides, level)
             reasons = tuple(work.failures[key] for key in own if key in work.failures)
-            found[name] = replace(whole, remarks=reasons)
+            found[name] = replace(whole, remarks=(*reasons, *_elsewhere(fit)))
     return found
+
+
+def _elsewhere(fit: Fit) -> list[str]:
+    """A sentence when other starts found optima that are as good: a profile does not see them."""
+    others = rivals(fit)
+    if not others:
+        return []
+    values = ", ".join(other_values(fit, others[0].parameters)) or "other initial states"
+    more = f" (one of {len(others)})" if len(others) > 1 else ""
+    return [
+        f"another optimum fits as well{more}, with {values}: this profile is that of the optimum reported, and its "
+        f"interval need not reach the other"
+    ]
 
 
 def _ground(fit: Fit, wanted: Sequence[str], level: float) -> _Ground:

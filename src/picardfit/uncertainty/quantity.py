@@ -111,6 +111,7 @@ def _formula(problem: Problem, text: str, places: Mapping[str, tuple[int, int]])
     used = names(expression := parse(written, f"The quantity `{text}`"))
     shared = [n for n, p in parameters.items() if not p.local]
     members = {name: places[label] for label, name in own.items() if name in used}
+    known = list(dict.fromkeys([*shared, *places]))
     for name in sorted(used - members.keys()):
         if name in parameters and parameters[name].local:
             raise InputError(
@@ -119,8 +120,8 @@ def _formula(problem: Problem, text: str, places: Mapping[str, tuple[int, int]])
             )
         if name not in shared:
             raise InputError(
-                f"`{name}` in `{text}` is not a parameter that all experiments share ({listing(shared)})."
-                + did_you_mean(name, shared)
+                f"`{name}` in `{text}` is not an unknown of the problem: a formula may use {listing(known)}."
+                + did_you_mean(name, known)
             )
     if not members and not any(parameters[n].fixed is None for n in used):
         raise InputError(f"`{text}` depends on no free parameter: use one that is estimated.")
