@@ -67,7 +67,7 @@ SIGNATURES = {  # the leading arguments, in order, and those that may be passed 
     "Fit.report": (["self", "path"], []),
     "Fit.plot": (["self"], []),
 }
-DEFAULTS = {"starts": None, "seed": 0, "method": None, "executor": None, "progress": None, "start": None}
+DEFAULTS = {"starts": 1, "seed": 0, "method": None, "executor": None, "progress": None, "start": None}
 ATTRIBUTES = {
     "parameters": dict,
     "initial_states": dict,

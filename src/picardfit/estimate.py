@@ -40,7 +40,8 @@ def fit(
     *,
     start: Mapping[str, object] | None = None,
     start_initial: Mapping[str, object] | None = None,
-    starts: int | None = None,
+    starts: int = 1,
+    second_look: bool = True,
     seed: int = 0,
     executor: Executor | None = None,
     ledger: str | Path | None = None,
@@ -51,8 +52,8 @@ def fit(
     `start`: parameter values to begin with (`start_initial`: initial states); what is left out comes from the bounds.
     All that holds for the first of several starts; the others spread evenly over the bounds (around `start` where
     there are none), from `seed`. The same seed gives the same result with every executor, any
-    `concurrent.futures.Executor`. `starts`: how many searches to make. Without it `LiftedGaussNewton` makes one, and a
-    few more where that one fails, or converges but may have ended in a local optimum: a second look.
+    `concurrent.futures.Executor`. An only start of `LiftedGaussNewton` that fails, or converges but may have ended in a
+    local optimum, is followed by a few more unless `second_look` is False.
     `ledger`: a file that keeps finished starts; the same call with the same file goes on where the last one was
     stopped, also with more starts. `progress` is called with a `Progress` after every iteration, or after every start
     when an executor works; without it many starts show a line on a terminal, which False switches off.
@@ -60,7 +61,8 @@ def fit(
     if not isinstance(problem, Problem):
         raise InputError(f"fit needs a pf.Problem, not {type_words(problem)}: build one from model and data.")
     method = LiftedGaussNewton() if method is None else method
-    starts = None if starts is None else _whole(starts, "starts", least=1)
+    starts = _whole(starts, "starts", least=1)
+    asked = None if starts == 1 and second_look else starts
     seed = _whole(seed, "seed", least=0)
     _check_tools(method, executor, progress, ledger)
     if problem.unknowns.count() == 0:
@@ -72,7 +74,7 @@ def fit(
     problem.check_inputs()
     given = border_from(problem, start, start_initial, missing="nan", words=("start", "start_initial"))
     _check_inside(problem, given)
-    request = Request(problem, method, given, starts, seed)
+    request = Request(problem, method, given, asked, seed)
     found = search_all(request, executor, ledger, progress)
     best = found.best
     with single_threaded():
@@ -90,13 +92,13 @@ def fit(
             seconds=0.0,
             seed=seed,
             starts=(),
-            asked=starts,
+            asked=asked,
             trace=outcome.trace,
             warnings=(
                 *_culprits(request, status),
                 *_warnings(problem, status, certificate),
                 *_contradiction(None if status is Status.DIVERGED else outcome.solution),
-                *found.remarks(starts, ledger),
+                *found.remarks(asked, ledger),
             ),
         )
         results = _start_results(result, found.endings)

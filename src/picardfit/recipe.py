@@ -44,7 +44,9 @@ def recipe(fit: Fit) -> str | None:
 
 def starts_asked(fit: Fit) -> str:
     """`starts=3, ` as the fit was called."""
-    return "" if fit.asked is None else f"starts={fit.asked}, "
+    if fit.asked is None:
+        return ""
+    return "second_look=False, " if fit.asked == 1 else f"starts={fit.asked}, "
 
 
 def code(value: object) -> str:

@@ -60,7 +60,9 @@ class Fit:
     starts: tuple[StartResult, ...]
     trace: np.ndarray  # (iterations, 3): loss, largest relative jump, Picard residual (NaN: not known)
     warnings: tuple[str, ...] = ()
-    asked: int | None = None  # how many starts were asked for; None: as many as needed
+    asked: int | None = (
+        None  # how many searches were asked for; None: one, and more where that leaves a doubt
+    )
 
     @property
     def success(self) -> bool:

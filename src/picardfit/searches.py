@@ -118,7 +118,7 @@ def search_all(
             _run(request, executor, book, news, bar, dict(enumerate(_parts(request, starts)))), {}
         )
         if request.starts is None and isinstance(request.method, LiftedGaussNewton):
-            found = _looked_again(request, executor, book, news, found)
+            found = _looked_again(request, executor, news, found)
     finally:
         if bar:
             bar.close()
@@ -169,20 +169,15 @@ def _reporter(request: Request, index: int, progress: Callable[[Progress], None]
 
 
 def identity(request: Request) -> dict[str, object]:
-    """What must be the same for a ledger to be continued. More starts may be added: they extend the sequence.
-
-    Not to one search and its second look, whose searches are given less time.
-    """
+    """What must be the same for a ledger to be continued. More starts may be added: they extend the sequence."""
     from picardfit import __version__
 
-    automatic = {"starts": "as needed"} if request.starts is None else {}
     return {
         "picardfit": __version__,
         "problem": problem_digest(request.problem),
         "method": repr(request.method),
         "start": digest(request.given),
         "seed": request.seed,
-        **automatic,
     }
 
 
@@ -270,7 +265,7 @@ class Doubt(IntEnum):
 
 
 def _looked_again(
-    request: Request, executor, book: Ledger | None, news: Callable[[Progress], None] | None, found: Searches
+    request: Request, executor, news: Callable[[Progress], None] | None, found: Searches
 ) -> Searches:
     """The searches and what a doubt about the first one calls for.
 
@@ -303,7 +298,7 @@ def _looked_again(
         return found
     parts = dict(enumerate(_parts(request, 1 + LOOKS)))
     del parts[0]
-    return _gather(_run(request, executor, book, news, None, parts), found.endings)
+    return _gather(_run(request, executor, None, news, None, parts), found.endings)
 
 
 def _doubt(request: Request, found: Searches) -> Doubt:

@@ -32,7 +32,7 @@ class FitSettings:
     """The section [fit] of a problem file."""
 
     method: Method = field(default_factory=LiftedGaussNewton)
-    starts: int | None = None
+    starts: int = 1
     seed: int = 0
     workers: int = 1
     level: float = 0.95
