@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit import screening, searches, shooting
+from picardfit import screening, searches, second_look, shooting
 from picardfit.errors import Status
 from picardfit.screening import (
     Candidates,
@@ -156,9 +156,9 @@ def test_a_relay_goes_on_from_variations_of_the_best(prey, monkeypatch):
 def test_a_search_that_ends_worse_falls_back_to_its_candidate(prey, monkeypatch):
     border = prey.unknowns.internal(np.array([[2.0, 1.0, 1.0, 0.5, 0.3, 0.8]]))
     worse = searches.Ending(Status.STALLED, 1e3, 7, 0.1, 0.0, border + 0.1)
-    monkeypatch.setattr(searches, "_ending", lambda _: worse)
+    monkeypatch.setattr(second_look, "ending_of", lambda _: worse)
     request = searches.Request(prey, pf.LiftedGaussNewton(max_iterations=1), nothing_given(prey)[0], 1, 0)
-    kept = searches._onward(request, border, lambda *_: None)
+    kept = second_look._onward(request, border, lambda *_: None)
     assert kept.status is Status.STALLED
     assert np.array_equal(kept.border, border)
     assert kept.value < 1.2 * len(TIMES) * 0.5 * 0.05**2

@@ -20,7 +20,8 @@ from picardfit.optima import StartResult, clusters
 from picardfit.parallel import check_tools, single_threaded
 from picardfit.problem import Problem
 from picardfit.result import NOTHING_CERTIFIED, Fit
-from picardfit.searches import IMPLAUSIBLE, LITTLE, Ending, Request, outcome_of, search_all
+from picardfit.searches import Ending, Request, outcome_of, search_all
+from picardfit.second_look import IMPLAUSIBLE, LITTLE, look_again
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.starts import make_start
@@ -76,6 +77,8 @@ def fit(
     _check_inside(problem, given)
     request = Request(problem, method, given, asked, seed)
     found = search_all(request, executor, ledger, progress)
+    if asked is None:
+        found = look_again(request, executor, progress or None, found)
     best = found.best
     with single_threaded():
         outcome, certificate = _certified(problem, method, outcome_of(request, best, found.endings[best]))

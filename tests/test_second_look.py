@@ -8,7 +8,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.recipe import recipe
-from picardfit.searches import LOOKS
+from picardfit.second_look import LOOKS
 from picardfit.starts import make_start, open_values, spread_evenly
 
 PONDS = pf.problems.rosenzweig_macarthur
@@ -170,6 +170,6 @@ def test_equations_that_do_not_bear_other_initial_states_keep_their_answer(looke
     def broken(problem, borders):
         raise ArithmeticError("too low")
 
-    monkeypatch.setattr("picardfit.searches.rank", broken)
+    monkeypatch.setattr("picardfit.second_look.rank", broken)
     fit = pf.fit(looked.problem)
     assert (fit.success, len(fit.starts)) == (True, 1)
