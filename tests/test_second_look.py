@@ -66,6 +66,23 @@ def test_unknowns_at_a_bound_call_for_a_look():
     assert fit.loss < truth
 
 
+def test_parameters_at_a_bound_are_tried_inside():
+    """A corner of the wide box draws the search, even from the true parameters, in data however precise."""
+    settings = {
+        "eps": 0.0004,
+        "eps_is": "std",
+        "bounds": (0.02, 50.0),
+        "inputs": (1, 2, 3, 4, 5),
+        "v_known": True,
+    }
+    problem = pf.problems.tumor.generate(19, **settings)
+    fit, truth = pf.fit(problem), at_truth(problem)
+    assert fit.starts[0].parameters["rho"] == pytest.approx(problem.parameters["rho"].lower)
+    assert fit.starts[0].loss > 1.05 * truth
+    assert fit.loss < truth
+    assert fit.certificate.at_bound == ()
+
+
 def test_one_start_is_exactly_one_search(looked):
     fit = pf.fit(looked.problem, second_look=False)
     assert (len(fit.starts), fit.loss) == (1, looked.starts[0].loss)
@@ -91,14 +108,14 @@ def test_clear_data_call_for_no_look(problem):
     assert len(pf.fit(problem).starts) == 1
 
 
-def test_precise_data_call_for_no_look_whatever_is_at_a_bound():
+def test_precise_data_call_for_one_more_search_when_something_is_at_a_bound():
     times = np.linspace(0, 10, 41)
     model = pf.Model("x' = y; y' = -k*sin(x) - c*y", observables={"x": "x"})
     found = pf.simulate(model, {"k": 2.0, "c": 0.0}, {"x": 2.9, "y": 0.0}, times)
     data = found.observables["x"] + 1e-3 * np.random.default_rng(0).standard_normal(41)
     fit = pf.fit(pf.Problem(model, pf.Experiment(times, {"x": data}), {"k": (0.1, 2.0), "c": (0.0, 3.0)}))
     assert fit.status is pf.Status.CONVERGED_AT_BOUND
-    assert len(fit.starts) == 1
+    assert (len(fit.starts), fit.hits) == (2, 2)
 
 
 def test_where_other_initial_states_lead_back_nothing_more_is_tried():

@@ -40,7 +40,8 @@ PRECISE = 1e-4  # squared residuals over squared data, of curves that are right 
 QUICK, LABOURED = 10, 20  # iterations up to which a search had an easy way, and above which it had none
 PATIENT = 50  # iterations from which on a search that fails is worth a screening
 LOOKS = 3  # further starts of a second look
-SHIFTS = 8  # initial states that are tried around an optimum
+SHIFTS = 8  # initial states, or values of parameters at bounds, that are tried around an optimum
+ON_BOUND = 0.01  # part of a bound by which a parameter may be away from it and still be called at it
 SHIFT = 0.25  # how far away each of them lies, in ranges of its state, or in its logarithm
 LONGER, AT_LEAST = 2, 80  # iterations of a look: so many times those of the first search, or so many
 GAIN = 1e-3  # of the loss, or per measurement of a likelihood: what makes an optimum a better one
@@ -50,9 +51,10 @@ class Doubt(IntEnum):
     """What speaks against the best search so far."""
 
     NONE = 0
-    HIDDEN = 1  # it converged, but not quickly, in noisy data that do not show all initial states
-    SUSPECT = 2  # it converged with labour, and noise or bounds may have led it to a local optimum
-    LOST = 3  # it failed, or its residuals contradict the noise model or the roughness of the data
+    PRESSED = 1  # it converged with parameters at a bound
+    HIDDEN = 2  # it converged, but not quickly, in noisy data that do not show all initial states
+    SUSPECT = 3  # it converged with labour, and noise or bounds may have led it to a local optimum
+    LOST = 4  # it failed, or its residuals contradict the noise model or the roughness of the data
 
 
 def look_again(
@@ -61,8 +63,9 @@ def look_again(
     """The searches and what a doubt about the first one calls for.
 
     A lost one is followed by a start of our own, if the user gave one, and then by simulated candidates. One that
-    converged by a search from there with other initial states; if it is suspect or that search found a better optimum
-    also by one from the least-squares optimum, where there is a noise model, and by a few further starts.
+    converged by a search from there with the parameters at a bound moved inside, or with other initial states; if it
+    is suspect or such a search found a better optimum also by one from the least-squares optimum, where there is a
+    noise model, and by a few further starts.
     """
     if not isinstance(request.method, LiftedGaussNewton):
         return found
@@ -81,10 +84,12 @@ def look_again(
     if doubt is Doubt.NONE or found.interrupted:
         return found
     request, before = _brief(request, found), found.endings[found.best]
-    found = _with_search(request, found, news, partial(_shifted, request, before))
-    after = found.endings[found.best]
+    found = _with_search(request, found, news, partial(_varied, request, before, _released))
+    if doubt is not Doubt.PRESSED and not found.interrupted:
+        found = _with_search(request, found, news, partial(_varied, request, before, _shifts))
+    gain = before.value - found.endings[found.best].value
     size = before.value if request.problem.scatter is None else request.problem.measurements
-    if found.interrupted or (doubt is Doubt.HIDDEN and not before.value - after.value > GAIN * size):
+    if found.interrupted or (doubt < Doubt.SUSPECT and not gain > GAIN * size):
         return found
     found = _with_search(request, found, news, partial(_unweighted, request))
     if found.interrupted:
@@ -109,7 +114,9 @@ def _doubt(request: Request, found: Searches) -> Doubt:
     noisy = seen.unexplained > NOISY
     if best.iterations > LABOURED and (noisy or _pressed(solution)):
         return Doubt.SUSPECT
-    return Doubt.HIDDEN if noisy and best.iterations > QUICK and _hides(request.problem) else Doubt.NONE
+    if noisy and best.iterations > QUICK and _hides(request.problem):
+        return Doubt.HIDDEN
+    return Doubt.PRESSED if _at_bound(solution).any() else Doubt.NONE
 
 
 def _hides(problem: Problem) -> bool:
@@ -162,16 +169,42 @@ def _with_search(
     return replace(found, endings={**found.endings, index: ending}, interrupted=stopped)
 
 
-def _shifted(request: Request, best: Ending) -> np.ndarray | None:
-    """The unknowns of an optimum with its initial states moved: of a few such ones the best.
-
-    Starts that are led by the data all agree about hidden initial states; what is simulated from others need not.
-    """
+def _varied(
+    request: Request, best: Ending, moved: Callable[[Request, Solution], np.ndarray]
+) -> np.ndarray | None:
+    """Of a few unknowns around an optimum, which a function finds, the best; None if there are none."""
     solution = path_of(request, best)
-    if not best.status.success or solution is None or not len(request.problem.unknowns.initial_states):
+    if not best.status.success or solution is None or not len(borders := moved(request, solution)):
         return None
-    moved = rank(request.problem, _shifts(request, solution)).best(1).borders
-    return moved[0] if len(moved) else None
+    ranked = rank(request.problem, borders).best(1).borders
+    return ranked[0] if len(ranked) else None
+
+
+def _at_bound(solution: Solution) -> np.ndarray:
+    """(experiments, width) bool: parameters of the curves that stand at one of two bounds."""
+    unknowns, border = solution.system.problem.unknowns, solution.border
+    bounded = unknowns.exists & np.isfinite(unknowns.lower) & np.isfinite(unknowns.upper)
+    bounded[:, : len(unknowns.initial_states)] = False
+    bounded &= ~unknowns.noise_columns
+    at = (np.abs(border - one) <= ON_BOUND * np.abs(one) for one in (unknowns.lower, unknowns.upper))
+    return bounded & np.any(list(at), axis=0)
+
+
+def _released(request: Request, solution: Solution) -> np.ndarray:
+    """(SHIFTS, experiments, width), or none: the unknowns of a solution, parameters at a bound drawn from inside.
+
+    A corner of the box draws a search that comes near it; one that begins inside, on the curves, need not end there.
+    """
+    unknowns, border, at = request.problem.unknowns, solution.border, _at_bound(solution)
+    if not at.any():
+        return border[None][:0]
+    part = np.random.default_rng([request.seed, SHIFTS]).uniform(size=(SHIFTS, *border.shape))
+    part[..., unknowns.local :] = part[:, :1, unknowns.local :]
+    low, high = unknowns.lower, unknowns.upper
+    with np.errstate(all="ignore"):
+        steps = np.exp(np.log(low) + part * np.log(high / low))  # by decades, where the bounds have one sign
+        drawn = np.where(low > 0, steps, low + part * (high - low))
+    return np.where(at & ~unknowns.log, drawn, np.where(at, low + part * (high - low), border))
 
 
 def _unweighted(request: Request) -> np.ndarray | None:
@@ -187,9 +220,14 @@ def _unweighted(request: Request) -> np.ndarray | None:
 
 
 def _shifts(request: Request, solution: Solution) -> np.ndarray:
-    """(SHIFTS, experiments, width): the unknowns of a solution, each initial state moved up or down."""
+    """(SHIFTS, experiments, width), or none: the unknowns of a solution, each initial state moved up or down.
+
+    Starts that are led by the data all agree about hidden initial states; what is simulated from others need not.
+    """
     unknowns, border = request.problem.unknowns, solution.border
     states = unknowns.initial_states
+    if not len(states):
+        return border[None][:0]
     ways = np.random.default_rng([request.seed, LOOKS]).choice(
         [-SHIFT, SHIFT], (SHIFTS, len(border), len(states))
     )
