@@ -402,6 +402,32 @@ def test_new_data_without_noise_model_need_a_size():
     np.testing.assert_allclose(drawn[:2, 0], _outputs()[0][:2], atol=1e-5)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_laplace_noise_ends_at_its_kinks(seed):
+    """x0 exp(-k t): for every k the best x0 is a weighted median, so the optimum can be had without derivatives."""
+    times = np.linspace(0, 3, 15)
+    values = 2 * np.exp(-0.5 * times) + np.random.default_rng(seed).laplace(0, 0.1, 15)
+
+    def cost(k):
+        weight = np.exp(-k * times)
+        order = np.argsort(values / weight)
+        half = np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)
+        return np.abs(values - (values / weight)[order[half]] * weight).sum() / 0.1 + 15 * np.log(0.2)
+
+    from scipy.optimize import minimize_scalar
+
+    grid = np.linspace(0.05, 1.5, 400)
+    best = grid[np.argmin([cost(k) for k in grid])]
+    found = minimize_scalar(
+        cost, bounds=(best - 0.004, best + 0.004), method="bounded", options={"xatol": 1e-12}
+    )
+    one = pf.Experiment(times, {"x": values})
+    fit = pf.fit(pf.Problem(pf.Model("x' = -k*x"), one, {"k": (0.01, 5)}, noise=pf.Laplace(scale=0.1)))
+    assert fit.success
+    assert fit.nllh == pytest.approx(found.fun, abs=1e-4)
+    assert np.isfinite(fit.profile("k").interval()).all()
+
+
 # ---- bad input ---------------------------------------------------------------------------------------------
 
 

@@ -105,6 +105,9 @@ class CommonNoise:
         total = not_too_small(np.hypot(levels[:, :n], levels[:, n:]), self.measured)
         return replace(self, frozen=np.concatenate([total, np.zeros_like(total)], axis=1))
 
+    def rounded(self) -> None:
+        """There are no kinks to round."""
+
     def residuals(self, rows: np.ndarray) -> np.ndarray:
         """(samples, outputs): L^-1 (y - g) with covariance L L', standard normal and independent; else NaN."""
         residual, a, v = self._parts(rows)

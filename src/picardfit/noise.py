@@ -19,8 +19,9 @@ from picardfit.common_noise import CommonNoise
 from picardfit.densities import Shape, as_normal, degrees_terms, draw, information, rho
 from picardfit.terms import CONTRACTED, Terms, not_too_small, sum_of_medians
 
-SHARP = 5e-3  # |e| of a Laplace density is sqrt(e^2 + w^2) for the search, with this w
-BLUNT = 1.0  # the same while levels are frozen
+SHARP = 5e-5  # |e| of a Laplace density is sqrt(e^2 + w^2), with this w where the search ends
+ROUND = 5e-3  # on the way there, and for fits around a fit
+BLUNT = 1.0  # while levels are frozen
 MAJORISING = 0.1  # least part of the majorising curvature of a Laplace density that the search uses
 
 
@@ -94,6 +95,9 @@ class LeastSquares:
         """Data (samples, outputs) with these gaps, NaN where not measured."""
         return np.where(self.measured > 0, outputs + gaps, np.nan)
 
+    def rounded(self) -> None:
+        """There are no kinks to round."""
+
     def sample(self, outputs: np.ndarray, rng: np.random.Generator, sd: float) -> np.ndarray:
         """New data (samples, outputs): normal noise of standard deviation sd, NaN where not measured."""
         return np.where(self.measured > 0, outputs + sd * rng.standard_normal(outputs.shape), np.nan)
@@ -106,6 +110,7 @@ class Likelihood:
     data: np.ndarray  # (samples, outputs), NaN where not measured
     columns: tuple[Column, ...]
     frozen: np.ndarray | None = None  # (samples, rows - outputs): levels held, constants left out
+    width: float = SHARP  # of the rounded kinks of Laplace densities
     known_level = True
     least = 0.0  # no value of a likelihood is too small to compare with
 
@@ -138,7 +143,7 @@ class Likelihood:
             object.__setattr__(self, name, value)
 
     def value(self, rows: np.ndarray) -> float:
-        return self._value(rows, SHARP if self.frozen is None else BLUNT)
+        return self._value(rows, self.width)
 
     def nllh(self, rows: np.ndarray) -> float:
         """The negative log-likelihood with Laplace densities as they are, not smoothed."""
@@ -159,7 +164,7 @@ class Likelihood:
         than 300 iterations where this takes 40): the search uses the second derivative of the rounded density, but at
         least a tenth of the curvature that majorises it.
         """
-        width = SHARP if self.frozen is None else BLUNT
+        width = self.width
         with np.errstate(all="ignore"):
             e, s, by_output, degrees = self._standardised(rows)
             slopes = self._by_shape(lambda shape, k: rho(shape, e[:, k], degrees[:, k], width)[1])
@@ -254,7 +259,15 @@ class Likelihood:
 
     def with_frozen(self, levels: np.ndarray) -> Likelihood:
         """The robust version for the way: levels (samples, rows - outputs) held, none much below its median."""
-        return replace(self, frozen=not_too_small(levels, self.measured))
+        return replace(self, frozen=not_too_small(levels, self.measured), width=BLUNT)
+
+    def rounded(self) -> Likelihood | None:
+        """The same with wider kinks, which steps do not stumble over; None if there are no kinks."""
+        return replace(self, width=ROUND) if Shape.LAPLACE in self.groups else None
+
+    def sharper(self) -> Likelihood | None:
+        """The same with kinks a tenth as wide; None when the next ones are as wide as where the search ends."""
+        return replace(self, width=0.1 * self.width) if self.width > 20 * SHARP else None
 
     def residuals(self, rows: np.ndarray) -> np.ndarray:
         """(samples, outputs): standard normal if the noise is as assumed; NaN where not measured."""

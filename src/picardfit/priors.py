@@ -46,7 +46,11 @@ class Normal:
 
 @dataclass(frozen=True)
 class LaplacePrior:
-    """Laplace around `mean` with mean absolute deviation `scale`; with `base` the logarithm of the value is."""
+    """Laplace around `mean` with mean absolute deviation `scale`; with `base` the logarithm of the value is.
+
+    Its kink is rounded off within a thousandth of the scale. An estimate that ends there is off by about as much, and
+    the objective by up to 3e-4; its standard error says nothing, take a profile.
+    """
 
     mean: float
     scale: float

@@ -81,8 +81,8 @@ class Refit:
 
 
 def place_at(problem: Problem, solution: Solution) -> Place | None:
-    """The place of a solution, possibly for other data; None if it cannot be evaluated."""
-    system = Discretisation(problem, solution.system.mesh)
+    """The place of a solution, possibly for other data, with rounded kinks; None if it cannot be evaluated."""
+    system = Discretisation(problem, solution.system.mesh, problem.objective.rounded())
     scale = state_scale(problem, [solution.path], least=1e-6)
     point = evaluate(system, solution.border, solution.states, solution.path, scale)
     return None if point is None else _place(system, point, scale)
