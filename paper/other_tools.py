@@ -39,7 +39,7 @@ def all_tasks(plan: Plan) -> list[Task]:
 
 def tasks_of(plan: Plan, tool: str, reading: str, eps: float) -> list[Task]:
     """One tool on the data sets of a noise level."""
-    full = FEW if tool in SLOW and eps != MOST else FIGURE_3_REPETITIONS
+    full = FEW if tool in SLOW else FIGURE_3_REPETITIONS
     if reading == "variance" and (tool in SLOW or eps != MOST):
         full = 0
     some = FEW if reading == "std" and eps in QUICK_EPS else 0

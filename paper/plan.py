@@ -23,7 +23,7 @@ class Plan:
     @property
     def budget(self) -> float:
         """Processor seconds of another tool for one data set; the paper gave its genetic algorithm 300."""
-        return 3.0 if self.quick else 15.0
+        return 3.0 if self.quick else 10.0
 
     def seeds(self, full: int, quick: int) -> list[int]:
         """Seeds of so many data sets."""
