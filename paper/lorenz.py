@@ -202,8 +202,8 @@ def _style(label: str, row: int) -> dict:
         return {"color": ORANGE, "marker": "o", "linewidth": 1.2, "linestyle": "--"}
     if label in ("Cramér–Rao", "least-squares limit"):
         return {"color": INK, "linewidth": 1, "linestyle": "-" if label == "Cramér–Rao" else ":"}
-    colour = (GREEN, PURPLE, GREY, INK)[row % 4]
-    return {"color": colour, "marker": "sD^vP<>X"[row % 8], "linewidth": 1, "linestyle": "-."}
+    colour = (GREEN, PURPLE, GREY, INK)[row % 4]  # 4 colours and 11 markers repeat after 44
+    return {"color": colour, "marker": "sD^vP<>Xphd"[row % 11], "linewidth": 1, "linestyle": "-."}
 
 
 def _trajectories(results: Results, plan: Plan, reading: str) -> Picture:
