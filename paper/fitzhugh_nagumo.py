@@ -17,7 +17,7 @@ NAMES = tuple(TRUTH)
 SHOWN = {ALGORITHM_4: "Algorithm 4", DEFAULT: "default", LIKELIHOOD: "default, likelihood"}
 FEW = 10  # data sets of Algorithm 4 with eps as the variance
 # data sets of a full and of a quick run
-COUNTS = {ALGORITHM_4: (20, 2), DEFAULT: (100, 40), LIKELIHOOD: (100, 40), BOUND: (1, 1)}
+COUNTS = {ALGORITHM_4: (20, 2), DEFAULT: (100, 15), LIKELIHOOD: (100, 15), BOUND: (1, 1)}
 
 
 def tasks(plan: Plan) -> list[Task]:

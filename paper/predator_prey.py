@@ -68,11 +68,10 @@ def present(results: Results, plan: Plan) -> list[Table | Picture]:
 
 def _tasks(plan: Plan, method: str, reading: str, box: str, ponds: int, **settings) -> list[Task]:
     data: dict = {"eps": TABLE_1_EPS, "eps_is": reading, "ponds": ponds}
-    if (
-        factors := FACTORS["implied" if method == BOUND else box]
-    ) is not None:  # BOUND does not depend on them
+    factors = FACTORS["implied" if method == BOUND else box]  # BOUND does not depend on them
+    if factors is not None:
         data["bounds"] = factors
-    full, quick = (MANY if (reading, box) == VARIANTS[0] else SOME, 20)
+    full, quick = (MANY, 20) if (reading, box) == VARIANTS[0] else (SOME, TABLE_1_REPETITIONS)
     if reading == "variance":
         full, quick = TABLE_1_REPETITIONS, TABLE_1_REPETITIONS
     if method == ALGORITHM_4:
