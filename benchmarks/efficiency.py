@@ -306,7 +306,7 @@ def cost(only: str) -> None:
 
 def warm_fit(fit: pf.Fit, problem: pf.Problem) -> None:
     """Another data set, from the solution of the first."""
-    refit(place_at(problem, fit.solution), fit.variance_unit[0])
+    refit(place_at(problem, fit.solution), fit.residual_variance)
 
 
 def _timed(task, *arguments) -> tuple[float, object]:

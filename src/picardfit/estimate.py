@@ -63,6 +63,8 @@ def fit(
         raise InputError(f"fit needs a pf.Problem, not {type_words(problem)}: build one from model and data.")
     method = LiftedGaussNewton() if method is None else method
     starts = _whole(starts, "starts", least=1)
+    if not isinstance(second_look, bool):
+        raise InputError(f"second_look = {second_look!r} is neither True nor False: write second_look=False.")
     asked = None if starts == 1 and second_look else starts
     seed = _whole(seed, "seed", least=0)
     _check_tools(method, executor, progress, ledger)

@@ -31,7 +31,7 @@ from picardfit.combinations import (
 from picardfit.errors import InputError
 from picardfit.noise import LeastSquares
 from picardfit.tables import number
-from picardfit.uncertainty.fisher import Information, information
+from picardfit.uncertainty.fisher import Information
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -213,7 +213,7 @@ def identifiability(fit: Fit) -> Identifiability:
         raise InputError(
             f"The search did not converge, so that nothing can be said about what the data determine: {fit.message}"
         )
-    found = information(fit.solution, everything=True)
+    found = fit.whole_information
     relative, covariance = _relative(fit, found)
     others = _alternatives(fit, relative)
     verdicts = _verdicts(fit, relative, others)
@@ -233,7 +233,7 @@ def identifiability(fit: Fit) -> Identifiability:
 
 def undetermined(fit: Fit) -> set[str]:
     """Unknowns of a fit that converged whose verdict is "not determined"."""
-    relative, _ = _relative(fit, information(fit.solution, everything=True))
+    relative, _ = _relative(fit, fit.whole_information)
     return {name for name, one in _verdicts(fit, relative).items() if one.kind == "not determined"}
 
 

@@ -46,11 +46,9 @@ FIRST = 1e-2  # change of the states in the first step, relative to their size
 FLOOR = 1e-3  # part of a state's largest value so far below which its relative error does not count
 NOTHING = 1e-9  # the same, of the largest state
 STEPS, STEPS_OF_STOP = 300, 8  # that a track may take, and for each of its stops, at a tolerance of 1e-3
-CROWD = 16  # tracks of one experiment that have arrived, from which on the last may not lag too far behind:
-LAST, LAG = (
-    0.125,
-    2.0,
-)  # part of the tracks that are the last, and how many times the steps of the others they may take
+CROWD = 16  # tracks of one experiment that have arrived, from which on the last may not lag too far behind
+LAST = 0.125  # part of the tracks that are the last
+LAG = 2.0  # how many times the steps of the others they may take
 TINY = 1e-13  # part of the whole time below which a step is given up
 EXPLODED = 1e30
 AHEAD = 1e-6  # part of a step over which f is compared with itself for its derivative by time

@@ -170,10 +170,11 @@ def _thread_controller():
 def _serial(function: Callable, todo: Mapping[int, object], several: bool) -> Iterator[tuple[int, object]]:
     with single_threaded():
         for key, task in todo.items():
-            yield key, _attempt(function, task) if several else function(task)
+            yield key, attempt(function, task) if several else function(task)
 
 
-def _attempt(function: Callable, task: object) -> object:
+def attempt(function: Callable, task: object) -> object:
+    """The result of a task, or a Failure in words; what is wrong with the input is raised."""
     try:
         return function(task)
     except InputError:
@@ -250,7 +251,7 @@ def _run_chunk(packed: _Packed, tasks: Sequence) -> tuple[list, float]:
     """On a worker: the results in order, and the seconds one task took."""
     with _as_worker(), single_threaded():
         began = time.perf_counter()
-        results = [_attempt(packed.function, task) for task in tasks]
+        results = [attempt(packed.function, task) for task in tasks]
         return results, (time.perf_counter() - began) / len(tasks)
 
 

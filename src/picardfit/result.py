@@ -216,17 +216,6 @@ class Fit:
         return 2 * path_value(self.solution) / freedom
 
     @property
-    def variance_unit(self) -> tuple[float, float]:
-        """What a residual of one standard deviation costs in the objective (doubled), and how well that is known.
-
-        Least squares: the residual variance and its degrees of freedom (inf when there are none: NaN variance). With a
-        noise model: 1, known.
-        """
-        freedom = self.problem.measurements - self.problem.unknowns.count()
-        estimated = self.problem.noise is None and freedom > 0
-        return self.residual_variance, float(freedom) if estimated else float("inf")
-
-    @property
     def yardstick(self) -> Yardstick:
         """How many standard errors an interval is wide, and how far a profile is followed."""
         unknowns, count = self.problem.unknowns, self.problem.measurements
@@ -239,6 +228,13 @@ class Fit:
     @cached_property
     def _information(self) -> Information:
         return information(self.solution)
+
+    @cached_property
+    def whole_information(self) -> Information:
+        """Fisher information of all unknowns, those at a bound among them."""
+        return (
+            information(self.solution, everything=True) if self._information.at_bound else self._information
+        )
 
     @cached_property
     def covariance(self) -> np.ndarray:

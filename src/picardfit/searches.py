@@ -51,6 +51,9 @@ class Ending:
     trace: np.ndarray | None = None  # (iterations, 3)
 
 
+BROKEN = Ending(Status.FAILED, np.inf, 0, 0.0, np.nan, None)  # a search that raised
+
+
 @dataclass(frozen=True)
 class Searches:
     """The searches that were done, by index of their start."""
@@ -233,7 +236,7 @@ def _rank(index: int, ending: Ending) -> tuple[bool, bool, float, int]:
 def _gather(work: Work, before: Mapping[int, Ending]) -> Searches:
     endings = {**before, **work.results}
     for index in work.failures:
-        endings[index] = Ending(Status.FAILED, np.inf, 0, 0.0, np.nan, None)
+        endings[index] = BROKEN
     if work.partial is not None:
         index, ending = work.partial
         endings[index] = ending

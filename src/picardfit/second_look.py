@@ -12,12 +12,13 @@ import numpy as np
 
 from picardfit.certificate import misfit, path_value
 from picardfit.culprits import blame_time
-from picardfit.errors import Status
+from picardfit.errors import InputError, Status
 from picardfit.meshing import state_scale
-from picardfit.parallel import Interrupted, single_threaded
+from picardfit.parallel import Failure, Interrupted, attempt, single_threaded
 from picardfit.problem import Problem
 from picardfit.screening import along, implausible, rank, screen
 from picardfit.searches import (
+    BROKEN,
     CLOSED,
     Ending,
     Request,
@@ -31,6 +32,7 @@ from picardfit.searches import (
 )
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Progress, Solution, run
+from picardfit.starts import open_values
 
 IMPLAUSIBLE = 3  # residuals that many times larger than the noise model, or the scatter of the samples, says
 CLEAR = 0.02  # part of the variation of the data that is left by curves beyond doubt
@@ -96,7 +98,8 @@ def look_again(
         return found
     parts = dict(enumerate(parts_of(request, 1 + LOOKS)))
     del parts[0]
-    return search_some(request, parts, found.endings, executor, news)
+    last = search_some(request, parts, found.endings, executor, news)
+    return replace(last, failures={**found.failures, **last.failures})
 
 
 def _doubt(request: Request, found: Searches) -> Doubt:
@@ -155,14 +158,21 @@ def _with_search(
 ) -> Searches:
     """The searches and one along the simulated path of the unknowns that a function finds, if there are any."""
     index = _next(found)
+
+    def search_there(_: None) -> Ending | None:
+        border = border_of()
+        return None if border is None else _onward(request, border, reporter(request, index, news))
+
     try:
         with single_threaded(), np.errstate(all="ignore"):
-            border = border_of()
-            ending = None if border is None else _onward(request, border, reporter(request, index, news))
+            ending = attempt(search_there, None)  # a user's function need not bear other values
+    except InputError as error:
+        ending = Failure(str(error))
     except KeyboardInterrupt:
         return replace(found, interrupted=True)
-    except Exception:  # the equations may be the user's function, which need not bear other values
-        return found
+    if isinstance(ending, Failure):
+        failures = {**found.failures, index: ending.sentence}
+        return replace(found, endings={**found.endings, index: BROKEN}, failures=failures)
     if ending is None:
         return found
     stopped = ending.status is Status.INTERRUPTED
@@ -198,13 +208,9 @@ def _released(request: Request, solution: Solution) -> np.ndarray:
     unknowns, border, at = request.problem.unknowns, solution.border, _at_bound(solution)
     if not at.any():
         return border[None][:0]
-    part = np.random.default_rng([request.seed, SHIFTS]).uniform(size=(SHIFTS, *border.shape))
-    part[..., unknowns.local :] = part[:, :1, unknowns.local :]
-    low, high = unknowns.lower, unknowns.upper
-    with np.errstate(all="ignore"):
-        steps = np.exp(np.log(low) + part * np.log(high / low))  # by decades, where the bounds have one sign
-        drawn = np.where(low > 0, steps, low + part * (high - low))
-    return np.where(at & ~unknowns.log, drawn, np.where(at, low + part * (high - low), border))
+    parts = np.random.default_rng([request.seed, SHIFTS]).uniform(size=(SHIFTS, *border.shape))
+    parts[..., unknowns.local :] = parts[:, :1, unknowns.local :]
+    return np.array([np.where(at, open_values(request.problem, border, part), border) for part in parts])
 
 
 def _unweighted(request: Request) -> np.ndarray | None:

@@ -210,7 +210,7 @@ def _by_derivatives(fit: Fit, information: Information, setting: _Setting, limit
     values, by_state, by_parameter = model.output.linearise(run.times, found.states, run.params, inputs)
     by_outputs = by_state @ found.derivatives
     by_outputs[..., len(model.states) :] += by_parameter
-    variance, _ = fit.variance_unit
+    variance = fit.residual_variance
     both = []
     for value, derivative in ((found.states, found.derivatives), (values, by_outputs)):
         error = information.spread(e, derivative @ by_border, variance)
@@ -261,7 +261,7 @@ def _noise_variance(fit: Fit, setting: _Setting, border, times: np.ndarray, stat
     """(times, observables): variance of a measurement around its prediction; noise in logs to first order."""
     problem, model = fit.problem, fit.problem.model
     if problem.scatter is None:
-        return np.full((len(times), len(model.observables)), fit.variance_unit[0])
+        return np.full((len(times), len(model.observables)), fit.residual_variance)
     params = problem.unknowns.measured_values(border)[setting.experiment]
     rows = problem.measurement.value(times, states, params, _inputs(model, setting, times))
     count = len(model.observables)

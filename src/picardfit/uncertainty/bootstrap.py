@@ -115,7 +115,7 @@ def bootstrap(fit: Fit, count: int, kind: Kind | str, seed: int, tools: Tools | 
             "write kind='parametric'."
         )
     freedom = _freedom(fit.problem)
-    if not np.isfinite(fit.variance_unit[0]) or (kind is Kind.RESIDUAL and freedom <= 0):
+    if not np.isfinite(fit.residual_variance) or (kind is Kind.RESIDUAL and freedom <= 0):
         remedy = "give the noise" if fit.problem.noise is None else "write kind='parametric'"
         raise InputError(
             f"There are no degrees of freedom left to learn the noise from: {remedy}, or fix some unknowns."
@@ -123,7 +123,7 @@ def bootstrap(fit: Fit, count: int, kind: Kind | str, seed: int, tools: Tools | 
     shape = fit.solution.border.shape
     work = run_many(
         fit,
-        partial(_one, fit.problem, fit.solution, fit.variance_unit[0], freedom, kind, seed),
+        partial(_one, fit.problem, fit.solution, fit.residual_variance, freedom, kind, seed),
         {k: k for k in range(count)},
         {"kind": kind.value, "seed": seed},
         tools,
