@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 
 from paper.tasks import Results, Task
 from picardfit.errors import InputError
+from picardfit.parallel import processes
 from picardfit.parallel import run_tasks as run_over
 from picardfit.progress import Bar
 
@@ -38,11 +38,10 @@ def run_tasks(
     ledger.parent.mkdir(parents=True, exist_ok=True)
     _end_last_line(ledger)
     pieces = together(missing)
-    pool = ProcessPoolExecutor(workers) if workers > 1 else nullcontext()
     with (
         ledger.open("a", encoding="utf-8") as file,
         closing(Bar(f"fits of {label}")) as bar,
-        pool as executor,
+        processes(workers) as executor,
     ):
 
         def write(index: int, records: list[dict]) -> None:

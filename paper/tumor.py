@@ -72,7 +72,7 @@ def _tasks(plan: Plan, method: str, reading: str, last: int) -> list[Task]:
     data = {"eps": TABLE_2_EPS, "eps_is": reading, "inputs": list(range(1, last + 1)), "bounds": "implied"}
     settings = {"steps": plan.steps} if method == ALGORITHM_4 else {}
     full, quick = (
-        (TABLE_2_REPETITIONS, 1) if method == ALGORITHM_4 else (MANY if reading == "variance" else SOME, 6)
+        (TABLE_2_REPETITIONS, 1) if method == ALGORITHM_4 else (MANY if reading == "variance" else SOME, 4)
     )
     return [Task("tumor", method, {"seed": s, **data}, settings) for s in plan.seeds(full, quick)]
 

@@ -16,7 +16,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.ledger import Ledger
-from picardfit.parallel import Interrupted, Written, _chunk_size, run_tasks
+from picardfit.parallel import Interrupted, Written, _chunk_size, processes, run_tasks
 
 WHO = {"run": "test"}
 
@@ -258,6 +258,29 @@ def test_worker_processes_do_not_hear_ctrl_c():
     with ProcessPoolExecutor(1) as executor:
         work = run_tasks(interrupt_group, range(10), executor=executor, chunk=2)
     assert work.results == {k: k for k in range(10)}
+
+
+def long_from_the_second_on(task):
+    time.sleep(600 if task else 0)
+    return task
+
+
+def test_a_pool_of_our_own_does_not_wait_for_long_tasks_after_an_interrupt():
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with processes(2) as executor:
+        work = run_tasks(long_from_the_second_on, range(4), executor=executor, progress=stop, chunk=1)
+        workers = [*executor._processes.values()]
+    assert (work.results, work.interrupted) == ({0: 0}, True)
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode is not None
+
+
+def test_a_single_worker_needs_no_pool():
+    with processes(1) as executor:
+        assert executor is None
 
 
 # the main process is killed

@@ -50,7 +50,7 @@ def run(names: Sequence[str], quick: bool, seed: int, out: Path, workers: int) -
 def paper(
     names: Annotated[
         list[Name] | None,
-        typer.Argument(help="Which experiments, or all: about an hour of one core without --quick."),
+        typer.Argument(help="Which experiments, or all: 75 minutes of one core without --quick."),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer data sets and steps: ten minutes on two cores.")
@@ -69,7 +69,7 @@ def paper(
         if not names and not quick:
             raise InputError(
                 "No experiment is named: write `picardfit paper all --quick` for ten minutes, or "
-                "`picardfit paper all` for the full run, about an hour of one core."
+                "`picardfit paper all` for the full run, 75 minutes of one core."
             )
         pages = run([name.value for name in names or [Name.ALL]], quick, seed, out, workers)
     except InputError as error:

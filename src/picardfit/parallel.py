@@ -141,6 +141,21 @@ def check_tools(executor: object, ledger: object) -> None:
 
 
 @contextmanager
+def processes(workers: int) -> Iterator[Executor | None]:
+    """A pool of processes, or None for a single worker; what still runs at its end (after Ctrl-C) is not waited for."""
+    if workers <= 1:
+        yield None
+        return
+    others, pool = set(multiprocessing.active_children()), ProcessPoolExecutor(workers)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.terminate()
+
+
+@contextmanager
 def single_threaded() -> Iterator[None]:
     """One thread for linear algebra where threadpoolctl is installed.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -87,13 +86,9 @@ def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Pa
     """Fit with progress on a terminal; Ctrl-C keeps the best so far."""
     from picardfit.cli.progress import watched
     from picardfit.estimate import fit as estimate
+    from picardfit.parallel import processes
 
-    pool = nullcontext()
-    if settings.workers > 1:
-        from concurrent.futures import ProcessPoolExecutor
-
-        pool = ProcessPoolExecutor(settings.workers)
-    with pool as executor, watched(quiet, catch=executor is None) as progress:
+    with processes(settings.workers) as executor, watched(quiet, catch=executor is None) as progress:
         return estimate(
             problem,
             settings.method,

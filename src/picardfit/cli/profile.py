@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -89,10 +88,9 @@ def _names(result: Fit, wanted: list[str] | None) -> list[str]:
 def _profiles(
     result: Fit, names: list[str], level: float, workers: int, ledger: Path | None, quiet: bool
 ) -> dict[str, Profile]:
-    from concurrent.futures import ProcessPoolExecutor
+    from picardfit.parallel import processes
 
-    pool = ProcessPoolExecutor(workers) if workers > 1 else nullcontext()
-    with pool as executor:
+    with processes(workers) as executor:
         found = result.profiles(
             names, level, executor=executor, ledger=ledger, progress=False if quiet else None
         )
