@@ -266,9 +266,15 @@ def _solve_held_shared(hessian, slope, free, value) -> np.ndarray:
 
 def _spd_solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Solve symmetric positive semi-definite systems after scaling to unit diagonal, with a whiff of regularisation."""
+    from scipy.linalg.lapack import dposv
+
     diagonal = matrix.diagonal(axis1=-2, axis2=-1)
     scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))[..., None]
     scaled = matrix * scale * np.swapaxes(scale, -1, -2) + 1e-14 * np.eye(matrix.shape[-1])
+    if matrix.ndim == 2:
+        _, solved, failed = dposv(scaled, scale * right)
+        if not failed:
+            return scale * solved
     return scale * np.linalg.solve(scaled, scale * right)
 
 
@@ -303,14 +309,16 @@ def _solve_band(cholesky: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _band(diagonal: np.ndarray, lower: np.ndarray, upper_index: np.ndarray) -> np.ndarray:
-    """Lower band storage of a block-tridiagonal matrix; lower[i] stands below the diagonal block upper_index[i]."""
+    """Lower band storage of a block-tridiagonal matrix; lower[i] stands below the diagonal block upper_index[i].
+
+    Entry (row, column) of the matrix is entry (column, row - column) of an array whose rows are twice as long as a
+    block: going one column on and staying in the row is a constant stride, so that blocks are views.
+    """
     count, states = diagonal.shape[:2]
-    band = np.zeros((2 * states, count * states))
-    if not count:
-        return band
-    for a in range(states):
-        for b in range(a + 1):
-            band[a - b, b::states] = diagonal[:, a, b]
-        for b in range(states):
-            band[states + a - b, upper_index * states + b] = lower[:, a, b]
-    return band
+    band = np.zeros((count * states, 2 * states))
+    if count:
+        strides = np.multiply((2 * states**2, 2 * states - 1, 1), band.itemsize)
+        columns = np.ndarray((count, states, 2 * states), buffer=band, strides=tuple(strides))
+        columns[..., :states] = np.triu(diagonal.transpose(0, 2, 1))
+        columns[upper_index, :, states:] = lower.transpose(0, 2, 1)
+    return band.T

@@ -11,11 +11,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from picardfit.mesh import Mesh
+from picardfit.kernels import BatchedMap
+from picardfit.mesh import Mesh, compact
 from picardfit.noise import Objective
 from picardfit.picard import Field
 from picardfit.problem import Problem
 
+MOST_PLACES = 4  # for each sample, where samples are laid out in equal numbers of places
 LARGEST_PART = 200_000  # numbers in the Newton matrices of a part: they should stay in the cache
 
 
@@ -69,7 +71,18 @@ class Discretisation:
     def along(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights of the start state (samples, 1) and of the nodes (samples, 1, nodes) in the value at a sample."""
         weights = self.mesh.rule.along(self.located[1])
-        return weights[:, :1], weights[:, None, 1:]
+        return weights[:, :1], np.ascontiguousarray(weights[:, None, 1:])
+
+    @cached_property
+    def selected(self) -> slice | np.ndarray | None:
+        """Which states the rows of the objective are, where each of them is a state itself; else None."""
+        rows = self.problem.measurement
+        if not isinstance(rows, BatchedMap):
+            return None
+        names = [one.name if one.is_Symbol else "" for one in rows.expressions]
+        if not set(names) <= set(rows.states):
+            return None
+        return compact(np.array([rows.states.index(name) for name in names]))
 
     @cached_property
     def occupied(self) -> tuple[np.ndarray, np.ndarray]:
@@ -118,19 +131,21 @@ class Discretisation:
 
         `multipliers` (segments, nodes, states, columns) is the derivative of its path.
         """
-        states = multipliers.shape[2]
+        states, columns = multipliers.shape[2:]
         of_start, of_nodes = self.along
         flat = multipliers.reshape(*multipliers.shape[:2], -1)
         segment = self.segment[part.samples] - part.segments.start
-        result = (of_nodes[part.samples] @ flat[segment]).reshape(-1, *multipliers.shape[2:])
-        result[..., :states] += of_start[part.samples, :, None] * np.eye(states)
-        return result
+        result = (of_nodes[part.samples] @ flat[segment])[:, 0]
+        result[:, : states * columns : columns + 1] += of_start[part.samples]  # each state by itself
+        return result.reshape(-1, states, columns)
 
     def outputs(self, states: np.ndarray, params: np.ndarray) -> np.ndarray:
         """Rows of the objective at the samples, observables first.
 
         From states (samples, states) and parameters (experiments, parameters).
         """
+        if self.selected is not None:
+            return states[..., self.selected]
         return self.problem.measurement.value(
             self.problem.samples.times, states, self.of_samples(params), self.sample_inputs
         )
@@ -140,11 +155,34 @@ class Discretisation:
             self.problem.samples.times, states, self.of_samples(params), self.sample_inputs
         )
 
-    def sum_by_segment(self, per_sample: np.ndarray) -> np.ndarray:
-        """Sum an array (samples, ...) over the samples of each segment: (segments, ...)."""
+    def products_by_segment(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """(segments, a, b): the sum of left' right over the samples of each segment.
+
+        From arrays (samples, rows, a) and (samples, rows, b).
+        """
+        if self.places is not None:  # few large products instead of many small ones
+            padded = self._padded(left)
+            return padded.transpose(0, 2, 1) @ (padded if right is left else self._padded(right))
         held, starts = self.occupied
+        products = np.add.reduceat(left.transpose(0, 2, 1) @ right, starts)
         if len(held) == len(self.mesh):
-            return np.add.reduceat(per_sample, starts)
-        total = np.zeros((len(self.mesh), *per_sample.shape[1:]))
-        total[held] = np.add.reduceat(per_sample, starts)
+            return products
+        total = np.zeros((len(self.mesh), *products.shape[1:]))
+        total[held] = products
         return total
+
+    @cached_property
+    def places(self) -> tuple[int, np.ndarray] | None:
+        """Places for samples that each segment has, and the place of each sample; None if most would be empty."""
+        counts = np.bincount(self.segment, minlength=len(self.mesh))
+        most, first = int(counts.max()), np.cumsum(counts) - counts
+        if most * len(self.mesh) > MOST_PLACES * len(self.segment):
+            return None
+        return most, np.arange(len(self.segment)) + (most * np.arange(len(self.mesh)) - first)[self.segment]
+
+    def _padded(self, per_sample: np.ndarray) -> np.ndarray:
+        """(samples, rows, k) -> (segments, places * rows, k), zero where there is no sample."""
+        (most, place), (_, rows, columns) = self.places, per_sample.shape
+        padded = np.zeros((len(self.mesh) * most, rows, columns))
+        padded[place] = per_sample
+        return padded.reshape(len(self.mesh), most * rows, columns)

@@ -63,7 +63,7 @@ class Linearisation:
         if not relative_size(point.path - self.path, scale) < SAME:
             return None
         terms = system.objective.terms(point.outputs, False)
-        slope = system.sum_by_segment((terms.slope[:, None, :] @ self.jacobian)[:, 0])
+        slope = system.products_by_segment(terms.slope[:, :, None], self.jacobian)[:, 0]
         return replace(
             self, quadratic=replace(self.quadratic, slope=slope, jump=point.jumps), outputs=point.outputs
         )
@@ -79,18 +79,31 @@ def linearise(system: Discretisation, point: Point, expected: bool = False) -> L
     groups = list(zip(*(_derivatives(system, point, chain, part) for part in system.parts), strict=True))
     # each group is let go once it is joined: all of them twice would be most of the memory of a fit
     multipliers, inverse, at_samples, ends = (_joined(groups.pop(0), point.inverse) for _ in range(4))
+    outputs, jacobian = _outputs(system, point, chain, at_samples)
+    terms = system.objective.terms(outputs, expected)
+    white = whitened(terms.factor, jacobian)
+    hessian = system.products_by_segment(white, white)
+    slope = system.products_by_segment(terms.slope[:, :, None], jacobian)[:, 0]
+    quadratic = Quadratic(hessian, slope, ends, point.jumps, unknowns.initial_derivative(point.border))
+    return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse, point.path)
+
+
+def _outputs(
+    system: Discretisation, point: Point, chain: np.ndarray | None, at_samples: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the objective (samples, rows) and their derivatives by [states | free parameters].
+
+    `at_samples` are the derivatives of the states there.
+    """
+    if system.selected is not None:
+        return point.outputs, at_samples[:, system.selected]
     outputs, out_x, out_p = system.linearised_outputs(point.sampled, point.params)
     jacobian = out_x @ at_samples
-    out_p = out_p[..., unknowns.free_parameters]
+    out_p = out_p[..., system.problem.unknowns.free_parameters]
     if chain is not None:
         out_p *= system.of_samples(chain)[..., None, :]
     jacobian[..., point.states.shape[1] :] += out_p
-    terms = system.objective.terms(outputs, expected)
-    white = whitened(terms.factor, jacobian)
-    hessian = system.sum_by_segment(white.transpose(0, 2, 1) @ white)
-    slope = system.sum_by_segment((terms.slope[:, None, :] @ jacobian)[:, 0])
-    quadratic = Quadratic(hessian, slope, ends, point.jumps, unknowns.initial_derivative(point.border))
-    return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse, point.path)
+    return outputs, jacobian
 
 
 def _joined(parts: tuple[np.ndarray, ...], whole: np.ndarray | None) -> np.ndarray:
@@ -257,14 +270,15 @@ def advance(
 ) -> Point | None:
     """Move along the multipliers S, then contract; `positive` states lose at most nine tenths until they are small."""
     mesh, unknowns = system.mesh, system.problem.unknowns
-    border = np.clip(point.border + border_step, unknowns.lower, unknowns.upper)
+    border = np.minimum(np.maximum(point.border + border_step, unknowns.lower), unknowns.upper)
     states = point.states + states_step
     if positive.any():
         least = np.where(point.states > SMALL * scale, 0.1 * point.states, -SMALL * scale)
         states = np.where(positive, np.maximum(states, least), states)
     states[mesh.first], _ = unknowns.initial(border)
     columns = mesh.columns(states - point.states, (border - point.border)[:, unknowns.border.columns])
-    path = point.path + (linear.multipliers @ columns[:, None, :, None])[..., 0]
+    multipliers = linear.multipliers.reshape(len(mesh), -1, columns.shape[1])
+    path = point.path + (multipliers @ columns[:, :, None]).reshape(point.path.shape)
     return evaluate(system, border, states, path, scale, linear.inverse, enough)
 
 
@@ -283,7 +297,7 @@ def curvature_of_step(system: Discretisation, point: Point, linear: Linearisatio
     jumps -= moved[mesh.inner_rows]
     outputs = point.outputs + (linear.jacobian @ step[system.segment][..., None])[..., 0]
     missed = curved(linear.factor, trial.outputs - outputs)
-    slope = system.sum_by_segment((missed[:, None, :] @ linear.jacobian)[:, 0])
+    slope = system.products_by_segment(missed[:, :, None], linear.jacobian)[:, 0]
     return slope, trial.jumps - jumps
 
 

@@ -21,7 +21,8 @@ def state_scale(problem: Problem, tables: list[np.ndarray], least: float = 0.0) 
     """
     every = np.concatenate([t.reshape(-1, len(problem.model.states)) for t in tables])
     size = np.abs(every).max(axis=0)
-    scale = np.maximum(every.std(axis=0), 1e-2 * size)
+    every -= every.sum(axis=0) / len(every)
+    scale = np.maximum(np.sqrt(np.einsum("ij,ij->j", every, every) / len(every)), 1e-2 * size)
     largest = float(scale.max(initial=0.0))
     if not largest > 0:
         return np.ones_like(scale)

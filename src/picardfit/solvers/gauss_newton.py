@@ -304,16 +304,18 @@ class LiftedGaussNewton:
             hessian = hessian + priors.terms(state.point.border)[1][:, :, None] * np.eye(unknowns.width)
         return replace(factor, hessian=_damped(hessian, unknowns.local, state.size, state.damping))
 
-    def _move(self, state: State, factor: Factor, slope, jumps, border: np.ndarray, prior=None, held=False):
+    def _move(self, state: State, factor: Factor, slope, jumps, border: np.ndarray, prior=None, held=None):
         """The damped, bounded Gauss-Newton step: (border step, states step, predicted decrease), or None.
 
-        `prior` is the slope of the priors (experiments, width), if there are any; `held` columns do not move.
+        `prior` is the slope of the priors (experiments, width), if there are any; `held` columns (bool) do not move.
         """
         unknowns = state.system.problem.unknowns
         reduced = factor.reduce(slope, jumps)
         if prior is not None:
             reduced = replace(reduced, slope=reduced.slope + prior, full_slope=reduced.full_slope + prior)
-        lower, upper = (np.where(held, 0.0, bound - border) for bound in (unknowns.lower, unknowns.upper))
+        lower, upper = unknowns.lower - border, unknowns.upper - border
+        if held is not None:
+            lower, upper = np.where(held, 0.0, lower), np.where(held, 0.0, upper)
         try:
             border_step = solve_box(factor.hessian, reduced.slope, unknowns.local, lower, upper)
         except np.linalg.LinAlgError:
@@ -457,9 +459,10 @@ def _damped(hessian: np.ndarray, local: int, size: np.ndarray, damping: float) -
 
     A column that the data do not feel gets a hair of the largest curvature, each measured over the unknown's own size.
     """
-    damped, diagonal = hessian.copy(), np.einsum("eii->ei", hessian).copy()
-    diagonal[:, local:] = diagonal[:, local:].sum(axis=0) / len(diagonal)
-    least = 1e-10 * float((diagonal * size**2).max(initial=1e-300)) / size**2
-    index = np.arange(hessian.shape[1])
-    damped[:, index, index] += damping * np.maximum(diagonal, least)
+    damped, diagonal = hessian.copy(), hessian.diagonal(axis1=1, axis2=2).copy()
+    if len(diagonal) > 1:
+        diagonal[:, local:] = diagonal[:, local:].sum(axis=0) / len(diagonal)
+    area = size**2
+    least = 1e-10 * float((diagonal * area).max(initial=1e-300)) / area
+    np.einsum("eii->ei", damped)[...] += damping * np.maximum(diagonal, least)
     return damped
