@@ -136,8 +136,8 @@ def factorise(
     hessian[:, inside, columns] = np.add.reduceat(total[:, states:, states:], first)
     _add_first(hessian, total[first], model.initial, columns)
 
-    between = mesh.between
-    band = _band(diagonal, -weighted[between, :, :states], between - 1)
+    between, upper = mesh.between
+    band = _band(diagonal, -weighted[between, :, :states], upper)
     cholesky = _cholesky_band(band) if len(mesh.inner) else band
     solved = _solve_band(cholesky, cross)
     for e, (a, b) in enumerate(mesh.inner_ranges):
@@ -308,7 +308,7 @@ def _solve_band(cholesky: np.ndarray, right: np.ndarray) -> np.ndarray:
     return dpbtrs(cholesky, right.reshape(count, -1), lower=1)[0].reshape(right.shape)
 
 
-def _band(diagonal: np.ndarray, lower: np.ndarray, upper_index: np.ndarray) -> np.ndarray:
+def _band(diagonal: np.ndarray, lower: np.ndarray, upper_index: slice | np.ndarray) -> np.ndarray:
     """Lower band storage of a block-tridiagonal matrix; lower[i] stands below the diagonal block upper_index[i].
 
     Entry (row, column) of the matrix is entry (column, row - column) of an array whose rows are twice as long as a
@@ -319,6 +319,6 @@ def _band(diagonal: np.ndarray, lower: np.ndarray, upper_index: np.ndarray) -> n
     if count:
         strides = np.multiply((2 * states**2, 2 * states - 1, 1), band.itemsize)
         columns = np.ndarray((count, states, 2 * states), buffer=band, strides=tuple(strides))
-        columns[..., :states] = np.triu(diagonal.transpose(0, 2, 1))
+        columns[..., :states] = diagonal.transpose(0, 2, 1) * np.tri(states).T
         columns[upper_index, :, states:] = lower.transpose(0, 2, 1)
     return band.T

@@ -144,13 +144,10 @@ def _solved(
     if old is not None:
         solved = old @ right
         size = np.maximum(np.abs(solved[:, :states]).max(axis=0), np.abs(solved[:, -states:]).max(axis=0))
-        unit = np.tile(
-            1 / np.maximum(size, 1e-300), (right.shape[1] // states, 1)
-        )  # each derivative has its own
-        before = 1.0
+        unit, before = np.maximum(size, 1e-300), 1.0  # each derivative has its own unit
         for _ in range(SWEEPS):
             gap = right - matrix @ solved
-            error = float((np.abs(gap).max(axis=0) * unit).max())
+            error = float((np.abs(gap).max(axis=0).reshape(-1, *unit.shape) / unit).max())
             if not error < NEAR * before:
                 break
             solved += old @ gap

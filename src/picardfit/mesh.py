@@ -193,9 +193,10 @@ class Mesh:
         return list(zip(stops - (self.counts - 1), stops, strict=True))
 
     @cached_property
-    def between(self) -> np.ndarray:
-        """Indices of links between two inner segments."""
-        return np.delete(np.arange(len(self.linked)), self.first_links[0])
+    def between(self) -> tuple[slice | np.ndarray, slice | np.ndarray]:
+        """Links between two inner segments, and where the first of these two stands among the inner ones."""
+        links = np.delete(np.arange(len(self.linked)), self.first_links[0])
+        return compact(links), compact(links - 1)
 
     def __len__(self) -> int:
         return len(self.experiment)

@@ -9,6 +9,7 @@ multipliers make the jumps vanish, so the answer is the optimum of the original 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -88,7 +89,7 @@ class State:
     def loss(self) -> float:
         return self.system.problem.mean_loss(self.point.data)
 
-    @property
+    @cached_property
     def jump(self) -> float:
         """Largest jump relative to the states' scale."""
         return float(np.abs(self.point.jumps / self.scale).max(initial=0.0))
