@@ -30,6 +30,7 @@ from picardfit.combinations import (
 )
 from picardfit.errors import InputError
 from picardfit.noise import LeastSquares
+from picardfit.relative import Relative, in_relative_units
 from picardfit.tables import number
 from picardfit.uncertainty.fisher import Information
 
@@ -110,24 +111,10 @@ class Identifiability:
 
 
 @dataclass(frozen=True)
-class _Relative:
-    """Unknowns in relative coordinates."""
-
-    labels: tuple[str, ...]
-    values: np.ndarray  # natural units
-    unit: np.ndarray  # natural units of one relative unit
-    power: np.ndarray  # bool: the relative coordinate is the logarithm
-    half_width: np.ndarray  # of the bounds in relative units, infinite without bounds
-    at_bound: np.ndarray  # bool
-    errors: np.ndarray  # relative standard errors, infinite where a free direction touches
-    reached: np.ndarray  # how large the state of an initial value becomes, 0 for parameters
-
-
-@dataclass(frozen=True)
 class _Group:
     """Some of the unknowns with their covariance, among which combinations are sought."""
 
-    relative: _Relative
+    relative: Relative
     unknowns: np.ndarray  # (members,): their numbers
     inside: np.ndarray  # covariance without the directions that are left free
     free: np.ndarray  # (members, directions): orthonormal directions over all unknowns that are left free
@@ -146,65 +133,6 @@ class _Group:
         return float(np.sqrt(max(unit @ self.inside @ unit, 0.0)))
 
 
-class _Covariance:
-    """The covariance in relative coordinates, of any unknowns."""
-
-    def __init__(self, found: Information, stretch: np.ndarray, variance: float) -> None:
-        """`stretch` (unknowns,): internal units of one relative unit."""
-        self._found, self._stretch, self._variance = found, stretch, variance
-        self._width = found.arrow.there.shape[1]
-
-    def inside(self, chosen: np.ndarray) -> np.ndarray:
-        """(chosen, chosen): without the directions that are left free."""
-        if not self._found.arrow.finite:
-            return np.full((len(chosen), len(chosen)), np.nan)
-        stretch = self._stretch[chosen]
-        return self._found.inverse.block(chosen) * self._variance / stretch[:, None] / stretch
-
-    def variances(self) -> np.ndarray:
-        """(unknowns,): the diagonal of that."""
-        if not self._found.arrow.finite:
-            return np.full(len(self._stretch), np.nan)
-        return self._found.inverse.diagonal() * self._variance / self._stretch**2
-
-    def touched(self) -> np.ndarray:
-        """(unknowns,) bool: whether a free direction touches."""
-        if not self._found.arrow.finite:
-            return np.ones(len(self._stretch), bool)
-        return self._found.inverse.lost()
-
-    def free(self, chosen: np.ndarray) -> np.ndarray:
-        """(chosen, directions): orthonormal directions that are left free, those which touch one of the chosen."""
-        if not self._found.arrow.finite:
-            return np.eye(len(self._stretch))[chosen]
-        own, shared = self._free
-        experiment = self._found.index[chosen, 0]
-        column = self._found.index[chosen, 1]
-        parts = [shared[chosen]]
-        for e in np.unique(experiment[column < self._width]):
-            mine = (experiment == e) & (column < self._width)
-            part = np.zeros((len(chosen), own.shape[2]))
-            part[mine] = own[e, column[mine]]
-            parts.append(part[:, (own[e] != 0).any(axis=0)])
-        return np.concatenate(parts, axis=1)
-
-    @cached_property
-    def _free(self) -> tuple[np.ndarray, np.ndarray]:
-        """Orthonormal directions of single experiments (experiments, local, directions), and of all together.
-
-        The latter are (unknowns, directions).
-        """
-        inverse, arrow = self._found.inverse, self._found.arrow
-        felt, stretch = arrow.diagonal() > 0, inverse.scale / self._stretch
-        stretch = np.where(felt, stretch, stretch[felt].max(initial=1.0)) * inverse.lost()
-        own, _ = arrow.split(stretch)
-        vectors, sizes, _ = np.linalg.svd(own[..., None] * inverse.own_null)
-        vectors = vectors * (sizes > 1e-9 * sizes.max(initial=0.0))[:, None, :]
-        chained, null = arrow.split(stretch[:, None] * inverse.shared_directions())
-        chained = chained - vectors @ (vectors.transpose(0, 2, 1) @ chained)
-        return vectors, np.linalg.qr(arrow.join(chained, null))[0]
-
-
 def identifiability(fit: Fit) -> Identifiability:
     """Verdicts, directions and combinations of a fit."""
     if fit.solution is None:
@@ -214,7 +142,7 @@ def identifiability(fit: Fit) -> Identifiability:
             f"The search did not converge, so that nothing can be said about what the data determine: {fit.message}"
         )
     found = fit.whole_information
-    relative, covariance = _relative(fit, found)
+    relative, covariance = in_relative_units(fit, found)
     others = _alternatives(fit, relative)
     verdicts = _verdicts(fit, relative, others)
     shared, *own = _blocks(found, relative)
@@ -233,17 +161,17 @@ def identifiability(fit: Fit) -> Identifiability:
 
 def undetermined(fit: Fit) -> set[str]:
     """Unknowns of a fit that converged whose verdict is "not determined"."""
-    relative, _ = _relative(fit, fit.whole_information)
+    relative, _ = in_relative_units(fit, fit.whole_information)
     return {name for name, one in _verdicts(fit, relative).items() if one.kind == "not determined"}
 
 
-def _verdicts(fit: Fit, relative: _Relative, others: tuple[dict[str, float], ...] = ()) -> dict[str, Verdict]:
+def _verdicts(fit: Fit, relative: Relative, others: tuple[dict[str, float], ...] = ()) -> dict[str, Verdict]:
     order = {name: k for k, name in enumerate(fit.parameters)}
     numbers = sorted(range(len(relative.labels)), key=lambda k: order.get(relative.labels[k], len(order)))
     return {relative.labels[k]: _verdict(relative, k, others) for k in numbers}
 
 
-def _blocks(found: Information, relative: _Relative) -> list[np.ndarray]:
+def _blocks(found: Information, relative: Relative) -> list[np.ndarray]:
     """Numbers of unknowns among which directions are sought: all together.
 
     Of very many: the shared ones, then those of single experiments that have the least determined ones.
@@ -263,49 +191,7 @@ def _unlike(found: Sequence[Combination]) -> list[Combination]:
     return list({c.text: c for c in found}.values())
 
 
-def _relative(fit: Fit, found: Information) -> tuple[_Relative, _Covariance]:
-    unknowns, (rows, columns) = fit.problem.unknowns, found.index.T
-    border = fit.solution.border
-    values, lower, upper = (
-        unknowns.natural(one)[rows, columns] for one in (border, unknowns.lower, unknowns.upper)
-    )
-    log, slopes = unknowns.log[rows, columns], unknowns.slopes(border)[rows, columns]
-    variance = fit.residual_variance
-    variance = variance if variance > 0 else np.nan
-    path = _path_size(fit)[rows, columns]
-    positive = (lower > 0) | (upper < 0)
-    with np.errstate(invalid="ignore"):
-        half, size = 0.5 * (upper - lower), np.abs(values)
-        power = log | positive | (size > _conditional(found, slopes, variance))
-        power &= ~((lower < 0) & (upper > 0) & np.isfinite(half)) & (size > 0)
-    for _ in range(2):  # a value that may be zero within its error has no logarithm
-        wide = np.maximum(np.where(np.isfinite(half), np.maximum(size, half), size), path)
-        unit = np.where(power, size, np.where(wide > 0, wide, 1.0))
-        covariance = _Covariance(found, unit / slopes, variance)
-        errors = np.sqrt(covariance.variances())
-        power &= log | (positive & (path == 0)) | ~(errors > 1)
-    errors = np.where(covariance.touched(), np.inf, errors)
-    at_bound = np.isin(found.labels, found.at_bound)
-    return _Relative(found.labels, values, unit, power, half / unit, at_bound, errors, path), covariance
-
-
-def _path_size(fit: Fit) -> np.ndarray:
-    """(experiments, width): how large the state of an unknown initial value becomes; 0 for parameters."""
-    unknowns, solution = fit.problem.unknowns, fit.solution
-    largest = np.abs(solution.path).max(axis=1)  # (segments, states)
-    states = np.maximum.reduceat(largest, solution.system.mesh.first)  # (experiments, states)
-    sizes = np.zeros_like(unknowns.lower)
-    sizes[:, : len(unknowns.initial_states)] = states[:, unknowns.initial_states]
-    return sizes
-
-
-def _conditional(found: Information, slopes: np.ndarray, variance: float) -> np.ndarray:
-    """(unknowns,): standard errors in natural units if all others were known; 0 where that cannot be told."""
-    curvature = found.arrow.diagonal() / slopes**2
-    return np.sqrt(np.nan_to_num(variance) / np.where(curvature > 0, curvature, np.inf))
-
-
-def _verdict(relative: _Relative, k: int, others: tuple[dict[str, float], ...]) -> Verdict:
+def _verdict(relative: Relative, k: int, others: tuple[dict[str, float], ...]) -> Verdict:
     name, error = relative.labels[k], float(relative.errors[k])
     value = number(float(relative.values[k]), 4)
     spread = percent(error) if relative.power[k] else f"± {number(error * float(relative.unit[k]), 2)}"
@@ -424,13 +310,13 @@ def _combination(group: _Group, members, weights: np.ndarray, error: float, dire
     return Combination(named(positive_first(natural if nice is None else nice), names), False, error)
 
 
-def _differs(relative: _Relative, k: int, value: float) -> bool:
+def _differs(relative: Relative, k: int, value: float) -> bool:
     """Whether a value lies well away from the estimate of an unknown that is determined."""
     error, unit = float(relative.errors[k]), relative.unit[k]
     return bool(np.isfinite(error) and abs(value - relative.values[k]) > max(ELSEWHERE * error, 1e-3) * unit)
 
 
-def _alternatives(fit: Fit, relative: _Relative) -> tuple[dict[str, float], ...]:
+def _alternatives(fit: Fit, relative: Relative) -> tuple[dict[str, float], ...]:
     """Distinct optima among the starts that the data cannot tell from the best one."""
     freedom = fit.problem.measurements - fit.problem.unknowns.count()
     if freedom <= 0:
