@@ -9,14 +9,13 @@ multipliers make the jumps vanish, so the answer is the optimum of the original 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from picardfit.condense import Factor, factorise, solve_box
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError, Status, check_positive
-from picardfit.levels import fit_levels, frozen_objective, smoothed
+from picardfit.levels import frozen_objective, smoothed
 from picardfit.lifted import (
     CONTRACTED,
     Linearisation,
@@ -37,6 +36,16 @@ from picardfit.solvers.continuity import (
     new_forces,
 )
 from picardfit.solvers.iterate import Solution
+from picardfit.solvers.lifted_state import (
+    State,
+    compared_with,
+    damped,
+    merit_of,
+    prior_slope,
+    sharpened,
+    unfrozen,
+    update_multipliers,
+)
 from picardfit.solvers.refinement import Resolution, refined
 from picardfit.starts import Start
 
@@ -52,52 +61,6 @@ REFINEMENTS = 8  # halvings of a segment in one go
 COARSE_REFINEMENTS = 2  # the same between stages, where jumps still make layers that will vanish
 CORRECTIONS = 6  # of second order, of one step
 HELPFUL = 0.5  # part of the excess that a correction may leave if another one is to follow
-LARGEST_PENALTY = 1e6  # beyond it the banded system loses too many digits
-
-
-@dataclass(frozen=True)
-class State:
-    """Where the iteration stands."""
-
-    system: Discretisation
-    scale: np.ndarray  # (states,): size of variation of each state
-    knot_scale: np.ndarray  # (linked, states): what jumps are measured by
-    point: Point | None
-    multipliers: np.ndarray  # (linked, states), divided by the penalty
-    demanded: np.ndarray  # the multipliers that the model of the last accepted step asks for
-    weight: float  # curvature of the data term per segment in scaled states: the unit of the penalties
-    floor: float  # values below this are rounding errors
-    size: np.ndarray  # (experiments, width): by how much each unknown may reasonably move
-    positive: np.ndarray  # (states,) bool: states that cannot reach zero
-    penalty: float  # weight of continuity, in units of `weight`
-    stage: int = 0
-    stage_steps: int = 0  # accepted in this stage
-    damping: float = 1e-2
-    rejections: int = 0  # in a row
-    calm: int = 0  # accepted steps in a row that could gain next to nothing
-    barrier: float = 0.0  # the damping of the last rejected step, forgotten little by little
-    last_jump: float = np.inf  # at the latest update of the multipliers
-    linear: Linearisation | None = None  # at the point or close by, if it is known already
-    status: Status | None = None
-
-    @property
-    def knot_penalty(self) -> np.ndarray:
-        """(linked, states): weight of a squared jump."""
-        return self.penalty * self.weight / self.knot_scale**2
-
-    @property
-    def loss(self) -> float:
-        return self.system.problem.mean_loss(self.point.data)
-
-    @cached_property
-    def jump(self) -> float:
-        """Largest jump relative to the states' scale."""
-        return float(np.abs(self.point.jumps / self.scale).max(initial=0.0))
-
-    @property
-    def residual(self) -> float:
-        """Largest |u - P u| relative to the states' scale."""
-        return self.point.residual
 
 
 @dataclass(frozen=True)
@@ -201,14 +164,14 @@ class LiftedGaussNewton:
         linear = state.linear or linearise(state.system, state.point)
         shifted = state.point.jumps + state.multipliers
         factor = self._factor(state, linear, penalty)
-        prior = _prior_slope(state)
+        prior = prior_slope(state)
         move = factor and self._move(
             state, factor, linear.quadratic.slope, shifted, state.point.border, prior
         )
         if not move:
             return self._reject(state, linear)
         border_step, states_step, predicted = move
-        old = _merit(state.point, state.multipliers, penalty)
+        old = merit_of(state.point, state.multipliers, penalty)
         trial = advance(
             state.system,
             state.point,
@@ -219,12 +182,14 @@ class LiftedGaussNewton:
             state.positive,
             self._enough(state),
         )
-        new = np.inf if trial is None else _merit(trial, state.multipliers, penalty)
+        new = np.inf if trial is None else merit_of(trial, state.multipliers, penalty)
         if trial is not None and old - new < 0.5 * predicted:
             trial, new = self._corrected(state, factor, linear, trial, old, predicted)
         if not new <= old + 1e-13 * abs(old) - SUFFICIENT * predicted:
-            if abs(predicted) <= 1e-12 * _relative(state, old) + state.floor:  # only rounding errors are left
-                return self._finish_stage(state, 0.0, _relative(state, old))
+            if (
+                abs(predicted) <= 1e-12 * compared_with(state, old) + state.floor
+            ):  # only rounding errors are left
+                return self._finish_stage(state, 0.0, compared_with(state, old))
             return self._reject(state, linear)
         ratio = (old - new) / max(predicted, 1e-300)
         left = predicted  # estimate of what further steps can gain
@@ -246,7 +211,7 @@ class LiftedGaussNewton:
             rejections=0,
             linear=linear.moved(state.system, trial, state.scale),
         )
-        return self._finish_stage(state, left, _relative(state, new))
+        return self._finish_stage(state, left, compared_with(state, new))
 
     def _corrected(
         self, state: State, factor: Factor, linear: Linearisation, trial: Point, old: float, predicted: float
@@ -257,7 +222,7 @@ class LiftedGaussNewton:
         stays there. Along curved valleys one correction does not suffice.
         """
         unknowns, penalty, before = state.system.problem.unknowns, state.knot_penalty, state.point
-        best, value = trial, _merit(trial, state.multipliers, penalty)
+        best, value = trial, merit_of(trial, state.multipliers, penalty)
         for _ in range(CORRECTIONS):
             slope, jumps = curvature_of_step(state.system, before, linear, trial)
             held = (trial.border <= unknowns.lower) | (trial.border >= unknowns.upper)
@@ -269,7 +234,7 @@ class LiftedGaussNewton:
                     state.system, trial, linear, *move[:2], state.scale, state.positive, self._enough(state)
                 ),
             )
-            new = np.inf if not trial else _merit(trial, state.multipliers, penalty)
+            new = np.inf if not trial else merit_of(trial, state.multipliers, penalty)
             if not new < value:
                 break
             helped = new - old < HELPFUL * (value - old)
@@ -303,7 +268,7 @@ class LiftedGaussNewton:
         hessian = factor.hessian
         if (priors := state.system.problem.priors) is not None:
             hessian = hessian + priors.terms(state.point.border)[1][:, :, None] * np.eye(unknowns.width)
-        return replace(factor, hessian=_damped(hessian, unknowns.local, state.size, state.damping))
+        return replace(factor, hessian=damped(hessian, unknowns.local, state.size, state.damping))
 
     def _move(self, state: State, factor: Factor, slope, jumps, border: np.ndarray, prior=None, held=None):
         """The damped, bounded Gauss-Newton step: (border step, states step, predicted decrease), or None.
@@ -364,20 +329,20 @@ class LiftedGaussNewton:
         if left > (1e-5 if slow else 1e-2) * merit + state.floor:
             return state
         if not np.isfinite(state.last_jump):
-            state = _update_multipliers(state, settled=False)
+            state = update_multipliers(state, settled=False)
             return self._refine(state, self.resolution, self._polish_nodes(state))
         if calm and state.system.surrogate is not None:
-            return _sharpened(state)
+            return sharpened(state)
         crawling = state.calm > self.patience  # along a direction that the data hardly determine
         if (left > self.tolerance * merit + state.floor and not crawling) or self._open(state):
-            return _update_multipliers(state, settled=calm and state.jump > self.jump_tolerance)
+            return update_multipliers(state, settled=calm and state.jump > self.jump_tolerance)
         refined = self._refine(state, self.resolution, self._polish_nodes(state))
         return replace(refined, status=Status.CONVERGED) if refined.system is state.system else refined
 
     def _next_stage(self, state: State, damping: float) -> State:
         stage = state.stage + 1
         if stage == len(self.penalties) - 1:  # continuity keeps signs by itself now
-            state = _unfrozen(replace(state, positive=np.zeros_like(state.positive)))
+            state = unfrozen(replace(state, positive=np.zeros_like(state.positive)))
         forces = state.knot_penalty * state.demanded
         state = replace(
             state,
@@ -406,64 +371,3 @@ class LiftedGaussNewton:
         state = replace(state, system=fine, knot_scale=scales, point=point, linear=linear)
         multipliers = forces / state.knot_penalty
         return replace(state, multipliers=multipliers, demanded=multipliers)
-
-
-def _relative(state: State, merit: float) -> float:
-    """What changes of the merit are compared with: least squares with itself, a likelihood with its natural size."""
-    point = state.point
-    return merit + (state.system.objective.size(point.outputs, point.data) - point.data)
-
-
-def _prior_slope(state: State) -> np.ndarray | None:
-    priors = state.system.problem.priors
-    return None if priors is None else priors.terms(state.point.border)[0]
-
-
-def _unfrozen(state: State) -> State:
-    """The state with the full likelihood in place of the one with frozen levels, its noise levels fitted."""
-    if state.system.surrogate is None:
-        return state
-    problem, point = state.system.problem, state.point
-    system = replace(state.system, surrogate=problem.objective.rounded())
-    outputs = point.outputs[:, : len(problem.model.observables)]
-    everywhere = np.ones(point.border.shape, bool)
-    border = fit_levels(problem, point.border, outputs, point.sampled, everywhere)
-    moved = evaluate(system, border, point.states, point.path, state.scale)
-    if moved is None:
-        return replace(state, status=Status.NOT_FINITE)
-    floor, weight = problem.objective.floor(moved.outputs), continuity_unit(system, moved)
-    return replace(state, system=system, point=moved, linear=None, weight=weight, floor=floor)
-
-
-def _sharpened(state: State) -> State:
-    """The state with kinks of Laplace densities a tenth as wide, until they are as the problem has them."""
-    system, point = replace(state.system, surrogate=state.system.surrogate.sharper()), state.point
-    moved = replace(point, data=system.value(point.border, point.outputs))
-    return replace(state, system=system, point=moved, linear=None, calm=0)
-
-
-def _update_multipliers(state: State, settled: bool) -> State:
-    """The multipliers take over the jumps; where that shrinks the jumps too slowly near the end the penalty grows."""
-    multipliers = state.demanded
-    if settled and state.jump > 0.2 * state.last_jump and state.penalty < LARGEST_PENALTY:
-        multipliers, state = multipliers / 10, replace(state, penalty=10 * state.penalty)
-    return replace(state, multipliers=multipliers, last_jump=state.jump)
-
-
-def _merit(point: Point, multipliers: np.ndarray, penalty: np.ndarray) -> float:
-    """The augmented Lagrangian (up to a constant)."""
-    return point.data + 0.5 * float(np.sum(penalty * (point.jumps + multipliers) ** 2))
-
-
-def _damped(hessian: np.ndarray, local: int, size: np.ndarray, damping: float) -> np.ndarray:
-    """Marquardt's damping of the border: the diagonal grows by a factor.
-
-    A column that the data do not feel gets a hair of the largest curvature, each measured over the unknown's own size.
-    """
-    damped, diagonal = hessian.copy(), hessian.diagonal(axis1=1, axis2=2).copy()
-    if len(diagonal) > 1:
-        diagonal[:, local:] = diagonal[:, local:].sum(axis=0) / len(diagonal)
-    area = size**2
-    least = 1e-10 * float((diagonal * area).max(initial=1e-300)) / area
-    np.einsum("eii->ei", damped)[...] += damping * np.maximum(diagonal, least)
-    return damped

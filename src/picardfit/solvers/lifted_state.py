@@ -1,0 +1,122 @@
+"""Where LiftedGaussNewton stands, and the small changes of it that need no settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from picardfit.discretise import Discretisation
+from picardfit.errors import Status
+from picardfit.levels import fit_levels
+from picardfit.lifted import Linearisation, Point, evaluate
+from picardfit.solvers.continuity import continuity_unit
+
+LARGEST_PENALTY = 1e6  # beyond it the banded system loses too many digits
+
+
+@dataclass(frozen=True)
+class State:
+    """Where the iteration stands."""
+
+    system: Discretisation
+    scale: np.ndarray  # (states,): size of variation of each state
+    knot_scale: np.ndarray  # (linked, states): what jumps are measured by
+    point: Point | None
+    multipliers: np.ndarray  # (linked, states), divided by the penalty
+    demanded: np.ndarray  # the multipliers that the model of the last accepted step asks for
+    weight: float  # curvature of the data term per segment in scaled states: the unit of the penalties
+    floor: float  # values below this are rounding errors
+    size: np.ndarray  # (experiments, width): by how much each unknown may reasonably move
+    positive: np.ndarray  # (states,) bool: states that cannot reach zero
+    penalty: float  # weight of continuity, in units of `weight`
+    stage: int = 0
+    stage_steps: int = 0  # accepted in this stage
+    damping: float = 1e-2
+    rejections: int = 0  # in a row
+    calm: int = 0  # accepted steps in a row that could gain next to nothing
+    barrier: float = 0.0  # the damping of the last rejected step, forgotten little by little
+    last_jump: float = np.inf  # at the latest update of the multipliers
+    linear: Linearisation | None = None  # at the point or close by, if it is known already
+    status: Status | None = None
+
+    @property
+    def knot_penalty(self) -> np.ndarray:
+        """(linked, states): weight of a squared jump."""
+        return self.penalty * self.weight / self.knot_scale**2
+
+    @property
+    def loss(self) -> float:
+        return self.system.problem.mean_loss(self.point.data)
+
+    @cached_property
+    def jump(self) -> float:
+        """Largest jump relative to the states' scale."""
+        return float(np.abs(self.point.jumps / self.scale).max(initial=0.0))
+
+    @property
+    def residual(self) -> float:
+        """Largest |u - P u| relative to the states' scale."""
+        return self.point.residual
+
+
+def compared_with(state: State, merit: float) -> float:
+    """What changes of the merit are compared with: least squares with itself, a likelihood with its natural size."""
+    point = state.point
+    return merit + (state.system.objective.size(point.outputs, point.data) - point.data)
+
+
+def prior_slope(state: State) -> np.ndarray | None:
+    priors = state.system.problem.priors
+    return None if priors is None else priors.terms(state.point.border)[0]
+
+
+def unfrozen(state: State) -> State:
+    """The state with the full likelihood in place of the one with frozen levels, its noise levels fitted."""
+    if state.system.surrogate is None:
+        return state
+    problem, point = state.system.problem, state.point
+    system = replace(state.system, surrogate=problem.objective.rounded())
+    outputs = point.outputs[:, : len(problem.model.observables)]
+    everywhere = np.ones(point.border.shape, bool)
+    border = fit_levels(problem, point.border, outputs, point.sampled, everywhere)
+    moved = evaluate(system, border, point.states, point.path, state.scale)
+    if moved is None:
+        return replace(state, status=Status.NOT_FINITE)
+    floor, weight = problem.objective.floor(moved.outputs), continuity_unit(system, moved)
+    return replace(state, system=system, point=moved, linear=None, weight=weight, floor=floor)
+
+
+def sharpened(state: State) -> State:
+    """The state with kinks of Laplace densities a tenth as wide, until they are as the problem has them."""
+    system, point = replace(state.system, surrogate=state.system.surrogate.sharper()), state.point
+    moved = replace(point, data=system.value(point.border, point.outputs))
+    return replace(state, system=system, point=moved, linear=None, calm=0)
+
+
+def update_multipliers(state: State, settled: bool) -> State:
+    """The multipliers take over the jumps; where that shrinks the jumps too slowly near the end the penalty grows."""
+    multipliers = state.demanded
+    if settled and state.jump > 0.2 * state.last_jump and state.penalty < LARGEST_PENALTY:
+        multipliers, state = multipliers / 10, replace(state, penalty=10 * state.penalty)
+    return replace(state, multipliers=multipliers, last_jump=state.jump)
+
+
+def merit_of(point: Point, multipliers: np.ndarray, penalty: np.ndarray) -> float:
+    """The augmented Lagrangian (up to a constant)."""
+    return point.data + 0.5 * float(np.sum(penalty * (point.jumps + multipliers) ** 2))
+
+
+def damped(hessian: np.ndarray, local: int, size: np.ndarray, damping: float) -> np.ndarray:
+    """Marquardt's damping of the border: the diagonal grows by a factor.
+
+    A column that the data do not feel gets a hair of the largest curvature, each measured over the unknown's own size.
+    """
+    result, diagonal = hessian.copy(), hessian.diagonal(axis1=1, axis2=2).copy()
+    if len(diagonal) > 1:
+        diagonal[:, local:] = diagonal[:, local:].sum(axis=0) / len(diagonal)
+    area = size**2
+    least = 1e-10 * float((diagonal * area).max(initial=1e-300)) / area
+    np.einsum("eii->ei", result)[...] += damping * np.maximum(diagonal, least)
+    return result
