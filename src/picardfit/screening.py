@@ -52,7 +52,7 @@ class Candidates:
 
 
 def screen(problem: Problem, given: np.ndarray, seed: int, further: np.ndarray) -> Candidates:
-    """The best of many candidates after single shooting, best first, one of each optimum.
+    """The best of many candidates after single shooting at a loose tolerance, best first, one of each optimum.
 
     `given` (experiments, width; internal, NaN where open) stands in for missing bounds; `further` (k, experiments,
     width) are candidates besides those spread over the bounds with this seed.
@@ -64,10 +64,14 @@ def screen(problem: Problem, given: np.ndarray, seed: int, further: np.ndarray) 
         if not len(ranked.values):  # the equations have no solution anywhere
             return ranked
         found = relay(problem, ranked, max(LANES // fewer, 8), np.random.default_rng([seed, len(spread)]))
-        if not len(found):
-            return ranked.best(0)
-        found = _distinct(problem, polish(problem, found.borders[:FINALISTS]))
-    return Candidates(found.borders, found.values)
+    return Candidates(found.borders, found.values).best(FINALISTS)
+
+
+def polished(problem: Problem, borders: np.ndarray, well: bool = True) -> Candidates:
+    """Candidates after more steps at a closer tolerance, or only a few, best first, one of each optimum."""
+    with np.errstate(all="ignore"):
+        ends = _distinct(problem, polish(problem, borders, LAST if well else LITTLE))
+    return Candidates(ends.borders, ends.values)
 
 
 def along(problem: Problem, border: np.ndarray, nodes: int, tolerance: float) -> Solution | None:
@@ -146,7 +150,7 @@ def relay(problem: Problem, queue: Candidates, lanes: int, rng: np.random.Genera
     Free places are filled when they are a quarter. Half of them go to the queue as long as the best came from there,
     fewer when they began as variations. It ends when there has been no better one for a while.
     """
-    fine = _fine(problem)
+    enough = fine(problem)
     runners, waiting = begin(problem, queue.borders[:lanes], TOLERANCE), queue.borders[lanes:]
     ended, leader, since = runners[:0], np.inf, 0
     for _ in range(STEPS):
@@ -159,7 +163,7 @@ def relay(problem: Problem, queue: Candidates, lanes: int, rng: np.random.Genera
         best = found.values[0]
         since = 0 if _gains(problem, leader, best) else since + 1
         leader = min(best, leader)
-        if since >= (PATIENCE_IF_FINE if best < fine else PATIENCE):
+        if since >= (PATIENCE_IF_FINE if best < enough else PATIENCE):
             break
         free = lanes - len(runners)
         if 4 * free < lanes:
@@ -181,12 +185,12 @@ def _best_of_each(found: Candidates) -> np.ndarray:
     return found.borders[best[np.isfinite(found.values[best])]]
 
 
-def polish(problem: Problem, borders: np.ndarray) -> Runners:
-    """Candidates (candidates, experiments, width) after more steps at a closer tolerance, until they gain nothing."""
+def polish(problem: Problem, borders: np.ndarray, little: float = LAST) -> Runners:
+    """Candidates (candidates, experiments, width) after more steps at a closer tolerance, until they gain little."""
     runners = begin(problem, borders, CLOSER)
     ended = runners[runners.ended]
     for _ in range(POLISHES):
-        runners = advance(problem, runners[~runners.ended], CLOSER, LAST)
+        runners = advance(problem, runners[~runners.ended], CLOSER, little)
         ended += runners[runners.ended]
     return ended + runners[~runners.ended]
 
@@ -196,7 +200,7 @@ def _gains(problem: Problem, before: float, after: float) -> bool:
     return not np.isfinite(before) or bool(before - after > LITTLE * size)
 
 
-def _fine(problem: Problem) -> float:
+def fine(problem: Problem) -> float:
     """A value at which residuals are hardly larger than the data are rough, or than known noise levels say."""
     if problem.scatter is None:
         return FINE**2 * roughness(problem)

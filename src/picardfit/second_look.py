@@ -16,7 +16,7 @@ from picardfit.errors import InputError, Status
 from picardfit.meshing import state_scale
 from picardfit.parallel import Failure, Interrupted, attempt, single_threaded
 from picardfit.problem import Problem
-from picardfit.screening import along, implausible, rank, screen
+from picardfit.screening import along, fine, implausible, polished, rank, screen
 from picardfit.searches import (
     BROKEN,
     CLOSED,
@@ -259,14 +259,27 @@ def _screened(request: Request, found: Searches, news: Callable[[Progress], None
     further = np.array([b for b in ends if np.isfinite(b).all()]).reshape(-1, *request.given.shape)
     index = _next(found)
     try:
-        for border in screen(request.problem, request.given, request.seed, further).borders:
-            ending = _onward(request, border, reporter(request, index, news))
-            if ending is not None:
-                stopped = ending.status is Status.INTERRUPTED
-                return replace(found, endings={**found.endings, index: ending}, interrupted=stopped)
+        ending = _from_candidates(request, further, reporter(request, index, news))
     except KeyboardInterrupt:
         return replace(found, interrupted=True)
-    return found
+    if ending is None:
+        return found
+    stopped = ending.status is Status.INTERRUPTED
+    return replace(found, endings={**found.endings, index: ending}, interrupted=stopped)
+
+
+def _from_candidates(request: Request, further: np.ndarray, news: Callable) -> Ending | None:
+    """The search from the best candidate: polished a little, if it is fine and the search soon converges, or well."""
+    problem, method = request.problem, request.method
+    best = screen(problem, request.given, request.seed, further)
+    if len(best.values) and best.values[0] < fine(problem):
+        soon = replace(request, method=replace(method, max_iterations=min(method.max_iterations, AT_LEAST)))
+        for border in polished(problem, best.borders[:1], well=False).borders:
+            ending = _onward(soon, border, news)
+            if ending is not None and (ending.status.success or ending.status is Status.INTERRUPTED):
+                return ending
+    onward = (_onward(request, border, news) for border in polished(problem, best.borders).borders)
+    return next((ending for ending in onward if ending is not None), None)
 
 
 def _onward(request: Request, border: np.ndarray, news: Callable) -> Ending | None:
