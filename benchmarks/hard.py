@@ -182,6 +182,7 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--only", default="")
     parser.add_argument("--seed", type=int, default=1, help="of the noise, the starts and the screening")
+    parser.add_argument("--show", action="store_true", help="how every start ended")
     options = parser.parse_args()
     print("| problem | at the best | best/truth | iterations | s/fit | mismatch | undetermined |")
     print("|---|---|---|---|---|---|---|")
@@ -195,6 +196,12 @@ def main() -> None:
             start = _random_start(problem, options.seed, k)
             fits.append(pf.fit(problem, start=start, seed=1000 * options.seed + k))
             seconds.append(time.process_time() - began)
+            if options.show:
+                last = fits[-1]
+                print(
+                    f"start {k}: {last.status.name}, {last.loss / at_truth:.4f}, {seconds[-1]:.1f} s",
+                    flush=True,
+                )
         done = [f for f in fits if f.status.success]
         best = min((f.loss for f in done), default=np.nan)
         hits = [f for f in done if f.loss <= 1.001 * best]

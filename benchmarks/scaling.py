@@ -1,4 +1,4 @@
-"""How time and memory of a fit grow with experiments, segments and samples, as exponents within one run.
+"""How time and memory of a fit grow with experiments, segments, samples and states, as exponents within one run.
 
     python benchmarks/scaling.py [--quick] [--only NAME]
 
@@ -69,6 +69,22 @@ def samples(size: int) -> pf.Problem:
     return _oscillator(3, size)
 
 
+def states(size: int) -> pf.Problem:
+    """A ring of as many states, five parameters for three of them, all states measured in two experiments."""
+    names = [f"x{i}" for i in range(size)]
+    gains = [f"b{i}*{names[i - 1]}" if i % 3 else names[i - 1] for i in range(size)]
+    model = pf.Model(
+        "; ".join(f"{x}' = {gains[i]}/(1 + {names[i - 1]}^2) - a{i}*{x}" for i, x in enumerate(names))
+    )
+    times, rng, runs = np.linspace(0, 8, 33), np.random.default_rng(1), []
+    truth = {name: float(rng.uniform(0.5, 2)) for name in model.parameters}
+    for e in range(2):
+        run = pf.simulate(model, truth, {x: float(rng.uniform(0.2, 2)) for x in names}, times)
+        noisy = {n: v + 0.02 * rng.standard_normal(len(times)) for n, v in run.observables.items()}
+        runs.append(pf.Experiment(times, noisy, f"run {e}"))
+    return pf.Problem(model, runs, dict.fromkeys(model.parameters, (0.1, 10.0)))
+
+
 CASES: dict[str, tuple[Callable[[int], pf.Problem], tuple[int, ...], tuple[int, ...]]] = {
     "ponds": (ponds, (10, 100, 1000), (5, 50)),
     "lorenz": (lorenz, (10, 100, 1000), (3, 30)),
@@ -76,6 +92,7 @@ CASES: dict[str, tuple[Callable[[int], pf.Problem], tuple[int, ...], tuple[int, 
     "mixed": (mixed, (10, 100, 1000), (5, 50)),
     "segments": (segments, (10, 100, 1000), (5, 50)),
     "samples": (samples, (100, 1000, 10_000, 100_000), (100, 1000)),
+    "states": (states, (6, 15, 30, 60), (6, 15)),
 }
 
 
