@@ -108,6 +108,27 @@ def test_clear_data_call_for_no_look(problem):
     assert len(pf.fit(problem).starts) == 1
 
 
+@pytest.fixture
+def slow(monkeypatch):
+    """Clear data, with searches that count as laboured."""
+    monkeypatch.setattr("picardfit.second_look.LABOURED", 3)
+    return pf.problems.van_der_pol.generate(seed=3, eps=0.01)
+
+
+def test_a_laboured_search_in_clear_data_is_followed_by_another_start(slow):
+    fit = pf.fit(slow)
+    assert len(fit.starts) == 2
+    assert fit.hits == 2
+
+
+def test_a_laboured_search_from_given_values_is_followed_by_one_without_them(slow):
+    fit = pf.fit(slow, start={"theta1": 1.4, "theta2": 0.6})
+    alone = pf.fit(slow, second_look=False)
+    assert len(fit.starts) == 2
+    assert fit.starts[1].loss == alone.loss
+    assert fit.starts[1].iterations == alone.iterations
+
+
 def test_precise_data_call_for_one_more_search_when_something_is_at_a_bound():
     times = np.linspace(0, 10, 41)
     model = pf.Model("x' = y; y' = -k*sin(x) - c*y", observables={"x": "x"})

@@ -54,9 +54,10 @@ class Doubt(IntEnum):
 
     NONE = 0
     PRESSED = 1  # it converged with parameters at a bound
-    HIDDEN = 2  # it converged, but not quickly, in noisy data that do not show all initial states
-    SUSPECT = 3  # it converged with labour, and noise or bounds may have led it to a local optimum
-    LOST = 4  # it failed, or its residuals contradict the noise model or the roughness of the data
+    SLOW = 2  # it converged with labour, although the data are clear
+    HIDDEN = 3  # it converged, but not quickly, in noisy data that do not show all initial states
+    SUSPECT = 4  # it converged with labour, and noise or bounds may have led it to a local optimum
+    LOST = 5  # it failed, or its residuals contradict the noise model or the roughness of the data
 
 
 def look_again(
@@ -65,9 +66,9 @@ def look_again(
     """The searches and what a doubt about the first one calls for.
 
     A lost one is followed by a start of our own, if the user gave one, and then by simulated candidates. One that
-    converged by a search from there with the parameters at a bound moved inside, or with other initial states; if it
-    is suspect or such a search found a better optimum also by one from the least-squares optimum, where there is a
-    noise model, and by a few further starts.
+    converged by a search from there with the parameters at a bound moved inside, from another start, or with other
+    initial states; if it is suspect or such a search found a better optimum also by one from the least-squares
+    optimum, where there is a noise model, and by a few further starts.
     """
     if not isinstance(request.method, LiftedGaussNewton):
         return found
@@ -76,8 +77,9 @@ def look_again(
         return found
     if doubt is Doubt.LOST and blame_time(request.problem):
         return found  # no other start will do
-    if doubt is Doubt.LOST and np.isfinite(request.given).any():
-        found = _from_own_start(request, found, news)
+    own = not np.isfinite(request.given).any()  # whether a start of our own was tried
+    if doubt is Doubt.LOST and not own:
+        found, own = _from_own_start(request, found, news), True
         doubt = _doubt(request, found)
     if doubt is Doubt.LOST and request.method.max_iterations >= PATIENT:
         tried, found = len(found.endings), _screened(request, found, news)
@@ -87,7 +89,11 @@ def look_again(
         return found
     request, before = _brief(request, found), found.endings[found.best]
     found = _with_search(request, found, news, partial(_varied, request, before, _released))
-    if doubt is not Doubt.PRESSED and not found.interrupted:
+    if doubt >= Doubt.SLOW and not own and not found.interrupted:
+        found = _from_own_start(request, found, news)
+    elif doubt is Doubt.SLOW and not found.interrupted:
+        found = _further(request, found, None, news, most=1)
+    if doubt > Doubt.SLOW and not found.interrupted:
         found = _with_search(request, found, news, partial(_varied, request, before, _shifts))
     gain = before.value - found.endings[found.best].value
     size = before.value if request.problem.scatter is None else request.problem.measurements
@@ -96,9 +102,15 @@ def look_again(
     found = _with_search(request, found, news, partial(_unweighted, request))
     if found.interrupted:
         return found
-    parts = dict(enumerate(parts_of(request, 1 + LOOKS)))
-    del parts[0]
-    last = search_some(request, parts, found.endings, executor, news)
+    return _further(request, found, executor, news)
+
+
+def _further(
+    request: Request, found: Searches, executor: Executor | None, news: Callable | None, most: int = LOOKS
+) -> Searches:
+    """The searches and those from the further starts that were not made yet, at most so many of them."""
+    parts = {k: part for k, part in enumerate(parts_of(request, 1 + LOOKS)) if k and k not in found.endings}
+    last = search_some(request, dict(list(parts.items())[:most]), found.endings, executor, news)
     return replace(last, failures={**found.failures, **last.failures})
 
 
@@ -115,10 +127,13 @@ def _doubt(request: Request, found: Searches) -> Doubt:
     if seen.unexplained > LITTLE:
         return Doubt.SUSPECT
     noisy = seen.unexplained > NOISY
-    if best.iterations > LABOURED and (noisy or _pressed(solution)):
+    laboured = best.iterations > LABOURED
+    if laboured and (noisy or _pressed(solution)):
         return Doubt.SUSPECT
     if noisy and best.iterations > QUICK and _hides(request.problem):
         return Doubt.HIDDEN
+    if laboured:
+        return Doubt.SLOW
     return Doubt.PRESSED if _at_bound(solution).any() else Doubt.NONE
 
 
