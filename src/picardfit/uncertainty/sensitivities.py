@@ -24,7 +24,8 @@ from picardfit.uncertainty.fisher import chained, start_derivatives
 
 NODES = 9
 RESOLVED = 1e-9  # Legendre tails relative to the states' scale
-REFINEMENTS = 14
+ASTRAY = 1e-2  # jump to the integrated states, relative to the states' scale, of a path that is not theirs
+REFINEMENTS = 40
 MOST_SEGMENTS = 50_000
 POLISHES = 2
 GRID = 120
@@ -137,6 +138,7 @@ def on_mesh(
         point, chosen = contract_from(system, start.border, states, scale)
         if point is not None:
             chosen = unresolved(mesh, point.states, point.path, scale, tolerance)
+            chosen[mesh.linked] |= (np.abs(point.jumps) > ASTRAY * scale).any(axis=1)
             if not chosen.any():
                 return system, point
         mesh, _, _ = split(mesh, chosen)
