@@ -285,7 +285,7 @@ def _screened(request: Request, found: Searches, news: Callable[[Progress], None
 
 def _from_candidates(request: Request, further: np.ndarray, news: Callable) -> Ending | None:
     """The search from the best candidate: polished a little, if it is fine and the search soon converges, or well."""
-    problem, method = request.problem, request.method
+    problem, method, tried = request.problem, request.method, []
     best = screen(problem, request.given, request.seed, further)
     if len(best.values) and best.values[0] < fine(problem):
         soon = replace(request, method=replace(method, max_iterations=min(method.max_iterations, AT_LEAST)))
@@ -293,8 +293,11 @@ def _from_candidates(request: Request, further: np.ndarray, news: Callable) -> E
             ending = _onward(soon, border, news)
             if ending is not None and (ending.status.success or ending.status is Status.INTERRUPTED):
                 return ending
+            tried.append(ending)
     onward = (_onward(request, border, news) for border in polished(problem, best.borders).borders)
-    return next((ending for ending in onward if ending is not None), None)
+    tried.append(next((ending for ending in onward if ending is not None), None))
+    ended = [one for one in tried if one is not None]
+    return min(ended, key=lambda one: (not one.status.success, one.value), default=None)
 
 
 def _onward(request: Request, border: np.ndarray, news: Callable) -> Ending | None:
