@@ -218,3 +218,15 @@ def test_plot_with_bands(free, tmp_path):
     figure = free.plot(tmp_path / "fit.png", band=0.95)
     assert figure.axes[0].collections
     assert not free.plot().axes[0].collections
+
+
+def test_bands_end_where_the_solution_does():
+    times = np.linspace(0, 1.5, 20)
+    data = 0.5 / (1 - 0.5 * times) + 0.01 * np.random.default_rng(0).standard_normal(20)
+    problem = pf.Problem(pf.Model("x' = k*x^2"), pf.Experiment(times, {"x": data}, "e"), {"k": (0.1, 5)})
+    fit = pf.fit(problem)
+    both = fit.bands("e", [0.0, 1.5, 3.0, 1.0])["x"]
+    assert np.isfinite(both.value).tolist() == [True, True, False, True]
+    assert np.isfinite(both.high).tolist() == [True, True, False, True]
+    alone = fit.bands("e", [0.0, 1.0, 1.5])["x"]
+    np.testing.assert_allclose(both.low[[0, 3, 1]], alone.low, rtol=1e-6)

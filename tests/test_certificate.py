@@ -218,3 +218,20 @@ def test_what_lies_beyond_the_bounds_is_no_promise():
     solution = replace(best, border=border)
     assert information(solution).promised_decrease() > 1e-2 * path_value(solution)
     assert certify(solution).gradient < 1e-4
+
+
+def test_many_names_are_cut_short():
+    fit = pf.fit(pf.problems.van_der_pol.generate(seed=0, eps=0.01))
+    many = replace(fit.certificate, undetermined=tuple(f"y(0)[e{k}]" for k in range(30)))
+    assert "y(0)[e11] and 18 more" in str(many)
+    assert "e12" not in str(many)
+
+
+def test_a_fit_that_no_integration_reproduces_is_not_judged(monkeypatch):
+    monkeypatch.setattr("picardfit.certificate.AGREES", -1.0)
+    fit = pf.fit(pf.problems.van_der_pol.generate(seed=0, eps=0.01))
+    assert fit.status is pf.Status.INACCURATE
+    assert fit.certificate.undetermined is None
+    assert "not judged" in str(fit)
+    with pytest.raises(pf.InputError, match="Nothing can be said about what the data determine"):
+        fit.identifiability()

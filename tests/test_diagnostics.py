@@ -134,3 +134,22 @@ def test_outliers_under_students_t_have_their_remedy():
     heavy = decayed(60, 0.05, pf.StudentT(additive=0.05), draw=draw)
     assert heavy.diagnostics.normality < DOUBTFUL
     assert "degrees=(1, 50)" in str(heavy.diagnostics)
+
+
+def test_residuals_that_change_their_sign_often_are_no_pattern():
+    """Few samples with unknowns of their own have such residuals, whatever the model is."""
+    alternating = {"a": {"y": np.tile([1.0, -1.1], 40)}}
+    waves = {"a": {"y": np.sin(np.linspace(0, 12, 80))}}
+    assert diagnose(alternating, None).patterned == ()
+    assert diagnose(waves, None).patterned == ("y",)
+
+
+def test_local_unknowns_of_few_samples_raise_no_alarm():
+    rng, times, runs = np.random.default_rng(2), np.linspace(0, 8, 6), []
+    for e in range(25):
+        top, first = 10 * np.exp(0.2 * rng.standard_normal()), rng.uniform(0.5, 3)
+        values = top / (1 + (top / first - 1) * np.exp(-times)) + 0.1 * rng.standard_normal(6)
+        runs.append(pf.Experiment(times, {"x": values}, f"e{e}"))
+    model = pf.Model("x' = r*x*(1 - x/K)")
+    fit = pf.fit(pf.Problem(model, runs, {"r": (0.1, 10), "K": pf.Parameter(1, 100, local=True)}))
+    assert fit.diagnostics.patterned == ()

@@ -983,3 +983,17 @@ def test_exact_data_at_unix_times_are_no_false_alarm():
     fit = pf.fit(pf.Problem(pf.Model("x' = -k*x"), one, {"k": (0.1, 5)}))
     assert fit.success
     assert fit.parameters["k"] == pytest.approx(0.7, rel=1e-6)
+
+
+def test_what_all_experiments_share_is_named_first_among_the_undetermined():
+    times, rng = np.linspace(0, 3, 8), np.random.default_rng(0)
+    model = pf.Model("x' = -a*b*x*s; s' = 0", observables={"x": "x"})
+    runs = [
+        pf.Experiment(times, {"x": np.exp(-times) + 0.01 * rng.standard_normal(8)}, f"e{k}")
+        for k in range(10)
+    ]
+    fit = pf.fit(
+        pf.Problem(model, runs, {"a": (0.1, 10), "b": (0.1, 10)}, initial={"x": 1.0, "s": (0.1, 10)})
+    )
+    assert "These data do not determine `a`, `b`, `s(0)[e0]`" in fit.message
+    assert "and 4 more" in fit.message

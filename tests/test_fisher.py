@@ -381,3 +381,10 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
     for name, value in truth.items():
         inside = sum(low < value < high for low, high in (i[name] for i in intervals))
         assert 165 <= inside <= 195, name
+
+
+def test_what_is_free_is_carried_anywhere_without_a_warning():
+    held = Held("k", (0, 0), -1, slope=0.5, curvature=2.0)
+    with np.errstate(all="raise"):
+        found = held.carried(np.array([0.0, 0.1]), np.array([np.inf, np.inf]), rise=1.0, room=1.0)
+    assert not np.isfinite(found).any()

@@ -220,3 +220,26 @@ def test_equations_that_do_not_bear_other_initial_states_keep_their_answer(looke
     assert fit.loss <= looked.starts[0].loss
     assert "broke down" in fit.message
     assert "ArithmeticError: too low" in fit.message
+
+
+def test_an_interrupt_before_the_second_search_is_told(looked, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("picardfit.second_look._doubt", stop)
+    fit = pf.fit(looked.problem)
+    assert (fit.success, len(fit.starts)) == (True, 1)
+    assert "The second look from other starts was interrupted" in fit.message
+
+
+def test_large_problems_are_looked_at_once(looked, monkeypatch):
+    monkeypatch.setattr("picardfit.second_look.LARGE", 5)
+    fit = pf.fit(looked.problem)
+    assert len(fit.starts) == 1
+    assert "no second look was taken at so large a problem" in fit.message
+
+
+def test_searches_that_did_not_converge_stand_last_in_the_table(looked):
+    unfinished = replace(looked.starts[-1], start=9, loss=0.0, status=pf.Status.INTERRUPTED, cluster=None)
+    rows = replace(looked, starts=(*looked.starts, unfinished)).starts_table().splitlines()
+    assert rows[-1].endswith("interrupted")

@@ -20,6 +20,7 @@ CLOSE = 1e-6  # relative difference of the losses that calls for no second integ
 PROMISING = 1e-4  # promised decrease, relative to the loss, from which on the bounds are looked at
 FEW = 500  # unknowns for which that is affordable
 UNPUSHED = 1e-9  # fall of the loss over the bounds, relative to it, that does not hold an unknown at a bound
+MOST_NAMES = 12  # unknowns that are named in one line
 AGREES = 1e-5  # relative difference of the losses up to which path and independent integration agree
 
 
@@ -59,10 +60,10 @@ class Certificate:
     def __str__(self) -> str:
         if not self.segments:
             return "There is no finite answer to check."
-        bound = ", ".join(self.at_bound) or "none"
-        lost = "not judged: the search did not converge"
+        bound = _some(self.at_bound)
+        lost = "not judged: the fit has no success"
         if self.undetermined is not None:
-            lost = ", ".join(self.undetermined) or "none"
+            lost = _some(self.undetermined)
         return "\n".join(
             [
                 f"largest |u - Pu|           {self.picard_residual:.1e} of the states' scale",
@@ -75,6 +76,11 @@ class Certificate:
                 f"mesh                       {self.segments} segments with {self.nodes} nodes",
             ]
         )
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return (", ".join(names[:MOST_NAMES]) or "none") + more
 
 
 def certify(solution: Solution) -> Certificate:

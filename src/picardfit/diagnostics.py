@@ -190,7 +190,10 @@ def many_probability(number: int, expected: float) -> float:
 
 
 def runs_probability(series: list[np.ndarray]) -> float:
-    """Two-sided probability of the number of runs of equal sign, over several series; normal approximation."""
+    """Probability of so few runs of equal sign or fewer, over several series; normal approximation.
+
+    Many runs say nothing: unknowns of each series, fitted to few samples, make residuals change their sign more often.
+    """
     runs = expected = variance = 0.0
     count = 0
     for one in series:
@@ -207,7 +210,7 @@ def runs_probability(series: list[np.ndarray]) -> float:
         return float("nan")
     from scipy.special import ndtr
 
-    return float(2 * ndtr(-abs(runs - expected) / np.sqrt(variance)))
+    return float(ndtr((runs - expected) / np.sqrt(variance)))
 
 
 def normal_probability(values: np.ndarray) -> float:

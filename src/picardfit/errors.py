@@ -19,7 +19,7 @@ class Status(Enum):
 
     CONVERGED = "Converged: this optimum passed every check."
     CONVERGED_AT_BOUND = (
-        "Converged with parameters at their bounds: widen those bounds if they are not meant to act."
+        "Converged with unknowns at their bounds: widen those bounds if they are not meant to act."
     )
     APPROXIMATE = (
         "The method stopped by its own rule, but not at the least-squares optimum (see the certificate): lower its "
@@ -54,8 +54,8 @@ class Status(Enum):
 
     @property
     def converged(self) -> bool:
-        """Whether the search came to an end of its own, so that the curvature there says something about errors."""
-        return self.success or self in (Status.INACCURATE, Status.UNDECIDED)
+        """Whether the search came to an end that passed the checks, so that the curvature there tells of errors."""
+        return self.success or self is Status.UNDECIDED
 
 
 def inside(where: str, error: InputError) -> InputError:

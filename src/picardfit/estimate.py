@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
@@ -80,7 +80,10 @@ def fit(
     request = Request(problem, method, given, asked, seed)
     found = search_all(request, executor, ledger, progress)
     if asked is None:
-        found = look_again(request, executor, progress or None, found)
+        try:
+            found = look_again(request, executor, progress or None, found)
+        except KeyboardInterrupt:
+            found = replace(found, interrupted=True)
     best = found.best
     with single_threaded():
         outcome, certificate = _certified(problem, method, outcome_of(request, best, found.endings[best]))
@@ -235,6 +238,7 @@ def _warnings(problem: Problem, status: Status, certificate: Certificate) -> tup
             "narrow the bounds to values where they have one."
         )
     lost = [n for n in certificate.undetermined or () if n.split("[")[0] not in switching]
+    lost.sort(key=lambda name: "[" in name)  # what all experiments share is the first to fix
     if measured < count:
         said.append(
             f"There are fewer measurements ({measured}) than unknowns ({count}): "
@@ -242,10 +246,14 @@ def _warnings(problem: Problem, status: Status, certificate: Certificate) -> tup
         )
     elif lost and (status.success or status is Status.UNDECIDED):
         said.append(
-            f"These data do not determine {listing(lost[:8])}: "
+            f"These data do not determine {listing(lost[:8])}{_rest(lost, 8)}: "
             f"other values fit as well; fix some of them, or add data that feel them."
         )
     return tuple(said)
+
+
+def _rest(names: Sequence[str], shown: int) -> str:
+    return f" and {len(names) - shown} more" if len(names) > shown else ""
 
 
 def _contradiction(solution: Solution | None) -> list[str]:

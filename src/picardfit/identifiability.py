@@ -47,6 +47,7 @@ WORTH = 2.0  # a combination is told when its error is smaller than that of its 
 AS_GOOD = 1.92  # difference of log-likelihoods that 95 % of data sets do not exceed
 ELSEWHERE = 5.0  # standard errors between optima that are not the same
 MOST = 12  # combinations shown
+MOST_VERDICTS = 60  # verdicts shown
 TOUCHED = 1e-5  # part of a free direction that counts
 VAST = 1e10
 TOGETHER = 300  # unknowns up to which combinations of all are sought
@@ -95,6 +96,9 @@ class Identifiability:
 
     def __str__(self) -> str:
         lines = [verdict.sentence for verdict in self.verdicts.values()]
+        if len(lines) > MOST_VERDICTS:
+            more = f"... and {len(lines) - MOST_VERDICTS} more (.verdicts)"
+            lines = [*lines[:MOST_VERDICTS], more]
         if self.undetermined:
             lines += ["", "Directions these data do not determine:"]
             lines += [f"  {c.text}: {percent(c.error)}" for c in self.undetermined[:MOST]]
@@ -139,7 +143,7 @@ def identifiability(fit: Fit) -> Identifiability:
         raise InputError(f"There is no solution to judge: {fit.status.value}")
     if not fit.status.converged:
         raise InputError(
-            f"The search did not converge, so that nothing can be said about what the data determine: {fit.message}"
+            f"Nothing can be said about what the data determine, because the fit has no success: {fit.message}"
         )
     found = fit.whole_information
     relative, covariance = in_relative_units(fit, found)

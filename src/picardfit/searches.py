@@ -61,6 +61,7 @@ class Searches:
     endings: dict[int, Ending]
     failures: dict[int, str]
     interrupted: bool
+    spared: bool = False  # a second look was called for, but the problem is too large
 
     @property
     def best(self) -> int:
@@ -70,8 +71,14 @@ class Searches:
     def remarks(self, starts: int | None, ledger: str | Path | None) -> list[str]:
         """What a user should know about the searches, in words; `starts` as asked for."""
         said = []
-        if self.interrupted and starts is None and len(self.endings) > 1:
+        own = any(one.status is not Status.INTERRUPTED for one in self.endings.values())
+        if self.interrupted and starts is None and own:
             said.append("The second look from other starts was interrupted: there may be a better optimum.")
+        if self.spared:
+            said.append(
+                "The search took many steps, and no second look was taken at so large a problem: try more starts "
+                "(starts=4) if there may be a better optimum."
+            )
         if self.interrupted and starts is not None and starts > 1:
             done = sum(one.status is not Status.INTERRUPTED for one in self.endings.values())
             onward = "call fit again with the same ledger" if ledger else "pass ledger='run.jsonl' next time"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -41,6 +42,7 @@ LITTLE = 0.5  # part of the variation of the data that the curves may leave
 PRECISE = 1e-4  # squared residuals over squared data, of curves that are right whatever is at a bound
 QUICK, LABOURED = 10, 20  # iterations up to which a search had an easy way, and above which it had none
 PATIENT = 50  # iterations from which on a search that fails is worth a screening
+LARGE = 10_000  # segments beyond which searches that converged are not followed by others
 LOOKS = 3  # further starts of a second look
 SHIFTS = 8  # initial states, or values of parameters at bounds, that are tried around an optimum
 ON_BOUND = 0.01  # part of a bound by which a parameter may be away from it and still be called at it
@@ -87,6 +89,8 @@ def look_again(
             return found
     if doubt is Doubt.NONE or found.interrupted:
         return found
+    if doubt < Doubt.LOST and len(path_of(request, found.endings[found.best]).system.mesh) > LARGE:
+        return replace(found, spared=doubt >= Doubt.SLOW)
     request, before = _brief(request, found), found.endings[found.best]
     found = _with_search(request, found, news, partial(_varied, request, before, _released))
     if doubt >= Doubt.SLOW and not own and not found.interrupted:
@@ -272,7 +276,7 @@ def _screened(request: Request, found: Searches, news: Callable[[Progress], None
     """The searches and the one that goes on from the best simulated candidate that can be put on a mesh."""
     ends = [one.border for one in found.endings.values() if one.border is not None]
     further = np.array([b for b in ends if np.isfinite(b).all()]).reshape(-1, *request.given.shape)
-    index = _next(found)
+    index, began = _next(found), time.perf_counter()
     try:
         ending = _from_candidates(request, further, reporter(request, index, news))
     except KeyboardInterrupt:
@@ -280,6 +284,7 @@ def _screened(request: Request, found: Searches, news: Callable[[Progress], None
     if ending is None:
         return found
     stopped = ending.status is Status.INTERRUPTED
+    ending = replace(ending, seconds=time.perf_counter() - began)
     return replace(found, endings={**found.endings, index: ending}, interrupted=stopped)
 
 

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from picardfit.optima import Optimum
     from picardfit.result import Fit
 
+MOST_COLUMNS = 12  # parameters in the table of optima
 EXPERIMENT_HEADER = ("experiment", "times", "from", "to", "measured", "inputs", "known at the start")
 
 NO_ERRORS = (
-    "Standard errors and intervals are not given, because the search did not converge: the values are only where it "
-    "stopped."
+    "Standard errors and intervals are not given, because the fit has no success: the values are only where the "
+    "search stopped."
 )
 
 
@@ -199,7 +200,7 @@ def statistics_lines(fit: Fit) -> list[str]:
 
 def optima_text(fit: Fit, most: int = 20) -> str:
     """The optima that the starts reached, the best first, and the starts that reached none."""
-    names = list(fit.parameters)
+    names = list(fit.parameters)[:MOST_COLUMNS]
     rows = [("optimum", "loss", "starts", *names, "")]
     for number_, one in enumerate(fit.optima[:most], 1):
         values = [number(one.parameters[name]) for name in names]
@@ -215,9 +216,11 @@ def optima_text(fit: Fit, most: int = 20) -> str:
 
 
 def waterfall_text(fit: Fit, most: int = 40) -> str:
-    """The starts from the smallest loss on."""
+    """The starts that converged from the smallest loss on, then the others."""
     rows = [("", "loss", "optimum", "start", "iterations", "seconds", "status")]
-    ranked = sorted(fit.starts, key=lambda one: (math.isnan(one.loss), one.loss, one.start))
+    ranked = sorted(
+        fit.starts, key=lambda one: (not one.status.success, math.isnan(one.loss), one.loss, one.start)
+    )
     for place, one in enumerate(ranked[:most], 1):
         optimum = "-" if one.cluster is None else str(one.cluster + 1)
         status = one.status.name.lower().replace("_", " ")

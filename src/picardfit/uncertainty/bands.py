@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,7 @@ from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.inputs import as_input, values_at
 from picardfit.integration import Run, trajectories
 from picardfit.parameters import as_number
-from picardfit.sensitivity import sensitivity
+from picardfit.sensitivity import Sensitivity, sensitivity
 from picardfit.tables import columns, number
 from picardfit.uncertainty.bootstrap import Bootstrap, estimates
 from picardfit.uncertainty.fisher import Information
@@ -21,6 +21,7 @@ from picardfit.uncertainty.fisher import Information
 if TYPE_CHECKING:
     import pandas as pd
 
+    from picardfit.model import Model
     from picardfit.result import Fit
 
 MOST_ROWS = 10  # of a printed table
@@ -200,11 +201,7 @@ def _by_derivatives(fit: Fit, information: Information, setting: _Setting, limit
     problem, border, e = fit.problem, fit.solution.border, setting.experiment
     unknowns, model = problem.unknowns, problem.model
     run = _run(fit, setting, border)
-    found = sensitivity(model, run, None if setting.new else fit.solution.system.mesh.knots[e])
-    if found is None:
-        lost_x = np.full((len(run.times), len(model.states)), np.nan)
-        lost_y = np.full((len(run.times), len(model.observables)), np.nan)
-        return (lost_x,) * 4, (lost_y,) * 4
+    found = _as_far_as_it_goes(model, run, None if setting.new else fit.solution.system.mesh.knots[e])
     by_border = _by_border(unknowns, border, e, setting)  # (states + parameters, width)
     inputs = _inputs(model, setting, run.times)
     values, by_state, by_parameter = model.output.linearise(run.times, found.states, run.params, inputs)
@@ -219,6 +216,24 @@ def _by_derivatives(fit: Fit, information: Information, setting: _Setting, limit
             total = np.sqrt(error**2 + _noise_variance(fit, setting, border, run.times, found.states))
         both.append((value, value - limit * total, value + limit * total, total))
     return tuple(both)
+
+
+def _as_far_as_it_goes(model: Model, run: Run, knots: np.ndarray | None) -> Sensitivity:
+    """Solution and derivatives at the times of a run, NaN from where there is no solution on."""
+    whole, count, failing = sensitivity(model, run, knots), 0, len(run.times)
+    if whole is not None:
+        return whole
+    shape = (len(run.times), len(run.initial))
+    states, derivatives = np.full(shape, np.nan), np.full((*shape, shape[1] + len(run.params)), np.nan)
+    while failing - count > 1:  # the number of times that can be reached
+        middle = (count + failing) // 2
+        part = sensitivity(model, replace(run, times=run.times[:middle]), knots)
+        if part is None:
+            failing = middle
+        else:
+            count = middle
+            states[:count], derivatives[:count] = part.states, part.derivatives
+    return Sensitivity(states, derivatives)
 
 
 def _by_border(unknowns, border: np.ndarray, e: int, setting: _Setting) -> np.ndarray:

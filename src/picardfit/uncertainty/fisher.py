@@ -46,10 +46,10 @@ class Held:
         largest such step, `variances` (unknowns,) their own with this one held. The farthest point of
         follow d + sqrt(2 variance (rise - slope d - curvature d^2 / 2)) over 0 <= d <= room.
         """
-        both = follow**2 + variances * self.curvature
-        gain = np.maximum(2 * follow**2 * rise - variances * self.slope**2, 0.0)
-        root = np.sqrt((self.slope * both) ** 2 + self.curvature * both * gain)
         with np.errstate(divide="ignore", invalid="ignore"):
+            both = follow**2 + variances * self.curvature
+            gain = np.maximum(2 * follow**2 * rise - variances * self.slope**2, 0.0)
+            root = np.sqrt((self.slope * both) ** 2 + self.curvature * both * gain)
             step = np.minimum(np.where(gain > 0, gain / (self.slope * both + root), 0.0), room)
             left = np.maximum(rise - self.slope * step - 0.5 * self.curvature * step**2, 0.0)
             carried = np.where(step > 0, follow * step, 0.0) + np.sqrt(2 * variances * left)
