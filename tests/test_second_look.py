@@ -129,6 +129,16 @@ def test_a_laboured_search_from_given_values_is_followed_by_one_without_them(slo
     assert fit.starts[1].iterations == alone.iterations
 
 
+def test_a_start_of_our_own_that_breaks_down_leaves_the_first_answer(slow, monkeypatch):
+    def broken(*_):
+        raise ZeroDivisionError("here")
+
+    monkeypatch.setattr("picardfit.second_look.search", broken)
+    fit = pf.fit(slow, start={"theta1": 1.4, "theta2": 0.6})
+    assert fit.success
+    assert "1 of 2 starts broke down" in fit.message
+
+
 def test_precise_data_call_for_one_more_search_when_something_is_at_a_bound():
     times = np.linspace(0, 10, 41)
     model = pf.Model("x' = y; y' = -k*sin(x) - c*y", observables={"x": "x"})

@@ -93,7 +93,7 @@ def look_again(
         return replace(found, spared=doubt >= Doubt.SLOW)
     request, before = _brief(request, found), found.endings[found.best]
     found = _with_search(request, found, news, partial(_varied, request, before, _released))
-    if doubt >= Doubt.SLOW and not own and not found.interrupted:
+    if doubt in (Doubt.SLOW, Doubt.SUSPECT) and not own and not found.interrupted:
         found = _from_own_start(request, found, news)
     elif doubt is Doubt.SLOW and not found.interrupted:
         found = _further(request, found, None, news, most=1)
@@ -178,15 +178,22 @@ def _with_search(
     """The searches and one along the simulated path of the unknowns that a function finds, if there are any."""
     index = _next(found)
 
-    def search_there(_: None) -> Ending | None:
+    def search_there() -> Ending | None:
         border = border_of()
         return None if border is None else _onward(request, border, reporter(request, index, news))
 
+    return _with_ending(found, index, search_there)
+
+
+def _with_ending(found: Searches, index: int, work: Callable[[], Ending | None]) -> Searches:
+    """The searches and the one that a function makes, if it makes one; what it raises is a failure of that one."""
     try:
         with single_threaded(), np.errstate(all="ignore"):
-            ending = attempt(search_there, None)  # a user's function need not bear other values
+            ending = attempt(lambda _: work(), None)  # a user's function need not bear other values
     except InputError as error:
         ending = Failure(str(error))
+    except Interrupted as stop:
+        return replace(found, endings={**found.endings, index: stop.partial[1]}, interrupted=True)
     except KeyboardInterrupt:
         return replace(found, interrupted=True)
     if isinstance(ending, Failure):
@@ -266,10 +273,7 @@ def _from_own_start(request: Request, found: Searches, news: Callable[[Progress]
     """The searches and one from a start made of data and bounds only, where what the user gave leads nowhere."""
     index = _next(found)
     open_ = replace(request, given=np.full_like(request.given, np.nan))
-    try:
-        return replace(found, endings={**found.endings, index: search(open_, (index, None), news)})
-    except Interrupted as stop:
-        return replace(found, endings={**found.endings, index: stop.partial[1]}, interrupted=True)
+    return _with_ending(found, index, lambda: search(open_, (index, None), news))
 
 
 def _screened(request: Request, found: Searches, news: Callable[[Progress], None] | None) -> Searches:
