@@ -564,21 +564,21 @@ def test_no_errors_without_convergence(unfinished):
 
 def test_text_without_convergence_states_nothing_about_the_data(unfinished):
     text = str(unfinished)
-    assert says(text, "intervals are not given, because the search did not converge", "not judged")
+    assert says(text, "intervals are not given, because the fit has no success", "not judged")
     for claim in ("inf", "not determined by these data", "follow a pattern", "AIC"):
         assert claim not in text
 
 
 def test_report_without_convergence(unfinished, tmp_path):
     text = unfinished.report(tmp_path / "report.html").read_text(encoding="utf-8")
-    assert says(text, "intervals are not given, because the search did not converge")
+    assert says(text, "intervals are not given, because the fit has no success")
     assert "What the data determine" not in text
     assert "Shade:" not in text
 
 
 def test_judging_what_did_not_converge_is_refused(unfinished):
-    assert says(complaint(unfinished.identifiability), "did not converge", "max_iterations")
-    assert says(complaint(unfinished.bands, "experiment 1", [1.0]), "did not converge", "fit.predict")
+    assert says(complaint(unfinished.identifiability), "Nothing can be said", "max_iterations")
+    assert says(complaint(unfinished.bands, "experiment 1", [1.0]), "the fit has no success", "fit.predict")
 
 
 def test_what_did_not_converge_is_saved_and_loaded(unfinished, tmp_path):
@@ -735,9 +735,9 @@ def test_frame_instead_of_experiments():
 def test_notebook_and_table_of_what_did_not_converge(unfinished, tmp_path):
     from picardfit.cli.output import write_fit
 
-    assert says(unfinished._repr_html_(), "intervals are not given, because the search did not converge")
+    assert says(unfinished._repr_html_(), "intervals are not given, because the fit has no success")
     write_fit(unfinished, tmp_path, report=False)
-    assert says((tmp_path / "parameters.csv").read_text(), "the search did not converge")
+    assert says((tmp_path / "parameters.csv").read_text(), "the fit has no success")
 
 
 def test_a_pole_at_the_initial_time_is_named():

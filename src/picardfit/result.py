@@ -405,7 +405,7 @@ class Fit:
             raise InputError(f"There is no solution to evaluate: {self.message}")
         if not self.status.converged and bootstrap is None:
             raise InputError(
-                f"Bands are not given, because the search did not converge; fit.predict gives the curve: {self.message}"
+                f"Bands are not given, because the fit has no success; fit.predict gives the curve: {self.message}"
             )
         return bands(
             self, self._information, e, checked_times(times), level, noise, inputs, initial, bootstrap

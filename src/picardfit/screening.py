@@ -69,6 +69,8 @@ def screen(problem: Problem, given: np.ndarray, seed: int, further: np.ndarray) 
 
 def polished(problem: Problem, borders: np.ndarray, well: bool = True) -> Candidates:
     """Candidates after more steps at a closer tolerance, or only a few, best first, one of each optimum."""
+    if not len(borders):
+        return Candidates(borders, np.zeros(0))
     with np.errstate(all="ignore"):
         ends = _distinct(problem, polish(problem, borders, LAST if well else LITTLE))
     return Candidates(ends.borders, ends.values)

@@ -48,7 +48,7 @@ def parameter_records(fit: Fit, level: float) -> list[tuple[object, ...]]:
     values, errors, intervals = estimated_values(fit), fit.standard_errors, fit.intervals(level)
     given, said = units(fit), verdicts(fit)
     if not fit.status.converged:
-        said = dict.fromkeys(errors, "the search did not converge")
+        said = dict.fromkeys(errors, "the fit has no success")
     rows = []
     for name, *_, remark in parameter_rows(fit, level):
         low, high = intervals.get(name, (np.nan, np.nan))
