@@ -76,8 +76,8 @@ class Searches:
             said.append("The second look from other starts was interrupted: there may be a better optimum.")
         if self.spared:
             said.append(
-                "The search took many steps, and no second look was taken at so large a problem: try more starts "
-                "(starts=4) if there may be a better optimum."
+                "There may be a better optimum, and no second look was taken at so large a problem: try more starts "
+                "(starts=4)."
             )
         if self.interrupted and starts is not None and starts > 1:
             done = sum(one.status is not Status.INTERRUPTED for one in self.endings.values())

@@ -1,0 +1,77 @@
+"""What noise does to the last steps: iterations of single searches in noisy data, and the time of each step.
+
+    python benchmarks/iterations.py [--sets 12] [--rounds 150]
+
+First the iterations of one search (`second_look=False`) on so many data sets of seven noisy problems. Then the steps of
+one fit of Lorenz (30 segments at its end), each repeated so many times in turn: the least time of each, which hardly
+depends on what else the machine does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import picardfit as pf
+from picardfit.solvers.iterate import run
+from picardfit.starts import make_start
+
+lorenz, van_der_pol, tumor = pf.problems.lorenz, pf.problems.van_der_pol, pf.problems.tumor
+neuron, ponds = pf.problems.fitzhugh_nagumo, pf.problems.rosenzweig_macarthur
+NOISY: dict[str, Callable[[int], pf.Problem]] = {
+    "Lorenz, std 0.4": lambda seed: lorenz.generate(seed=seed, eps=0.4),
+    "Lorenz, variance 0.4": lambda seed: lorenz.generate(seed=seed, eps=0.4, eps_is="variance"),
+    "Van der Pol, variance 0.4": lambda seed: van_der_pol.generate(seed=seed, eps=0.4, eps_is="variance"),
+    "neuron, variance 0.2": lambda seed: neuron.generate(seed=seed, eps=0.2, eps_is="variance"),
+    "neuron, std 0.2": lambda seed: neuron.generate(seed=seed, eps=0.2, eps_is="std"),
+    "two ponds, variance 0.05": lambda seed: ponds.generate(seed=seed, ponds=2, eps_is="variance"),
+    "tumour, two dosings": lambda seed: tumor.generate(seed=seed, inputs=[1, 2]),
+}
+
+
+class Recorded(pf.LiftedGaussNewton):
+    """The default method, which keeps the states that it steps from."""
+
+    states: list = []  # noqa: RUF012  (one list for the one search of this script)
+
+    def step(self, state):
+        self.states.append(state)
+        return super().step(state)
+
+
+def step_times(rounds: int) -> np.ndarray:
+    """(steps,): least milliseconds of each step of one search."""
+    problem, method, plain = lorenz.generate(seed=1), Recorded(), pf.LiftedGaussNewton()
+    with np.errstate(all="ignore"):
+        run(method, method.init(problem, make_start(problem)), lambda *_: None)
+        best = np.full(len(method.states), np.inf)
+        for _ in range(rounds):
+            for k, state in enumerate(method.states):
+                began = time.perf_counter()
+                plain.step(state)
+                best[k] = min(best[k], 1e3 * (time.perf_counter() - began))
+    return best
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sets", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=150)
+    options = parser.parse_args()
+    total = 0
+    for name, make in NOISY.items():
+        found = [pf.fit(make(seed), second_look=False).iterations for seed in range(options.sets)]
+        total += sum(found)
+        print(f"{name}: {found}, median {np.median(found):g}", flush=True)
+    print(f"{total} iterations in all")
+    times = step_times(options.rounds)
+    print(f"ms of each step: {np.round(times, 2)}, median {np.median(times):.2f}")
+
+
+if __name__ == "__main__":
+    main()
