@@ -1,4 +1,4 @@
-"""Sums over the samples of segments, and observables that are states themselves, against the plain ways."""
+"""Places for samples, and observables that are states themselves, against the plain ways."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import picardfit as pf
 from picardfit.discretise import Discretisation
 from picardfit.lifted import contract_from, linearise
 from picardfit.mesh import Mesh, rule
+from picardfit.places import places
 
 
 def system_of(times, observables=None, knots=(0.0, 0.5, 1.0, 1.5, 2.0)) -> Discretisation:
@@ -19,21 +20,31 @@ def system_of(times, observables=None, knots=(0.0, 0.5, 1.0, 1.5, 2.0)) -> Discr
 
 
 EVEN = np.linspace(0.1, 1.9, 9)
-RAGGED = np.concatenate([np.linspace(0.01, 0.49, 30), [1.7]])
+LAYOUTS = {
+    "one line a segment, full": ([0, 0, 1, 1, 2, 2], 3, 2, 3),
+    "one line a segment, some places empty": ([0, 0, 1, 2, 2], 3, 2, 3),
+    "a segment without samples": ([0, 0, 2, 2], 3, 2, 3),
+    "few segments hold all samples": ([2, 2, 7], 9, 2, 2),
+    "a crowded segment has several lines": ([1] * 9 + [5, 7], 20, 4, 5),
+}
 
 
-@pytest.mark.parametrize(("times", "padded"), [(EVEN, True), (RAGGED, True), (RAGGED[:1], False)])
-@pytest.mark.parametrize("one", [True, False])
-def test_products_are_summed_over_the_samples_of_each_segment(times, padded, one):
-    knots = (0.0, 0.5, 1.0, 1.5, 2.0) if padded else np.linspace(0, 2, 9)
-    system, rng = system_of(times, knots=knots), np.random.default_rng(0)
-    assert (system.places is not None) == padded
-    left = rng.normal(size=(len(times), 2, 3))
-    right = left if one else rng.normal(size=(len(times), 2, 4))
-    expected = np.zeros((len(knots) - 1, 3, right.shape[2]))
-    for k, segment in enumerate(system.segment):
-        expected[segment] += left[k].T @ right[k]
-    np.testing.assert_allclose(system.products_by_segment(left, right), expected, atol=1e-14)
+@pytest.mark.parametrize(("segment", "segments", "width", "lines"), LAYOUTS.values(), ids=LAYOUTS)
+def test_samples_find_their_places_and_come_back(segment, segments, width, lines):
+    segment, rng = np.array(segment), np.random.default_rng(0)
+    found = places(segment, segments)
+    assert (found.width, len(found.segment)) == (width, lines)
+    values = rng.normal(size=(len(segment), 2))
+    filled = found.filled(values)
+    assert filled.shape == (lines, width, 2)
+    np.testing.assert_array_equal(found.taken(filled), values)
+    np.testing.assert_allclose(np.abs(filled).sum(), np.abs(values).sum())
+    np.testing.assert_array_equal(found.taken(found.filled(segment)), segment)
+    of_lines = np.broadcast_to(found.of_lines(np.arange(segments))[:, None], (lines, width))
+    np.testing.assert_array_equal(found.taken(of_lines), segment)
+    expected = np.zeros((segments, 2))
+    np.add.at(expected, segment, values)
+    np.testing.assert_allclose(found.by_segment(filled.sum(axis=1)), expected, atol=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +71,7 @@ def test_observables_that_are_states_need_no_formula(observables, selected):
     np.testing.assert_array_equal(point.outputs, outputs)
     linear = linearise(system, point)
     plain = system_of(EVEN, {"a": "x", "b": "y"})
-    at_samples = linearise(plain, contract_from(plain, border, states, np.ones(2))[0]).jacobian
+    at_samples = linearise(plain, contract_from(plain, border, states, np.ones(2))[0]).at_samples(plain)
     expected = by_states @ at_samples
     expected[..., 2:] += by_parameters
-    np.testing.assert_allclose(linear.jacobian, expected, atol=1e-13)
+    np.testing.assert_allclose(linear.at_samples(system), expected, atol=1e-13)

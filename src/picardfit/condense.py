@@ -12,7 +12,7 @@ with d_j = (state at the start of segment j, free parameters), c_j the jump at t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -125,7 +125,7 @@ def factorise(
 
     columns = border.columns
     diagonal = total[inner, :states, :states].copy()
-    np.einsum("kii->ki", diagonal)[...] += penalty + damping
+    diagonal.reshape(len(diagonal), states * states)[:, :: states + 1] += penalty + damping
     cross = np.zeros((len(mesh.inner), states, border.width))
     cross[..., columns] = total[inner, :states, states:] - weighted[..., states:]
     begins, owner = mesh.first_links
@@ -265,17 +265,19 @@ def _solve_held_shared(hessian, slope, free, value) -> np.ndarray:
 
 
 def _spd_solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve symmetric positive semi-definite systems after scaling to unit diagonal, with a whiff of regularisation."""
+    """Solve symmetric positive semi-definite systems, each diagonal entry raised by a whiff of itself."""
     from scipy.linalg.lapack import dposv
 
-    diagonal = matrix.diagonal(axis1=-2, axis2=-1)
-    scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))[..., None]
-    scaled = matrix * scale * np.swapaxes(scale, -1, -2) + 1e-14 * np.eye(matrix.shape[-1])
-    if matrix.ndim == 2:
-        _, solved, failed = dposv(scaled, scale * right)
+    size, diagonal = matrix.shape[-1], matrix.diagonal(axis1=-2, axis2=-1)
+    size_of = np.where(diagonal > 0, diagonal, 1.0)
+    raised = matrix.copy()
+    raised.reshape(*matrix.shape[:-2], size * size)[..., :: size + 1] += 1e-14 * size_of
+    if matrix.ndim == 2:  # Cholesky's method does not care for the units of unknowns
+        _, solved, failed = dposv(raised, right)
         if not failed:
-            return scale * solved
-    return scale * np.linalg.solve(scaled, scale * right)
+            return solved
+    scale = 1 / np.sqrt(size_of)[..., None]
+    return scale * np.linalg.solve(raised * scale * np.swapaxes(scale, -1, -2), scale * right)
 
 
 def _add_first(hessian, total, initial, columns) -> None:
@@ -308,6 +310,12 @@ def _solve_band(cholesky: np.ndarray, right: np.ndarray) -> np.ndarray:
     return dpbtrs(cholesky, right.reshape(count, -1), lower=1)[0].reshape(right.shape)
 
 
+@lru_cache
+def _upper(states: int) -> np.ndarray:
+    """Ones on the diagonal and above it."""
+    return np.tri(states).T
+
+
 def _band(diagonal: np.ndarray, lower: np.ndarray, upper_index: slice | np.ndarray) -> np.ndarray:
     """Lower band storage of a block-tridiagonal matrix; lower[i] stands below the diagonal block upper_index[i].
 
@@ -319,6 +327,6 @@ def _band(diagonal: np.ndarray, lower: np.ndarray, upper_index: slice | np.ndarr
     if count:
         strides = np.multiply((2 * states**2, 2 * states - 1, 1), band.itemsize)
         columns = np.ndarray((count, states, 2 * states), buffer=band, strides=tuple(strides))
-        columns[..., :states] = diagonal.transpose(0, 2, 1) * np.tri(states).T
+        columns[..., :states] = diagonal.transpose(0, 2, 1) * _upper(states)
         columns[upper_index, :, states:] = lower.transpose(0, 2, 1)
     return band.T

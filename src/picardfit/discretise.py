@@ -15,18 +15,18 @@ from picardfit.kernels import BatchedMap
 from picardfit.mesh import Mesh, compact
 from picardfit.noise import Objective
 from picardfit.picard import Field
+from picardfit.places import Places, places
 from picardfit.problem import Problem
 
-MOST_PLACES = 4  # for each sample, where samples are laid out in equal numbers of places
 LARGEST_PART = 200_000  # numbers in the Newton matrices of a part: they should stay in the cache
 
 
 @dataclass(frozen=True)
 class Part:
-    """Neighbouring segments with their samples and links."""
+    """Neighbouring segments with the lines of their samples and their links."""
 
     segments: slice
-    samples: slice
+    lines: slice
     linked: np.ndarray  # segments with a successor, counted from the first of the part
 
 
@@ -68,10 +68,14 @@ class Discretisation:
         return self.located[0]
 
     @cached_property
+    def places(self) -> Places:
+        return places(self.segment, len(self.mesh))
+
+    @cached_property
     def along(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of the start state (samples, 1) and of the nodes (samples, 1, nodes) in the value at a sample."""
-        weights = self.mesh.rule.along(self.located[1])
-        return weights[:, :1], np.ascontiguousarray(weights[:, None, 1:])
+        """Weights of start state (lines, places, 1) and nodes (lines, places, nodes) in the values at samples."""
+        weights = self.places.filled(self.mesh.rule.along(self.located[1]))
+        return weights[..., :1].copy(), weights[..., 1:].copy()
 
     @cached_property
     def selected(self) -> slice | np.ndarray | None:
@@ -85,23 +89,17 @@ class Discretisation:
         return compact(np.array([rows.states.index(name) for name in names]))
 
     @cached_property
-    def occupied(self) -> tuple[np.ndarray, np.ndarray]:
-        """Segments that hold samples, and where each one's samples start (samples are in segment order)."""
-        starts = np.concatenate([[0], np.flatnonzero(np.diff(self.segment)) + 1])
-        return self.segment[starts], starts
-
-    @cached_property
     def parts(self) -> list[Part]:
         """The mesh in parts whose derivatives are computed together."""
         mesh, size = self.mesh, len(self.mesh.rule.nodes) * len(self.problem.model.states)
         count = len(mesh)
         if count * size**2 <= LARGEST_PART:
-            return [Part(slice(0, count), slice(0, len(self.segment)), mesh.linked)]
+            return [Part(slice(0, count), slice(0, len(self.places.segment)), mesh.linked)]
         edges = [*range(0, count, max(LARGEST_PART // size**2, 1)), count]
-        samples = np.searchsorted(self.segment, edges)
+        lines = np.searchsorted(self.places.segment, edges)
         links = np.searchsorted(mesh.linked, edges)
         return [
-            Part(slice(a, b), slice(*samples[k : k + 2]), mesh.linked[slice(*links[k : k + 2])] - a)
+            Part(slice(a, b), slice(*lines[k : k + 2]), mesh.linked[slice(*links[k : k + 2])] - a)
             for k, (a, b) in enumerate(pairwise(edges))
         ]
 
@@ -123,21 +121,22 @@ class Discretisation:
 
     def at_samples(self, x: np.ndarray, path: np.ndarray) -> np.ndarray:
         """States at the samples: (samples, states)."""
-        of_start, of_nodes = self.along
-        return of_start * x[self.segment] + (of_nodes @ path[self.segment])[:, 0]
+        places, (of_start, of_nodes) = self.places, self.along
+        return places.taken(of_nodes @ places.of_lines(path) + of_start * places.of_lines(x)[:, None, :])
 
     def derivatives_at_samples(self, multipliers: np.ndarray, part: Part) -> np.ndarray:
-        """(samples, states, columns): derivative of the states at the samples of a part of the mesh.
+        """(lines, places, states, columns): derivative of the states at the samples of a part of the mesh.
 
         `multipliers` (segments, nodes, states, columns) is the derivative of its path.
         """
         states, columns = multipliers.shape[2:]
         of_start, of_nodes = self.along
         flat = multipliers.reshape(*multipliers.shape[:2], -1)
-        segment = self.segment[part.samples] - part.segments.start
-        result = (of_nodes[part.samples] @ flat[segment])[:, 0]
-        result[:, : states * columns : columns + 1] += of_start[part.samples]  # each state by itself
-        return result.reshape(-1, states, columns)
+        if not self.places.direct:
+            flat = flat[self.places.segment[part.lines] - part.segments.start]
+        result = of_nodes[part.lines] @ flat
+        result[..., : states * columns : columns + 1] += of_start[part.lines]  # each state by itself
+        return result.reshape(*result.shape[:2], states, columns)
 
     def outputs(self, states: np.ndarray, params: np.ndarray) -> np.ndarray:
         """Rows of the objective at the samples, observables first.
@@ -154,35 +153,3 @@ class Discretisation:
         return self.problem.measurement.linearise(
             self.problem.samples.times, states, self.of_samples(params), self.sample_inputs
         )
-
-    def products_by_segment(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """(segments, a, b): the sum of left' right over the samples of each segment.
-
-        From arrays (samples, rows, a) and (samples, rows, b).
-        """
-        if self.places is not None:  # few large products instead of many small ones
-            padded = self._padded(left)
-            return padded.transpose(0, 2, 1) @ (padded if right is left else self._padded(right))
-        held, starts = self.occupied
-        products = np.add.reduceat(left.transpose(0, 2, 1) @ right, starts)
-        if len(held) == len(self.mesh):
-            return products
-        total = np.zeros((len(self.mesh), *products.shape[1:]))
-        total[held] = products
-        return total
-
-    @cached_property
-    def places(self) -> tuple[int, np.ndarray] | None:
-        """Places for samples that each segment has, and the place of each sample; None if most would be empty."""
-        counts = np.bincount(self.segment, minlength=len(self.mesh))
-        most, first = int(counts.max()), np.cumsum(counts) - counts
-        if most * len(self.mesh) > MOST_PLACES * len(self.segment):
-            return None
-        return most, np.arange(len(self.segment)) + (most * np.arange(len(self.mesh)) - first)[self.segment]
-
-    def _padded(self, per_sample: np.ndarray) -> np.ndarray:
-        """(samples, rows, k) -> (segments, places * rows, k), zero where there is no sample."""
-        (most, place), (_, rows, columns) = self.places, per_sample.shape
-        padded = np.zeros((len(self.mesh) * most, rows, columns))
-        padded[place] = per_sample
-        return padded.reshape(len(self.mesh), most * rows, columns)

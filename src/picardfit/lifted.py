@@ -49,7 +49,7 @@ class Linearisation:
 
     quadratic: Quadratic
     outputs: np.ndarray  # (samples, rows)
-    jacobian: np.ndarray  # of the rows by [states | free parameters]: (samples, rows, columns)
+    jacobian: np.ndarray  # of the rows by [states | free parameters]: (lines, places * rows, columns)
     factor: np.ndarray  # square root of the objective's curvature, diagonal or full
     multipliers: np.ndarray  # S: (segments, nodes, states, columns)
     inverse: np.ndarray  # of the Newton matrices: (segments, nodes * states, nodes * states)
@@ -63,10 +63,16 @@ class Linearisation:
         if not relative_size(point.path - self.path, scale) < SAME:
             return None
         terms = system.objective.terms(point.outputs, False)
-        slope = system.products_by_segment(terms.slope[:, :, None], self.jacobian)[:, 0]
+        slope = _slope(system, terms.slope, self.jacobian)
         return replace(
             self, quadratic=replace(self.quadratic, slope=slope, jump=point.jumps), outputs=point.outputs
         )
+
+    def at_samples(self, system: Discretisation) -> np.ndarray:
+        """The jacobian of each sample: (samples, rows, columns)."""
+        lines, rows, columns = self.jacobian.shape
+        width = system.places.width
+        return system.places.taken(self.jacobian.reshape(lines, width, rows // width, columns))
 
 
 def linearise(system: Discretisation, point: Point, expected: bool = False) -> Linearisation:
@@ -81,28 +87,41 @@ def linearise(system: Discretisation, point: Point, expected: bool = False) -> L
     multipliers, inverse, at_samples, ends = (_joined(groups.pop(0), point.inverse) for _ in range(4))
     outputs, jacobian = _outputs(system, point, chain, at_samples)
     terms = system.objective.terms(outputs, expected)
-    white = whitened(terms.factor, jacobian)
-    hessian = system.products_by_segment(white, white)
-    slope = system.products_by_segment(terms.slope[:, :, None], jacobian)[:, 0]
+    white = _by_line(whitened(system.places.filled(terms.factor), jacobian))
+    jacobian = _by_line(jacobian)
+    hessian = system.places.by_segment(white.transpose(0, 2, 1) @ white)
+    slope = _slope(system, terms.slope, jacobian)
     quadratic = Quadratic(hessian, slope, ends, point.jumps, unknowns.initial_derivative(point.border))
     return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse, point.path)
+
+
+def _by_line(per_place: np.ndarray) -> np.ndarray:
+    """(lines, places, rows, columns) -> (lines, places * rows, columns)."""
+    lines, places, rows, columns = per_place.shape
+    return per_place.reshape(lines, places * rows, columns)
+
+
+def _slope(system: Discretisation, slope: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
+    """(segments, columns): slope' jacobian, summed over the samples (samples, rows) of each segment."""
+    lines = system.places.filled(slope).reshape(len(jacobian), 1, -1)
+    return system.places.by_segment((lines @ jacobian)[:, 0])
 
 
 def _outputs(
     system: Discretisation, point: Point, chain: np.ndarray | None, at_samples: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the objective (samples, rows) and their derivatives by [states | free parameters].
+    """Rows of the objective (samples, rows) and their derivatives (lines, places, rows, columns).
 
-    `at_samples` are the derivatives of the states there.
+    `at_samples` are the derivatives of the states there (lines, places, states, columns).
     """
     if system.selected is not None:
-        return point.outputs, at_samples[:, system.selected]
+        return point.outputs, at_samples[:, :, system.selected]
     outputs, out_x, out_p = system.linearised_outputs(point.sampled, point.params)
-    jacobian = out_x @ at_samples
+    jacobian = system.places.filled(out_x) @ at_samples
     out_p = out_p[..., system.problem.unknowns.free_parameters]
     if chain is not None:
         out_p *= system.of_samples(chain)[..., None, :]
-    jacobian[..., point.states.shape[1] :] += out_p
+    jacobian[..., point.states.shape[1] :] += system.places.filled(out_p)
     return outputs, jacobian
 
 
@@ -292,9 +311,9 @@ def curvature_of_step(system: Discretisation, point: Point, linear: Linearisatio
     step = mesh.columns(moved, (trial.border - point.border)[:, unknowns.border.columns])
     jumps = point.jumps + (linear.quadratic.end @ step[mesh.linked_rows][..., None])[..., 0]
     jumps -= moved[mesh.inner_rows]
-    outputs = point.outputs + (linear.jacobian @ step[system.segment][..., None])[..., 0]
-    missed = curved(linear.factor, trial.outputs - outputs)
-    slope = system.products_by_segment(missed[:, :, None], linear.jacobian)[:, 0]
+    change = linear.jacobian @ system.places.of_lines(step)[..., None]
+    outputs = point.outputs + system.places.taken(change.reshape(len(change), system.places.width, -1))
+    slope = _slope(system, curved(linear.factor, trial.outputs - outputs), linear.jacobian)
     return slope, trial.jumps - jumps
 
 

@@ -43,6 +43,11 @@ class Rule:
         """(nodes, nodes): A[i, k], the integral of the k-th Lagrange polynomial from 0 to c_i."""
         return self.integrals(self.nodes)
 
+    @lru_cache  # noqa: B019  (there are few rules, and they live as long as the program)
+    def repeated(self, states: int) -> np.ndarray:
+        """(nodes, 1, nodes * states): each weight once for every state."""
+        return np.repeat(self.weights, states, axis=1)[:, None, :]
+
     @cached_property
     def end(self) -> np.ndarray:
         """(nodes,): the same integral from 0 to 1."""

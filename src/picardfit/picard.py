@@ -11,6 +11,7 @@ derivatives carry one more axis with the columns [states x | free parameters].
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def newton_matrix(mesh: Segments, wrt_x: np.ndarray) -> np.ndarray:
     size = nodes * states
     scaled = -mesh.length[:, None, None, None] * wrt_x
     rows = scaled.transpose(0, 2, 1, 3).reshape(segments, 1, states, size)  # long rows: fast to multiply
-    matrix = np.repeat(mesh.rule.weights, states, axis=1)[:, None, :] * rows
+    matrix = mesh.rule.repeated(states) * rows
     matrix.reshape(segments, size * size)[:, :: size + 1] += 1
     return matrix.reshape(segments, size, size)
 
@@ -107,11 +108,16 @@ def exact_multipliers(mesh: Segments, inverse: np.ndarray, wrt_p: np.ndarray) ->
     return (inverse @ right_sides(mesh, wrt_p)).reshape(*wrt_p.shape[:3], -1)
 
 
+@lru_cache
+def _unit(states: int) -> np.ndarray:
+    return np.eye(states)
+
+
 def right_sides(mesh: Segments, wrt_p: np.ndarray) -> np.ndarray:
     """[I, h A f_p], what `newton_matrix` is solved for: (segments, nodes * states, states + parameters)."""
     segments, nodes, states, columns = wrt_p.shape
     right = np.empty((segments, nodes, states, states + columns))
-    right[..., :states] = np.eye(states)
+    right[..., :states] = _unit(states)
     right[..., states:] = integrate(mesh, wrt_p)
     return right.reshape(segments, nodes * states, states + columns)
 

@@ -23,8 +23,8 @@ class Terms:
 
 
 def whitened(factor: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """A factor, diagonal or full, applied to derivatives (samples, rows, columns)."""
-    return factor[..., None] * rows if factor.ndim == 2 else factor @ rows
+    """A factor, diagonal or full, applied to derivatives (..., rows, columns)."""
+    return factor[..., None] * rows if factor.ndim < rows.ndim else factor @ rows
 
 
 def curved(factor: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -324,7 +324,8 @@ class LiftedGaussNewton:
                 return state
             return self._refine(state, self.resolution, self._polish_nodes(state), rounds=1)  # only the nodes
         calm = left <= CALM * merit + state.floor
-        state = replace(state, calm=state.calm + 1 if calm else 0)
+        if calm or state.calm:
+            state = replace(state, calm=state.calm + 1 if calm else 0)
         slow = state.jump > 0.5 * state.last_jump  # then multipliers need a point that is nearly the minimum
         if left > (1e-5 if slow else 1e-2) * merit + state.floor:
             return state

@@ -105,7 +105,8 @@ def update_multipliers(state: State, settled: bool) -> State:
 
 def merit_of(point: Point, multipliers: np.ndarray, penalty: np.ndarray) -> float:
     """The augmented Lagrangian (up to a constant)."""
-    return point.data + 0.5 * float(np.sum(penalty * (point.jumps + multipliers) ** 2))
+    shifted = point.jumps + multipliers
+    return point.data + 0.5 * float(np.vdot(shifted, penalty * shifted))
 
 
 def damped(hessian: np.ndarray, local: int, size: np.ndarray, damping: float) -> np.ndarray:
@@ -113,10 +114,12 @@ def damped(hessian: np.ndarray, local: int, size: np.ndarray, damping: float) ->
 
     A column that the data do not feel gets a hair of the largest curvature, each measured over the unknown's own size.
     """
-    result, diagonal = hessian.copy(), hessian.diagonal(axis1=1, axis2=2).copy()
+    diagonal = hessian.diagonal(axis1=1, axis2=2)
     if len(diagonal) > 1:
+        diagonal = diagonal.copy()
         diagonal[:, local:] = diagonal[:, local:].sum(axis=0) / len(diagonal)
-    area = size**2
+    area, width = size**2, hessian.shape[1]
     least = 1e-10 * float((diagonal * area).max(initial=1e-300)) / area
-    np.einsum("eii->ei", result)[...] += damping * np.maximum(diagonal, least)
+    result = hessian.copy()
+    result.reshape(len(hessian), width**2)[:, :: width + 1] += damping * np.maximum(diagonal, least)
     return result

@@ -51,9 +51,8 @@ class Expected:
     @cached_property
     def jacobian(self) -> np.ndarray:
         """(samples, observables, width): derivatives of the outputs by the border row of the sample's experiment."""
-        return (
-            self.linear.jacobian @ start_derivatives(self.system, self.linear.quadratic)[self.system.segment]
-        )
+        starts = start_derivatives(self.system, self.linear.quadratic)
+        return self.linear.at_samples(self.system) @ starts[self.system.segment]
 
 
 def expected(problem: Problem, border: np.ndarray, nodes: int = NODES) -> Expected | None:
