@@ -62,7 +62,9 @@ def sensitivities(problem: pf.Problem, length: float) -> tuple[list[str], np.nda
     columns[mesh.first, : point.states.shape[1]] = linear.quadratic.initial
     for end, segment in zip(linear.quadratic.end, mesh.linked, strict=True):  # continuity is exact
         columns[segment + 1, : point.states.shape[1]] = end @ columns[segment]
-    jacobian = linear.jacobian @ columns[system.segment]  # (samples, outputs, width) of the own experiment
+    jacobian = (
+        linear.at_samples(system) @ columns[system.segment]
+    )  # (samples, outputs, width) of the own experiment
     index = unknowns_index(unknowns.exists, unknowns.local)
     own = index[:, 1] >= unknowns.local
     mine = problem.samples.experiment[:, None] == index[:, 0]

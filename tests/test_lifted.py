@@ -87,7 +87,7 @@ def moved(place, states=0.0, border=0.0):
     """The point with start states and border moved, contracted by Newton's method."""
     system, point, linear = place
     return evaluate(
-        system, point.border + border, point.states + states, point.path, np.ones(2), linear.inverse
+        system, point.border + border, point.states + states, point.path, np.ones(2), linear.nearby
     )
 
 

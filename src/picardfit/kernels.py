@@ -137,13 +137,13 @@ class BatchedMap:
 
 
 def _components(t, x, p, u) -> tuple[tuple[int, ...], tuple]:
-    """The common batch shape, and the arguments with components first."""
+    """The common batch shape, and the arguments with components first: those of the states are used most."""
     t, x = np.asarray(t, dtype=float), np.asarray(x, dtype=float)
     p, u = np.asarray(p, dtype=float), np.asarray(u, dtype=float)
     batch = x.shape[:-1]
     if t.shape != batch or u.shape[:-1] != batch or p.ndim != 1:
         batch = np.broadcast_shapes(t.shape, batch, p.shape[:-1], u.shape[:-1])
-    return batch, (t[()], _first(x), _first(p), _first(u))
+    return batch, (t[()], np.ascontiguousarray(_first(x)), _first(p), _first(u))
 
 
 def _first(array: np.ndarray) -> np.ndarray:

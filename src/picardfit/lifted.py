@@ -20,8 +20,21 @@ TIMES_ENOUGH = 10  # or this many times what was asked for
 SMALL = 1e-6  # part of its scale below which a positive state is as good as zero
 NEAR = 0.02  # part of |u - P u| that a contraction leaves, if its matrices are to serve for derivatives too
 SWEEPS = 4  # of iterative refinement of the derivatives, before fresh matrices are cheaper
-EXACT = 1e-7  # relative error of the derivatives
+EXACT = 2e-6  # relative error of the derivatives, less than what SAME lets pass
 SAME = 5e-6  # of the states' scale: how far the path may move until derivatives are made anew
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """What is known of the derivatives of the path from a point close by."""
+
+    inverse: np.ndarray  # of the Newton matrices: (segments, nodes * states, nodes * states)
+    multipliers: np.ndarray | None = None  # S: (segments, nodes, states, columns)
+    rate: float = 0.0  # part of an error that a sweep with the inverse left there
+
+    def part(self, segments: slice) -> Nearby:
+        own = None if self.multipliers is None else self.multipliers[segments]
+        return Nearby(self.inverse[segments], own, self.rate)
 
 
 @dataclass(frozen=True)
@@ -38,9 +51,7 @@ class Point:
     outputs: np.ndarray  # (samples, rows): observables, then levels of the noise
     data: float  # value of the objective, with priors
     residual: float = np.nan  # largest |u - P u| relative to the states' scale
-    inverse: np.ndarray | None = (
-        None  # of Newton matrices close by: (segments, nodes * states, nodes * states)
-    )
+    nearby: Nearby | None = None
 
 
 @dataclass(frozen=True)
@@ -52,8 +63,13 @@ class Linearisation:
     jacobian: np.ndarray  # of the rows by [states | free parameters]: (lines, places * rows, columns)
     factor: np.ndarray  # square root of the objective's curvature, diagonal or full
     multipliers: np.ndarray  # S: (segments, nodes, states, columns)
-    inverse: np.ndarray  # of the Newton matrices: (segments, nodes * states, nodes * states)
+    inverse: np.ndarray  # of Newton matrices here or close by: (segments, nodes * states, nodes * states)
+    rate: float  # part of an error that a sweep with the inverse leaves here
     path: np.ndarray  # where the derivatives were made
+
+    @property
+    def nearby(self) -> Nearby:
+        return Nearby(self.inverse, self.multipliers, self.rate)
 
     def moved(self, system: Discretisation, point: Point, scale: np.ndarray) -> Linearisation | None:
         """The model at a point close by with the same derivatives; None if it is not close.
@@ -83,8 +99,9 @@ def linearise(system: Discretisation, point: Point, expected: bool = False) -> L
     unknowns = system.problem.unknowns
     chain = None if unknowns.linear else unknowns.parameter_slopes(point.border)
     groups = list(zip(*(_derivatives(system, point, chain, part) for part in system.parts), strict=True))
+    rate, old = max(groups.pop()), point.nearby and point.nearby.inverse
     # each group is let go once it is joined: all of them twice would be most of the memory of a fit
-    multipliers, inverse, at_samples, ends = (_joined(groups.pop(0), point.inverse) for _ in range(4))
+    multipliers, inverse, at_samples, ends = (_joined(groups.pop(0), old) for _ in range(4))
     outputs, jacobian = _outputs(system, point, chain, at_samples)
     terms = system.objective.terms(outputs, expected)
     white = _by_line(whitened(system.places.filled(terms.factor), jacobian))
@@ -92,7 +109,7 @@ def linearise(system: Discretisation, point: Point, expected: bool = False) -> L
     hessian = system.places.by_segment(white.transpose(0, 2, 1) @ white)
     slope = _slope(system, terms.slope, jacobian)
     quadratic = Quadratic(hessian, slope, ends, point.jumps, unknowns.initial_derivative(point.border))
-    return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse, point.path)
+    return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse, rate, point.path)
 
 
 def _by_line(per_place: np.ndarray) -> np.ndarray:
@@ -118,7 +135,7 @@ def _outputs(
         return point.outputs, at_samples[:, :, system.selected]
     outputs, out_x, out_p = system.linearised_outputs(point.sampled, point.params)
     jacobian = system.places.filled(out_x) @ at_samples
-    out_p = out_p[..., system.problem.unknowns.free_parameters]
+    out_p = out_p[..., system.problem.unknowns.free_columns]
     if chain is not None:
         out_p *= system.of_samples(chain)[..., None, :]
     jacobian[..., point.states.shape[1] :] += system.places.filled(out_p)
@@ -133,52 +150,55 @@ def _joined(parts: tuple[np.ndarray, ...], whole: np.ndarray | None) -> np.ndarr
 
 
 def _derivatives(system: Discretisation, point: Point, chain: np.ndarray | None, part: Part):
-    """Derivatives of path, samples and ends on a part of the mesh: (S, inverse, at samples, ends).
+    """Derivatives of path, samples and ends on a part of the mesh: (S, inverse, at samples, ends, rate).
 
     `chain` (experiments, free parameters) is d natural / d internal, or None where that is 1 everywhere.
     """
     mine = part.segments
     params = system.spread(point.params)
-    field, old = system.field.part(mine), None if point.inverse is None else point.inverse[mine]
+    field, nearby = system.field.part(mine), point.nearby and point.nearby.part(mine)
     _, wrt_x, wrt_p = field.linearise(point.path[mine], params if params.ndim == 1 else params[mine])
-    wrt_p = wrt_p[..., system.problem.unknowns.free_parameters]
+    wrt_p = wrt_p[..., system.problem.unknowns.free_columns]
     if chain is not None:
         chain = system.spread(chain)
         wrt_p *= (chain if chain.ndim == 1 else chain[mine])[..., None, :]
-    solved, inverse = _solved(
-        newton_matrix(field.mesh, wrt_x), right_sides(field.mesh, wrt_p), old, wrt_p.shape[2]
+    solved, inverse, rate = _solved(
+        newton_matrix(field.mesh, wrt_x), right_sides(field.mesh, wrt_p), nearby, wrt_p.shape[2]
     )
     multipliers = solved.reshape(*wrt_p.shape[:3], -1)
     ends = end_derivatives(field.mesh, part.linked, multipliers)
-    return multipliers, inverse, system.derivatives_at_samples(multipliers, part), ends
+    return multipliers, inverse, system.derivatives_at_samples(multipliers, part), ends, rate
 
 
 def _solved(
-    matrix: np.ndarray, right: np.ndarray, old: np.ndarray | None, states: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """matrix^-1 right, and an inverse of the matrices: the old one where a few sweeps with it are exact enough.
+    matrix: np.ndarray, right: np.ndarray, nearby: Nearby | None, states: int
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """matrix^-1 right, an inverse of the matrices, and the part of an error that a sweep with it leaves.
 
-    Products of small matrices are much cheaper than inverses.
+    The inverse is the one from nearby where a few sweeps with it are exact enough: products of small matrices are much
+    cheaper than inverses. They begin with the derivatives from there, which differ by about as much as the matrices do.
     """
-    if old is not None:
-        solved = old @ right
-        size = np.maximum(np.abs(solved[:, :states]).max(axis=0), np.abs(solved[:, -states:]).max(axis=0))
-        unit, before = np.maximum(size, 1e-300), 1.0  # each derivative has its own unit
-        for _ in range(SWEEPS):
+    if nearby is not None:
+        old, known = nearby.inverse, nearby.multipliers is not None
+        solved = nearby.multipliers.reshape(right.shape) if known else old @ right
+        first, last = (np.maximum.reduce(np.abs(solved[:, k])) for k in (slice(states), slice(-states, None)))
+        unit, before = np.maximum(np.maximum(first, last), 1e-300), 1.0  # each derivative has its own unit
+        for sweep in range(SWEEPS):
             gap = right - matrix @ solved
-            error = float((np.abs(gap).max(axis=0).reshape(-1, *unit.shape) / unit).max())
-            if not error < NEAR * before:
+            error = relative_size(gap.reshape(len(gap), -1, *unit.shape), unit)
+            rate = nearby.rate + error if known and not sweep else error / before
+            if not rate < NEAR:
                 break
-            solved += old @ gap
-            if error * (error / before) < EXACT:
-                return solved, old
+            solved = solved + old @ gap
+            if error * rate < EXACT:
+                return solved, old, rate
             before = error
     inverse = _inverse(matrix)
-    return inverse @ right, inverse
+    return inverse @ right, inverse, 0.0
 
 
 def point_at(
-    system: Discretisation, border, states, path, params=None, slopes=None, residual=np.nan, inverse=None
+    system: Discretisation, border, states, path, params=None, slopes=None, residual=np.nan, nearby=None
 ) -> Point:
     """The point with these unknowns and this path, whether it is contracted or not."""
     mesh = system.mesh
@@ -191,29 +211,35 @@ def point_at(
         sampled = system.at_samples(states, path)
         outputs = system.outputs(sampled, params)
         data = system.value(border, outputs)
-    return Point(border, params, states, path, slopes, jumps, sampled, outputs, data, residual, inverse)
+    return Point(border, params, states, path, slopes, jumps, sampled, outputs, data, residual, nearby)
 
 
 def evaluate(
-    system: Discretisation, border, states, path, scale, inverse=None, enough: float = CONTRACTED
+    system: Discretisation,
+    border,
+    states,
+    path,
+    scale,
+    nearby: Nearby | None = None,
+    enough: float = CONTRACTED,
 ) -> Point | None:
     """Contract the path and evaluate jumps and data; None when it does not contract or is not finite.
 
-    Without `inverse` (of the Newton matrices) it is computed where the path is. `enough` is the |u - P u| relative to
+    Without `nearby` Newton matrices are inverted where the path is. `enough` is the |u - P u| relative to
     the scale at which to stop.
     """
     params = system.parameters(border)
     spread = system.spread(params)
     with np.errstate(all="ignore"):
-        path, slopes, error, inverse = _contracted(system, states, path, spread, scale, inverse, enough)
+        path, slopes, error, nearby = _contracted(system, states, path, spread, scale, nearby, enough)
     if not error < max(TOLERATED, TIMES_ENOUGH * enough):
         return None
-    point = point_at(system, border, states, path, params, slopes, error, inverse)
+    point = point_at(system, border, states, path, params, slopes, error, nearby)
     return point if np.isfinite(point.data) and np.isfinite(point.jumps).all() else None
 
 
-def _contracted(system: Discretisation, states, path, spread, scale, inverse, enough: float):
-    """The contracted path, f along it, the largest |u - P u| that is left, and the inverse if it is a good one.
+def _contracted(system: Discretisation, states, path, spread, scale, nearby: Nearby | None, enough: float):
+    """The contracted path, f along it, the largest |u - P u| that is left, and what is nearby if it is of use.
 
     First with one Newton matrix a segment; where that fails, from the beginning with fresh matrices and short steps.
     """
@@ -226,11 +252,12 @@ def _contracted(system: Discretisation, states, path, spread, scale, inverse, en
         rate = max(rate, error / before)
         if error < enough or not np.isfinite(error) or not left:
             break
-        if inverse is None:
-            inverse = _inverse(newton_matrix(system.mesh, system.field.linearise(path, spread)[1]))
-        path = path + (inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
+        if nearby is None:
+            matrix = newton_matrix(system.mesh, system.field.linearise(path, spread)[1])
+            nearby = Nearby(_inverse(matrix))
+        path = path + (nearby.inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
     if error < limit:
-        return path, slopes, error, inverse if rate < NEAR else None
+        return path, slopes, error, nearby if rate < NEAR else None
     failed = np.flatnonzero(~((np.abs(gap) / scale).max(axis=(1, 2)) < limit))
     path = path.copy()
     path[failed] = _damped_newton(system, failed, states, first, spread, scale, enough)
@@ -240,7 +267,8 @@ def _contracted(system: Discretisation, states, path, spread, scale, inverse, en
 
 def relative_size(path: np.ndarray, scale: np.ndarray) -> float:
     """The largest value of an array (segments, nodes, states) relative to the scale of each state."""
-    return float((np.abs(path.reshape(len(path), -1)).max(axis=0).reshape(path.shape[1:]) / scale).max())
+    largest = np.maximum.reduce(np.abs(path.reshape(len(path), -1)))
+    return float(np.maximum.reduce(largest.reshape(path.shape[1:]) / scale, axis=None))
 
 
 def _damped_newton(system: Discretisation, chosen, states, path, spread, scale, enough: float) -> np.ndarray:
@@ -295,7 +323,7 @@ def advance(
     columns = mesh.columns(states - point.states, (border - point.border)[:, unknowns.border.columns])
     multipliers = linear.multipliers.reshape(len(mesh), -1, columns.shape[1])
     path = point.path + (multipliers @ columns[:, :, None]).reshape(point.path.shape)
-    return evaluate(system, border, states, path, scale, linear.inverse, enough)
+    return evaluate(system, border, states, path, scale, linear.nearby, enough)
 
 
 def curvature_of_step(system: Discretisation, point: Point, linear: Linearisation, trial: Point):
@@ -332,19 +360,19 @@ def contract_from(
     following = states.copy()
     following[mesh.linked] = states[mesh.linked + 1]
     path = states[:, None, :] + mesh.rule.nodes[:, None] * (following - states)[:, None, :]
-    inverse = None
+    nearby = None
     with np.errstate(all="ignore"):
         for _ in range(NEWTON_STEPS):
             slopes, wrt_x, _ = system.field.linearise(path, spread)
             gap = apply(mesh, states, slopes) - path
             if np.abs(gap / scale).max() < enough:
                 break
-            inverse = _inverse(newton_matrix(mesh, wrt_x))
-            path = path + (inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
+            nearby = Nearby(_inverse(newton_matrix(mesh, wrt_x)))
+            path = path + (nearby.inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
         else:
             gap = apply(mesh, states, system.field.slopes(path, spread)) - path
         failed = ~(np.abs(gap / scale).max(axis=(1, 2)) < max(TOLERATED, enough))
-        point = None if failed.any() else evaluate(system, border, states, path, scale, inverse, enough)
+        point = None if failed.any() else evaluate(system, border, states, path, scale, nearby, enough)
     return point, failed if failed.any() else np.ones(len(mesh), bool)
 
 

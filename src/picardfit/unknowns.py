@@ -14,6 +14,7 @@ import numpy as np
 
 from picardfit.condense import Border
 from picardfit.expressions import BatchedMap
+from picardfit.mesh import compact
 from picardfit.parameters import natural_slope, to_internal, to_natural
 from picardfit.rest import settle
 from picardfit.tracing import NumericMap
@@ -73,6 +74,11 @@ class Unknowns:
         return every[every < self.measured_parameters]
 
     @cached_property
+    def free_columns(self) -> slice | np.ndarray:
+        """`free_parameters` as an index that is quick to use."""
+        return compact(self.free_parameters)
+
+    @cached_property
     def border(self) -> Border:
         """Border column of every free parameter of model and noise."""
         every = np.concatenate([self.local_parameters, self.global_parameters])
@@ -110,9 +116,15 @@ class Unknowns:
         """(experiments, parameters): all parameters in natural units."""
         natural, values = self.natural(border), self.base.copy()
         skip = len(self.initial_states)
-        values[:, self.local_parameters] = natural[:, skip : self.local]
-        values[:, self.global_parameters] = natural[:, self.local :]
+        own, shared = self._places
+        values[:, own] = natural[:, skip : self.local]
+        values[:, shared] = natural[:, self.local :]
         return values
+
+    @cached_property
+    def _places(self) -> tuple[slice | np.ndarray, slice | np.ndarray]:
+        """Local and global parameters as indices that are quick to use."""
+        return compact(self.local_parameters), compact(self.global_parameters)
 
     def model_values(self, border: np.ndarray) -> np.ndarray:
         """(experiments, model parameters): those of them that the model has."""

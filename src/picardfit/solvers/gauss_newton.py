@@ -296,9 +296,7 @@ class LiftedGaussNewton:
             return replace(state, linear=None, rejections=state.rejections + 1)
         if state.point.residual > CONTRACTED:
             point = state.point
-            exact = evaluate(
-                state.system, point.border, point.states, point.path, state.scale, linear.inverse
-            )
+            exact = evaluate(state.system, point.border, point.states, point.path, state.scale, linear.nearby)
             if exact is not None and exact.residual < 0.1 * point.residual:
                 return replace(state, point=exact, linear=None, rejections=state.rejections + 1)
         damping = state.damping * 8.0 ** (state.rejections + 1)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from picardfit.discretise import Discretisation
-from picardfit.lifted import Point, carried_inverse, evaluate
+from picardfit.lifted import Nearby, Point, carried_inverse, evaluate
 from picardfit.mesh import Mesh, Rule
 from picardfit.meshing import carry, split, unresolved
 from picardfit.solvers.continuity import segment_scales
@@ -59,11 +59,11 @@ def refined(
             ahead, rounds = _raised(begin, scale, wanted), rounds - 1
         if ahead is begin:
             break
-        finer, inverse = replace(system, mesh=ahead.mesh), None
-        if point.inverse is not None and _has(ahead.mesh.rule, system.mesh):
-            old = point.inverse[ahead.source]
-            inverse = carried_inverse(finer, point.border, ahead.path, old, ahead.source < 0)
-        moved = evaluate(finer, point.border, ahead.states, ahead.path, scale, inverse, enough)
+        finer, nearby = replace(system, mesh=ahead.mesh), None
+        if point.nearby is not None and _has(ahead.mesh.rule, system.mesh):
+            old = point.nearby.inverse[ahead.source]
+            nearby = Nearby(carried_inverse(finer, point.border, ahead.path, old, ahead.source < 0))
+        moved = evaluate(finer, point.border, ahead.states, ahead.path, scale, nearby, enough)
         if moved is None:
             break
         system, point, origin = finer, moved, ahead.origin

@@ -161,7 +161,7 @@ def _polished(system: Discretisation, point: Point) -> Linearisation | None:
         path = point.path + (linear.multipliers[..., : step.shape[1]] @ step[:, None, :, None])[..., 0]
         gap = apply(mesh, states, system.field.slopes(path, spread)) - path
         path = path + (linear.inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
-        moved = evaluate(system, point.border, states, path, scale, linear.inverse)
+        moved = evaluate(system, point.border, states, path, scale, linear.nearby)
         if moved is None:
             return None
         point, linear = moved, linearise(system, moved, expected=True)
