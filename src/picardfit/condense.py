@@ -44,6 +44,7 @@ class Quadratic:
     end: np.ndarray  # (linked, states, columns): derivative of the end state of segments with a successor
     jump: np.ndarray  # (linked, states): end state minus next start state
     initial: np.ndarray  # (experiments, states, border): derivative of the initial state by the border
+    border: np.ndarray | None = None  # (experiments, border, border): further curvature of the border itself
 
     def jump_change(
         self, mesh: Mesh, border: Border, border_step: np.ndarray, states_step: np.ndarray
@@ -135,6 +136,8 @@ def factorise(
     inside = columns if isinstance(columns, slice) else columns[:, None]
     hessian[:, inside, columns] = np.add.reduceat(total[:, states:, states:], first)
     _add_first(hessian, total[first], model.initial, columns)
+    if model.border is not None:
+        hessian += model.border
 
     between, upper = mesh.between
     band = _band(diagonal, -weighted[between, :, :states], upper)
@@ -145,6 +148,31 @@ def factorise(
             flat = cross[a:b].reshape(-1, border.width)
             hessian[e] -= flat.T @ solved[a:b].reshape(-1, border.width)
     return Factor(mesh, border, weighted, penalty, model.initial, cholesky, cross, solved, hessian)
+
+
+def is_convex(hessian: np.ndarray, local: int, held: np.ndarray) -> bool:
+    """Whether the matrix over all unknowns, without the `held` columns (experiments, border), is positive definite."""
+    if not local or len(hessian) == 1:
+        hessian, held, local = hessian.sum(axis=0, keepdims=True), held[:1], 0
+    masked = _without(hessian, held)
+    own, shared = slice(0, local), slice(local, None)
+    try:
+        np.linalg.cholesky(masked[:, own, own])
+        schur = masked[:, shared, shared] - masked[:, shared, own] @ _spd_solve(
+            masked[:, own, own], masked[:, own, shared]
+        )
+        np.linalg.cholesky(schur.sum(axis=0))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _without(hessian: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """The matrices with rows and columns of the held unknowns replaced by those of a unit matrix."""
+    free, width = ~held, hessian.shape[1]
+    masked = hessian * (free[:, :, None] & free[:, None, :])
+    masked.reshape(len(hessian), width * width)[:, :: width + 1] += held
+    return masked
 
 
 def solve_box(
@@ -233,11 +261,8 @@ def _solve_held(hessian, slope, local, held, value) -> np.ndarray:
     if not local:
         return _solve_held_shared(hessian[0], slope[0], ~held[0], value[0])[None]
     gradient = slope + (hessian @ value[:, :, None])[..., 0]
-    free = ~held
-    masked = hessian * (free[:, :, None] & free[:, None, :])
-    diagonal = np.arange(hessian.shape[1])
-    masked[:, diagonal, diagonal] += held
-    gradient = np.where(free, gradient, 0.0)
+    masked = _without(hessian, held)
+    gradient = np.where(held, 0.0, gradient)
     own, shared = slice(0, local), slice(local, None)
     right = np.concatenate([gradient[:, own, None], masked[:, own, shared]], axis=2)
     solved = _spd_solve(masked[:, own, own], right)

@@ -147,10 +147,10 @@ class Unknowns:
 
     def initial_derivative(self, border: np.ndarray) -> np.ndarray:
         """(experiments, states, width): derivative of the initial states by the border."""
-        return self._unit_derivative if self._plain_initial else self.initial(border)[1]
+        return self._unit_derivative if self.plain_initial else self.initial(border)[1]
 
     @cached_property
-    def _plain_initial(self) -> bool:
+    def plain_initial(self) -> bool:
         """Whether no initial state is a log, a formula or a rest."""
         free, column, _ = self._free_initial
         return self.formulas is None and self.rests is None and not self.log[free, column].any()
@@ -161,7 +161,7 @@ class Unknowns:
         natural = self.natural(border)
         values = self.known.copy()
         values[free, state] = natural[free, column]
-        if self._plain_initial:
+        if self.plain_initial:
             return values, self._unit_derivative
         derivative = np.zeros((*values.shape, self.width))
         derivative[free, state, column] = self.slopes(border)[free, column]

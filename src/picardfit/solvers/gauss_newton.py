@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.condense import Factor, factorise, solve_box
+from picardfit.condense import Factor, Quadratic, factorise, is_convex, solve_box
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError, Status, check_positive
 from picardfit.levels import frozen_objective, smoothed
@@ -29,6 +29,7 @@ from picardfit.lifted import (
 from picardfit.mesh import Nodes, rule
 from picardfit.meshing import first_mesh, split, state_scale
 from picardfit.problem import Problem
+from picardfit.second_order import has_second_order, newton_model
 from picardfit.solvers.continuity import (
     adjoint_multipliers,
     continuity_unit,
@@ -40,6 +41,7 @@ from picardfit.solvers.lifted_state import (
     State,
     compared_with,
     damped,
+    held_at_bounds,
     merit_of,
     prior_slope,
     sharpened,
@@ -55,6 +57,8 @@ CALM = 1e-6  # predicted relative decrease of a step that can gain next to nothi
 FORGET = 0.3  # of the damping that was too small, after an accepted step
 UNDAMPED = 1e-2  # damping up to which a step goes nearly all the way to the minimum of the model
 HEAVY = 0.1  # damping from which on a step says nothing of the minimum
+BENT = 0.1  # part of a predicted decrease by which it may be missed until second derivatives are tried
+NEWTON_DAMPING = 1e-6  # of steps with second derivatives
 FAITH = 0.01  # part of a step's decrease that may be left although the model predicted the decrease exactly
 SUFFICIENT = 1e-3  # part of the predicted decrease that a step must bring
 REFINEMENTS = 8  # halvings of a segment in one go
@@ -160,16 +164,28 @@ class LiftedGaussNewton:
         return replace(state, multipliers=adjoint_multipliers(system, point, state.knot_penalty))
 
     def step(self, state: State) -> State:
-        penalty, unknowns = state.knot_penalty, state.system.problem.unknowns
         linear = state.linear or linearise(state.system, state.point)
+        if state.bent and has_second_order(state.system):
+            forces = state.knot_penalty * (state.point.jumps + state.multipliers)
+            model = newton_model(state.system, state.point, linear, forces, state.scale)
+            if (found := self._moved(state, linear, model, min(state.damping, NEWTON_DAMPING))) is not None:
+                return found
+        found = self._moved(state, linear, linear.quadratic, state.damping)
+        return self._reject(state, linear) if found is None else found
+
+    def _moved(self, state: State, linear: Linearisation, model: Quadratic, damping: float) -> State | None:
+        """The state after a step to the minimum of a damped model, or None where that does not do."""
+        penalty, unknowns = state.knot_penalty, state.system.problem.unknowns
+        newton = model is not linear.quadratic
         shifted = state.point.jumps + state.multipliers
-        factor = self._factor(state, linear, penalty)
-        prior = prior_slope(state)
-        move = factor and self._move(
-            state, factor, linear.quadratic.slope, shifted, state.point.border, prior
-        )
+        factor = self._factor(state, model, penalty, damping)
+        if factor is None:
+            return None
+        if newton and not is_convex(factor.hessian, unknowns.local, held_at_bounds(state)):
+            return None
+        move = self._move(state, factor, model.slope, shifted, state.point.border, prior_slope(state))
         if not move:
-            return self._reject(state, linear)
+            return None
         border_step, states_step, predicted = move
         old = merit_of(state.point, state.multipliers, penalty)
         trial = advance(
@@ -190,16 +206,14 @@ class LiftedGaussNewton:
                 abs(predicted) <= 1e-12 * compared_with(state, old) + state.floor
             ):  # only rounding errors are left
                 return self._finish_stage(state, 0.0, compared_with(state, old))
-            return self._reject(state, linear)
+            return None
         ratio = (old - new) / max(predicted, 1e-300)
         left = predicted  # estimate of what further steps can gain
-        if state.damping <= UNDAMPED:
+        if damping <= UNDAMPED:
             left = max(abs(predicted - (old - new)), FAITH * predicted)
-        elif state.damping > HEAVY and state.stage < len(self.penalties) - 1:
+        elif damping > HEAVY and state.stage < len(self.penalties) - 1:
             left = np.inf  # a short step can gain little wherever it starts from
-        change_of_jumps = linear.quadratic.jump_change(
-            state.system.mesh, unknowns.border, border_step, states_step
-        )
+        change_of_jumps = model.jump_change(state.system.mesh, unknowns.border, border_step, states_step)
         change = 0.1 if ratio > 0.75 else 0.3 if ratio > 0.25 else 2.0
         state = replace(
             state,
@@ -207,6 +221,7 @@ class LiftedGaussNewton:
             demanded=shifted + change_of_jumps,
             damping=max(state.damping * change, 2 * state.barrier, 1e-14),
             barrier=FORGET * state.barrier,
+            bent=self._last(state) and (newton or abs(ratio - 1) > BENT),
             stage_steps=state.stage_steps + 1,
             rejections=0,
             linear=linear.moved(state.system, trial, state.scale),
@@ -250,25 +265,29 @@ class LiftedGaussNewton:
         system = replace(state.system, surrogate=None) if state.system.surrogate else state.system
         return Solution(system, point.border, point.states, point.path, point.jumps)
 
+    def _last(self, state: State) -> bool:
+        """Whether the state is in the last stage."""
+        return state.stage == len(self.penalties) - 1
+
     def _enough(self, state: State) -> float:
         """|u - P u| that will do at this stage."""
-        return CONTRACTED if state.stage == len(self.penalties) - 1 else ROUGHLY_CONTRACTED
+        return CONTRACTED if self._last(state) else ROUGHLY_CONTRACTED
 
     def _polish_nodes(self, state: State) -> int:
         """Nodes of the final mesh: more for small models, where they are cheap."""
         return max(self.nodes, min(self.polish_nodes, 120 // len(state.scale)))
 
-    def _factor(self, state: State, linear: Linearisation, penalty: np.ndarray) -> Factor | None:
+    def _factor(self, state: State, model: Quadratic, penalty: np.ndarray, damping: float) -> Factor | None:
         unknowns = state.system.problem.unknowns
-        damping = state.damping * state.weight / state.scale**2
+        of_states = damping * state.weight / state.scale**2
         try:
-            factor = factorise(state.system.mesh, unknowns.border, linear.quadratic, penalty, damping)
+            factor = factorise(state.system.mesh, unknowns.border, model, penalty, of_states)
         except np.linalg.LinAlgError:
             return None
         hessian = factor.hessian
         if (priors := state.system.problem.priors) is not None:
             hessian = hessian + priors.terms(state.point.border)[1][:, :, None] * np.eye(unknowns.width)
-        return replace(factor, hessian=damped(hessian, unknowns.local, state.size, state.damping))
+        return replace(factor, hessian=damped(hessian, unknowns.local, state.size, damping))
 
     def _move(self, state: State, factor: Factor, slope, jumps, border: np.ndarray, prior=None, held=None):
         """The damped, bounded Gauss-Newton step: (border step, states step, predicted decrease), or None.

@@ -36,6 +36,7 @@ class State:
     damping: float = 1e-2
     rejections: int = 0  # in a row
     calm: int = 0  # accepted steps in a row that could gain next to nothing
+    bent: bool = False  # the last step gained more or less than Gauss-Newton's model said
     barrier: float = 0.0  # the damping of the last rejected step, forgotten little by little
     last_jump: float = np.inf  # at the latest update of the multipliers
     linear: Linearisation | None = None  # at the point or close by, if it is known already
@@ -65,6 +66,12 @@ def compared_with(state: State, merit: float) -> float:
     """What changes of the merit are compared with: least squares with itself, a likelihood with its natural size."""
     point = state.point
     return merit + (state.system.objective.size(point.outputs, point.data) - point.data)
+
+
+def held_at_bounds(state: State) -> np.ndarray:
+    """(experiments, width) bool: unknowns at a bound."""
+    unknowns, border = state.system.problem.unknowns, state.point.border
+    return (border <= unknowns.lower) | (border >= unknowns.upper)
 
 
 def prior_slope(state: State) -> np.ndarray | None:

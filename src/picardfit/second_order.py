@@ -1,0 +1,183 @@
+"""Second derivatives of what is minimised: what Gauss-Newton leaves out.
+
+With v the slope of data and continuity by the path u on a segment, and u = P u differentiated twice, what is missing is
+
+    v' u_ab = w' (f_zz [z_a, z_b]),   w = h A' (I - h A (x) f_x)^-T v,   z = (state at a node, parameters),
+
+where z_a is the derivative of z by column a: S, and one for a parameter itself. Columns of f_zz [., z_b] are
+differences of the exact first derivatives along z_b. Observables and initial states that are not linear add theirs.
+The curvature of the objective by its rows stays the one that the search uses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from picardfit.condense import Quadratic
+from picardfit.discretise import Discretisation
+from picardfit.kernels import BatchedMap
+from picardfit.lifted import Linearisation, Point
+from picardfit.picard import newton_matrix
+
+LARGEST = 500_000  # numbers in the derivatives of a group of columns
+STEP = 1e-7  # of a difference, in units of the states' scale or the parameters' size
+
+
+def has_second_order(system: Discretisation) -> bool:
+    """Whether first derivatives are exact enough to be differenced."""
+    problem = system.problem
+    return isinstance(problem.rhs, BatchedMap) and isinstance(problem.measurement, BatchedMap)
+
+
+def newton_model(
+    system: Discretisation, point: Point, linear: Linearisation, forces: np.ndarray, scale: np.ndarray
+) -> Quadratic:
+    """The quadratic model with second derivatives; `forces` (linked, states): slope of continuity by the jumps."""
+    step = _Differences(system, point, linear, scale)
+    hessian = step.of_path(_slope_by_path(system, point, linear, forces))
+    if system.selected is None:
+        hessian += step.of_outputs()
+    hessian = linear.quadratic.hessian + 0.5 * (hessian + hessian.transpose(0, 2, 1))
+    return replace(linear.quadratic, hessian=hessian, border=_of_initial(system, point, linear, forces))
+
+
+def _slope_by_path(
+    system: Discretisation, point: Point, linear: Linearisation, forces: np.ndarray
+) -> np.ndarray:
+    """(segments, nodes, states): derivative of data and continuity by the path at the nodes."""
+    mesh, places = system.mesh, system.places
+    slope = system.objective.terms(linear.outputs).slope
+    if system.selected is None:
+        _, out_x, _ = system.linearised_outputs(point.sampled, point.params)
+        by_state = (slope[:, None, :] @ out_x)[:, 0]
+    else:
+        by_state = np.zeros(point.sampled.shape)
+        np.add.at(by_state.T, system.selected, slope.T)
+    result = places.by_segment(system.along[1].transpose(0, 2, 1) @ places.filled(by_state))
+    result[mesh.linked] += mesh.rule.along(np.ones(1))[0, 1:, None] * forces[:, None, :]
+    return result
+
+
+class _Differences:
+    """Differences of slopes by states and parameters, along the columns of the derivatives."""
+
+    def __init__(
+        self, system: Discretisation, point: Point, linear: Linearisation, scale: np.ndarray
+    ) -> None:
+        self._system, self._point, self._linear, self._scale = system, point, linear, scale
+        unknowns, own = system.problem.unknowns, system.problem.unknowns.border.parameters
+        border, self._log = point.border[:, own], unknowns.log[:, own]
+        self._size = np.where(
+            self._log | (border == 0), 1.0, np.abs(border)
+        )  # (experiments, free parameters)
+        self._chain = unknowns.parameter_slopes(point.border)
+
+    def of_path(self, slope: np.ndarray) -> np.ndarray:
+        """(segments, columns, columns): w' f_zz, not yet symmetric, with the slope by the path."""
+        system, path, multipliers = self._system, self._point.path, self._linear.multipliers
+        mesh, field, free = system.mesh, system.field, system.problem.unknowns.free_columns
+        segments, _, states, columns = multipliers.shape
+        _, wrt_x, wrt_p = field.linearise(path, system.spread(self._point.params))
+        inverse, flat = self._linear.inverse, slope.reshape(segments, 1, -1)
+        adjoint = flat @ inverse
+        adjoint += (flat - adjoint @ newton_matrix(mesh, wrt_x)) @ inverse  # the inverse may be of nearby
+        weights = mesh.length[:, None, None] * (mesh.rule.weights.T @ adjoint.reshape(slope.shape))
+        weights = weights[:, :, None, :]
+        chain = self._chain[mesh.experiment][:, None, :]
+        middle = (weights @ wrt_x)[:, :, 0], (weights @ wrt_p[..., free])[:, :, 0] * chain
+
+        result = np.empty((segments, columns, columns))
+        flat = multipliers.reshape(segments, -1, columns)
+        for chosen in _chunks(columns, wrt_x.size + wrt_p.size):
+            along = np.moveaxis(multipliers[..., chosen], -1, 0)  # (chosen, segments, nodes, states)
+            speed = np.abs(along / self._scale).max(axis=(2, 3))
+            length, params, chain = self._moved(chosen, speed, mesh.experiment)
+            length = length[..., None, None]
+            _, wrt_x, wrt_p = field.linearise(path + length * along, params[:, :, None, :])
+            by_x = ((weights @ wrt_x)[..., 0, :] - middle[0]) / length
+            by_p = ((weights @ wrt_p[..., free])[..., 0, :] * chain[:, :, None, :] - middle[1]) / length
+            found = by_x.reshape(len(along), segments, -1).transpose(1, 0, 2) @ flat
+            found[..., states:] += by_p.sum(axis=2).transpose(1, 0, 2)
+            result[:, chosen] = found
+        return result
+
+    def of_outputs(self) -> np.ndarray:
+        """(segments, columns, columns): slope' g_zz of the rows of the objective, summed over samples."""
+        system, sampled, places = self._system, self._point.sampled, self._system.places
+        samples, free = system.problem.samples, system.problem.unknowns.free_columns
+        slope = system.objective.terms(self._linear.outputs).slope[:, None, :]
+        groups = [
+            system.derivatives_at_samples(self._linear.multipliers[part.segments], part)
+            for part in system.parts
+        ]
+        derivatives = places.taken(np.concatenate(groups))  # (samples, states, columns)
+        states, columns = derivatives.shape[1:]
+        _, out_x, out_p = system.linearised_outputs(sampled, self._point.params)
+        middle = (slope @ out_x)[:, 0], (slope @ out_p[..., free])[:, 0] * self._chain[samples.experiment]
+
+        result = np.empty((len(sampled), columns, columns))
+        for chosen in _chunks(columns, out_x.size + out_p.size):
+            along = np.moveaxis(derivatives[..., chosen], -1, 0)  # (chosen, samples, states)
+            speed = np.abs(along / self._scale).max(axis=2)
+            length, params, chain = self._moved(chosen, speed, samples.experiment)
+            length = length[..., None]
+            _, out_x, out_p = system.problem.measurement.linearise(
+                samples.times, sampled + length * along, params, system.sample_inputs
+            )
+            by_x = ((slope @ out_x)[..., 0, :] - middle[0]) / length
+            by_p = ((slope @ out_p[..., free])[..., 0, :] * chain - middle[1]) / length
+            found = by_x.transpose(1, 0, 2) @ derivatives
+            found[..., states:] += by_p.transpose(1, 0, 2)
+            result[:, chosen] = found
+        return places.by_segment(places.filled(result).sum(axis=1))
+
+    def _moved(self, chosen: slice, speed: np.ndarray, experiment: np.ndarray):
+        """How far to go along the chosen columns, and parameters and their slopes there, each (chosen, rows, ...).
+
+        `speed` (chosen, rows) is that of the states relative to their scale, `experiment` (rows,) whose row it is.
+        """
+        unknowns, states = self._system.problem.unknowns, len(self._scale)
+        columns = np.arange(states + self._size.shape[1])[chosen]
+        fastest = np.zeros((len(columns), len(self._size)))
+        np.maximum.at(fastest.T, experiment, speed.T)
+        own = np.flatnonzero(columns >= states)
+        parameter = columns[own] - states
+        fastest[own] = np.maximum(fastest[own], 1 / self._size[:, parameter].T)
+        length = STEP / np.maximum(fastest, 1e-100)
+        params, chain = (
+            np.repeat(one[None], len(columns), axis=0) for one in (self._point.params, self._chain)
+        )
+        place, log = unknowns.free_parameters[parameter], self._log[:, parameter].T
+        old = params[own, :, place]
+        with np.errstate(over="ignore"):
+            params[own, :, place] = moved = np.where(log, old * np.exp(length[own]), old + length[own])
+        chain[own, :, parameter] = np.where(log, moved, chain[own, :, parameter])
+        return length[:, experiment], params[:, experiment], chain[:, experiment]
+
+
+def _chunks(columns: int, size: int) -> list[slice]:
+    """The columns in groups whose derivatives, of this size each, are computed together."""
+    each = max(1, LARGEST // size)
+    return [slice(k, min(k + each, columns)) for k in range(0, columns, each)]
+
+
+def _of_initial(
+    system: Discretisation, point: Point, linear: Linearisation, forces: np.ndarray
+) -> np.ndarray | None:
+    """(experiments, border, border): slope by the initial states times their second derivatives, if there are any."""
+    mesh, unknowns, states = system.mesh, system.problem.unknowns, point.states.shape[1]
+    if unknowns.plain_initial or unknowns.rests is not None:
+        return None
+    slope = linear.quadratic.slope[:, :states].copy()
+    slope[mesh.linked] += (forces[:, None, :] @ linear.quadratic.end[..., :states])[:, 0]
+    first, border = slope[mesh.first][:, None, :], point.border
+    size = np.where(unknowns.log | (border == 0), 1.0, np.abs(border))
+    result = np.empty((len(border), unknowns.width, unknowns.width))
+    for b in range(unknowns.width):
+        moved, length = border.copy(), STEP * size[:, b]
+        moved[:, b] += length
+        change = unknowns.initial_derivative(moved) - linear.quadratic.initial
+        result[:, :, b] = (first @ change)[:, 0] / length[:, None]
+    return 0.5 * (result + result.transpose(0, 2, 1))
