@@ -19,7 +19,10 @@ from picardfit.parallel import Failure, Interrupted, Work, Written, run_tasks
 from picardfit.problem import Problem
 from picardfit.progress import Bar
 from picardfit.records import array, get, number, plain
+from picardfit.screening import along, polished
+from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
+from picardfit.solvers.lifted_state import State
 from picardfit.starts import make_start, spread_evenly
 from picardfit.storage import solution_of, solution_record, trace_of
 
@@ -141,11 +144,29 @@ def search(request: Request, task: tuple, progress: Callable[[Progress], None] |
     begin = make_start(request.problem, request.given, part=part, matched=part is None or index % 2 == 0)
     with np.errstate(all="ignore"):  # what is not finite is a rejected step or a status
         first = request.method.init(request.problem, begin)
-        outcome = run(request.method, first, reporter(request, index, progress))
+        outcome = run(
+            request.method, first, reporter(request, index, progress), partial(by_shooting, request)
+        )
     ending = ending_of(outcome)
     if outcome.status is Status.INTERRUPTED:
         raise Interrupted((index, ending))
     return ending
+
+
+def by_shooting(request: Request, state: State) -> State | None:
+    """The state on the path to which single shooting leads from its unknowns, if that is a better one.
+
+    Where little is determined the way to the optimum is a curved valley in the space of unknowns and segment states;
+    among the unknowns alone it may be short.
+    """
+    method, problem = request.method, request.problem
+    if not isinstance(method, LiftedGaussNewton) or state.stage < len(method.penalties) - 1:
+        return None
+    found = polished(problem, state.point.border[None])
+    if not len(found.values) or not found.values[0] < path_value(method.solution(state)):
+        return None
+    path = along(problem, found.borders[0], method.nodes, method.resolution)
+    return path and method.resume(problem, path)
 
 
 def reporter(request: Request, index: int, progress: Callable[[Progress], None] | None) -> Callable:

@@ -20,6 +20,8 @@ from picardfit.lifted import Point, point_at
 from picardfit.problem import Problem
 from picardfit.starts import Start
 
+LONG = 60  # iterations after which a search may need help
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -74,8 +76,16 @@ class Method(Protocol):
     def solution(self, state) -> Solution | None: ...
 
 
-def run(method: Method, state, news: Callable[[int, float, float], None] = lambda *_: None) -> Outcome:
-    """Iterate from a state until the method says how it ended, the limit is reached, or the user interrupts."""
+def run(
+    method: Method,
+    state,
+    news: Callable[[int, float, float], None] = lambda *_: None,
+    help_out: Callable[[object], object | None] = lambda _: None,
+) -> Outcome:
+    """Iterate from a state until the method says how it ended, the limit is reached, or the user interrupts.
+
+    `help_out` may lead a search that takes LONG to a better state, once.
+    """
     began = time.perf_counter()
     trace: list[tuple[float, float, float]] = []
     status = state.status
@@ -85,6 +95,9 @@ def run(method: Method, state, news: Callable[[int, float, float], None] = lambd
             trace.append((state.loss, state.jump, state.residual))
             status = state.status
             news(len(trace), *trace[-1][:2])
+            if len(trace) == LONG and status is None:
+                state = help_out(state) or state
+                status = state.status
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     if status is None:
