@@ -19,6 +19,7 @@ class CommonNoise:
     data: np.ndarray  # (samples, outputs), NaN where not measured
     frozen: np.ndarray | None = None
     known_level = True
+    smooth = True
     least = 0.0
 
     def __post_init__(self) -> None:

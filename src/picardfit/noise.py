@@ -40,6 +40,7 @@ class LeastSquares:
 
     data: np.ndarray  # (samples, outputs), NaN where not measured
     known_level = False  # the size of the noise is only known from the residuals
+    smooth = True  # there are second derivatives everywhere
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "measured", np.isfinite(self.data).astype(float))
@@ -256,6 +257,11 @@ class Likelihood:
             weight = self._by_shape(lambda shape, k: information(shape, degrees[:, k])[0])
             each = np.where(self.measured, weight * (by_output / s) ** 2, np.nan)
         return sum_of_medians(each, size)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether there are second derivatives everywhere."""
+        return Shape.LAPLACE not in self.groups
 
     def with_frozen(self, levels: np.ndarray) -> Likelihood:
         """The robust version for the way: levels (samples, rows - outputs) held, none much below its median."""

@@ -160,7 +160,7 @@ def by_shooting(request: Request, state: State) -> State | None:
     among the unknowns alone it may be short.
     """
     method, problem = request.method, request.problem
-    if not isinstance(method, LiftedGaussNewton) or state.stage < len(method.penalties) - 1:
+    if not isinstance(method, LiftedGaussNewton) or state.jump > CLOSED:
         return None
     found = polished(problem, state.point.border[None])
     if not len(found.values) or not found.values[0] < path_value(method.solution(state)):

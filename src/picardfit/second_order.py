@@ -5,8 +5,8 @@ With v the slope of data and continuity by the path u on a segment, and u = P u 
     v' u_ab = w' (f_zz [z_a, z_b]),   w = h A' (I - h A (x) f_x)^-T v,   z = (state at a node, parameters),
 
 where z_a is the derivative of z by column a: S, and one for a parameter itself. Columns of f_zz [., z_b] are
-differences of the exact first derivatives along z_b. Observables and initial states that are not linear add theirs.
-The curvature of the objective by its rows stays the one that the search uses.
+differences of the exact first derivatives along z_b. Observables and initial states that are not linear add theirs,
+and the objective its own second derivatives, unless it has kinks: then its curvature stays the one the search uses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STEP = 1e-7  # of a difference, in units of the states' scale or the parameters'
 def has_second_order(system: Discretisation) -> bool:
     """Whether first derivatives are exact enough to be differenced."""
     problem = system.problem
-    return isinstance(problem.rhs, BatchedMap) and isinstance(problem.measurement, BatchedMap)
+    return isinstance(problem.rhs, BatchedMap) and isinstance(problem.model.output, BatchedMap)
 
 
 def newton_model(
@@ -39,7 +39,9 @@ def newton_model(
     hessian = step.of_path(_slope_by_path(system, point, linear, forces))
     if system.selected is None:
         hessian += step.of_outputs()
-    hessian = linear.quadratic.hessian + 0.5 * (hessian + hessian.transpose(0, 2, 1))
+    if system.selected is not None or not system.objective.smooth:
+        hessian += linear.quadratic.hessian
+    hessian = 0.5 * (hessian + hessian.transpose(0, 2, 1))
     return replace(linear.quadratic, hessian=hessian, border=_of_initial(system, point, linear, forces))
 
 
@@ -104,7 +106,10 @@ class _Differences:
         return result
 
     def of_outputs(self) -> np.ndarray:
-        """(segments, columns, columns): slope' g_zz of the rows of the objective, summed over samples."""
+        """(segments, columns, columns): second derivatives of the data, summed over samples.
+
+        If the objective is not smooth only the part slope' g_zz that its rows have.
+        """
         system, sampled, places = self._system, self._point.sampled, self._system.places
         samples, free = system.problem.samples, system.problem.unknowns.free_columns
         slope = system.objective.terms(self._linear.outputs).slope[:, None, :]
@@ -123,11 +128,14 @@ class _Differences:
             speed = np.abs(along / self._scale).max(axis=2)
             length, params, chain = self._moved(chosen, speed, samples.experiment)
             length = length[..., None]
-            _, out_x, out_p = system.problem.measurement.linearise(
+            rows, out_x, out_p = system.problem.measurement.linearise(
                 samples.times, sampled + length * along, params, system.sample_inputs
             )
-            by_x = ((slope @ out_x)[..., 0, :] - middle[0]) / length
-            by_p = ((slope @ out_p[..., free])[..., 0, :] * chain - middle[1]) / length
+            there = slope
+            if system.objective.smooth:
+                there = np.array([system.objective.terms(one).slope for one in rows])[..., None, :]
+            by_x = ((there @ out_x)[..., 0, :] - middle[0]) / length
+            by_p = ((there @ out_p[..., free])[..., 0, :] * chain - middle[1]) / length
             found = by_x.transpose(1, 0, 2) @ derivatives
             found[..., states:] += by_p.transpose(1, 0, 2)
             result[:, chosen] = found

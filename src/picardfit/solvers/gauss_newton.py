@@ -310,14 +310,14 @@ class LiftedGaussNewton:
         return (border_step, states_step, predicted) if np.isfinite(predicted) else None
 
     def _reject(self, state: State, linear: Linearisation) -> State:
-        """The state with more damping; derivatives and a path that were only nearly exact are first made exact."""
-        if linear.path is not state.point.path:
-            return replace(state, linear=None, rejections=state.rejections + 1)
+        """The state with more damping; derivatives and a path that were only nearly exact are made exact."""
         if state.point.residual > CONTRACTED:
             point = state.point
             exact = evaluate(state.system, point.border, point.states, point.path, state.scale, linear.nearby)
             if exact is not None and exact.residual < 0.1 * point.residual:
-                return replace(state, point=exact, linear=None, rejections=state.rejections + 1)
+                state = replace(state, point=exact)
+        if linear.path is not state.point.path:
+            linear = None
         damping = state.damping * 8.0 ** (state.rejections + 1)
         if damping < 1e8:
             return replace(
