@@ -27,11 +27,20 @@ CASES = {
 }
 
 
-def system_of(observables, parameters, initial, knots=(0.0, 0.6, 1.1, 2.0), family=Nodes.RADAU):
+LIKELIHOODS = {
+    "estimated level": pf.Noise(additive=(0.05, 2.0)),
+    "proportional": pf.Noise(additive=0.1, proportional=0.3),
+    "one factor for all": pf.Noise(additive=0.1, proportional=0.3, common=True),
+    "student": pf.StudentT(additive=0.2, degrees=(2.0, 20.0)),
+    "log normal": pf.LogNormal(sigma="0.2 + 0.1*x"),
+}
+
+
+def system_of(observables, parameters, initial, noise=None, knots=(0.0, 0.6, 1.1, 2.0), family=Nodes.RADAU):
     model = pf.Model(EQUATIONS, observables=observables)
     data = {name: 1 + 0.5 * np.sin(3 * TIMES + k) for k, name in enumerate(observables)}
     experiments = [pf.Experiment(TIMES, data, name=name) for name in ("one", "two")]
-    problem = pf.Problem(model, experiments, parameters, initial=initial)
+    problem = pf.Problem(model, experiments, parameters, initial=initial, noise=noise)
     return Discretisation(problem, Mesh(rule(6, family), (np.array(knots), np.array(knots) * 0.99 + 0.01)))
 
 
@@ -80,7 +89,27 @@ def test_columns_of_segments_are_differences_of_the_slope(case, family):
 @pytest.mark.parametrize("case", CASES)
 def test_reduced_matrix_is_that_of_the_whole_objective(case):
     """On one segment there is no continuity: the matrix is the Hessian of the data by the unknowns."""
-    system = system_of(*CASES[case], knots=(0.0, 2.0))
+    check_reduced_matrix(system_of(*CASES[case], knots=(0.0, 2.0)))
+
+
+@pytest.mark.parametrize("noise", LIKELIHOODS)
+def test_reduced_matrix_of_a_likelihood(noise):
+    case = {"x": "x", "both": "x + y"}, LOG, None
+    check_reduced_matrix(system_of(*case, noise=LIKELIHOODS[noise], knots=(0.0, 2.0)))
+
+
+def test_kinks_keep_the_curvature_of_the_search():
+    """A Laplace density with a formula as observable: only the formula and the path add theirs."""
+    system = system_of({"o": "x*y"}, PLAIN, None, noise=pf.Laplace(scale=0.2))
+    assert not system.objective.smooth
+    border, states = place(system)
+    forces = np.zeros((len(system.mesh.linked), 2))
+    point, linear, _ = model_at(system, border, states, forces)
+    added = newton_model(system, point, linear, forces, SCALE).hessian - linear.quadratic.hessian
+    assert 0 < np.abs(added).max() < 100 * np.abs(linear.quadratic.slope).max()
+
+
+def check_reduced_matrix(system: Discretisation) -> None:
     unknowns, none = system.problem.unknowns, np.zeros((0, 2))
     border, states = place(system)
 
