@@ -1,0 +1,88 @@
+"""Help for a search that takes long: single shooting from its unknowns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+import picardfit as pf
+from picardfit.searches import Request, by_shooting
+from picardfit.solvers.iterate import LONG, run
+from picardfit.starts import make_start
+
+
+@dataclass(frozen=True)
+class Count:
+    """The state of a method that only counts."""
+
+    number: int
+    loss: float = 0.0
+    jump: float = 0.0
+    residual: float = 0.0
+
+    @property
+    def status(self) -> pf.Status | None:
+        return pf.Status.CONVERGED if self.number >= 100 else None
+
+
+class Counting:
+    max_iterations = 1000
+
+    def step(self, state: Count) -> Count:
+        return replace(state, number=state.number + 1)
+
+    def solution(self, state: Count) -> None:
+        return None
+
+
+@pytest.mark.parametrize(("helped", "iterations"), [(95, LONG + 5), (100, LONG), (None, 100)])
+def test_a_long_search_is_helped_once(helped, iterations):
+    asked = []
+
+    def help_out(state):
+        asked.append(state.number)
+        return None if helped is None else Count(helped)
+
+    found = run(Counting(), Count(0), help_out=help_out)
+    assert (found.status, found.iterations, asked) == (pf.Status.CONVERGED, iterations, [LONG])
+
+
+def test_a_short_search_needs_no_help():
+    def help_out(state):
+        raise AssertionError
+
+    assert run(Counting(), Count(100 - LONG + 1), help_out=help_out).iterations == LONG - 1
+
+
+def request_of(problem: pf.Problem, method) -> Request:
+    return Request(problem, method, np.full_like(problem.unknowns.lower, np.nan), 1, 0)
+
+
+def states_of(problem: pf.Problem, method) -> list:
+    state = method.init(problem, make_start(problem))
+    found = [state]
+    while state.status is None:
+        state = method.step(state)
+        found.append(state)
+    return found
+
+
+def test_shooting_finds_the_same_optimum_from_closed_paths_only():
+    problem, method = pf.problems.van_der_pol.generate(seed=1, eps=0.2), pf.LiftedGaussNewton()
+    request, states = request_of(problem, method), states_of(problem, method)
+    best = states[-1].loss
+    closed = [one for one in states if one.jump < 1e-4 and one.loss > best * (1 + 1e-9)]
+    assert closed
+    helped = by_shooting(request, closed[0])
+    assert helped.loss < closed[0].loss
+    assert helped.loss == pytest.approx(best, rel=1e-4)
+    assert helped.jump < 1e-7
+    assert by_shooting(request, next(one for one in states if one.jump > 0.01)) is None
+
+
+def test_shooting_is_for_the_default_method_only():
+    problem = pf.problems.van_der_pol.generate(seed=1)
+    state = states_of(problem, pf.LiftedGaussNewton())[-1]
+    assert by_shooting(request_of(problem, pf.GradientContractive()), state) is None
