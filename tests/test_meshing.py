@@ -13,8 +13,18 @@ import picardfit as pf
 from picardfit.discretise import Discretisation
 from picardfit.lifted import contract_from
 from picardfit.mesh import Mesh, Nodes, rule
-from picardfit.meshing import carry, even_knots, first_mesh, split, state_scale, unresolved
+from picardfit.meshing import (
+    carry,
+    even_knots,
+    first_mesh,
+    joined,
+    merge,
+    split,
+    state_scale,
+    unresolved,
+)
 from picardfit.picard import end_states
+from picardfit.solvers.refinement import coarsened
 from picardfit.starts import make_start
 
 DOSED = pf.Model("x' = -k*x + dose; z' = k*x - q*z", inputs=["dose"])
@@ -190,3 +200,72 @@ def test_nothing_is_unresolved_along_a_polynomial():
     assert not unresolved(
         mesh, cubic(mesh.start)[:, None], cubic(mesh.node_times)[..., None], np.ones(1), 1e-10
     ).any()
+
+
+# joining segments
+
+
+def test_merge_drops_the_knots_after_the_chosen_segments():
+    mesh = Mesh(rule(4), (np.array([0.0, 1.0, 2.0, 4.0]), np.array([5.0, 6.0, 7.0])))
+    coarse, begin = merge(mesh, np.array([1, 3]))
+    assert [knots.tolist() for knots in coarse.knots] == [[0.0, 1.0, 4.0], [5.0, 7.0]]
+    assert begin.tolist() == [0, 1, 3]
+
+
+@pytest.mark.parametrize("family", [Nodes.RADAU, Nodes.LOBATTO, Nodes.CHEBYSHEV])
+def test_joined_paths_are_exact_for_polynomials(family):
+    mesh = Mesh(rule(5, family), (np.array([0.0, 1.0, 1.5, 3.0]),))
+    polynomial = np.polynomial.Polynomial([1.0, -2.0, 0.5, 0.3])
+    states, path = (polynomial(t)[..., None] for t in (mesh.start, mesh.node_times))
+    chosen = np.array([0, 1])
+    found = joined(mesh, states, path, chosen)
+    length = mesh.length[chosen] + mesh.length[chosen + 1]
+    times = mesh.start[chosen, None] + length[:, None] * mesh.rule.nodes
+    np.testing.assert_allclose(found[..., 0], polynomial(times), atol=1e-12)
+
+
+def fine_point(problem: pf.Problem, parts: int):
+    """A simulated path on many short segments, with closed jumps."""
+    knots = [even_knots(problem, e, 7.0 / parts) for e in range(len(problem.experiments))]
+    system = Discretisation(problem, Mesh(rule(6), tuple(knots)))
+    border = np.full_like(problem.unknowns.lower, 0.5)
+    params, start = {"k": 0.5, "q": 0.5}, {"x": 0.5, "z": 0.5}
+    inputs = problem.experiments[0].inputs
+    times = knots[0][:-1]
+    run = pf.simulate(DOSED, params, start, np.append(times, knots[0][-1]), inputs=inputs)
+    states = np.stack([np.asarray(run.states[name])[:-1] for name in ("x", "z")], axis=1)
+    point, failed = contract_from(system, border, states, np.ones(2))
+    assert not failed.any() or point is not None
+    return system, point
+
+
+def test_segments_that_are_not_needed_are_joined():
+    system, point = fine_point(dosed(np.linspace(1, 7, 12)), 96)
+    fewer, moved, origin = coarsened(system, point, np.ones(2), 1e-4, 1e-10)
+    assert len(fewer.mesh) <= 24
+    assert set(fewer.mesh.knots[0]) <= set(system.mesh.knots[0])
+    np.testing.assert_allclose(moved.outputs, point.outputs, atol=1e-5)
+    inner = system.mesh.knots[0][1:-1][origin]
+    np.testing.assert_array_equal(inner, fewer.mesh.knots[0][1:-1])
+
+
+def test_breaks_stay_knots():
+    breaks = (1.3, 4.1)
+    system, point = fine_point(dosed(np.linspace(1, 7, 12), breaks), 96)
+    fewer, _, _ = coarsened(system, point, np.ones(2), 1e-4, 1e-10)
+    assert len(fewer.mesh) < 40
+    assert set(breaks) <= set(fewer.mesh.knots[0])
+
+
+def test_open_jumps_are_no_place_to_join():
+    system, point = fine_point(dosed(np.linspace(1, 7, 12)), 96)
+    states = point.states + 0.05 * (np.arange(len(point.states)) % 2)[:, None]
+    opened, _ = contract_from(system, point.border, states, np.ones(2))
+    assert coarsened(system, opened, np.ones(2), 1e-4, 1e-10).system is system
+
+
+def test_a_mesh_that_is_needed_stays():
+    system, point = fine_point(dosed(np.linspace(1, 7, 12)), 4)
+    found = coarsened(system, point, np.ones(2), 1e-9, 1e-10)
+    assert found.system is system
+    assert found.point is point

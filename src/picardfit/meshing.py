@@ -132,3 +132,25 @@ def carry(old: Mesh, new: Mesh, states, path, parent, half) -> tuple[np.ndarray,
     at_begin, at_nodes = _parts(old.rule, new.rule)
     whole = np.concatenate([states[:, None, :], path], axis=1)[parent]
     return (at_begin[half][:, None, :] @ whole)[:, 0], at_nodes[half] @ whole
+
+
+def merge(mesh: Mesh, chosen: np.ndarray) -> tuple[Mesh, np.ndarray]:
+    """The mesh without the knots after the chosen segments, and for each new segment the first of its old ones."""
+    whole = np.ones(len(mesh), bool)
+    whole[np.asarray(chosen, int) + 1] = False  # these begin inside a new segment
+    knots = []
+    for e, old in enumerate(mesh.knots):
+        mine = whole[mesh.first[e] : mesh.first[e] + mesh.counts[e]]
+        knots.append(old[np.append(mine, True)])
+    return Mesh(mesh.rule, tuple(knots)), np.flatnonzero(whole)
+
+
+def joined(mesh: Mesh, states: np.ndarray, path: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """(chosen, nodes, states): the path at the nodes of segments made of the chosen ones and their successors."""
+    here, there = mesh.length[chosen, None], mesh.length[chosen + 1, None]
+    since = mesh.rule.nodes * (here + there)  # time since the begin: (chosen, nodes)
+    second = since > here
+    fraction = np.where(second, (since - here) / there, since / here)
+    weights = mesh.rule.along(fraction.ravel()).reshape(*fraction.shape, 1, -1)
+    whole = np.concatenate([states[:, None, :], path], axis=1)
+    return (weights @ whole[chosen[:, None] + second])[:, :, 0]

@@ -48,7 +48,7 @@ from picardfit.solvers.lifted_state import (
     unfrozen,
     update_multipliers,
 )
-from picardfit.solvers.refinement import Resolution, refined
+from picardfit.solvers.refinement import Resolution, coarsened, refined
 from picardfit.starts import Start
 
 STAGE_DONE = 5e-2  # predicted relative decrease at which a stage has served its purpose
@@ -58,11 +58,13 @@ FORGET = 0.3  # of the damping that was too small, after an accepted step
 UNDAMPED = 1e-2  # damping up to which a step goes nearly all the way to the minimum of the model
 HEAVY = 0.1  # damping from which on a step says nothing of the minimum
 BENT = 0.1  # part of a predicted decrease by which it may be missed until second derivatives are tried
+CLOSING = 1e-2  # jumps up to which second derivatives are tried, in units of the states' scale
 NEWTON_DAMPING = 1e-6  # of steps with second derivatives
 FAITH = 0.01  # part of a step's decrease that may be left although the model predicted the decrease exactly
 SUFFICIENT = 1e-3  # part of the predicted decrease that a step must bring
 REFINEMENTS = 8  # halvings of a segment in one go
 COARSE_REFINEMENTS = 2  # the same between stages, where jumps still make layers that will vanish
+FEW = 40  # segments that are not worth joining
 CORRECTIONS = 6  # of second order, of one step
 HELPFUL = 0.5  # part of the excess that a correction may leave if another one is to follow
 
@@ -165,7 +167,7 @@ class LiftedGaussNewton:
 
     def step(self, state: State) -> State:
         linear = state.linear or linearise(state.system, state.point)
-        if state.bent and has_second_order(state.system):
+        if state.bent and state.jump < CLOSING and has_second_order(state.system):
             forces = state.knot_penalty * (state.point.jumps + state.multipliers)
             model = newton_model(state.system, state.point, linear, forces, state.scale)
             if (found := self._moved(state, linear, model, min(state.damping, NEWTON_DAMPING))) is not None:
@@ -340,6 +342,8 @@ class LiftedGaussNewton:
             if state.stage < len(self.penalties) - 1:
                 return state
             return self._refine(state, self.resolution, self._polish_nodes(state), rounds=1)  # only the nodes
+        if state.jump < self.resolution and len(state.system.mesh) > FEW:
+            state = self._coarsen(state)
         calm = left <= CALM * merit + state.floor
         if calm or state.calm:
             state = replace(state, calm=state.calm + 1 if calm else 0)
@@ -377,6 +381,22 @@ class LiftedGaussNewton:
         """Whether a jump is too large, relative to the states' scale along the path as the certificate has it."""
         scale = state_scale(state.system.problem, [state.point.path], least=1e-6)
         return bool(np.abs(state.point.jumps / scale).max(initial=0.0) > self.jump_tolerance)
+
+    def _coarsen(self, state: State) -> State:
+        """The state on a mesh without segments that its path no longer needs; the same state when they are few."""
+        coarse, point, origin = coarsened(
+            state.system, state.point, state.scale, self.resolution, self._enough(state)
+        )
+        if coarse is state.system:
+            return state
+        forces, demanded = (state.knot_penalty * one for one in (state.multipliers, state.demanded))
+        scales = knot_scales(coarse, point, state.scale)
+        state = replace(state, system=coarse, knot_scale=scales, point=point, linear=None)
+        return replace(
+            state,
+            multipliers=forces[origin] / state.knot_penalty,
+            demanded=demanded[origin] / state.knot_penalty,
+        )
 
     def _refine(self, state: State, tolerance: float, nodes: int, rounds: int = REFINEMENTS) -> State:
         """The state on a mesh that resolves the path; the same state when there is no need."""

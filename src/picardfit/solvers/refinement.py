@@ -1,4 +1,4 @@
-"""A point on a finer mesh: more nodes, then shorter segments where its path is not resolved."""
+"""A point on another mesh: more nodes, shorter segments where its path is not resolved, longer ones where it is."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ import numpy as np
 from picardfit.discretise import Discretisation
 from picardfit.lifted import Nearby, Point, carried_inverse, evaluate
 from picardfit.mesh import Mesh, Rule
-from picardfit.meshing import carry, split, unresolved
+from picardfit.meshing import carry, joined, merge, split, unresolved
+from picardfit.picard import end_states
 from picardfit.solvers.continuity import segment_scales
+
+JOININGS = 6  # times that segments may be joined in one go
+FEWER = 0.7  # part of the segments that may be left if joining is to be worth it
+UNLIKE = 4.0  # times that one segment may be longer than another one that it is joined with
+EASY = 0.1  # part of the tolerance that a joined path may leave unresolved
 
 
 @dataclass(frozen=True)
@@ -103,3 +109,59 @@ def _cut(at: _Carried, chosen: np.ndarray, rule: Rule) -> _Carried:
     origin = np.full(len(mesh.linked), -1)
     origin[kept] = at.origin[np.searchsorted(at.mesh.linked, parent[mesh.linked[kept]])]
     return _Carried(mesh, states, path, origin, np.where(half == 2, at.source[parent], -1))
+
+
+def coarsened(
+    system: Discretisation, point: Point, scale: np.ndarray, tolerance: float, enough: float
+) -> Refined:
+    """The point with segments joined that resolve the path better than needed; the same where they are few.
+
+    Where a path has moved, knots are left over from what it was like before.
+    """
+    mesh, states, path, origin = system.mesh, point.states, point.path, np.arange(len(point.jumps))
+    for _ in range(JOININGS):
+        chosen = _to_join(system, mesh, states, path, scale, tolerance)
+        if not len(chosen):
+            break
+        together = joined(mesh, states, path, chosen)
+        coarse, begin = merge(mesh, chosen)
+        path = path[begin]
+        path[np.searchsorted(begin, chosen)] = together
+        origin = np.delete(origin, np.searchsorted(mesh.linked, chosen))
+        mesh, states = coarse, states[begin]
+    if len(mesh) > FEWER * len(system.mesh):
+        return Refined(system, point, np.arange(len(point.jumps)))
+    fewer = replace(system, mesh=mesh)
+    moved = evaluate(fewer, point.border, states, path, scale, enough=enough)
+    if moved is None:
+        return Refined(system, point, np.arange(len(point.jumps)))
+    return Refined(fewer, moved, origin)
+
+
+def _to_join(
+    system: Discretisation,
+    mesh: Mesh,
+    states: np.ndarray,
+    path: np.ndarray,
+    scale: np.ndarray,
+    tolerance: float,
+) -> np.ndarray:
+    """Segments to join with their successors, no two of them neighbours."""
+    first, scales = mesh.linked, segment_scales(mesh, states, path, scale)
+    jumps = np.abs(end_states(mesh, states, path)[first] - states[first + 1]) / scales[first]
+    ratio = mesh.length[first] / mesh.length[first + 1]
+    able = (jumps.max(axis=1, initial=0.0) < tolerance) & (ratio < UNLIKE) & (ratio > 1 / UNLIKE)
+    for e, (a, b) in enumerate(mesh.inner_ranges):
+        if breaks := system.problem.breaks(e):
+            able[a:b] &= ~np.isin(mesh.start[first[a:b] + 1], breaks)
+    first = first[able]
+    if not len(first):
+        return first
+    together = joined(mesh, states, path, first)
+    good = first[~unresolved(mesh, states[first], together, scales[first], EASY * tolerance)]
+    chosen, last = [], -2
+    for one in good.tolist():
+        if one > last + 1:
+            chosen.append(one)
+            last = one
+    return np.array(chosen, int)
