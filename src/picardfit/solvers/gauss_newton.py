@@ -39,6 +39,7 @@ from picardfit.solvers.continuity import (
 from picardfit.solvers.iterate import Solution
 from picardfit.solvers.lifted_state import (
     State,
+    Trial,
     compared_with,
     damped,
     held_at_bounds,
@@ -177,58 +178,58 @@ class LiftedGaussNewton:
 
     def _moved(self, state: State, linear: Linearisation, model: Quadratic, damping: float) -> State | None:
         """The state after a step to the minimum of a damped model, or None where that does not do."""
-        penalty, unknowns = state.knot_penalty, state.system.problem.unknowns
-        newton = model is not linear.quadratic
-        shifted = state.point.jumps + state.multipliers
-        factor = self._factor(state, model, penalty, damping)
-        if factor is None:
+        trial = self._trial(state, linear, model, damping)
+        if trial is None:
             return None
-        if newton and not is_convex(factor.hessian, unknowns.local, held_at_bounds(state)):
-            return None
-        move = self._move(state, factor, model.slope, shifted, state.point.border, prior_slope(state))
-        if not move:
-            return None
-        border_step, states_step, predicted = move
-        old = merit_of(state.point, state.multipliers, penalty)
-        trial = advance(
-            state.system,
-            state.point,
-            linear,
-            border_step,
-            states_step,
-            state.scale,
-            state.positive,
-            self._enough(state),
-        )
-        new = np.inf if trial is None else merit_of(trial, state.multipliers, penalty)
-        if trial is not None and old - new < 0.5 * predicted:
-            trial, new = self._corrected(state, factor, linear, trial, old, predicted)
-        if not new <= old + 1e-13 * abs(old) - SUFFICIENT * predicted:
-            if (
-                abs(predicted) <= 1e-12 * compared_with(state, old) + state.floor
-            ):  # only rounding errors are left
-                return self._finish_stage(state, 0.0, compared_with(state, old))
-            return None
-        ratio = (old - new) / max(predicted, 1e-300)
+        predicted, gained = trial.predicted, trial.old - trial.new
+        if not gained >= SUFFICIENT * predicted - 1e-13 * abs(trial.old):
+            if abs(predicted) > 1e-12 * compared_with(state, trial.old) + state.floor:
+                return None
+            return self._finish_stage(
+                state, 0.0, compared_with(state, trial.old)
+            )  # only rounding errors are left
+        ratio = gained / max(predicted, 1e-300)
         left = predicted  # estimate of what further steps can gain
         if damping <= UNDAMPED:
-            left = max(abs(predicted - (old - new)), FAITH * predicted)
-        elif damping > HEAVY and state.stage < len(self.penalties) - 1:
+            left = max(abs(predicted - gained), FAITH * predicted)
+        elif damping > HEAVY and not self._last(state):
             left = np.inf  # a short step can gain little wherever it starts from
-        change_of_jumps = model.jump_change(state.system.mesh, unknowns.border, border_step, states_step)
         change = 0.1 if ratio > 0.75 else 0.3 if ratio > 0.25 else 2.0
+        newton = model is not linear.quadratic
         state = replace(
             state,
-            point=trial,
-            demanded=shifted + change_of_jumps,
+            point=trial.point,
+            demanded=trial.demanded,
             damping=max(state.damping * change, 2 * state.barrier, 1e-14),
             barrier=FORGET * state.barrier,
             bent=self._last(state) and (newton or abs(ratio - 1) > BENT),
             stage_steps=state.stage_steps + 1,
             rejections=0,
-            linear=linear.moved(state.system, trial, state.scale),
+            linear=linear.moved(state.system, trial.point, state.scale),
         )
-        return self._finish_stage(state, left, compared_with(state, new))
+        return self._finish_stage(state, left, compared_with(state, trial.new))
+
+    def _trial(self, state: State, linear: Linearisation, model: Quadratic, damping: float) -> Trial | None:
+        """Where the minimum of a damped model leads, with second-order corrections; None where it has none."""
+        penalty, unknowns, point = state.knot_penalty, state.system.problem.unknowns, state.point
+        shifted = point.jumps + state.multipliers
+        factor = self._factor(state, model, penalty, damping)
+        if factor is None:
+            return None
+        newton = model is not linear.quadratic
+        if newton and not is_convex(factor.hessian, unknowns.local, held_at_bounds(state)):
+            return None
+        move = self._move(state, factor, model.slope, shifted, point.border, prior_slope(state))
+        if not move:
+            return None
+        *steps, predicted = move
+        old = merit_of(point, state.multipliers, penalty)
+        ahead = advance(state.system, point, linear, *steps, state.scale, state.positive, self._enough(state))
+        new = np.inf if ahead is None else merit_of(ahead, state.multipliers, penalty)
+        if ahead is not None and old - new < 0.5 * predicted:
+            ahead, new = self._corrected(state, factor, linear, ahead, old, predicted)
+        demanded = shifted + model.jump_change(state.system.mesh, unknowns.border, *steps)
+        return Trial(ahead, old, new, predicted, demanded)
 
     def _corrected(
         self, state: State, factor: Factor, linear: Linearisation, trial: Point, old: float, predicted: float

@@ -62,6 +62,17 @@ class State:
         return self.point.residual
 
 
+@dataclass(frozen=True)
+class Trial:
+    """Where a step leads."""
+
+    point: Point | None
+    old: float  # merit before it
+    new: float  # and after it
+    predicted: float  # decrease that the model promised
+    demanded: np.ndarray  # (linked, states): multipliers that it asks for
+
+
 def compared_with(state: State, merit: float) -> float:
     """What changes of the merit are compared with: least squares with itself, a likelihood with its natural size."""
     point = state.point
