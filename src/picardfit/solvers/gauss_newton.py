@@ -195,14 +195,15 @@ class LiftedGaussNewton:
         elif damping > HEAVY and not self._last(state):
             left = np.inf  # a short step can gain little wherever it starts from
         change = 0.1 if ratio > 0.75 else 0.3 if ratio > 0.25 else 2.0
-        newton = model is not linear.quadratic
+        missed, newton = abs(ratio - 1), model is not linear.quadratic
+        slow = missed > BENT and missed**4 * predicted > self.tolerance * compared_with(state, trial.new)
         state = replace(
             state,
             point=trial.point,
             demanded=trial.demanded,
             damping=max(state.damping * change, 2 * state.barrier, 1e-14),
             barrier=FORGET * state.barrier,
-            bent=self._last(state) and (newton or abs(ratio - 1) > BENT),
+            bent=self._last(state) and (newton or slow),
             stage_steps=state.stage_steps + 1,
             rejections=0,
             linear=linear.moved(state.system, trial.point, state.scale),
