@@ -2,9 +2,9 @@
 
     python benchmarks/iterations.py [--sets 12] [--rounds 150]
 
-First the iterations of one search (`second_look=False`) on so many data sets of seven noisy problems. Then the steps of
-one fit of Lorenz (30 segments at its end), each repeated so many times in turn: the least time of each, which hardly
-depends on what else the machine does.
+First the iterations of one search (`second_look=False`) on so many data sets of ten noisy problems, the last three with
+a likelihood, and of the same without second derivatives. Then the steps of one fit of Lorenz (30 segments at its end),
+each repeated so many times in turn: the least time of each, which hardly depends on what else the machine does.
 """
 
 from __future__ import annotations
@@ -12,12 +12,19 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 import picardfit as pf
 from picardfit.solvers.iterate import run
 from picardfit.starts import make_start
+
+
+def levelled(problem: pf.Problem, noise: pf.Noise | None = None) -> pf.Problem:
+    """The problem with a likelihood; by default the standard deviation of all observables is estimated."""
+    return replace(problem, noise=noise or pf.Noise(additive=pf.Parameter(1e-3, 10.0, log=True)))
+
 
 lorenz, van_der_pol, tumor = pf.problems.lorenz, pf.problems.van_der_pol, pf.problems.tumor
 neuron, ponds = pf.problems.fitzhugh_nagumo, pf.problems.rosenzweig_macarthur
@@ -29,7 +36,24 @@ NOISY: dict[str, Callable[[int], pf.Problem]] = {
     "neuron, std 0.2": lambda seed: neuron.generate(seed=seed, eps=0.2, eps_is="std"),
     "two ponds, variance 0.05": lambda seed: ponds.generate(seed=seed, ponds=2, eps_is="variance"),
     "tumour, two dosings": lambda seed: tumor.generate(seed=seed, inputs=[1, 2]),
+    "neuron, variance 0.2, its likelihood": lambda seed: levelled(
+        neuron.generate(seed=seed, eps=0.2, eps_is="variance"),
+        pf.Noise(additive=0.2**0.5, proportional=0.2**0.5, common=True),
+    ),
+    "neuron, variance 0.2, level estimated": lambda seed: levelled(
+        neuron.generate(seed=seed, eps=0.2, eps_is="variance")
+    ),
+    "two ponds, variance 0.05, level estimated": lambda seed: levelled(
+        ponds.generate(seed=seed, ponds=2, eps_is="variance")
+    ),
 }
+
+
+class FirstOrder(pf.LiftedGaussNewton):
+    """The default method without second derivatives."""
+
+    def step(self, state):
+        return super().step(replace(state, bent=False))
 
 
 class Recorded(pf.LiftedGaussNewton):
@@ -63,12 +87,22 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=150)
     options = parser.parse_args()
-    total = 0
+    print(
+        "| problem | iterations, median | most | in all | without second derivatives, median | most | in all |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    total = np.zeros(2, int)
     for name, make in NOISY.items():
-        found = [pf.fit(make(seed), second_look=False).iterations for seed in range(options.sets)]
-        total += sum(found)
-        print(f"{name}: {found}, median {np.median(found):g}", flush=True)
-    print(f"{total} iterations in all")
+        cells = []
+        for k, method in enumerate((pf.LiftedGaussNewton(), FirstOrder())):
+            found = [
+                pf.fit(make(seed), method=method, second_look=False).iterations
+                for seed in range(options.sets)
+            ]
+            total[k] += sum(found)
+            cells.append(f"{np.median(found):g} | {max(found)} | {sum(found)}")
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    print(f"| all | | | {total[0]} | | | {total[1]} |")
     times = step_times(options.rounds)
     print(f"ms of each step: {np.round(times, 2)}, median {np.median(times):.2f}")
 
