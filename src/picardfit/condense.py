@@ -350,8 +350,9 @@ def _band(diagonal: np.ndarray, lower: np.ndarray, upper_index: slice | np.ndarr
     count, states = diagonal.shape[:2]
     band = np.zeros((count * states, 2 * states))
     if count:
-        strides = np.multiply((2 * states**2, 2 * states - 1, 1), band.itemsize)
-        columns = np.ndarray((count, states, 2 * states), buffer=band, strides=tuple(strides))
+        unit = band.itemsize
+        strides = 2 * states**2 * unit, (2 * states - 1) * unit, unit
+        columns = np.ndarray((count, states, 2 * states), buffer=band, strides=strides)
         columns[..., :states] = diagonal.transpose(0, 2, 1) * _upper(states)
         columns[upper_index, :, states:] = lower.transpose(0, 2, 1)
     return band.T

@@ -8,7 +8,8 @@ import numpy as np
 
 from picardfit.condense import Quadratic
 from picardfit.discretise import Discretisation, Part
-from picardfit.picard import apply, end_derivatives, end_states, newton_matrix, right_sides
+from picardfit.mesh import Segments
+from picardfit.picard import apply, defect, end_derivatives, end_states, newton_matrix, right_sides
 from picardfit.terms import CONTRACTED, curved, whitened
 
 CONTRACTIONS = 8  # with one Newton matrix, before a trial point is given up
@@ -162,29 +163,27 @@ def _derivatives(system: Discretisation, point: Point, chain: np.ndarray | None,
     if chain is not None:
         chain = system.spread(chain)
         wrt_p *= (chain if chain.ndim == 1 else chain[mine])[..., None, :]
-    solved, inverse, rate = _solved(
-        newton_matrix(field.mesh, wrt_x), right_sides(field.mesh, wrt_p), nearby, wrt_p.shape[2]
-    )
+    solved, inverse, rate = _solved(field.mesh, wrt_x, right_sides(field.mesh, wrt_p), nearby)
     multipliers = solved.reshape(*wrt_p.shape[:3], -1)
     ends = end_derivatives(field.mesh, part.linked, multipliers)
     return multipliers, inverse, system.derivatives_at_samples(multipliers, part), ends, rate
 
 
 def _solved(
-    matrix: np.ndarray, right: np.ndarray, nearby: Nearby | None, states: int
+    mesh: Segments, wrt_x: np.ndarray, right: np.ndarray, nearby: Nearby | None
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """matrix^-1 right, an inverse of the matrices, and the part of an error that a sweep with it leaves.
+    """(I - h A (x) f_x)^-1 right, an inverse of the matrix, and the part of an error that a sweep with it leaves.
 
     The inverse is the one from nearby where a few sweeps with it are exact enough: products of small matrices are much
     cheaper than inverses. They begin with the derivatives from there, which differ by about as much as the matrices do.
     """
     if nearby is not None:
-        old, known = nearby.inverse, nearby.multipliers is not None
+        old, known, states = nearby.inverse, nearby.multipliers is not None, wrt_x.shape[2]
         solved = nearby.multipliers.reshape(right.shape) if known else old @ right
         first, last = (np.maximum.reduce(np.abs(solved[:, k])) for k in (slice(states), slice(-states, None)))
         unit, before = np.maximum(np.maximum(first, last), 1e-300), 1.0  # each derivative has its own unit
         for sweep in range(SWEEPS):
-            gap = right - matrix @ solved
+            gap = defect(mesh, wrt_x, right, solved)
             error = relative_size(gap.reshape(len(gap), -1, *unit.shape), unit)
             rate = nearby.rate + error if known and not sweep else error / before
             if not rate < NEAR:
@@ -193,7 +192,7 @@ def _solved(
             if error * rate < EXACT:
                 return solved, old, rate
             before = error
-    inverse = _inverse(matrix)
+    inverse = _inverse(newton_matrix(mesh, wrt_x))
     return inverse @ right, inverse, 0.0
 
 

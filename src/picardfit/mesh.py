@@ -121,6 +121,11 @@ class Segments:
     length: np.ndarray  # (segments,)
     node_times: np.ndarray  # (segments, nodes)
 
+    @cached_property
+    def integral(self) -> np.ndarray:
+        """(segments, nodes, nodes): h A, from values at the nodes to integrals up to them."""
+        return self.length[:, None, None] * self.rule.weights
+
 
 @dataclass(frozen=True)
 class Mesh:
@@ -153,6 +158,11 @@ class Mesh:
         return np.concatenate([np.diff(k) for k in self.knots])
 
     @cached_property
+    def integral(self) -> np.ndarray:
+        """(segments, nodes, nodes): h A, from values at the nodes to integrals up to them."""
+        return self.length[:, None, None] * self.rule.weights
+
+    @cached_property
     def linked(self) -> np.ndarray:
         """Indices of segments that have a successor in the same experiment."""
         if len(self.knots) == 1:
@@ -160,10 +170,10 @@ class Mesh:
         return np.delete(np.arange(len(self)), self.first + self.counts - 1)
 
     @cached_property
-    def first_links(self) -> tuple[np.ndarray, np.ndarray]:
-        """Indices of links that begin in the first segment of an experiment, and those experiments."""
+    def first_links(self) -> tuple[slice | np.ndarray, slice | np.ndarray]:
+        """Links that begin in the first segment of an experiment, and those experiments: indices quick to use."""
         owner = np.flatnonzero(self.counts > 1)
-        return np.searchsorted(self.linked, self.first[owner]), owner
+        return compact(np.searchsorted(self.linked, self.first[owner])), compact(owner)
 
     @cached_property
     def node_times(self) -> np.ndarray:
@@ -200,7 +210,7 @@ class Mesh:
     @cached_property
     def between(self) -> tuple[slice | np.ndarray, slice | np.ndarray]:
         """Links between two inner segments, and where the first of these two stands among the inner ones."""
-        links = np.delete(np.arange(len(self.linked)), self.first_links[0])
+        links = np.delete(np.arange(len(self.linked)), self.first_links[0])  # a slice will do as well
         return compact(links), compact(links - 1)
 
     def __len__(self) -> int:

@@ -45,7 +45,7 @@ class Field:
 
 def apply(mesh: Segments, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """P u at the nodes, given f along u."""
-    return x[:, None, :] + mesh.length[:, None, None] * (mesh.rule.weights @ slopes)
+    return x[:, None, :] + mesh.integral @ slopes
 
 
 def end_states(mesh: Segments, x: np.ndarray, path: np.ndarray) -> np.ndarray:
@@ -82,8 +82,7 @@ def iterate_with_derivatives(field: Field, x, path, params, order: int):
 
 def integrate(mesh: Segments, moved: np.ndarray) -> np.ndarray:
     """h A applied along the nodes of an array (segments, nodes, states, columns)."""
-    flat = moved.reshape(*moved.shape[:2], -1)
-    return (mesh.length[:, None, None] * (mesh.rule.weights @ flat)).reshape(moved.shape)
+    return (mesh.integral @ moved.reshape(*moved.shape[:2], -1)).reshape(moved.shape)
 
 
 def newton_matrix(mesh: Segments, wrt_x: np.ndarray) -> np.ndarray:
@@ -98,6 +97,12 @@ def newton_matrix(mesh: Segments, wrt_x: np.ndarray) -> np.ndarray:
     matrix = mesh.rule.repeated(states) * rows
     matrix.reshape(segments, size * size)[:, :: size + 1] += 1
     return matrix.reshape(segments, size, size)
+
+
+def defect(mesh: Segments, wrt_x: np.ndarray, right: np.ndarray, solved: np.ndarray) -> np.ndarray:
+    """right - (I - h A (x) f_x) solved, without the matrix: (segments, nodes * states, columns)."""
+    moved = wrt_x @ solved.reshape(*wrt_x.shape[:3], -1)
+    return right - solved + integrate(mesh, moved).reshape(right.shape)
 
 
 def exact_multipliers(mesh: Segments, inverse: np.ndarray, wrt_p: np.ndarray) -> np.ndarray:

@@ -41,7 +41,7 @@ from picardfit.solvers.lifted_state import (
     State,
     Trial,
     compared_with,
-    damped,
+    damp,
     held_at_bounds,
     merit_of,
     prior_slope,
@@ -288,10 +288,10 @@ class LiftedGaussNewton:
             factor = factorise(state.system.mesh, unknowns.border, model, penalty, of_states)
         except np.linalg.LinAlgError:
             return None
-        hessian = factor.hessian
         if (priors := state.system.problem.priors) is not None:
-            hessian = hessian + priors.terms(state.point.border)[1][:, :, None] * np.eye(unknowns.width)
-        return replace(factor, hessian=damped(hessian, unknowns.local, state.size, damping))
+            factor.hessian[...] += priors.terms(state.point.border)[1][:, :, None] * np.eye(unknowns.width)
+        damp(factor.hessian, unknowns.local, state.size, damping)
+        return factor
 
     def _move(self, state: State, factor: Factor, slope, jumps, border: np.ndarray, prior=None, held=None):
         """The damped, bounded Gauss-Newton step: (border step, states step, predicted decrease), or None.

@@ -127,17 +127,17 @@ def merit_of(point: Point, multipliers: np.ndarray, penalty: np.ndarray) -> floa
     return point.data + 0.5 * float(np.vdot(shifted, penalty * shifted))
 
 
-def damped(hessian: np.ndarray, local: int, size: np.ndarray, damping: float) -> np.ndarray:
-    """Marquardt's damping of the border: the diagonal grows by a factor.
+def damp(hessian: np.ndarray, local: int, size: np.ndarray, damping: float) -> None:
+    """Marquardt's damping of the border, in place: the diagonal grows by a factor.
 
     A column that the data do not feel gets a hair of the largest curvature, each measured over the unknown's own size.
     """
-    diagonal = hessian.diagonal(axis1=1, axis2=2)
+    width = hessian.shape[1]
+    diagonal = hessian.reshape(len(hessian), width**2)[:, :: width + 1]
+    curvature = diagonal
     if len(diagonal) > 1:
-        diagonal = diagonal.copy()
-        diagonal[:, local:] = diagonal[:, local:].sum(axis=0) / len(diagonal)
-    area, width = size**2, hessian.shape[1]
-    least = 1e-10 * float((diagonal * area).max(initial=1e-300)) / area
-    result = hessian.copy()
-    result.reshape(len(hessian), width**2)[:, :: width + 1] += damping * np.maximum(diagonal, least)
-    return result
+        curvature = diagonal.copy()
+        curvature[:, local:] = curvature[:, local:].sum(axis=0) / len(diagonal)
+    area = size**2
+    least = 1e-10 * float((curvature * area).max(initial=1e-300)) / area
+    diagonal += damping * np.maximum(curvature, least)
