@@ -162,7 +162,7 @@ def by_shooting(request: Request, state: State) -> State | None:
     method, problem = request.method, request.problem
     if not isinstance(method, LiftedGaussNewton) or state.jump > CLOSED:
         return None
-    found = polished(problem, state.point.border[None])
+    found = polished(problem, state.point.border[None], well=False)
     if not len(found.values) or not found.values[0] < path_value(method.solution(state)):
         return None
     path = along(problem, found.borders[0], method.nodes, method.resolution)

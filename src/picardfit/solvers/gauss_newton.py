@@ -61,6 +61,7 @@ HEAVY = 0.1  # damping from which on a step says nothing of the minimum
 BENT = 0.1  # part of a predicted decrease by which it may be missed until second derivatives are tried
 CLOSING = 1e-2  # jumps up to which second derivatives are tried, in units of the states' scale
 NEWTON_DAMPING = 1e-6  # of steps with second derivatives
+LONGEST_PAUSE = 8  # steps after which second derivatives are tried again where they failed
 FAITH = 0.01  # part of a step's decrease that may be left although the model predicted the decrease exactly
 SUFFICIENT = 1e-3  # part of the predicted decrease that a step must bring
 REFINEMENTS = 8  # halvings of a segment in one go
@@ -169,10 +170,17 @@ class LiftedGaussNewton:
     def step(self, state: State) -> State:
         linear = state.linear or linearise(state.system, state.point)
         if state.bent and state.jump < CLOSING and has_second_order(state.system):
-            forces = state.knot_penalty * (state.point.jumps + state.multipliers)
-            model = newton_model(state.system, state.point, linear, forces, state.scale)
-            if (found := self._moved(state, linear, model, min(state.damping, NEWTON_DAMPING))) is not None:
-                return found
+            if state.pause > 0:
+                state = replace(state, pause=state.pause - 1)
+            else:
+                forces = state.knot_penalty * (state.point.jumps + state.multipliers)
+                model = newton_model(state.system, state.point, linear, forces, state.scale)
+                found = self._moved(state, linear, model, min(state.damping, NEWTON_DAMPING))
+                if found is not None:
+                    return replace(found, failures=0)
+                state = replace(
+                    state, failures=state.failures + 1, pause=min(2**state.failures, LONGEST_PAUSE)
+                )
         found = self._moved(state, linear, linear.quadratic, state.damping)
         return self._reject(state, linear) if found is None else found
 

@@ -37,6 +37,8 @@ class State:
     rejections: int = 0  # in a row
     calm: int = 0  # accepted steps in a row that could gain next to nothing
     bent: bool = False  # the last step gained more or less than Gauss-Newton's model said
+    failures: int = 0  # of steps with second derivatives, in a row
+    pause: int = 0  # steps until they are tried again
     barrier: float = 0.0  # the damping of the last rejected step, forgotten little by little
     last_jump: float = np.inf  # at the latest update of the multipliers
     linear: Linearisation | None = None  # at the point or close by, if it is known already
