@@ -36,7 +36,9 @@ NOT_RUN = ("pip", "python3", "make", "git", "source", "dask", "sbatch")
 FENCE = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COPY = re.compile(r"<!-- files: (\S+) -->")
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[-+]?\d+)?")
-FREE = re.compile(r"\d+ iterations in [\d.]+ s|\d+ segments|a factor of [\d.e+]+|relative [\d.e-]+$")
+FREE = re.compile(
+    r"\d+ iterations(?: of \d+ from \d+ starts)? in [\d.]+ s|\d+ segments|a factor of [\d.e+]+|relative [\d.e-]+$"
+)
 CLOSE = 0.03  # relative difference of two numbers that count as the same
 TINY = 1e-4  # numbers below this are errors of rounding
 
