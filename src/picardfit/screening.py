@@ -33,6 +33,7 @@ STEPS = 240  # of all side by side
 PATIENCE, PATIENCE_IF_FINE = 40, 12  # steps without a better leader after which no more are taken
 LITTLE = 1e-3  # a gain that hardly counts: of the loss, or per measurement of a likelihood
 LAST = 1e-5  # the same for the last steps
+MUCH = 3e-3  # a gain for which shooting is worth its time
 QUEUED = 1 / 8  # part of the free places that goes to the queue at least
 PARENTS = 8  # best optima of which variations are tried
 FINALISTS, POLISHES = 3, 25  # candidates that go on at a closer tolerance, and their steps
@@ -187,12 +188,19 @@ def _best_of_each(found: Candidates) -> np.ndarray:
     return found.borders[best[np.isfinite(found.values[best])]]
 
 
-def polish(problem: Problem, borders: np.ndarray, little: float = LAST) -> Runners:
-    """Candidates (candidates, experiments, width) after more steps at a closer tolerance, until they gain little."""
-    runners = begin(problem, borders, CLOSER)
+def downhill(problem: Problem, border: np.ndarray) -> Candidates:
+    """Unknowns (experiments, width) after steps at the loose tolerance, as long as they gain much."""
+    with np.errstate(all="ignore"):
+        ends = polish(problem, border[None], MUCH, TOLERANCE)
+    return Candidates(ends.borders, ends.values)
+
+
+def polish(problem: Problem, borders: np.ndarray, little: float = LAST, tolerance: float = CLOSER) -> Runners:
+    """Candidates (candidates, experiments, width) after more steps at a tolerance, until they gain little."""
+    runners = begin(problem, borders, tolerance)
     ended = runners[runners.ended]
     for _ in range(POLISHES):
-        runners = advance(problem, runners[~runners.ended], CLOSER, little)
+        runners = advance(problem, runners[~runners.ended], tolerance, little)
         ended += runners[runners.ended]
     return ended + runners[~runners.ended]
 

@@ -19,7 +19,7 @@ from picardfit.parallel import Failure, Interrupted, Work, Written, run_tasks
 from picardfit.problem import Problem
 from picardfit.progress import Bar
 from picardfit.records import array, get, number, plain
-from picardfit.screening import along, polished
+from picardfit.screening import along, downhill
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.solvers.lifted_state import State
@@ -162,11 +162,11 @@ def by_shooting(request: Request, state: State) -> State | None:
     method, problem = request.method, request.problem
     if not isinstance(method, LiftedGaussNewton) or state.jump > CLOSED:
         return None
-    found = polished(problem, state.point.border[None], well=False)
-    if not len(found.values) or not found.values[0] < path_value(method.solution(state)):
-        return None
+    found = downhill(problem, state.point.border)
     path = along(problem, found.borders[0], method.nodes, method.resolution)
-    return path and method.resume(problem, path)
+    if path is None or not path_value(path) < path_value(method.solution(state)):
+        return None
+    return method.resume(problem, path)
 
 
 def reporter(request: Request, index: int, progress: Callable[[Progress], None] | None) -> Callable:

@@ -44,6 +44,7 @@ QUICK, LABOURED = 10, 15  # iterations up to which a search had an easy way, and
 PATIENT = 50  # iterations from which on a search that fails is worth a screening
 LARGE = 10_000  # segments beyond which searches that converged are not followed by others
 LOOKS = 3  # further starts of a second look
+MATCHED = 2  # the one of them that is matched to the data
 SHIFTS = 8  # initial states, or values of parameters at bounds, that are tried around an optimum
 ON_BOUND = 0.01  # part of a bound by which a parameter may be away from it and still be called at it
 SHIFT = 0.25  # how far away each of them lies, in ranges of its state, or in its logarithm
@@ -242,13 +243,16 @@ def _released(request: Request, solution: Solution) -> np.ndarray:
 def _unweighted(request: Request) -> np.ndarray | None:
     """The unknowns of the least-squares optimum: noise that grows with the curves may draw a likelihood away from it.
 
-    None for least squares, and where noise levels are unknown.
+    The better one of two starts; none for least squares, and where noise levels are unknown.
     """
     problem = request.problem
     if problem.scatter is None or problem.unknowns.noise_columns.any():
         return None
-    ending = search(replace(request, problem=replace(problem, noise=None)), (0, None))
-    return ending.border if ending.status.success else None
+    plain = replace(request, problem=replace(problem, noise=None))
+    parts = parts_of(plain, 1 + LOOKS)
+    found = [search(plain, (k, parts[k])) for k in (0, MATCHED)]
+    ended = [one for one in found if one.status.success]
+    return min(ended, key=lambda one: one.value).border if ended else None
 
 
 def _shifts(request: Request, solution: Solution) -> np.ndarray:
