@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
+from picardfit.screening import along
 from picardfit.searches import Request, by_shooting
 from picardfit.solvers.iterate import LONG, run
 from picardfit.starts import make_start
@@ -38,7 +39,7 @@ class Counting:
 
 
 @pytest.mark.parametrize(("helped", "iterations"), [(95, LONG + 5), (100, LONG), (None, 100)])
-def test_a_long_search_is_helped_once(helped, iterations):
+def test_a_long_search_is_helped(helped, iterations):
     asked = []
 
     def help_out(state):
@@ -47,6 +48,12 @@ def test_a_long_search_is_helped_once(helped, iterations):
 
     found = run(Counting(), Count(0), help_out=help_out)
     assert (found.status, found.iterations, asked) == (pf.Status.CONVERGED, iterations, [LONG])
+
+
+def test_help_is_offered_again_to_a_search_that_goes_on():
+    asked = []
+    run(Counting(), Count(100 - 5 * LONG), help_out=lambda state: asked.append(state.number))
+    assert asked == [100 - 4 * LONG, 100 - 3 * LONG, 100 - LONG]
 
 
 def test_a_short_search_needs_no_help():
@@ -69,17 +76,25 @@ def states_of(problem: pf.Problem, method) -> list:
     return found
 
 
-def test_shooting_finds_the_same_optimum_from_closed_paths_only():
+def test_shooting_leads_from_a_closed_path_to_the_optimum():
     problem, method = pf.problems.van_der_pol.generate(seed=1, eps=0.2), pf.LiftedGaussNewton()
     request, states = request_of(problem, method), states_of(problem, method)
-    best = states[-1].loss
-    closed = [one for one in states if one.jump < 1e-4 and one.loss > best * (1 + 1e-9)]
-    assert closed
-    helped = by_shooting(request, closed[0])
-    assert helped.loss < closed[0].loss
-    assert helped.loss == pytest.approx(best, rel=1e-4)
-    assert helped.jump < 1e-7
+    best = states[-1]
+    away = best.point.border * 1.1
+    closed = method.resume(problem, along(problem, away, method.nodes, method.resolution))
+    helped = by_shooting(request, closed)
+    assert closed.loss > 1.2 * best.loss
+    assert helped.loss == pytest.approx(best.loss, rel=1e-2)
+    assert helped.jump < 1e-6
+    assert by_shooting(request, best) is None  # nothing to gain
     assert by_shooting(request, next(one for one in states if one.jump > 0.01)) is None
+
+
+def test_many_experiments_are_not_shot():
+    problem, method = pf.problems.lorenz.generate(seed=1, experiments=21), pf.LiftedGaussNewton()
+    state = method.init(problem, make_start(problem))
+    closed = replace(state, point=replace(state.point, jumps=np.zeros_like(state.point.jumps)))
+    assert by_shooting(request_of(problem, method), closed) is None
 
 
 def test_shooting_is_for_the_default_method_only():

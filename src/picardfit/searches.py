@@ -26,6 +26,8 @@ from picardfit.solvers.lifted_state import State
 from picardfit.starts import make_start, spread_evenly
 from picardfit.storage import solution_of, solution_record, trace_of
 
+SOME = 20  # experiments up to which single shooting is quick enough to help a search
+WORTH = 1e-4  # part of the objective's size that help must gain
 CLOSED = 1e-3  # largest jump, relative to the states, of a path whose value counts although the search failed
 
 
@@ -160,13 +162,16 @@ def by_shooting(request: Request, state: State) -> State | None:
     among the unknowns alone it may be short.
     """
     method, problem = request.method, request.problem
-    if not isinstance(method, LiftedGaussNewton) or state.jump > CLOSED:
+    if not isinstance(method, LiftedGaussNewton) or state.jump > CLOSED or len(problem.experiments) > SOME:
         return None
     found = downhill(problem, state.point.border)
     path = along(problem, found.borders[0], method.nodes, method.resolution)
-    if path is None or not path_value(path) < path_value(method.solution(state)):
+    point = state.point
+    gain = WORTH * problem.objective.size(point.outputs, point.data)
+    if path is None or not path_value(path) < path_value(method.solution(state)) - gain:
         return None
-    return method.resume(problem, path)
+    helped = method.resume(problem, path)
+    return helped if helped.status is None else None
 
 
 def reporter(request: Request, index: int, progress: Callable[[Progress], None] | None) -> Callable:

@@ -309,7 +309,14 @@ def _from_candidates(request: Request, further: np.ndarray, news: Callable) -> E
             tried.append(ending)
     onward = (_onward(request, border, news) for border in polished(problem, best.borders).borders)
     tried.append(next((ending for ending in onward if ending is not None), None))
-    ended = [one for one in tried if one is not None]
+    best = _best(tried)
+    if best is not None and best.status is Status.ITERATION_LIMIT and best.iterations < method.max_iterations:
+        best = _best([best, _onward(request, best.border, news)])  # it was the brief one
+    return best
+
+
+def _best(endings: list[Ending | None]) -> Ending | None:
+    ended = [one for one in endings if one is not None]
     return min(ended, key=lambda one: (not one.status.success, one.value), default=None)
 
 

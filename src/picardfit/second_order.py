@@ -19,7 +19,6 @@ from picardfit.condense import Quadratic
 from picardfit.discretise import Discretisation
 from picardfit.kernels import BatchedMap
 from picardfit.lifted import Linearisation, Point
-from picardfit.picard import newton_matrix
 
 LARGEST = 500_000  # numbers in the derivatives of a group of columns
 STEP = 1e-7  # of a difference, in units of the states' scale or the parameters' size
@@ -83,10 +82,12 @@ class _Differences:
         segments, _, states, columns = multipliers.shape
         _, wrt_x, wrt_p = field.linearise(path, system.spread(self._point.params))
         inverse, flat = self._linear.inverse, slope.reshape(segments, 1, -1)
-        adjoint = flat @ inverse
-        adjoint += (flat - adjoint @ newton_matrix(mesh, wrt_x)) @ inverse  # the inverse may be of nearby
-        weights = mesh.length[:, None, None] * (mesh.rule.weights.T @ adjoint.reshape(slope.shape))
-        weights = weights[:, :, None, :]
+        integral = mesh.integral.transpose(0, 2, 1)
+        adjoint = (flat @ inverse).reshape(slope.shape)
+        again = ((integral @ adjoint)[:, :, None, :] @ wrt_x)[:, :, 0]
+        missed = (slope - adjoint + again).reshape(segments, 1, -1)  # the inverse may be of nearby
+        adjoint = adjoint + (missed @ inverse).reshape(slope.shape)
+        weights = (integral @ adjoint)[:, :, None, :]
         chain = self._chain[mesh.experiment][:, None, :]
         middle = (weights @ wrt_x)[:, :, 0], (weights @ wrt_p[..., free])[:, :, 0] * chain
 
@@ -122,8 +123,8 @@ class _Differences:
         _, out_x, out_p = system.linearised_outputs(sampled, self._point.params)
         middle = (slope @ out_x)[:, 0], (slope @ out_p[..., free])[:, 0] * self._chain[samples.experiment]
 
-        result = np.empty((len(sampled), columns, columns))
-        for chosen in _chunks(columns, out_x.size + out_p.size):
+        result = np.empty((len(system.mesh), columns, columns))
+        for chosen in _chunks(columns, out_x.size + out_p.size + derivatives.size):
             along = np.moveaxis(derivatives[..., chosen], -1, 0)  # (chosen, samples, states)
             speed = np.abs(along / self._scale).max(axis=2)
             length, params, chain = self._moved(chosen, speed, samples.experiment)
@@ -138,8 +139,8 @@ class _Differences:
             by_p = ((there @ out_p[..., free])[..., 0, :] * chain - middle[1]) / length
             found = by_x.transpose(1, 0, 2) @ derivatives
             found[..., states:] += by_p.transpose(1, 0, 2)
-            result[:, chosen] = found
-        return places.by_segment(places.filled(result).sum(axis=1))
+            result[:, chosen] = places.by_segment(places.filled(found).sum(axis=1))
+        return result
 
     def _moved(self, chosen: slice, speed: np.ndarray, experiment: np.ndarray):
         """How far to go along the chosen columns, and parameters and their slopes there, each (chosen, rows, ...).

@@ -67,6 +67,7 @@ SUFFICIENT = 1e-3  # part of the predicted decrease that a step must bring
 REFINEMENTS = 8  # halvings of a segment in one go
 COARSE_REFINEMENTS = 2  # the same between stages, where jumps still make layers that will vanish
 FEW = 40  # segments that are not worth joining
+AGAIN = 0.01  # part of the jumps of a mesh that may be left until joining its segments is tried again
 CORRECTIONS = 6  # of second order, of one step
 HELPFUL = 0.5  # part of the excess that a correction may leave if another one is to follow
 
@@ -191,20 +192,20 @@ class LiftedGaussNewton:
             return None
         predicted, gained = trial.predicted, trial.old - trial.new
         if not gained >= SUFFICIENT * predicted - 1e-13 * abs(trial.old):
-            if abs(predicted) > 1e-12 * compared_with(state, trial.old) + state.floor:
+            if trial.point is None or abs(predicted) > 1e-12 * compared_with(state) + state.floor:
                 return None
-            return self._finish_stage(
-                state, 0.0, compared_with(state, trial.old)
-            )  # only rounding errors are left
+            return self._finish_stage(state, 0.0, compared_with(state))  # only rounding errors are left
         ratio = gained / max(predicted, 1e-300)
         left = predicted  # estimate of what further steps can gain
         if damping <= UNDAMPED:
             left = max(abs(predicted - gained), FAITH * predicted)
-        elif damping > HEAVY and not self._last(state):
-            left = np.inf  # a short step can gain little wherever it starts from
+        elif self._last(state):
+            left = (1 + damping) * predicted  # a short step gains little wherever it starts from
+        elif damping > HEAVY:
+            left = np.inf
         change = 0.1 if ratio > 0.75 else 0.3 if ratio > 0.25 else 2.0
         missed, newton = abs(ratio - 1), model is not linear.quadratic
-        slow = missed > BENT and missed**4 * predicted > self.tolerance * compared_with(state, trial.new)
+        slow = missed > BENT and missed**4 * predicted > self.tolerance * compared_with(state)
         state = replace(
             state,
             point=trial.point,
@@ -216,7 +217,7 @@ class LiftedGaussNewton:
             rejections=0,
             linear=linear.moved(state.system, trial.point, state.scale),
         )
-        return self._finish_stage(state, left, compared_with(state, trial.new))
+        return self._finish_stage(state, left, compared_with(state))
 
     def _trial(self, state: State, linear: Linearisation, model: Quadratic, damping: float) -> Trial | None:
         """Where the minimum of a damped model leads, with second-order corrections; None where it has none."""
@@ -352,8 +353,11 @@ class LiftedGaussNewton:
             if state.stage < len(self.penalties) - 1:
                 return state
             return self._refine(state, self.resolution, self._polish_nodes(state), rounds=1)  # only the nodes
-        if state.jump < self.resolution and len(state.system.mesh) > FEW:
-            state = self._coarsen(state)
+        if state.jump < min(self.resolution, AGAIN * state.joined_at) and len(state.system.mesh) > FEW:
+            coarse = self._coarsen(state)
+            if coarse.system is not state.system:
+                return coarse
+            state = replace(state, joined_at=state.jump)
         calm = left <= CALM * merit + state.floor
         if calm or state.calm:
             state = replace(state, calm=state.calm + 1 if calm else 0)
@@ -401,7 +405,7 @@ class LiftedGaussNewton:
             return state
         forces, demanded = (state.knot_penalty * one for one in (state.multipliers, state.demanded))
         scales = knot_scales(coarse, point, state.scale)
-        state = replace(state, system=coarse, knot_scale=scales, point=point, linear=None)
+        state = replace(state, system=coarse, knot_scale=scales, point=point, linear=None, joined_at=np.inf)
         return replace(
             state,
             multipliers=forces[origin] / state.knot_penalty,
@@ -416,6 +420,6 @@ class LiftedGaussNewton:
             return state
         forces, linear = new_forces(fine, point, origin, state.knot_penalty * state.multipliers)
         scales = knot_scales(fine, point, state.scale)
-        state = replace(state, system=fine, knot_scale=scales, point=point, linear=linear)
+        state = replace(state, system=fine, knot_scale=scales, point=point, linear=linear, joined_at=np.inf)
         multipliers = forces / state.knot_penalty
         return replace(state, multipliers=multipliers, demanded=multipliers)

@@ -84,7 +84,7 @@ def run(
 ) -> Outcome:
     """Iterate from a state until the method says how it ended, the limit is reached, or the user interrupts.
 
-    `help_out` may lead a search that takes LONG to a better state, once.
+    `help_out` may lead a search that takes LONG, or twice or four times as long, to a better state.
     """
     began = time.perf_counter()
     trace: list[tuple[float, float, float]] = []
@@ -95,7 +95,7 @@ def run(
             trace.append((state.loss, state.jump, state.residual))
             status = state.status
             news(len(trace), *trace[-1][:2])
-            if len(trace) == LONG and status is None:
+            if status is None and len(trace) in (LONG, 2 * LONG, 4 * LONG):
                 state = help_out(state) or state
                 status = state.status
     except KeyboardInterrupt:

@@ -36,11 +36,12 @@ class State:
     damping: float = 1e-2
     rejections: int = 0  # in a row
     calm: int = 0  # accepted steps in a row that could gain next to nothing
-    bent: bool = False  # the last step gained more or less than Gauss-Newton's model said
+    bent: bool = False  # second derivatives may help: the last step had them, or its model missed without
     failures: int = 0  # of steps with second derivatives, in a row
     pause: int = 0  # steps until they are tried again
     barrier: float = 0.0  # the damping of the last rejected step, forgotten little by little
     last_jump: float = np.inf  # at the latest update of the multipliers
+    joined_at: float = np.inf  # the jump when joining segments of this mesh was tried last
     linear: Linearisation | None = None  # at the point or close by, if it is known already
     status: Status | None = None
 
@@ -75,10 +76,14 @@ class Trial:
     demanded: np.ndarray  # (linked, states): multipliers that it asks for
 
 
-def compared_with(state: State, merit: float) -> float:
-    """What changes of the merit are compared with: least squares with itself, a likelihood with its natural size."""
+def compared_with(state: State) -> float:
+    """What changes of the merit are compared with: least squares with itself, a likelihood with its natural size.
+
+    Jumps count, but not the multipliers: they may cost any amount where they mean nothing yet.
+    """
     point = state.point
-    return merit + (state.system.objective.size(point.outputs, point.data) - point.data)
+    jumps = 0.5 * float(np.vdot(point.jumps, state.knot_penalty * point.jumps))
+    return state.system.objective.size(point.outputs, point.data) + jumps
 
 
 def held_at_bounds(state: State) -> np.ndarray:

@@ -17,6 +17,7 @@ from picardfit.solvers.continuity import segment_scales
 JOININGS = 6  # times that segments may be joined in one go
 FEWER = 0.7  # part of the segments that may be left if joining is to be worth it
 UNLIKE = 4.0  # times that one segment may be longer than another one that it is joined with
+SAME_VALUE = 1e-5  # part of the objective's size by which joining may change it
 EASY = 0.1  # part of the tolerance that a joined path may leave unresolved
 
 
@@ -31,7 +32,7 @@ class Resolution:
 
 
 class Refined(NamedTuple):
-    """A point on a finer mesh, and the knot of the old mesh that each knot was, or -1."""
+    """A point on another mesh, and the knot of the old mesh that each knot was, or -1."""
 
     system: Discretisation
     point: Point
@@ -133,7 +134,8 @@ def coarsened(
         return Refined(system, point, np.arange(len(point.jumps)))
     fewer = replace(system, mesh=mesh)
     moved = evaluate(fewer, point.border, states, path, scale, enough=enough)
-    if moved is None:
+    size = system.objective.size(point.outputs, point.data)
+    if moved is None or abs(moved.data - point.data) > SAME_VALUE * size:
         return Refined(system, point, np.arange(len(point.jumps)))
     return Refined(fewer, moved, origin)
 
