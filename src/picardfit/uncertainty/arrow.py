@@ -22,6 +22,7 @@ Observe = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray] | None]
 NEGLIGIBLE = 1e-6  # part of a direction that counts as none
 FOLDED = 1e5  # variance, in those of unknowns with all others known, that a direction with next to no curvature may add
 FAINT = 1e-8  # eigenvalue, relative to the largest, below which the observed curvature is looked at
+SEEN = 1e-6  # the same of the observed curvature: less may come from what is left of the slope
 MOST_OBSERVED = 6  # directions that are looked at
 AGREES = 0.3  # relative difference of two estimates of a curvature that agree
 ROUNDING = 2e-16  # curvature, relative to the largest, that cannot be told from none
@@ -364,7 +365,8 @@ def _observed(
     first, second = (0.5 * (one + one.T) for one in found)
     curvature, turn = np.linalg.eigh((4 * first - second) / 3)
     again = np.einsum("ij,ik,kj->j", turn, second, turn)
-    seen = (curvature > values[faint].max()) & (np.abs(again - curvature) <= AGREES * curvature)
+    least = max(values[faint].max(), SEEN * largest)
+    seen = (curvature > least) & (np.abs(again - curvature) <= AGREES * curvature)
     kept = turn[:, ~seen]
     expected, turned = np.linalg.eigh(kept.T * values[faint] @ kept)
     values, vectors = values.copy(), vectors.copy()
