@@ -12,7 +12,7 @@ import picardfit as pf
 from picardfit.certificate import certify
 from picardfit.integration import predict
 from picardfit.solvers.iterate import run
-from picardfit.solvers.lifted_state import merit_of
+from picardfit.solvers.lifted_state import compared_with, merit_of
 from picardfit.starts import make_start
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
@@ -425,3 +425,14 @@ def test_a_solution_passes_its_own_certificate(lotka_fit):
 def test_bad_settings_are_named(setting, value):
     with pytest.raises(pf.InputError, match=setting):
         pf.LiftedGaussNewton(**{setting: value})
+
+
+def test_multipliers_are_no_yardstick():
+    """They may cost any amount where they mean nothing yet; a step that gains much must not count as rounding."""
+    problem, method = pf.problems.van_der_pol.generate(seed=1), pf.LiftedGaussNewton()
+    state = method.step(method.init(problem, make_start(problem)))
+    heavy = replace(state, multipliers=state.multipliers + 1e8)
+    assert compared_with(heavy) == compared_with(state)
+    assert compared_with(state) >= state.point.data
+    after = method.step(heavy)
+    assert after.point is not heavy.point or after.damping > heavy.damping

@@ -269,3 +269,9 @@ def test_a_mesh_that_is_needed_stays():
     found = coarsened(system, point, np.ones(2), 1e-9, 1e-10)
     assert found.system is system
     assert found.point is point
+
+
+def test_joining_that_changes_the_objective_is_refused(monkeypatch):
+    system, point = fine_point(dosed(np.linspace(1, 7, 12)), 96)
+    monkeypatch.setattr("picardfit.solvers.refinement.SAME_VALUE", 0.0)
+    assert coarsened(system, point, np.ones(2), 1e-4, 1e-10).system is system

@@ -233,6 +233,8 @@ class LiftedGaussNewton:
         if not move:
             return None
         *steps, predicted = move
+        if newton and not predicted > 0:  # unknowns that leave their bounds may find no minimum
+            return None
         old = merit_of(point, state.multipliers, penalty)
         ahead = advance(state.system, point, linear, *steps, state.scale, state.positive, self._enough(state))
         new = np.inf if ahead is None else merit_of(ahead, state.multipliers, penalty)
