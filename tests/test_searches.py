@@ -56,6 +56,18 @@ def test_help_is_offered_again_to_a_search_that_goes_on():
     assert asked == [100 - 4 * LONG, 100 - 3 * LONG, 100 - LONG]
 
 
+def test_a_search_that_was_helped_is_left_alone():
+    asked = []
+
+    def help_out(state):
+        asked.append(state.number)
+        return Count(100 - 4 * LONG)
+
+    found = run(Counting(), Count(100 - 5 * LONG), help_out=help_out)
+    assert asked == [100 - 4 * LONG]
+    assert found.status is pf.Status.CONVERGED
+
+
 def test_a_short_search_needs_no_help():
     def help_out(state):
         raise AssertionError

@@ -84,10 +84,11 @@ def run(
 ) -> Outcome:
     """Iterate from a state until the method says how it ended, the limit is reached, or the user interrupts.
 
-    `help_out` may lead a search that takes LONG, or twice or four times as long, to a better state.
+    `help_out` may lead a search that takes LONG, or twice or four times as long, to a better state, once.
     """
     began = time.perf_counter()
     trace: list[tuple[float, float, float]] = []
+    offers = (LONG, 2 * LONG, 4 * LONG)
     status = state.status
     try:
         while status is None and len(trace) < method.max_iterations:
@@ -95,9 +96,8 @@ def run(
             trace.append((state.loss, state.jump, state.residual))
             status = state.status
             news(len(trace), *trace[-1][:2])
-            if status is None and len(trace) in (LONG, 2 * LONG, 4 * LONG):
-                state = help_out(state) or state
-                status = state.status
+            if status is None and len(trace) in offers and (helped := help_out(state)) is not None:
+                state, status, offers = helped, helped.status, ()
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     if status is None:
