@@ -78,6 +78,15 @@ class Discretisation:
         return weights[..., :1].copy(), weights[..., 1:].copy()
 
     @cached_property
+    def at_breaks(self) -> np.ndarray:
+        """(linked,) bool: knots between segments where the right-hand side may jump or kink."""
+        mesh, found = self.mesh, np.zeros(len(self.mesh.linked), bool)
+        for e, (a, b) in enumerate(mesh.inner_ranges):
+            if b > a:
+                found[a:b] = np.isin(mesh.start[mesh.linked[a:b] + 1], self.problem.breaks(e))
+        return found
+
+    @cached_property
     def selected(self) -> slice | np.ndarray | None:
         """Which states the rows of the objective are, where each of them is a state itself; else None."""
         rows = self.problem.measurement

@@ -43,11 +43,6 @@ class Rule:
         """(nodes, nodes): A[i, k], the integral of the k-th Lagrange polynomial from 0 to c_i."""
         return self.integrals(self.nodes)
 
-    @lru_cache  # noqa: B019  (there are few rules, and they live as long as the program)
-    def repeated(self, states: int) -> np.ndarray:
-        """(nodes, 1, nodes * states): each weight once for every state."""
-        return np.repeat(self.weights, states, axis=1)[:, None, :]
-
     @cached_property
     def end(self) -> np.ndarray:
         """(nodes,): the same integral from 0 to 1."""
@@ -120,11 +115,7 @@ class Segments:
     rule: Rule
     length: np.ndarray  # (segments,)
     node_times: np.ndarray  # (segments, nodes)
-
-    @cached_property
-    def integral(self) -> np.ndarray:
-        """(segments, nodes, nodes): h A, from values at the nodes to integrals up to them."""
-        return self.length[:, None, None] * self.rule.weights
+    integral: np.ndarray  # (segments, nodes, nodes): h A, from values at the nodes to integrals up to them
 
 
 @dataclass(frozen=True)
@@ -210,7 +201,7 @@ class Mesh:
     @cached_property
     def between(self) -> tuple[slice | np.ndarray, slice | np.ndarray]:
         """Links between two inner segments, and where the first of these two stands among the inner ones."""
-        links = np.delete(np.arange(len(self.linked)), self.first_links[0])  # a slice will do as well
+        links = np.delete(np.arange(len(self.linked)), self.first_links[0])
         return compact(links), compact(links - 1)
 
     def __len__(self) -> int:

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from picardfit.mesh import Segments
+from picardfit.mesh import Rule, Segments
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Field:
         mesh = self.mesh
         if isinstance(segments, slice) and segments == slice(0, len(mesh.length)):
             return self
-        part = Segments(mesh.rule, mesh.length[segments], mesh.node_times[segments])
+        part = Segments(mesh.rule, mesh.length[segments], mesh.node_times[segments], mesh.integral[segments])
         return Field(self.rhs, part, self.inputs[segments])
 
     def slopes(self, path: np.ndarray, params: np.ndarray) -> np.ndarray:
@@ -94,9 +94,15 @@ def newton_matrix(mesh: Segments, wrt_x: np.ndarray) -> np.ndarray:
     size = nodes * states
     scaled = -mesh.length[:, None, None, None] * wrt_x
     rows = scaled.transpose(0, 2, 1, 3).reshape(segments, 1, states, size)  # long rows: fast to multiply
-    matrix = mesh.rule.repeated(states) * rows
+    matrix = _repeated_weights(mesh.rule, states) * rows
     matrix.reshape(segments, size * size)[:, :: size + 1] += 1
     return matrix.reshape(segments, size, size)
+
+
+@lru_cache(maxsize=32)
+def _repeated_weights(rule: Rule, states: int) -> np.ndarray:
+    """(nodes, 1, nodes * states): each weight once for every state."""
+    return np.repeat(rule.weights, states, axis=1)[:, None, :]
 
 
 def defect(mesh: Segments, wrt_x: np.ndarray, right: np.ndarray, solved: np.ndarray) -> np.ndarray:

@@ -74,9 +74,8 @@ def places(segment: np.ndarray, segments: int) -> Places:
     if width * segments <= MOST_PLACES * len(segment):
         lines = np.ones(segments, int)
     else:
-        width = -(
-            -len(segment) // np.count_nonzero(counts)
-        )  # the mean of those that hold samples, rounded up
+        held = np.count_nonzero(counts)
+        width = -(-len(segment) // held)  # the mean of segments that hold samples, rounded up
         lines = -(-counts // width)
     before = np.cumsum(counts) - counts  # samples of earlier segments
     begin = width * (np.cumsum(lines) - lines)  # the first place of each segment

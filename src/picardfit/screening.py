@@ -188,11 +188,10 @@ def _best_of_each(found: Candidates) -> np.ndarray:
     return found.borders[best[np.isfinite(found.values[best])]]
 
 
-def downhill(problem: Problem, border: np.ndarray) -> Candidates:
+def downhill(problem: Problem, border: np.ndarray) -> np.ndarray:
     """Unknowns (experiments, width) after steps at the loose tolerance, as long as they gain much."""
     with np.errstate(all="ignore"):
-        ends = polish(problem, border[None], MUCH, TOLERANCE)
-    return Candidates(ends.borders, ends.values)
+        return polish(problem, border[None], MUCH, TOLERANCE).borders[0]
 
 
 def polish(problem: Problem, borders: np.ndarray, little: float = LAST, tolerance: float = CLOSER) -> Runners:

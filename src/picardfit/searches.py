@@ -20,6 +20,7 @@ from picardfit.problem import Problem
 from picardfit.progress import Bar
 from picardfit.records import array, get, number, plain
 from picardfit.screening import along, downhill
+from picardfit.second_order import has_second_order
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.solvers.lifted_state import State
@@ -159,14 +160,14 @@ def by_shooting(request: Request, state: State) -> State | None:
     """The state on the path to which single shooting leads from its unknowns, if that is a better one.
 
     Where little is determined the way to the optimum is a curved valley in the space of unknowns and segment states;
-    among the unknowns alone it may be short.
+    among the unknowns alone it may be short. Functions of the user need not bear other values, and are left alone.
     """
-    method, problem = request.method, request.problem
-    if not isinstance(method, LiftedGaussNewton) or state.jump > CLOSED or len(problem.experiments) > SOME:
+    method, problem, point = request.method, request.problem, state.point
+    if not isinstance(method, LiftedGaussNewton) or not has_second_order(state.system):
         return None
-    found = downhill(problem, state.point.border)
-    path = along(problem, found.borders[0], method.nodes, method.resolution)
-    point = state.point
+    if state.jump > CLOSED or len(problem.experiments) > SOME:
+        return None
+    path = along(problem, downhill(problem, point.border), method.nodes, method.resolution)
     gain = WORTH * problem.objective.size(point.outputs, point.data)
     if path is None or not path_value(path) < path_value(method.solution(state)) - gain:
         return None

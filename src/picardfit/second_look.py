@@ -152,7 +152,7 @@ def _pressed(solution: Solution) -> bool:
     """Whether an unknown is at a bound and the curves do not meet the data precisely."""
     problem, border = solution.system.problem, solution.border
     unknowns, data = problem.unknowns, problem.samples.data
-    if not (unknowns.exists & ((border <= unknowns.lower) | (border >= unknowns.upper))).any():
+    if not (unknowns.exists & unknowns.at_bounds(border)).any():
         return False
     size = np.where(problem.output_scale > 0, problem.output_scale, 1.0)
     left = (data - solution.point.outputs[:, : data.shape[1]]) / size
@@ -309,10 +309,10 @@ def _from_candidates(request: Request, further: np.ndarray, news: Callable) -> E
             tried.append(ending)
     onward = (_onward(request, border, news) for border in polished(problem, best.borders).borders)
     tried.append(next((ending for ending in onward if ending is not None), None))
-    best = _best(tried)
-    if best is not None and best.status is Status.ITERATION_LIMIT and best.iterations < method.max_iterations:
-        best = _best([best, _onward(request, best.border, news)])  # it was the brief one
-    return best
+    ended = _best(tried)
+    if ended and ended.status is Status.ITERATION_LIMIT and ended.iterations < method.max_iterations:
+        return _best([ended, _onward(request, ended.border, news)])  # it was the brief one
+    return ended
 
 
 def _best(endings: list[Ending | None]) -> Ending | None:

@@ -12,6 +12,7 @@ and the objective its own second derivatives, unless it has kinks: then its curv
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from picardfit.condense import Quadratic
 from picardfit.discretise import Discretisation
 from picardfit.kernels import BatchedMap
 from picardfit.lifted import Linearisation, Point
+from picardfit.unknowns import Unknowns
 
 LARGEST = 500_000  # numbers in the derivatives of a group of columns
 STEP = 1e-7  # of a difference, in units of the states' scale or the parameters' size
@@ -34,31 +36,14 @@ def newton_model(
     system: Discretisation, point: Point, linear: Linearisation, forces: np.ndarray, scale: np.ndarray
 ) -> Quadratic:
     """The quadratic model with second derivatives; `forces` (linked, states): slope of continuity by the jumps."""
-    step = _Differences(system, point, linear, scale)
-    hessian = step.of_path(_slope_by_path(system, point, linear, forces))
+    differences = _Differences(system, point, linear, scale)
+    hessian = differences.of_path(forces)
     if system.selected is None:
-        hessian += step.of_outputs()
+        hessian += differences.of_outputs()
     if system.selected is not None or not system.objective.smooth:
         hessian += linear.quadratic.hessian
     hessian = 0.5 * (hessian + hessian.transpose(0, 2, 1))
     return replace(linear.quadratic, hessian=hessian, border=_of_initial(system, point, linear, forces))
-
-
-def _slope_by_path(
-    system: Discretisation, point: Point, linear: Linearisation, forces: np.ndarray
-) -> np.ndarray:
-    """(segments, nodes, states): derivative of data and continuity by the path at the nodes."""
-    mesh, places = system.mesh, system.places
-    slope = system.objective.terms(linear.outputs).slope
-    if system.selected is None:
-        _, out_x, _ = system.linearised_outputs(point.sampled, point.params)
-        by_state = (slope[:, None, :] @ out_x)[:, 0]
-    else:
-        by_state = np.zeros(point.sampled.shape)
-        np.add.at(by_state.T, system.selected, slope.T)
-    result = places.by_segment(system.along[1].transpose(0, 2, 1) @ places.filled(by_state))
-    result[mesh.linked] += mesh.rule.along(np.ones(1))[0, 1:, None] * forces[:, None, :]
-    return result
 
 
 class _Differences:
@@ -69,14 +54,31 @@ class _Differences:
     ) -> None:
         self._system, self._point, self._linear, self._scale = system, point, linear, scale
         unknowns, own = system.problem.unknowns, system.problem.unknowns.border.parameters
-        border, self._log = point.border[:, own], unknowns.log[:, own]
-        self._size = np.where(
-            self._log | (border == 0), 1.0, np.abs(border)
-        )  # (experiments, free parameters)
+        self._log = unknowns.log[:, own]  # (experiments, free parameters)
+        self._size = _sizes(unknowns, point.border)[:, own]
         self._chain = unknowns.parameter_slopes(point.border)
+        self._slope = system.objective.terms(linear.outputs).slope[:, None, :]  # (samples, 1, rows)
 
-    def of_path(self, slope: np.ndarray) -> np.ndarray:
-        """(segments, columns, columns): w' f_zz, not yet symmetric, with the slope by the path."""
+    @cached_property
+    def _outputs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Derivatives of the rows by states and by parameters, (samples, rows, ...)."""
+        return self._system.linearised_outputs(self._point.sampled, self._point.params)[1:]
+
+    def _slope_by_path(self, forces: np.ndarray) -> np.ndarray:
+        """(segments, nodes, states): derivative of data and continuity by the path at the nodes."""
+        system, mesh, places = self._system, self._system.mesh, self._system.places
+        if system.selected is None:
+            by_state = (self._slope @ self._outputs[0])[:, 0]
+        else:
+            by_state = np.zeros(self._point.sampled.shape)
+            np.add.at(by_state.T, system.selected, self._slope[:, 0].T)
+        result = places.by_segment(system.along[1].transpose(0, 2, 1) @ places.filled(by_state))
+        result[mesh.linked] += mesh.rule.along(np.ones(1))[0, 1:, None] * forces[:, None, :]
+        return result
+
+    def of_path(self, forces: np.ndarray) -> np.ndarray:
+        """(segments, columns, columns): w' f_zz, not yet symmetric."""
+        slope = self._slope_by_path(forces)
         system, path, multipliers = self._system, self._point.path, self._linear.multipliers
         mesh, field, free = system.mesh, system.field, system.problem.unknowns.free_columns
         segments, _, states, columns = multipliers.shape
@@ -113,14 +115,13 @@ class _Differences:
         """
         system, sampled, places = self._system, self._point.sampled, self._system.places
         samples, free = system.problem.samples, system.problem.unknowns.free_columns
-        slope = system.objective.terms(self._linear.outputs).slope[:, None, :]
+        slope, (out_x, out_p) = self._slope, self._outputs
         groups = [
             system.derivatives_at_samples(self._linear.multipliers[part.segments], part)
             for part in system.parts
         ]
         derivatives = places.taken(np.concatenate(groups))  # (samples, states, columns)
         states, columns = derivatives.shape[1:]
-        _, out_x, out_p = system.linearised_outputs(sampled, self._point.params)
         middle = (slope @ out_x)[:, 0], (slope @ out_p[..., free])[:, 0] * self._chain[samples.experiment]
 
         result = np.empty((len(system.mesh), columns, columns))
@@ -166,6 +167,11 @@ class _Differences:
         return length[:, experiment], params[:, experiment], chain[:, experiment]
 
 
+def _sizes(unknowns: Unknowns, border: np.ndarray) -> np.ndarray:
+    """(experiments, width): what steps of the unknowns are measured by."""
+    return np.where(unknowns.log | (border == 0), 1.0, np.abs(border))
+
+
 def _chunks(columns: int, size: int) -> list[slice]:
     """The columns in groups whose derivatives, of this size each, are computed together."""
     each = max(1, LARGEST // size)
@@ -182,7 +188,7 @@ def _of_initial(
     slope = linear.quadratic.slope[:, :states].copy()
     slope[mesh.linked] += (forces[:, None, :] @ linear.quadratic.end[..., :states])[:, 0]
     first, border = slope[mesh.first][:, None, :], point.border
-    size = np.where(unknowns.log | (border == 0), 1.0, np.abs(border))
+    size = _sizes(unknowns, border)
     result = np.empty((len(border), unknowns.width, unknowns.width))
     for b in range(unknowns.width):
         moved, length = border.copy(), STEP * size[:, b]

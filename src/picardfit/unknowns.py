@@ -85,6 +85,10 @@ class Unknowns:
         columns = len(self.initial_states) + np.flatnonzero(every < self.measured_parameters)
         return Border(self.local, self.width, columns)
 
+    def at_bounds(self, border: np.ndarray) -> np.ndarray:
+        """(experiments, width) bool: columns of a border that stand at a bound, or cannot move at all."""
+        return (border <= self.lower) | (border >= self.upper)
+
     def count(self, columns: np.ndarray | bool = True) -> int:
         """How many numbers are estimated; of some border columns only, if these are given as (width,) bool."""
         chosen = self.exists & columns

@@ -39,7 +39,7 @@ def variations(problem: Problem, parents: Runners, count: int, rng: np.random.Ge
         elif kind == 1:
             move = loose[index].move(normal, 3.0 * cost, 4.0)
         elif kind == 2:
-            pinned = (one <= unknowns.lower) | (one >= unknowns.upper)
+            pinned = unknowns.at_bounds(one)
             move = np.where(
                 pinned, open_values(problem, one, chance) - one, loose[index].move(normal, cost, 1.0)
             )

@@ -42,7 +42,6 @@ from picardfit.solvers.lifted_state import (
     Trial,
     compared_with,
     damp,
-    held_at_bounds,
     merit_of,
     prior_slope,
     sharpened,
@@ -171,19 +170,22 @@ class LiftedGaussNewton:
     def step(self, state: State) -> State:
         linear = state.linear or linearise(state.system, state.point)
         if state.bent and state.jump < CLOSING and has_second_order(state.system):
-            if state.pause > 0:
-                state = replace(state, pause=state.pause - 1)
-            else:
-                forces = state.knot_penalty * (state.point.jumps + state.multipliers)
-                model = newton_model(state.system, state.point, linear, forces, state.scale)
-                found = self._moved(state, linear, model, min(state.damping, NEWTON_DAMPING))
+            if not state.pause:
+                found = self._newton(state, linear)
                 if found is not None:
                     return replace(found, failures=0)
-                state = replace(
-                    state, failures=state.failures + 1, pause=min(2**state.failures, LONGEST_PAUSE)
-                )
+                longer = min(2**state.failures, LONGEST_PAUSE)
+                state = replace(state, failures=state.failures + 1, pause=longer)
+            else:
+                state = replace(state, pause=state.pause - 1)
         found = self._moved(state, linear, linear.quadratic, state.damping)
         return self._reject(state, linear) if found is None else found
+
+    def _newton(self, state: State, linear: Linearisation) -> State | None:
+        """The state after a step with second derivatives, or None where that does not do."""
+        forces = state.knot_penalty * (state.point.jumps + state.multipliers)
+        model = newton_model(state.system, state.point, linear, forces, state.scale)
+        return self._moved(state, linear, model, min(state.damping, NEWTON_DAMPING))
 
     def _moved(self, state: State, linear: Linearisation, model: Quadratic, damping: float) -> State | None:
         """The state after a step to the minimum of a damped model, or None where that does not do."""
@@ -227,7 +229,7 @@ class LiftedGaussNewton:
         if factor is None:
             return None
         newton = model is not linear.quadratic
-        if newton and not is_convex(factor.hessian, unknowns.local, held_at_bounds(state)):
+        if newton and not is_convex(factor.hessian, unknowns.local, unknowns.at_bounds(point.border)):
             return None
         move = self._move(state, factor, model.slope, shifted, point.border, prior_slope(state))
         if not move:
@@ -255,7 +257,7 @@ class LiftedGaussNewton:
         best, value = trial, merit_of(trial, state.multipliers, penalty)
         for _ in range(CORRECTIONS):
             slope, jumps = curvature_of_step(state.system, before, linear, trial)
-            held = (trial.border <= unknowns.lower) | (trial.border >= unknowns.upper)
+            held = unknowns.at_bounds(trial.border)
             move = self._move(state, factor, slope, jumps, trial.border, held=held)
             before, trial = (
                 trial,

@@ -86,12 +86,6 @@ def compared_with(state: State) -> float:
     return state.system.objective.size(point.outputs, point.data) + jumps
 
 
-def held_at_bounds(state: State) -> np.ndarray:
-    """(experiments, width) bool: unknowns at a bound."""
-    unknowns, border = state.system.problem.unknowns, state.point.border
-    return (border <= unknowns.lower) | (border >= unknowns.upper)
-
-
 def prior_slope(state: State) -> np.ndarray | None:
     priors = state.system.problem.priors
     return None if priors is None else priors.terms(state.point.border)[0]

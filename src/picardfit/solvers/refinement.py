@@ -120,8 +120,9 @@ def coarsened(
     Where a path has moved, knots are left over from what it was like before.
     """
     mesh, states, path, origin = system.mesh, point.states, point.path, np.arange(len(point.jumps))
+    same = Refined(system, point, origin)
     for _ in range(JOININGS):
-        chosen = _to_join(system, mesh, states, path, scale, tolerance)
+        chosen = _to_join(mesh, states, path, scale, tolerance, system.at_breaks[origin])
         if not len(chosen):
             break
         together = joined(mesh, states, path, chosen)
@@ -131,32 +132,29 @@ def coarsened(
         origin = np.delete(origin, np.searchsorted(mesh.linked, chosen))
         mesh, states = coarse, states[begin]
     if len(mesh) > FEWER * len(system.mesh):
-        return Refined(system, point, np.arange(len(point.jumps)))
+        return same
     fewer = replace(system, mesh=mesh)
     moved = evaluate(fewer, point.border, states, path, scale, enough=enough)
     size = system.objective.size(point.outputs, point.data)
     if moved is None or abs(moved.data - point.data) > SAME_VALUE * size:
-        return Refined(system, point, np.arange(len(point.jumps)))
+        return same
     return Refined(fewer, moved, origin)
 
 
 def _to_join(
-    system: Discretisation,
     mesh: Mesh,
     states: np.ndarray,
     path: np.ndarray,
     scale: np.ndarray,
     tolerance: float,
+    needed: np.ndarray,
 ) -> np.ndarray:
-    """Segments to join with their successors, no two of them neighbours."""
+    """Segments to join with their successors, no two of them neighbours; the `needed` knots (linked,) stay."""
     first, scales = mesh.linked, segment_scales(mesh, states, path, scale)
     jumps = np.abs(end_states(mesh, states, path)[first] - states[first + 1]) / scales[first]
     ratio = mesh.length[first] / mesh.length[first + 1]
-    able = (jumps.max(axis=1, initial=0.0) < tolerance) & (ratio < UNLIKE) & (ratio > 1 / UNLIKE)
-    for e, (a, b) in enumerate(mesh.inner_ranges):
-        if breaks := system.problem.breaks(e):
-            able[a:b] &= ~np.isin(mesh.start[first[a:b] + 1], breaks)
-    first = first[able]
+    alike = (ratio < UNLIKE) & (ratio > 1 / UNLIKE)
+    first = first[~needed & alike & (jumps.max(axis=1, initial=0.0) < tolerance)]
     if not len(first):
         return first
     together = joined(mesh, states, path, first)
