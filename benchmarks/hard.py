@@ -96,6 +96,19 @@ def cases() -> list[Case]:
             known={"p": 1.0, "q": 0.0, "r": 0.0},
         )
     )
+    enzyme = "e = 1e-3 - c; s' = -kf*e*s + kr*c; c' = kf*e*s - (kr + kc)*c; p' = kc*c"
+    found.append(
+        Case(
+            "enzyme, product",
+            pf.Model(enzyme, observables=["p"]),
+            {"kf": 1e5, "kr": 50.0, "kc": 20.0},
+            {"s": 1.0, "c": 0.0, "p": 0.0},
+            np.linspace(0, 100, 30),
+            0.01,
+            decades(300),
+            known={"s": 1.0, "c": 0.0, "p": 0.0},
+        )
+    )
     found.append(
         Case(
             "lotka volterra, prey only",

@@ -3,8 +3,9 @@
     python benchmarks/iterations.py [--sets 12] [--rounds 150]
 
 First the iterations of one search (`second_look=False`) on so many data sets of ten noisy problems, the last three with
-a likelihood, and of the same without second derivatives. Then the steps of one fit of Lorenz (30 segments at its end),
-each repeated so many times in turn: the least time of each, which hardly depends on what else the machine does.
+a likelihood, and of the same without second derivatives. Then the steps of five fits of Lorenz (30 to 45 segments at
+their ends), each repeated so many times in turn: the least time of each, which hardly depends on what else the machine
+does.
 """
 
 from __future__ import annotations
@@ -66,9 +67,10 @@ class Recorded(pf.LiftedGaussNewton):
         return super().step(state)
 
 
-def step_times(rounds: int) -> np.ndarray:
+def step_times(rounds: int, seed: int = 1) -> np.ndarray:
     """(steps,): least milliseconds of each step of one search."""
-    problem, method, plain = lorenz.generate(seed=1), Recorded(), pf.LiftedGaussNewton()
+    problem, method, plain = lorenz.generate(seed=seed), Recorded(), pf.LiftedGaussNewton()
+    method.states.clear()
     with np.errstate(all="ignore"):
         run(method, method.init(problem, make_start(problem)), lambda *_: None)
         best = np.full(len(method.states), np.inf)
@@ -103,8 +105,10 @@ def main() -> None:
             cells.append(f"{np.median(found):g} | {max(found)} | {sum(found)}")
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
     print(f"| all | | | {total[0]} | | | {total[1]} |")
-    times = step_times(options.rounds)
-    print(f"ms of each step: {np.round(times, 2)}, median {np.median(times):.2f}")
+    for seed in range(1, 6):
+        times = step_times(options.rounds, seed)
+        segments = len(Recorded.states[-1].system.mesh)
+        print(f"{segments} segments, ms of each step: {np.round(times, 2)}, median {np.median(times):.2f}")
 
 
 if __name__ == "__main__":

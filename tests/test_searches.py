@@ -109,6 +109,19 @@ def test_many_experiments_are_not_shot():
     assert by_shooting(request_of(problem, method), closed) is None
 
 
+def test_functions_of_the_user_are_not_shot():
+    def slope(t, x, p, u):
+        return [-p[0] * x[0] if x[0] > 0 else 0.0]
+
+    times = np.linspace(0, 3, 9)
+    model = pf.Model.from_function(slope, states=["x"], parameters=["k"])
+    problem = pf.Problem(model, pf.Experiment(times, {"x": 2 * np.exp(-times)}), {"k": (0.1, 3.0)})
+    method = pf.LiftedGaussNewton()
+    away = problem.unknowns.internal(np.full_like(problem.unknowns.lower, 1.5))
+    closed = method.resume(problem, along(problem, away, method.nodes, method.resolution))
+    assert by_shooting(request_of(problem, method), closed) is None
+
+
 def test_shooting_is_for_the_default_method_only():
     problem = pf.problems.van_der_pol.generate(seed=1)
     state = states_of(problem, pf.LiftedGaussNewton())[-1]
