@@ -162,11 +162,12 @@ def by_shooting(request: Request, state: State) -> State | None:
     Where little is determined the way to the optimum is a curved valley in the space of unknowns and segment states;
     among the unknowns alone it may be short. Functions of the user need not bear other values, and are left alone.
     """
-    method, problem, point = request.method, request.problem, state.point
+    method, problem = request.method, request.problem
     if not isinstance(method, LiftedGaussNewton) or not has_second_order(state.system):
         return None
     if state.jump > CLOSED or len(problem.experiments) > SOME:
         return None
+    point = state.point
     path = along(problem, downhill(problem, point.border), method.nodes, method.resolution)
     gain = WORTH * problem.objective.size(point.outputs, point.data)
     if path is None or not path_value(path) < path_value(method.solution(state)) - gain:
