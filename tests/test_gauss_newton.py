@@ -333,7 +333,7 @@ def test_multipliers_of_new_knots_make_the_split_point_stationary():
     """Without them the first step after a split would open jumps of the size of multiplier over penalty."""
     state = replace(converged_state(lotka(), COARSE), status=None)
     fine = replace(COARSE, resolution=1e-8)
-    split = fine._refine(state, fine.resolution, 5)
+    split = fine._refine(state, fine._wanted(state))
     stepped = fine.step(split)
     opened = np.abs(stepped.point.jumps * np.sqrt(stepped.knot_penalty)).max()
     wrong = fine.step(replace(split, multipliers=np.zeros_like(split.multipliers)))

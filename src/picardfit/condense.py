@@ -194,17 +194,17 @@ def solve_box(
 
 def _solve_box(hessian, slope, local, lower, upper) -> np.ndarray:
     fixed = lower >= upper
-    if not fixed.any():  # most steps meet no bound
-        step = _solve_held(hessian, slope, local, fixed, np.zeros_like(slope))
-        if ((step >= lower) & (step <= upper)).all():
-            return step
-    at_low, at_high = np.zeros_like(fixed), np.zeros_like(fixed)
+    at_low, at_high = ~fixed & (lower >= 0), ~fixed & (upper <= 0)
+    if at_low.any() or at_high.any():  # what is at a bound and pushed against it most likely stays there
+        downhill = _summed(slope, local) < 0
+        at_low, at_high = at_low & ~downhill, at_high & downhill
     seen: set[bytes] = set()
     while True:
         held = at_low | at_high | fixed
-        value = np.where(held, np.where(at_high, upper, lower), 0.0)
+        some = bool(held.any())
+        value = np.where(held, np.where(at_high, upper, lower), 0.0) if some else np.zeros_like(slope)
         step = _solve_held(hessian, slope, local, held, value)
-        if not held.any() and np.all((step >= lower) & (step <= upper)):
+        if not some and ((step >= lower) & (step <= upper)).all():
             return step
         gradient = _gradient(hessian, slope, local, step)
         low = (~held & (step < lower)) | (at_low & (gradient >= 0))
@@ -219,10 +219,17 @@ def _solve_box(hessian, slope, local, lower, upper) -> np.ndarray:
 
 
 def _gradient(hessian, slope, local, step) -> np.ndarray:
+    """(experiments, border): derivative by each unknown after a step."""
+    return _summed(slope + (hessian @ step[:, :, None])[..., 0], local)
+
+
+def _summed(slope: np.ndarray, local: int) -> np.ndarray:
     """(experiments, border): derivative by each unknown; global columns hold the sum over experiments."""
-    gradient = slope + (hessian @ step[:, :, None])[..., 0]
-    gradient[:, local:] = gradient[:, local:].sum(axis=0)
-    return gradient
+    if len(slope) == 1:
+        return slope
+    return np.concatenate(
+        [slope[:, :local], np.broadcast_to(slope[:, local:].sum(axis=0), slope[:, local:].shape)], 1
+    )
 
 
 def _solve_box_downhill(hessian, slope, local, lower, upper, step) -> np.ndarray:

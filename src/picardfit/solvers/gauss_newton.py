@@ -65,7 +65,7 @@ FAITH = 0.01  # part of a step's decrease that may be left although the model pr
 SUFFICIENT = 1e-3  # part of the predicted decrease that a step must bring
 REFINEMENTS = 8  # halvings of a segment in one go
 COARSE_REFINEMENTS = 2  # the same between stages, where jumps still make layers that will vanish
-FEW = 40  # segments that are not worth joining
+FEW = 64  # segments that are not worth joining
 AGAIN = 0.01  # part of the jumps of a mesh that may be left until joining its segments is tried again
 CORRECTIONS = 6  # of second order, of one step
 HELPFUL = 0.5  # part of the excess that a correction may leave if another one is to follow
@@ -290,9 +290,10 @@ class LiftedGaussNewton:
         """|u - P u| that will do at this stage."""
         return CONTRACTED if self._last(state) else ROUGHLY_CONTRACTED
 
-    def _polish_nodes(self, state: State) -> int:
-        """Nodes of the final mesh: more for small models, where they are cheap."""
-        return max(self.nodes, min(self.polish_nodes, 120 // len(state.scale)))
+    def _wanted(self, state: State, rounds: int = REFINEMENTS) -> Resolution:
+        """What is asked of the final mesh: more nodes for small models, where they are cheap."""
+        nodes = max(self.nodes, min(self.polish_nodes, 120 // len(state.scale)))
+        return Resolution(rule(nodes, self.family), self.resolution, rounds, self.max_segments)
 
     def _factor(self, state: State, model: Quadratic, penalty: np.ndarray, damping: float) -> Factor | None:
         unknowns = state.system.problem.unknowns
@@ -353,10 +354,10 @@ class LiftedGaussNewton:
             if left > STAGE_DONE * merit + state.floor and state.stage_steps < self.patience:
                 return state
             state = self._next_stage(state, min(state.damping, 1e-4))
-            state = self._refine(state, self.coarse_resolution, self.nodes, COARSE_REFINEMENTS)
-            if state.stage < len(self.penalties) - 1:
-                return state
-            return self._refine(state, self.resolution, self._polish_nodes(state), rounds=1)  # only the nodes
+            coarse = Resolution(None, self.coarse_resolution, COARSE_REFINEMENTS, self.max_segments)
+            if not self._last(state):
+                return self._refine(state, coarse)
+            return self._refine(state, coarse, self._wanted(state, rounds=1))  # of the latter only the nodes
         if state.jump < min(self.resolution, AGAIN * state.joined_at) and len(state.system.mesh) > FEW:
             coarse = self._coarsen(state)
             if coarse.system is not state.system:
@@ -370,13 +371,13 @@ class LiftedGaussNewton:
             return state
         if not np.isfinite(state.last_jump):
             state = update_multipliers(state, settled=False)
-            return self._refine(state, self.resolution, self._polish_nodes(state))
+            return self._refine(state, self._wanted(state))
         if calm and state.system.surrogate is not None:
             return sharpened(state)
         crawling = state.calm > self.patience  # along a direction that the data hardly determine
         if (left > self.tolerance * merit + state.floor and not crawling) or self._open(state):
             return update_multipliers(state, settled=calm and state.jump > self.jump_tolerance)
-        refined = self._refine(state, self.resolution, self._polish_nodes(state))
+        refined = self._refine(state, self._wanted(state))
         return replace(refined, status=Status.CONVERGED) if refined.system is state.system else refined
 
     def _next_stage(self, state: State, damping: float) -> State:
@@ -416,9 +417,8 @@ class LiftedGaussNewton:
             demanded=demanded[origin] / state.knot_penalty,
         )
 
-    def _refine(self, state: State, tolerance: float, nodes: int, rounds: int = REFINEMENTS) -> State:
+    def _refine(self, state: State, *wanted: Resolution) -> State:
         """The state on a mesh that resolves the path; the same state when there is no need."""
-        wanted = Resolution(rule(nodes, self.family), tolerance, rounds, self.max_segments)
         fine, point, origin = refined(state.system, state.point, state.scale, wanted, self._enough(state))
         if fine is state.system:
             return state

@@ -45,7 +45,7 @@ class State:
     linear: Linearisation | None = None  # at the point or close by, if it is known already
     status: Status | None = None
 
-    @property
+    @cached_property
     def knot_penalty(self) -> np.ndarray:
         """(linked, states): weight of a squared jump."""
         return self.penalty * self.weight / self.knot_scale**2

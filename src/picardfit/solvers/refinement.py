@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -25,9 +26,9 @@ EASY = 0.1  # part of the tolerance that a joined path may leave unresolved
 class Resolution:
     """What is asked of a mesh: nodes, the unresolved part of a path relative to its scale, and limits."""
 
-    rule: Rule
+    rule: Rule | None  # None: the nodes that it has
     tolerance: float
-    rounds: int  # times that a segment may be halved
+    rounds: int  # times that nodes may be raised or a segment halved
     segments: int  # in all, at most
 
 
@@ -50,20 +51,18 @@ class _Carried(NamedTuple):
 
 
 def refined(
-    system: Discretisation, point: Point, scale: np.ndarray, wanted: Resolution, enough: float
+    system: Discretisation, point: Point, scale: np.ndarray, wanted: Sequence[Resolution], enough: float
 ) -> Refined:
     """The point where its path is resolved; the same system and point when there is no need.
 
-    Raises the nodes first. A path is halved as it is until it is resolved, and only then contracted again, to an
-    |u - P u| of `enough`; that may show more to resolve.
+    Each of the resolutions that are `wanted` raises the nodes first. A path is halved as it is until it is resolved,
+    and only then contracted again, to an |u - P u| of `enough`; that may show more to resolve.
     """
-    origin, rounds = np.arange(len(point.jumps)), wanted.rounds
-    while rounds:
-        begin = _Carried(system.mesh, point.states, point.path, origin, np.arange(len(system.mesh)))
-        if _has(wanted.rule, system.mesh):
-            ahead, rounds = _halved(begin, scale, wanted, rounds)
-        else:
-            ahead, rounds = _raised(begin, scale, wanted), rounds - 1
+    origin, rounds = np.arange(len(point.jumps)), [one.rounds for one in wanted]
+    while any(rounds):
+        ahead = begin = _Carried(system.mesh, point.states, point.path, origin, np.arange(len(system.mesh)))
+        for k, one in enumerate(wanted):
+            ahead, rounds[k] = _halved(ahead, scale, one, rounds[k])
         if ahead is begin:
             break
         finer, nearby = replace(system, mesh=ahead.mesh), None
@@ -77,21 +76,21 @@ def refined(
     return Refined(system, point, origin)
 
 
-def _has(rule: Rule, mesh: Mesh) -> bool:
+def _has(rule: Rule | None, mesh: Mesh) -> bool:
     """Whether the mesh has these nodes; rules that came from another process are copies."""
-    return np.array_equal(rule.nodes, mesh.rule.nodes)
-
-
-def _raised(at: _Carried, scale: np.ndarray, wanted: Resolution) -> _Carried:
-    return _cut(at, np.zeros(len(at.mesh), bool), wanted.rule) if _open(at, scale, wanted).any() else at
+    return rule is None or np.array_equal(rule.nodes, mesh.rule.nodes)
 
 
 def _halved(at: _Carried, scale: np.ndarray, wanted: Resolution, rounds: int) -> tuple[_Carried, int]:
+    """The path with the nodes that are wanted and segments halved, as far as it needs them, and the rounds left."""
     while rounds:
         chosen = _open(at, scale, wanted)
         if not chosen.any():
             break
-        at, rounds = _cut(at, chosen, wanted.rule), rounds - 1
+        if _has(wanted.rule, at.mesh):
+            at, rounds = _cut(at, chosen, at.mesh.rule), rounds - 1
+        else:
+            at, rounds = _cut(at, np.zeros(len(at.mesh), bool), wanted.rule), rounds - 1
     return at, rounds
 
 
