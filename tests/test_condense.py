@@ -245,6 +245,16 @@ def test_bounded_step_is_that_of_scipy(local, width, tightness):
     np.testing.assert_allclose(solve_box(*box), by_scipy(*box), rtol=1e-7, atol=1e-8 * tightness)
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("local", [0, 2])
+def test_what_is_at_a_bound_stays_or_leaves_as_in_scipy(seed, local):
+    hessian, slope, local, lower, upper = random_box(seed, local=local)
+    lower[:, 0], upper[:, 1] = 0.0, 0.0
+    lower[:, 3], upper[:, 4] = 0.0, 0.0
+    box = (hessian, slope, local, lower, upper)
+    np.testing.assert_allclose(solve_box(*box), by_scipy(*box), atol=1e-9)
+
+
 def test_fixed_columns_keep_their_value():
     hessian, slope, local, lower, upper = random_box(4)
     lower[1, 0] = upper[1, 0] = 0.3
