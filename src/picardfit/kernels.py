@@ -141,7 +141,7 @@ def _components(t, x, p, u) -> tuple[tuple[int, ...], tuple]:
     t, x = np.asarray(t, dtype=float), np.asarray(x, dtype=float)
     p, u = np.asarray(p, dtype=float), np.asarray(u, dtype=float)
     batch = x.shape[:-1]
-    if t.shape != batch or u.shape[:-1] != batch or p.ndim != 1:
+    if t.shape != batch or u.shape[:-1] != batch or (p.ndim != 1 and p.shape[:-1] != batch):
         batch = np.broadcast_shapes(t.shape, batch, p.shape[:-1], u.shape[:-1])
     return batch, (t[()], np.ascontiguousarray(_first(x)), _first(p), _first(u))
 

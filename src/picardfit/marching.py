@@ -40,6 +40,8 @@ COUPLING = (
     (7.496443313967647, -10.24680431464352, -33.99990352819905, 11.70890893206160),
     (8.083246795921522, -7.981132988064893, -31.52159432874371, 16.31930543123136, -6.058818238834054),
 )
+WHEN = np.array(STAGE_TIMES)[:, None]
+SUMS = [np.array(pair).reshape(2, -1) for pair in zip(STAGES, COUPLING, strict=True)]  # of the stages so far
 SHORTEST, LONGEST = 0.2, 6.0  # factors by which a step may change
 SAFETY = 0.9
 FIRST = 1e-2  # change of the states in the first step, relative to their size
@@ -141,6 +143,7 @@ class _Runner:
         self.last = np.array([len(s) - 1 for s in stops])[tracks.experiment]
         self.time, self.next = self.stops[:, 0].copy(), np.ones(len(self.stops), int)
         self.largest = np.abs(self.x)
+        self._latest: _Field | None = None
         self.span = self.stops[np.arange(len(self.last)), self.last] - self.time
         self.wanted = [
             np.searchsorted(s, one.times) for s, one in zip(stops, problem.experiments, strict=True)
@@ -154,27 +157,29 @@ class _Runner:
         most = (STEPS + STEPS_OF_STOP * self.stops.shape[1]) * max(1.0, 1e-3 / self.rtol) ** 0.25
         limit = np.full(len(self.x), most)
         for round_ in range(int(most)):
-            on = on[limit[on] > round_]
+            if (late := limit[on] <= round_).any():
+                on = on[~late]
             if not len(on):
                 break
-            gap = self.stops[on, self.next[on]] - self.time[on]
-            lands = step[on] > 0.99 * gap
-            length = np.where(lands, gap, np.minimum(step[on], 0.5 * gap))
-            x, stages, error = self._try(on, length)
+            planned, at, x = step[on], self.time[on], self.x[on]
+            gap = self.stops[on, self.next[on]] - at
+            lands = planned > 0.99 * gap
+            length = np.where(lands, gap, np.minimum(planned, 0.5 * gap))
+            ahead, stages, error = self._try(on, at, x, length)
             taken = error <= 1.0
-            factor = np.clip(SAFETY * error**-0.25, SHORTEST, LONGEST)
-            factor = np.where(np.isfinite(error), factor, SHORTEST)
+            further = length * np.minimum(np.maximum(SAFETY * error**-0.25, SHORTEST), LONGEST)
             # a step cut short to land says nothing against the longer one that was planned
-            step[on] = np.where(taken & lands, np.maximum(step[on], length * factor), length * factor)
-            landing = np.where(lands, self.next[on], -1)
-            tried = _Steps(on, self.time[on], length, self.x[on], stages, landing)
+            step[on] = further = np.where(taken & lands, np.maximum(planned, further), further)
+            tried = _Steps(on, at, length, x, stages, np.where(lands, self.next[on], -1))
             accepted = tried if taken.all() else _chosen(tried, taken)
             steps += [accepted] if differentiable else []
-            self._accept(accepted, x[taken], path)
-            small = ~taken & (step[on] < TINY * self.span[on])
-            lost = small | (taken & ~(np.abs(x).max(axis=1) < EXPLODED))
-            on = on[~lost & (self.next[on] <= self.last[on])]
-            limit = np.minimum(limit, self._limit(on, round_ + 1))
+            self._accept(accepted, ahead if accepted is tried else ahead[taken], path)
+            small = ~taken & (further < TINY * self.span[on])
+            lost = small | (taken & ~(np.abs(ahead).max(axis=1) < EXPLODED))
+            staying = ~lost & (self.next[on] <= self.last[on])
+            if not staying.all():
+                on = on[staying]
+                limit = np.minimum(limit, self._limit(on, round_ + 1))
         path[:, self.next <= self.last] = np.nan
         return March(self, path, steps)
 
@@ -192,11 +197,20 @@ class _Runner:
         speed = np.nan_to_num((slope / np.where(size > 0, size, 1.0)).max(axis=1), nan=1e300)
         return np.clip(FIRST / np.maximum(speed, 1e-300), 1e-10 * self.span, 1e-2 * self.span)
 
-    def _try(self, on: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _field(self, on: np.ndarray) -> _Field:
+        """The right-hand side on these tracks; those of the round before are mostly the same array."""
+        if self._latest is None or self._latest.tracks is not on:
+            self._latest = self.slopes.on(on)
+        return self._latest
+
+    def _try(
+        self, on: np.ndarray, time: np.ndarray, x: np.ndarray, length: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """States after one step of each track (tracks, states), the stages, and errors relative to the tolerance."""
-        time, x, h = self.time[on], self.x[on], length[:, None]
-        times = _stage_times(time, length, self.span[on])
-        field = self.slopes.on(on)
+        h, field = length[:, None], self._field(on)
+        times = [time] * len(STAGES)
+        if not self.slopes.autonomous:
+            times = _stage_times(time, length, self.span[on])
         slope, jacobian, by_time = field.linearise(times[0], x, AHEAD * length)
         inverse = _inverse(_matrix(jacobian, length))
         stages = np.empty((len(STAGES), *x.shape))
@@ -204,8 +218,9 @@ class _Runner:
         for k in range(len(STAGES)):
             right = slope
             if k:
-                here = x + (STAGES[k] @ flat[:k]).reshape(x.shape)
-                right = field.value(times[k], here) + (COUPLING[k] @ flat[:k]).reshape(x.shape) / h
+                moved, coupled = (SUMS[k] @ flat[:k]).reshape(2, *x.shape)
+                here = x + moved
+                right = field.value(times[k], here) + coupled / h
             if by_time is not None and STAGE_SLOPES[k]:
                 right = right + STAGE_SLOPES[k] * h * by_time
             np.matmul(inverse, right[..., None], out=stages[k][..., None])
@@ -240,12 +255,13 @@ def _stage_times(time: np.ndarray, length: np.ndarray, span: np.ndarray) -> np.n
     """(stages, steps): times of the stages, strictly inside the step: inputs may jump at its ends."""
     last = time + length * (1 - 1e-9)
     first = np.minimum(time + TINY * span, last)
-    return np.clip(time + np.array(STAGE_TIMES)[:, None] * length, first, last)
+    return np.minimum(np.maximum(time + WHEN * length, first), last)
 
 
 def _matrix(jacobian: np.ndarray, length: np.ndarray) -> np.ndarray:
-    matrix, diagonal = -jacobian, np.arange(jacobian.shape[1])
-    matrix[:, diagonal, diagonal] += 1 / (GAMMA * length[:, None])
+    count, states, _ = jacobian.shape
+    matrix = -jacobian
+    matrix.reshape(count, states * states)[:, :: states + 1] += 1 / (GAMMA * length[:, None])
     return matrix
 
 
@@ -273,7 +289,7 @@ def _some_maps(slopes: _Slopes, steps: _Steps, moved: np.ndarray) -> np.ndarray:
     times = _stage_times(steps.time, steps.length, slopes.span[steps.track])
     flat = steps.stages.reshape(len(STAGES), -1)
     here = np.stack(
-        [steps.x, *(steps.x + (STAGES[k] @ flat[:k]).reshape(steps.x.shape) for k in range(1, 6))]
+        [steps.x, *(steps.x + (SUMS[k][0] @ flat[:k]).reshape(steps.x.shape) for k in range(1, 6))]
     )
     size = np.maximum(np.abs(steps.x), FLOOR * np.abs(steps.x).max(axis=1, keepdims=True)) + 1e-300
     small = BESIDE / np.maximum((np.abs(steps.stages) / size).max(axis=2), 1e-300)  # (stages, steps)
@@ -290,11 +306,10 @@ def _some_maps(slopes: _Slopes, steps: _Steps, moved: np.ndarray) -> np.ndarray:
     stages = np.empty((len(STAGES), *begin.shape))
     wide = stages.reshape(len(STAGES), -1)
     for k in range(len(STAGES)):
-        change = begin if not k else begin + (STAGES[k] @ wide[:k]).reshape(begin.shape)
-        right = at[k][..., :states] @ change + bend[k]
+        moved, coupled = (SUMS[k] @ wide[:k]).reshape(2, *begin.shape)
+        change = begin + moved
+        right = at[k][..., :states] @ change + bend[k] + coupled / h
         right[..., states:] += at[k][..., states:]
-        if k:
-            right += (COUPLING[k] @ wide[:k]).reshape(begin.shape) / h
         if by_time is not None and STAGE_SLOPES[k]:
             right += STAGE_SLOPES[k] * h * by_time
         np.matmul(inverse, right, out=stages[k])
@@ -396,8 +411,10 @@ def _stops(problem: Problem, experiment: int) -> np.ndarray:
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:
     """Batched inverse; NaN where a matrix is not finite or singular."""
-    finite = np.isfinite(matrix).all(axis=(-1, -2), keepdims=True)
     try:
+        if np.isfinite(matrix.sum()):
+            return np.linalg.inv(matrix)
+        finite = np.isfinite(matrix).all(axis=(-1, -2), keepdims=True)
         return np.where(finite, np.linalg.inv(np.where(finite, matrix, np.eye(matrix.shape[-1]))), np.nan)
     except np.linalg.LinAlgError:
         return np.full_like(matrix, np.nan)  # shorter steps make it regular
