@@ -102,8 +102,10 @@ def test_shooting_leads_from_a_closed_path_to_the_optimum():
     assert by_shooting(request, next(one for one in states if one.jump > 0.01)) is None
 
 
-def test_many_experiments_are_not_shot():
-    problem, method = pf.problems.lorenz.generate(seed=1, experiments=21), pf.LiftedGaussNewton()
+@pytest.mark.parametrize(("experiments", "samples"), [(21, 31), (1, 3001)])
+def test_many_experiments_and_long_ones_are_not_shot(experiments, samples):
+    problem = pf.problems.lorenz.generate(seed=1, experiments=experiments, samples=samples)
+    method = pf.LiftedGaussNewton()
     state = method.init(problem, make_start(problem))
     closed = replace(state, point=replace(state.point, jumps=np.zeros_like(state.point.jumps)))
     assert by_shooting(request_of(problem, method), closed) is None

@@ -8,6 +8,8 @@ from scipy.optimize import minimize
 
 import picardfit as pf
 from picardfit.certificate import path_value
+from picardfit.screening import along
+from picardfit.solvers.iterate import run
 from picardfit.uncertainty.arrow import whole
 from picardfit.uncertainty.warm import box_step, place_at, refined, refit
 
@@ -91,3 +93,20 @@ def test_a_finer_mesh_changes_nothing():
     assert len(finer.system.mesh) > len(place.system.mesh)
     np.testing.assert_allclose(finer.matrix.dense(), place.matrix.dense(), rtol=1e-5)
     assert finer.point.data == pytest.approx(place.point.data, rel=1e-7)
+
+
+def test_where_small_jumps_matter_much_a_warm_search_does_not_stray():
+    """With a small penalty the minimum at the first multipliers lies far off: it took 140 to 400 iterations."""
+    model = pf.Model("x' = y\ny' = mu*(1 - x^2)*y - w^2*x", observables=["x"])
+    truth, times = {"mu": 20.0, "w": 1.0}, np.linspace(0, 104.7, 120)
+    exact = np.asarray(pf.simulate(model, truth, {"x": 2.0, "y": 0.0}, times).observables["x"])
+    data = exact + 0.05 * np.random.default_rng(1).standard_normal(len(exact))
+    bounds = {name: pf.Parameter(value / 10, 10 * value, log=True) for name, value in truth.items()}
+    problem, method = pf.Problem(model, [pf.Experiment(times, {"x": data})], bounds), pf.LiftedGaussNewton()
+    border = np.array([[2.01261485, -0.43058987, 2.63451367, -0.17132055]])  # in a narrow valley
+    with np.errstate(all="ignore"):
+        state = method.resume(problem, along(problem, border, method.nodes, method.resolution))
+        outcome = run(method, state)
+    assert outcome.status is pf.Status.CONVERGED
+    assert outcome.iterations < 100
+    assert outcome.trace[-1, 0] < 0.98 * 0.5 * np.mean((data - exact) ** 2)

@@ -27,7 +27,10 @@ from picardfit.solvers.lifted_state import State
 from picardfit.starts import make_start, spread_evenly
 from picardfit.storage import solution_of, solution_record, trace_of
 
-SOME = 20  # experiments up to which single shooting is quick enough to help a search
+SOME, SHORT = (
+    20,
+    3000,
+)  # experiments, and samples of one, up to which shooting is quick enough to help a search
 WORTH = 1e-4  # part of the objective's size that help must gain
 CLOSED = 1e-3  # largest jump, relative to the states, of a path whose value counts although the search failed
 
@@ -165,7 +168,8 @@ def by_shooting(request: Request, state: State) -> State | None:
     method, problem = request.method, request.problem
     if not isinstance(method, LiftedGaussNewton) or not has_second_order(state.system):
         return None
-    if state.jump > CLOSED or len(problem.experiments) > SOME:
+    samples = [len(one.times) for one in problem.experiments]
+    if state.jump > CLOSED or len(samples) > SOME or max(samples) > SHORT:
         return None
     point = state.point
     path = along(problem, downhill(problem, point.border), method.nodes, method.resolution)

@@ -38,6 +38,7 @@ from picardfit.solvers.continuity import (
 )
 from picardfit.solvers.iterate import Solution
 from picardfit.solvers.lifted_state import (
+    LARGEST_PENALTY,
     State,
     Trial,
     compared_with,
@@ -45,6 +46,7 @@ from picardfit.solvers.lifted_state import (
     merit_of,
     prior_slope,
     sharpened,
+    stiffened,
     unfrozen,
     update_multipliers,
 )
@@ -158,7 +160,7 @@ class LiftedGaussNewton:
             floor=0.0 if point is None else system.objective.floor(point.outputs),
             size=problem.unknowns.size(solution.border),
             positive=np.zeros(len(scale), bool),
-            penalty=self.penalties[-1],
+            penalty=LARGEST_PENALTY,
             stage=len(self.penalties) - 1,
             damping=1e-4,
             status=Status.NOT_FINITE if point is None else None,
@@ -368,7 +370,7 @@ class LiftedGaussNewton:
             state = replace(state, calm=state.calm + 1 if calm else 0)
         slow = state.jump > 0.5 * state.last_jump  # then multipliers need a point that is nearly the minimum
         if left > (1e-5 if slow else 1e-2) * merit + state.floor:
-            return state
+            return stiffened(state) if state.stage_steps > self.patience else state
         if not np.isfinite(state.last_jump):
             state = update_multipliers(state, settled=False)
             return self._refine(state, self._wanted(state))
