@@ -10,6 +10,7 @@ import picardfit as pf
 from picardfit.certificate import path_value
 from picardfit.screening import along
 from picardfit.solvers.iterate import run
+from picardfit.solvers.lifted_state import LARGEST_PENALTY
 from picardfit.uncertainty.arrow import whole
 from picardfit.uncertainty.warm import box_step, place_at, refined, refit
 
@@ -105,8 +106,8 @@ def test_where_small_jumps_matter_much_a_warm_search_does_not_stray():
     problem, method = pf.Problem(model, [pf.Experiment(times, {"x": data})], bounds), pf.LiftedGaussNewton()
     border = np.array([[2.01261485, -0.43058987, 2.63451367, -0.17132055]])  # in a narrow valley
     with np.errstate(all="ignore"):
-        state = method.resume(problem, along(problem, border, method.nodes, method.resolution))
-        outcome = run(method, state)
+        path = along(problem, border, method.nodes, method.resolution)
+        outcome = run(method, method.resume(problem, path, LARGEST_PENALTY))
     assert outcome.status is pf.Status.CONVERGED
     assert outcome.iterations < 100
     assert outcome.trace[-1, 0] < 0.98 * 0.5 * np.mean((data - exact) ** 2)

@@ -23,7 +23,7 @@ from picardfit.screening import along, downhill
 from picardfit.second_order import has_second_order
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
-from picardfit.solvers.lifted_state import State
+from picardfit.solvers.lifted_state import LARGEST_PENALTY, State
 from picardfit.starts import make_start, spread_evenly
 from picardfit.storage import solution_of, solution_record, trace_of
 
@@ -176,7 +176,7 @@ def by_shooting(request: Request, state: State) -> State | None:
     gain = WORTH * problem.objective.size(point.outputs, point.data)
     if path is None or not path_value(path) < path_value(method.solution(state)) - gain:
         return None
-    helped = method.resume(problem, path)
+    helped = method.resume(problem, path, LARGEST_PENALTY)
     return helped if helped.status is None else None
 
 

@@ -38,7 +38,6 @@ from picardfit.solvers.continuity import (
 )
 from picardfit.solvers.iterate import Solution
 from picardfit.solvers.lifted_state import (
-    LARGEST_PENALTY,
     State,
     Trial,
     compared_with,
@@ -46,7 +45,6 @@ from picardfit.solvers.lifted_state import (
     merit_of,
     prior_slope,
     sharpened,
-    stiffened,
     unfrozen,
     update_multipliers,
 )
@@ -144,8 +142,11 @@ class LiftedGaussNewton:
             status=status,
         )
 
-    def resume(self, problem: Problem, solution: Solution) -> State:
-        """A state at an earlier solution, to go on with other settings or slightly other data (a warm start)."""
+    def resume(self, problem: Problem, solution: Solution, penalty: float | None = None) -> State:
+        """A state at an earlier solution, to go on with other settings or slightly other data (a warm start).
+
+        `penalty` is the weight of continuity, by default that of the last stage.
+        """
         system = Discretisation(problem, solution.system.mesh)
         scale = state_scale(problem, [solution.path])
         point = evaluate(system, solution.border, solution.states, solution.path, scale)
@@ -160,7 +161,7 @@ class LiftedGaussNewton:
             floor=0.0 if point is None else system.objective.floor(point.outputs),
             size=problem.unknowns.size(solution.border),
             positive=np.zeros(len(scale), bool),
-            penalty=LARGEST_PENALTY,
+            penalty=self.penalties[-1] if penalty is None else penalty,
             stage=len(self.penalties) - 1,
             damping=1e-4,
             status=Status.NOT_FINITE if point is None else None,
@@ -370,7 +371,7 @@ class LiftedGaussNewton:
             state = replace(state, calm=state.calm + 1 if calm else 0)
         slow = state.jump > 0.5 * state.last_jump  # then multipliers need a point that is nearly the minimum
         if left > (1e-5 if slow else 1e-2) * merit + state.floor:
-            return stiffened(state) if state.stage_steps > self.patience else state
+            return state
         if not np.isfinite(state.last_jump):
             state = update_multipliers(state, settled=False)
             return self._refine(state, self._wanted(state))

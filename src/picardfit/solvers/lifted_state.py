@@ -32,7 +32,7 @@ class State:
     positive: np.ndarray  # (states,) bool: states that cannot reach zero
     penalty: float  # weight of continuity, in units of `weight`
     stage: int = 0
-    stage_steps: int = 0  # accepted in this stage, since the latest multipliers or penalty
+    stage_steps: int = 0  # accepted in this stage
     damping: float = 1e-2
     rejections: int = 0  # in a row
     calm: int = 0  # accepted steps in a row that could gain next to nothing
@@ -116,20 +116,10 @@ def sharpened(state: State) -> State:
 
 def update_multipliers(state: State, settled: bool) -> State:
     """The multipliers take over the jumps; where that shrinks the jumps too slowly near the end the penalty grows."""
-    slow = settled and state.jump > 0.2 * state.last_jump
-    state = replace(state, multipliers=state.demanded, last_jump=state.jump, stage_steps=0)
-    return stiffened(state) if slow else state
-
-
-def stiffened(state: State) -> State:
-    """The state with a larger penalty and the same forces.
-
-    Where small jumps matter much the minimum at given multipliers is far from the solution, and farther the smaller the
-    penalty is.
-    """
-    if state.penalty >= LARGEST_PENALTY:
-        return state
-    return replace(state, multipliers=state.multipliers / 10, penalty=10 * state.penalty, stage_steps=0)
+    multipliers = state.demanded
+    if settled and state.jump > 0.2 * state.last_jump and state.penalty < LARGEST_PENALTY:
+        multipliers, state = multipliers / 10, replace(state, penalty=10 * state.penalty)
+    return replace(state, multipliers=multipliers, last_jump=state.jump)
 
 
 def merit_of(point: Point, multipliers: np.ndarray, penalty: np.ndarray) -> float:
