@@ -9,7 +9,9 @@ import pytest
 
 import picardfit as pf
 from picardfit.certificate import certify, misfit, path_value
+from picardfit.estimate import _final_status
 from picardfit.lifted import evaluate
+from picardfit.solvers.iterate import Outcome
 from picardfit.uncertainty.fisher import information
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
@@ -235,3 +237,19 @@ def test_a_fit_that_no_integration_reproduces_is_not_judged(monkeypatch):
     assert "not judged" in str(fit)
     with pytest.raises(pf.InputError, match="Nothing can be said about what the data determine"):
         fit.identifiability()
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({}, pf.Status.CONVERGED),
+        ({"gradient": 1e-4}, pf.Status.STALLED),
+        ({"largest_jump": 1e-5}, pf.Status.STALLED),
+        ({"mismatch": 1e-2}, pf.Status.STALLED),
+    ],
+)
+def test_a_stalled_search_at_a_clean_optimum_has_converged(change, status):
+    fit = pf.fit(pf.problems.van_der_pol.generate(seed=1))
+    outcome = Outcome(fit.solution, pf.Status.STALLED, 8, 0.1, np.zeros((8, 3)))
+    certificate = replace(fit.certificate, **{"gradient": 1e-9, "largest_jump": 1e-10, **change})
+    assert _final_status(fit.problem, pf.LiftedGaussNewton(), outcome, certificate) is status

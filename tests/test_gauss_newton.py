@@ -436,3 +436,22 @@ def test_multipliers_are_no_yardstick():
     assert compared_with(state) >= state.point.data
     after = method.step(heavy)
     assert after.point is not heavy.point or after.damping > heavy.damping
+
+
+def flame() -> pf.Problem:
+    """The time of the flame is determined, but hardly more than the product of rate and first radius."""
+    model, times = pf.Model("y' = k*(y^2 - y^3)"), np.linspace(0, 2000, 60)
+    exact = np.asarray(pf.simulate(model, {"k": 1.0}, {"y": 1e-3}, times).observables["y"])
+    data = pf.Experiment(times, {"y": exact + 0.03 * np.random.default_rng(1).standard_normal(60)})
+    first = pf.Parameter(1e-5, 1e-1, log=True)
+    return pf.Problem(model, data, {"k": pf.Parameter(0.1, 10, log=True)}, initial={"y": first})
+
+
+def test_a_search_that_crawls_ends_and_others_follow():
+    """It took all 400 iterations to creep along a valley."""
+    single = pf.fit(flame(), second_look=False)
+    assert single.status is pf.Status.STALLED
+    assert single.iterations < 200
+    fit = pf.fit(flame())
+    assert fit.status.success
+    assert fit.loss < single.loss

@@ -266,3 +266,20 @@ def test_a_shared_factor_leaves_very_many_initial_states_open():
     assert kinds["k[run 159]"] == "determined"
     assert {c.text for c in found.undetermined} >= {"s", "x(0)[run 0]"}
     assert any(c.text == "x(0)[run 0]*s" for c in found.determined)
+
+
+@pytest.mark.parametrize("upper", [5.0, 200.0, 1e6])
+def test_wide_bounds_do_not_determine_an_initial_state(upper):
+    """Its error is measured by what the states are like, not by the bounds."""
+    model = pf.Model("a' = -k*a + 0.02*b; b' = -0.5*b", observables=["a"])
+    data = measured(model, {"k": 1.0}, {"a": 1.0, "b": 0.8}, np.linspace(0, 5, 20), 0.02, ["a"])
+    problem = pf.Problem(model, data, {"k": (0.1, 10)}, initial={"a": (0, 10), "b": (0, upper)})
+    assert pf.fit(problem).identifiability().verdicts["b(0)"].kind == "not determined"
+
+
+@pytest.mark.parametrize("upper", [5.0, 1e6])
+def test_an_initial_state_that_is_known_to_be_zero_is_determined(upper):
+    model = pf.Model("a' = -k*a + b; b' = -0.5*b", observables=["a"])
+    data = measured(model, {"k": 1.0}, {"a": 1.0, "b": 0.0}, np.linspace(0, 5, 20), 1e-3, ["a"])
+    problem = pf.Problem(model, data, {"k": (0.1, 10)}, initial={"a": (0, 10), "b": (0, upper)})
+    assert pf.fit(problem).identifiability().verdicts["b(0)"].kind == "determined"

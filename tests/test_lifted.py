@@ -341,3 +341,17 @@ def test_a_pole_of_the_model_is_no_point():
     point, failed = contract_from(system, np.array([[0.0, 1.0]]), np.zeros((1, 1)), np.ones(1))
     assert point is None
     assert failed.all()
+
+
+def test_only_segments_without_finite_outputs_are_too_long():
+    """The logarithm of a state that overshoots zero in the last segment says nothing against the others."""
+    model = pf.Model("x' = -k", observables={"y": "log(x)"})
+    data = pf.Experiment([0.5, 1.5, 2.9], {"y": [0.0, 0.0, 0.0]})
+    problem = pf.Problem(model, data, {"k": (0.5, 2)}, initial={"x": (0.1, 5)})
+    system = Discretisation(problem, Mesh(rule(4), (np.array([0.5, 1, 2, 2.9]),)))
+    states = np.array([[2.0], [1.5], [0.5]])
+    point, failed = contract_from(system, np.array([[2.0, 1.0]]), states, np.ones(1))
+    assert point is None
+    assert failed.tolist() == [False, False, True]
+    states[2] = 1.0
+    assert contract_from(system, np.array([[2.0, 1.0]]), states, np.ones(1))[0] is not None

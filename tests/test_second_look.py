@@ -8,7 +8,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.recipe import recipe
-from picardfit.second_look import LOOKS
+from picardfit.second_look import LOOKS, _at_bound
 from picardfit.starts import make_start, open_values, spread_evenly
 
 PONDS = pf.problems.rosenzweig_macarthur
@@ -253,3 +253,14 @@ def test_searches_that_did_not_converge_stand_last_in_the_table(looked):
     unfinished = replace(looked.starts[-1], start=9, loss=0.0, status=pf.Status.INTERRUPTED, cluster=None)
     rows = replace(looked, starts=(*looked.starts, unfinished)).starts_table().splitlines()
     assert rows[-1].endswith("interrupted")
+
+
+@pytest.mark.parametrize(("value", "at"), [(1.001, True), (1.5, False), (99.9, True), (60.0, False)])
+def test_what_is_at_a_bound_of_a_log_parameter(value, at):
+    """The logarithm of a bound of 1 is zero: it has no size to take a part of."""
+    model = pf.Model("x' = -k*x")
+    data = pf.Experiment(np.linspace(0, 1, 5), {"x": np.exp(-np.linspace(0, 1, 5))}, initial={"x": 1.0})
+    problem = pf.Problem(model, data, {"k": pf.Parameter(1.0, 100.0, log=True)})
+    fit = pf.fit(problem)
+    moved = replace(fit.solution, border=np.array([[np.log(value)]]))
+    assert _at_bound(moved).tolist() == [[at]]

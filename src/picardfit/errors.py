@@ -41,8 +41,8 @@ class Status(Enum):
         "The iteration limit was reached before convergence: raise max_iterations or try more starts."
     )
     NOT_FINITE = (
-        "The model is not finite at the starting values (overflow, division by zero or a NaN): "
-        "give a start or bounds where the equations can be evaluated."
+        "No path can be computed at the starting values: the model is not finite there (overflow, division by zero or "
+        "a NaN) or changes too fast; give a start or bounds where the equations can be evaluated."
     )
     DIVERGED = "The iteration diverged: shorten the horizon or the segments, lower the rate, or use the default method."
     FAILED = "The computation itself broke down with an error: the message repeats what it said."

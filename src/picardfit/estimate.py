@@ -27,8 +27,10 @@ from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.starts import make_start
 from picardfit.values import border_from, parameters_of
 
-NEARLY = 1e-5  # the same for methods whose fixed point need not be an optimum
 OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss
+NEARLY = 1e-5  # the same for methods whose fixed point need not be an optimum
+SETTLED = 1e-6  # the same of a search that could not go on
+CLOSED = 1e-8  # the largest jump of its path
 ASTRAY = 1e6  # loss, relative to that of curves at zero, of a search that went astray
 ROUNDING = 1e-13  # residuals relative to the data that are nothing but rounding
 FEWEST = 3  # searches of a second look that can disagree
@@ -175,8 +177,8 @@ def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outc
 
 
 def _final_status(problem: Problem, method: Method, outcome: Outcome, certificate: Certificate) -> Status:
-    perfect = outcome.status is Status.STALLED and _is_perfect(problem, certificate)
-    if not outcome.status.success and not perfect:
+    settled = outcome.status is Status.STALLED and _is_settled(problem, certificate)
+    if not outcome.status.success and not settled:
         nothing = problem.mean_loss(problem.least_squares.nothing)
         lost = nothing > 0 and certificate.loss > ASTRAY * nothing
         exact = isinstance(method, LiftedGaussNewton) or problem.scatter is not None
@@ -193,11 +195,17 @@ def _final_status(problem: Problem, method: Method, outcome: Outcome, certificat
     return Status.CONVERGED_AT_BOUND if certificate.at_bound else Status.CONVERGED
 
 
-def _is_perfect(problem: Problem, certificate: Certificate) -> bool:
-    """Whether the loss is zero up to rounding, so that no step can lower it; path and integration agree on that."""
-    if problem.scatter is not None or not certificate.agrees:
+def _is_settled(problem: Problem, certificate: Certificate) -> bool:
+    """Whether only rounding errors can have kept a search from its end; path and integration agree on it.
+
+    The optimality conditions are met by far, or the loss is zero up to rounding.
+    """
+    if not certificate.agrees:
         return False
-    return certificate.loss <= ROUNDING**2 * problem.mean_loss(problem.least_squares.nothing)
+    if certificate.gradient <= SETTLED and certificate.largest_jump <= CLOSED:
+        return True
+    nothing = problem.mean_loss(problem.least_squares.nothing)
+    return problem.scatter is None and certificate.loss <= ROUNDING**2 * nothing
 
 
 def _switching(problem: Problem) -> list[str]:

@@ -349,8 +349,8 @@ def contract_from(
 ) -> tuple[Point | None, np.ndarray]:
     """Contract straight lines between guessed knot states with fresh Newton matrices.
 
-    `enough` is the |u - P u| relative to the scale at which to stop. Returns the point (or None) and which segments did
-    not contract.
+    `enough` is the |u - P u| relative to the scale at which to stop. Returns the point, or None and the segments that
+    are too long for one.
     """
     mesh, unknowns = system.mesh, system.problem.unknowns
     states = states.copy()
@@ -371,8 +371,23 @@ def contract_from(
         else:
             gap = apply(mesh, states, system.field.slopes(path, spread)) - path
         failed = ~(np.abs(gap / scale).max(axis=(1, 2)) < max(TOLERATED, enough))
-        point = None if failed.any() else evaluate(system, border, states, path, scale, nearby, enough)
-    return point, failed if failed.any() else np.ones(len(mesh), bool)
+        if failed.any():
+            return None, failed
+        point = evaluate(system, border, states, path, scale, nearby, enough)
+        if point is None:
+            failed = _unmeasured(system, border, states, path)
+    return point, failed
+
+
+def _unmeasured(system: Discretisation, border, states, path) -> np.ndarray:
+    """(segments,) bool: segments whose samples have no finite outputs, as the logarithm of a state that overshot zero.
+
+    All of them where there is no such sample.
+    """
+    outputs = system.outputs(system.at_samples(states, path), system.parameters(border))
+    found = np.zeros(len(system.mesh), bool)
+    found[system.segment[~np.isfinite(outputs).all(axis=1)]] = True
+    return found if found.any() else ~found
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:

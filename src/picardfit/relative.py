@@ -16,6 +16,8 @@ from picardfit.uncertainty.fisher import Information
 if TYPE_CHECKING:
     from picardfit.result import Fit
 
+NOTHING = 1e-9  # part of the largest state below which one is nothing
+
 
 @dataclass(frozen=True)
 class Relative:
@@ -107,7 +109,10 @@ def in_relative_units(fit: Fit, found: Information) -> tuple[Relative, Covarianc
         power = log | positive | (size > _conditional(found, slopes, variance))
         power &= ~((lower < 0) & (upper > 0) & np.isfinite(half)) & (size > 0)
     for _ in range(2):  # a value that may be zero within its error has no logarithm
-        wide = np.maximum(np.where(np.isfinite(half), np.maximum(size, half), size), path)
+        own = np.where(
+            path > NOTHING * path.max(initial=0.0), path, path.max(initial=0.0)
+        )  # a zero has no size
+        wide = np.maximum(size, np.where((path > 0) | ~np.isfinite(half), own, half))
         unit = np.where(power, size, np.where(wide > 0, wide, 1.0))
         covariance = Covariance(found, unit / slopes, variance)
         errors = np.sqrt(covariance.variances())

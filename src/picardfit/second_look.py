@@ -223,8 +223,9 @@ def _at_bound(solution: Solution) -> np.ndarray:
     bounded = unknowns.exists & np.isfinite(unknowns.lower) & np.isfinite(unknowns.upper)
     bounded[:, : len(unknowns.initial_states)] = False
     bounded &= ~unknowns.noise_columns
-    at = (np.abs(border - one) <= ON_BOUND * np.abs(one) for one in (unknowns.lower, unknowns.upper))
-    return bounded & np.any(list(at), axis=0)
+    bounds = (unknowns.lower, unknowns.upper)
+    at = [np.abs(border - one) <= ON_BOUND * np.where(unknowns.log, 1.0, np.abs(one)) for one in bounds]
+    return bounded & np.any(at, axis=0)
 
 
 def _released(request: Request, solution: Solution) -> np.ndarray:

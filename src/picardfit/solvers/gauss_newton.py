@@ -54,6 +54,7 @@ from picardfit.starts import Start
 STAGE_DONE = 5e-2  # predicted relative decrease at which a stage has served its purpose
 ROUGHLY_CONTRACTED = 1e-4  # |u - P u| that will do while continuity is loose
 CALM = 1e-6  # predicted relative decrease of a step that can gain next to nothing
+CRAWL, CRAWLING = 3e-4, 40  # relative decrease of the loss that so many steps must bring in the last stage
 FORGET = 0.3  # of the damping that was too small, after an accepted step
 UNDAMPED = 1e-2  # damping up to which a step goes nearly all the way to the minimum of the model
 HEAVY = 0.1  # damping from which on a step says nothing of the minimum
@@ -63,8 +64,10 @@ NEWTON_DAMPING = 1e-6  # of steps with second derivatives
 LONGEST_PAUSE = 8  # steps after which second derivatives are tried again where they failed
 FAITH = 0.01  # part of a step's decrease that may be left although the model predicted the decrease exactly
 SUFFICIENT = 1e-3  # part of the predicted decrease that a step must bring
+PROMISED = 5e-4  # relative decrease that a step without damping promises of one that crawls, at least
 REFINEMENTS = 8  # halvings of a segment in one go
-COARSE_REFINEMENTS = 2  # the same between stages, where jumps still make layers that will vanish
+COARSE_REFINEMENTS = 2  # the same where jumps still make layers that will vanish
+NARROW = 1e-3  # jumps that make none
 FEW = 64  # segments that are not worth joining
 AGAIN = 0.01  # part of the jumps of a mesh that may be left until joining its segments is tried again
 CORRECTIONS = 6  # of second order, of one step
@@ -176,13 +179,36 @@ class LiftedGaussNewton:
             if not state.pause:
                 found = self._newton(state, linear)
                 if found is not None:
-                    return replace(found, failures=0)
+                    return self._watched(replace(found, failures=0))
                 longer = min(2**state.failures, LONGEST_PAUSE)
                 state = replace(state, failures=state.failures + 1, pause=longer)
             else:
                 state = replace(state, pause=state.pause - 1)
         found = self._moved(state, linear, linear.quadratic, state.damping)
-        return self._reject(state, linear) if found is None else found
+        return self._watched(self._reject(state, linear) if found is None else found)
+
+    def _watched(self, state: State) -> State:
+        """The state of a long last stage, which ends where many steps hardly lower the loss although much is left."""
+        if state.status is not None or not self._last(state) or state.stage_steps <= self.patience:
+            return state
+        value = state.point.data
+        if value < state.lowest - CRAWL * state.system.objective.size(state.point.outputs, value):
+            return replace(state, lowest=value, idle=0)
+        if state.idle < CRAWLING:
+            return replace(state, idle=state.idle + 1)
+        if self._promised(state) < PROMISED * compared_with(state):
+            return replace(state, idle=0)  # it converges slowly
+        return replace(state, status=Status.STALLED)
+
+    def _promised(self, state: State) -> float:
+        """The decrease that the model promises of a step without damping."""
+        model = linearise(state.system, state.point).quadratic
+        factor = self._factor(state, model, state.knot_penalty, 0.0)
+        shifted = state.point.jumps + state.multipliers
+        move = factor and self._move(
+            state, factor, model.slope, shifted, state.point.border, prior_slope(state)
+        )
+        return move[2] if move else np.inf
 
     def _newton(self, state: State, linear: Linearisation) -> State | None:
         """The state after a step with second derivatives, or None where that does not do."""
@@ -373,8 +399,9 @@ class LiftedGaussNewton:
         if left > (1e-5 if slow else 1e-2) * merit + state.floor:
             return state
         if not np.isfinite(state.last_jump):
+            rounds = REFINEMENTS if state.jump < NARROW else COARSE_REFINEMENTS
             state = update_multipliers(state, settled=False)
-            return self._refine(state, self._wanted(state))
+            return self._refine(state, self._wanted(state, rounds))
         if calm and state.system.surrogate is not None:
             return sharpened(state)
         crawling = state.calm > self.patience  # along a direction that the data hardly determine

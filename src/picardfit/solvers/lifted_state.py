@@ -36,6 +36,8 @@ class State:
     damping: float = 1e-2
     rejections: int = 0  # in a row
     calm: int = 0  # accepted steps in a row that could gain next to nothing
+    lowest: float = np.inf  # value of the data when it last fell by more than a little
+    idle: int = 0  # steps since then, accepted or not
     bent: bool = False  # second derivatives may help: the last step had them, or its model missed without
     failures: int = 0  # of steps with second derivatives, in a row
     pause: int = 0  # steps until they are tried again
