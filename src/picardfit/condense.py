@@ -227,9 +227,9 @@ def _summed(slope: np.ndarray, local: int) -> np.ndarray:
     """(experiments, border): derivative by each unknown; global columns hold the sum over experiments."""
     if len(slope) == 1:
         return slope
-    return np.concatenate(
-        [slope[:, :local], np.broadcast_to(slope[:, local:].sum(axis=0), slope[:, local:].shape)], 1
-    )
+    summed = slope.copy()
+    summed[:, local:] = slope[:, local:].sum(axis=0)
+    return summed
 
 
 def _solve_box_downhill(hessian, slope, local, lower, upper, step) -> np.ndarray:

@@ -16,7 +16,7 @@ from picardfit.uncertainty.fisher import Information
 if TYPE_CHECKING:
     from picardfit.result import Fit
 
-NOTHING = 1e-9  # part of the largest state below which one is nothing
+NOTHING = 1e-12  # part of the largest state below which one is nothing
 
 
 @dataclass(frozen=True)
@@ -103,15 +103,14 @@ def in_relative_units(fit: Fit, found: Information) -> tuple[Relative, Covarianc
     variance = fit.residual_variance
     variance = variance if variance > 0 else np.nan
     path = _path_size(fit)[rows, columns]
+    largest = path.max(initial=0.0)
     positive = (lower > 0) | (upper < 0)
     with np.errstate(invalid="ignore"):
         half, size = 0.5 * (upper - lower), np.abs(values)
         power = log | positive | (size > _conditional(found, slopes, variance))
         power &= ~((lower < 0) & (upper > 0) & np.isfinite(half)) & (size > 0)
     for _ in range(2):  # a value that may be zero within its error has no logarithm
-        own = np.where(
-            path > NOTHING * path.max(initial=0.0), path, path.max(initial=0.0)
-        )  # a zero has no size
+        own = np.where(path > NOTHING * largest, path, largest)  # a state that is zero has no size of its own
         wide = np.maximum(size, np.where((path > 0) | ~np.isfinite(half), own, half))
         unit = np.where(power, size, np.where(wide > 0, wide, 1.0))
         covariance = Covariance(found, unit / slopes, variance)

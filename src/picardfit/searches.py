@@ -27,10 +27,7 @@ from picardfit.solvers.lifted_state import LARGEST_PENALTY, State
 from picardfit.starts import make_start, spread_evenly
 from picardfit.storage import solution_of, solution_record, trace_of
 
-SOME, SHORT = (
-    20,
-    3000,
-)  # experiments, and samples of one, up to which shooting is quick enough to help a search
+SOME, SHORT = 20, 3000  # experiments, and samples of one, up to which shooting is quick enough to help
 WORTH = 1e-4  # part of the objective's size that help must gain
 CLOSED = 1e-3  # largest jump, relative to the states, of a path whose value counts although the search failed
 

@@ -202,7 +202,7 @@ class LiftedGaussNewton:
 
     def _promised(self, state: State) -> float:
         """The decrease that the model promises of a step without damping."""
-        model = linearise(state.system, state.point).quadratic
+        model = (state.linear or linearise(state.system, state.point)).quadratic
         factor = self._factor(state, model, state.knot_penalty, 0.0)
         shifted = state.point.jumps + state.multipliers
         move = factor and self._move(
