@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit import analysis
+import picardfit.analysis as analysis
 from picardfit.analysis import Constants
 
 ROTATION = pf.Model("x' = -w*y; y' = w*x")

@@ -529,7 +529,7 @@ def test_json_holds_what_the_table_shows():
 def test_the_command_compares_on_a_problem_file(monkeypatch):
     import typer
 
-    from picardfit import problem_file
+    import picardfit.problem_file as problem_file
     from picardfit.compare.command import compare as command
 
     monkeypatch.setattr(problem_file, "read_problem", lambda path: decay())

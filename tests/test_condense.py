@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize
 
-from picardfit import condense
+import picardfit.condense as condense
 from picardfit.condense import Border, Quadratic, factorise, solve_box, unknowns_index
 from picardfit.mesh import Mesh, rule
 

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
 import picardfit as pf
-from picardfit import problems
+import picardfit.problems as problems
 from picardfit.data import Experiment
 from picardfit.errors import InputError, Status
 from picardfit.mesh import Nodes

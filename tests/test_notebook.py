@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 import picardfit as pf
-from picardfit import progress
+import picardfit.progress as progress
 from picardfit.problems import fitzhugh_nagumo
 from picardfit.progress import Bar
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from picardfit import progress
+import picardfit.progress as progress
 from picardfit.progress import Bar
 
 

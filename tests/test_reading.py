@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import picardfit as pf
-from picardfit import sheets
+import picardfit.sheets as sheets
 from picardfit.errors import InputError
 from picardfit.inputs import Constant
 from picardfit.reading import read_table

@@ -2,7 +2,10 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit import screening, searches, second_look, shooting
+import picardfit.screening as screening
+import picardfit.searches as searches
+import picardfit.second_look as second_look
+import picardfit.shooting as shooting
 from picardfit.errors import Status
 from picardfit.screening import (
     Candidates,

@@ -1,6 +1,6 @@
 """The public names, for editors and type checkers; the program reads __init__.py."""
 
-from picardfit import problems as problems
+import picardfit.problems as problems
 from picardfit.analysis import Analysis as Analysis
 from picardfit.analysis import analyse as analyse
 from picardfit.certificate import Certificate as Certificate

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 
-from picardfit import noise_models, priors
+import picardfit.noise_models as noise_models
+import picardfit.priors as priors
 from picardfit.errors import InputError, listing
 from picardfit.parameters import Parameter, is_number
 from picardfit.records import number

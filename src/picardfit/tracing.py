@@ -18,7 +18,7 @@ import numpy as np
 import sympy
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from picardfit import algebra
+import picardfit.algebra as algebra
 from picardfit.algebra import FUNCTIONS, TIME
 from picardfit.errors import InputError, counted, did_you_mean, listing
 from picardfit.kernels import BatchedMap
