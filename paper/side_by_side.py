@@ -15,9 +15,9 @@ from functools import cached_property
 import numpy as np
 import sympy
 
-from picardfit.algebra import symbol
+from picardfit.formulas.algebra import symbol
 from picardfit.errors import Status
-from picardfit.kernel_code import kernel
+from picardfit.formulas.codegen import kernel
 from picardfit.solvers.contractive import SMALLEST_RATE, SUFFICIENT, State
 from picardfit.solvers.extended_loss import Setting
 

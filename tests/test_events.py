@@ -5,8 +5,8 @@ import pytest
 import sympy
 
 import picardfit as pf
-from picardfit.algebra import symbol
-from picardfit.expressions import parse
+from picardfit.formulas.algebra import symbol
+from picardfit.formulas.grammar import parse
 from picardfit.importers.events import Reset, continuous
 from picardfit.model import Model
 

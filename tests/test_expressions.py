@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from picardfit.errors import InputError
-from picardfit.expressions import BatchedMap, breakpoints, names, names_in_order, parse
-from picardfit.printing import to_text
+from picardfit.formulas.grammar import BatchedMap, breakpoints, names, names_in_order, parse
+from picardfit.formulas.printing import to_text
 
 NOTHING = np.zeros(0)
 

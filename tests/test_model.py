@@ -10,10 +10,10 @@ import pytest
 
 from picardfit.errors import InputError
 from picardfit.inputs import as_input
-from picardfit.kernels import BatchedMap
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.model import Model
 from picardfit.simulation import simulate
-from picardfit.tracing import NumericMap
+from picardfit.formulas.tracing import NumericMap
 
 PONDS = """
     prey' = r*prey*(1 - prey/K) - a*prey*pred/(b + prey)

@@ -8,7 +8,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import picardfit as pf
-from picardfit.expressions import STRENGTH, BatchedMap, names, parse
+from picardfit.formulas.grammar import STRENGTH, BatchedMap, names, parse
 from properties import Properties
 
 formulas = Properties(few=40, many=3000)

@@ -9,14 +9,14 @@ from functools import partial
 import numpy as np
 import sympy
 
-from picardfit.algebra import Where, is_condition, names
-from picardfit.expressions import BatchedMap, parse
+from picardfit.formulas.algebra import Where, is_condition, names
+from picardfit.formulas.grammar import BatchedMap, parse
 from picardfit.integration import Run, trajectories
 from picardfit.model import Model
-from picardfit.printing import to_text
+from picardfit.formulas.printing import to_text
 from picardfit.problem import Problem
 from picardfit.starts import Start
-from picardfit.tracing import NumericMap
+from picardfit.formulas.tracing import NumericMap
 
 MOST_VALUES = 6  # names whose values are told
 NEVER_FINITE = "The equations are not finite at the initial time"

@@ -10,7 +10,7 @@ from math import nan
 import numpy as np
 
 from picardfit.errors import InputError, counted, inside, type_words
-from picardfit.expressions import parse
+from picardfit.formulas.grammar import parse
 from picardfit.inputs import Constant, Input, as_input, check_finite, number_array, read_only, values_at
 from picardfit.parameters import Parameter, as_number, as_parameter, is_number
 

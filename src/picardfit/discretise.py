@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from picardfit.kernels import BatchedMap
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.mesh import Mesh, compact
 from picardfit.noise import Objective
 from picardfit.picard import Field

@@ -19,7 +19,7 @@ from math import nan
 import numpy as np
 
 from picardfit.errors import InputError, counted, did_you_mean, inside, listing
-from picardfit.expressions import BatchedMap, breakpoints, names, parse
+from picardfit.formulas.grammar import BatchedMap, breakpoints, names, parse
 from picardfit.parameters import as_number, is_number
 
 NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"  # a number written as text

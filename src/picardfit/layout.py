@@ -9,7 +9,7 @@ import numpy as np
 import sympy
 
 from picardfit.data import Experiment, Rest
-from picardfit.expressions import BatchedMap, parse
+from picardfit.formulas.grammar import BatchedMap, parse
 from picardfit.model import Model
 from picardfit.parameters import Parameter, to_internal
 from picardfit.priors import Priors

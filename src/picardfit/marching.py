@@ -17,8 +17,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from picardfit.algebra import TIME
-from picardfit.kernels import BatchedMap
+from picardfit.formulas.algebra import TIME
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.problem import Problem
 
 GAMMA = 0.25

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from picardfit.kernels import BatchedMap
-from picardfit.tracing import NumericMap
+from picardfit.formulas.kernels import BatchedMap
+from picardfit.formulas.tracing import NumericMap
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import final
 
 import sympy
 
-from picardfit.algebra import names, names_outside_conditions, symbol
-from picardfit.equations import NAME, check_target, read_equations, spell_out, statements_of
+from picardfit.formulas.algebra import names, names_outside_conditions, symbol
+from picardfit.formulas.equations import NAME, check_target, read_equations, spell_out, statements_of
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.expressions import (
+from picardfit.formulas.grammar import (
     BatchedMap,
     breakpoints,
     names_in_order,
@@ -23,8 +23,8 @@ from picardfit.expressions import (
     zeros_in_time,
 )
 from picardfit.inputs import Constant, Input
-from picardfit.printing import to_text
-from picardfit.tracing import NumericMap, map_of_function
+from picardfit.formulas.printing import to_text
+from picardfit.formulas.tracing import NumericMap, map_of_function
 
 
 @final

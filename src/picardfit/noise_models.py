@@ -15,11 +15,11 @@ from math import e as EULER
 import numpy as np
 import sympy
 
-from picardfit.algebra import symbol
+from picardfit.formulas.algebra import symbol
 from picardfit.common_noise import CommonNoise
 from picardfit.densities import Shape
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.expressions import BatchedMap, names, parse
+from picardfit.formulas.grammar import BatchedMap, names, parse
 from picardfit.measurement import Measurement
 from picardfit.model import Model
 from picardfit.noise import Column, Likelihood

@@ -12,7 +12,7 @@ import numpy as np
 
 from picardfit.data import Experiment, neighbour_noise, runs
 from picardfit.errors import InputError, type_words
-from picardfit.expressions import BatchedMap
+from picardfit.formulas.grammar import BatchedMap
 from picardfit.integration import predict
 from picardfit.layout import priors_of, unknowns_of
 from picardfit.measurement import Measurement, Padded, padded
@@ -31,7 +31,7 @@ from picardfit.problem_checks import (
     named,
 )
 from picardfit.readonly import ReadOnly
-from picardfit.tracing import NumericMap
+from picardfit.formulas.tracing import NumericMap
 from picardfit.unknowns import Unknowns
 from picardfit.values import border_from
 

@@ -10,7 +10,7 @@ import sympy
 
 from picardfit.data import Experiment, Rest
 from picardfit.errors import InputError, did_you_mean, listing, type_words
-from picardfit.expressions import names, parse
+from picardfit.formulas.grammar import names, parse
 from picardfit.model import Model
 from picardfit.noise_models import Scatter
 from picardfit.parameters import Parameter, as_parameter

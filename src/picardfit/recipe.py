@@ -13,7 +13,7 @@ from picardfit.data import Experiment
 from picardfit.inputs import Constant, Formula, Signal, Table
 from picardfit.model import Model
 from picardfit.result import Fit
-from picardfit.tracing import NumericMap
+from picardfit.formulas.tracing import NumericMap
 
 MOST_NUMBERS = 1200  # of measured values that are written out
 

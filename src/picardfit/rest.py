@@ -13,8 +13,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from picardfit.kernels import BatchedMap
-from picardfit.tracing import NumericMap
+from picardfit.formulas.kernels import BatchedMap
+from picardfit.formulas.tracing import NumericMap
 
 _WINDOWS, _GROWTH = 32, 4.0  # of time, each so many times longer than the one before
 _STILL = (

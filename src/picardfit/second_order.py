@@ -18,7 +18,7 @@ import numpy as np
 
 from picardfit.condense import Quadratic
 from picardfit.discretise import Discretisation
-from picardfit.kernels import BatchedMap
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.lifted import Linearisation, Point
 from picardfit.unknowns import Unknowns
 

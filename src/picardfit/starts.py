@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.algebra import symbol
+from picardfit.formulas.algebra import symbol
 from picardfit.condense import unknowns_index
 from picardfit.levels import fit_levels, smoothed
 from picardfit.matching import match_parameters

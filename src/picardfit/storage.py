@@ -18,7 +18,7 @@ from picardfit.certificate import Certificate, path_rows
 from picardfit.data import Experiment, Rest
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError, Status, listing
-from picardfit.expressions import BatchedMap, names, parse
+from picardfit.formulas.grammar import BatchedMap, names, parse
 from picardfit.inputs import Input, Signal, input_from_spec
 from picardfit.mesh import Mesh, Nodes, Rule, rule
 from picardfit.meshing import state_scale

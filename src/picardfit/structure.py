@@ -26,12 +26,12 @@ from picardfit.combinations import (
 from picardfit.condense import unknowns_index
 from picardfit.data import Experiment, plan
 from picardfit.errors import InputError, type_words
-from picardfit.expressions import names
+from picardfit.formulas.grammar import names
 from picardfit.model import Model
 from picardfit.numbers import is_number
 from picardfit.problem import Problem
 from picardfit.starts import draw, open_values
-from picardfit.tracing import NumericMap
+from picardfit.formulas.tracing import NumericMap
 from picardfit.uncertainty.sensitivities import expected
 from picardfit.unknowns import Unknowns
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from picardfit.algebra import RELATIONS
-from picardfit.expressions import NOT_STRENGTH, SIGN_STRENGTH, STRENGTH, tokens
+from picardfit.formulas.algebra import RELATIONS
+from picardfit.formulas.grammar import NOT_STRENGTH, SIGN_STRENGTH, STRENGTH, tokens
 
 ATOM = 10  # strength of what never needs parentheses
 WIDEST = 64.0  # letters in a line of an equation

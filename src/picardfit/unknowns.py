@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 
 from picardfit.condense import Border
-from picardfit.expressions import BatchedMap
+from picardfit.formulas.grammar import BatchedMap
 from picardfit.mesh import compact
 from picardfit.parameters import natural_slope, to_internal, to_natural
 from picardfit.rest import settle
-from picardfit.tracing import NumericMap
+from picardfit.formulas.tracing import NumericMap
 
 
 @dataclass(frozen=True, eq=False)

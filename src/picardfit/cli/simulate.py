@@ -190,7 +190,7 @@ def _initial(
 def _formula(file: ProblemFile, values: dict[str, float], text: str, experiment: str) -> float:
     import numpy as np
 
-    from picardfit.expressions import BatchedMap, names_in_order, parse
+    from picardfit.formulas.grammar import BatchedMap, names_in_order, parse
 
     names = names_in_order(text)
     numbers = np.array([_value(file, values, name, experiment, "parameter") for name in names])

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 
 from picardfit.compare.registry import Tool
 from picardfit.compare.task import Answer, Task, Unable
-from picardfit.kernel_code import kernel
+from picardfit.formulas.codegen import kernel
 
 IMPORTS = 300.0  # seconds on the clock to import a tool
 GRACE = 10.0  # seconds, of the processor or of the clock, that a tool may need to come to its end

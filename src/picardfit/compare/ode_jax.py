@@ -11,9 +11,9 @@ import numpy as np
 
 from picardfit.compare.task import Task, Unable
 from picardfit.compare.translate import translated
-from picardfit.expressions import parse
+from picardfit.formulas.grammar import parse
 from picardfit.inputs import Constant, Formula, Input, Table
-from picardfit.kernels import BatchedMap
+from picardfit.formulas.kernels import BatchedMap
 
 RTOL, ATOL = 1e-8, 1e-10
 STEPS = 8192

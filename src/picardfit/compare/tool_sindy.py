@@ -13,10 +13,10 @@ import pysindy
 import sympy
 from scipy.optimize import lsq_linear
 
-from picardfit.algebra import symbol
+from picardfit.formulas.algebra import symbol
 from picardfit.compare.task import Answer, Task, Unable
 from picardfit.compare.translate import formulas
-from picardfit.kernels import BatchedMap
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.problem import Problem
 
 THRESHOLD = 0.25

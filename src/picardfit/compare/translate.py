@@ -12,10 +12,10 @@ import sympy
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import And, BooleanAtom, Not, Or
 
-from picardfit.algebra import TIME, Absolute, Maximum, Minimum, Sign, Where, nested_where, symbol
+from picardfit.formulas.algebra import TIME, Absolute, Maximum, Minimum, Sign, Where, nested_where, symbol
 from picardfit.compare.task import Unable
-from picardfit.kernels import BatchedMap
-from picardfit.tracing import NumericMap
+from picardfit.formulas.kernels import BatchedMap
+from picardfit.formulas.tracing import NumericMap
 
 NAMES: dict[type, str] = {
     sympy.exp: "exp",

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import sympy
 
-from picardfit.algebra import TIME, Slopes, add, choose, compare, divide, multiply, names, symbol
+from picardfit.formulas.algebra import TIME, Slopes, add, choose, compare, divide, multiply, names, symbol
 from picardfit.errors import InputError
 
 

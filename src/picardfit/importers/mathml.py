@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import sympy
 
-from picardfit.algebra import (
+from picardfit.formulas.algebra import (
     FUNCTIONS,
     TIME,
     as_condition,
@@ -23,7 +23,7 @@ from picardfit.algebra import (
     number,
     power,
 )
-from picardfit.algebra import add as plus
+from picardfit.formulas.algebra import add as plus
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:

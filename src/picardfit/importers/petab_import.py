@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import sympy
 
-from picardfit.algebra import TIME, add, multiply, names, symbol
+from picardfit.formulas.algebra import TIME, add, multiply, names, symbol
 from picardfit.data import Experiment, Rest
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.expressions import RESERVED, names_in_order, parse
+from picardfit.formulas.grammar import RESERVED, names_in_order, parse
 from picardfit.importers.mathml import exact
 from picardfit.importers.petab_files import Value
 from picardfit.importers.petab_tables import MeasurementRow, ObservableRow, ParameterRow, Tables
@@ -31,7 +31,7 @@ from picardfit.inputs import Constant, Input, Table
 from picardfit.model import Model
 from picardfit.noise_models import Laplace, LogNormal, Noise
 from picardfit.parameters import Parameter
-from picardfit.printing import to_text
+from picardfit.formulas.printing import to_text
 from picardfit.priors import LaplacePrior, LogLaplacePrior, LogNormalPrior, Normal, Prior, Uniform
 from picardfit.problem import Problem
 

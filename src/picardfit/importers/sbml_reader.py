@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import sympy
 
-from picardfit.algebra import TIME, Slopes, add, choose, compare, divide, multiply, names, symbol
+from picardfit.formulas.algebra import TIME, Slopes, add, choose, compare, divide, multiply, names, symbol
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.expressions import RESERVED
+from picardfit.formulas.grammar import RESERVED
 from picardfit.importers.events import Reset, continuous
 from picardfit.importers.mathml import exact, expression
 from picardfit.importers.system import System

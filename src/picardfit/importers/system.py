@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import sympy
 
-from picardfit.algebra import TIME, names, symbol
+from picardfit.formulas.algebra import TIME, names, symbol
 from picardfit.errors import InputError, did_you_mean
-from picardfit.expressions import parse
+from picardfit.formulas.grammar import parse
 from picardfit.importers.mathml import exact
 from picardfit.model import Model
-from picardfit.printing import to_text
+from picardfit.formulas.printing import to_text
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.expressions import BatchedMap
+from picardfit.formulas.grammar import BatchedMap
 from picardfit.plots.style import (
     BLUE,
     CROWDED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from picardfit.errors import InputError, did_you_mean, inside, listing
-from picardfit.expressions import names_in_order, parse
+from picardfit.formulas.grammar import names_in_order, parse
 from picardfit.faults import Place, Source, kind_of, schema
 from picardfit.model import Model
 from picardfit.parameters import Parameter, is_number

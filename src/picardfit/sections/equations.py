@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from picardfit.equations import equation_faults
+from picardfit.formulas.equations import equation_faults
 from picardfit.errors import InputError
-from picardfit.expressions import parse
+from picardfit.formulas.grammar import parse
 from picardfit.faults import Place, Source, kind_of
 from picardfit.inputs import Input, Table, as_input
 from picardfit.model import Model

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.expressions import BatchedMap, names, parse
+from picardfit.formulas.grammar import BatchedMap, names, parse
 from picardfit.problem import Problem
 from picardfit.unknowns import Unknowns
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import sympy
 
 from picardfit.errors import InputError
-from picardfit.expressions import RESERVED, names_in_order, parse
+from picardfit.formulas.grammar import RESERVED, names_in_order, parse
 
 NAME = r"[^\W\d]\w*"
 _PRIMED = re.compile(rf"({NAME})\s*['’′]")

@@ -18,10 +18,10 @@ import numpy as np
 import sympy
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-import picardfit.algebra as algebra
-from picardfit.algebra import FUNCTIONS, TIME
+import picardfit.formulas.algebra as algebra
+from picardfit.formulas.algebra import FUNCTIONS, TIME
 from picardfit.errors import InputError, counted, did_you_mean, listing
-from picardfit.kernels import BatchedMap
+from picardfit.formulas.kernels import BatchedMap
 
 _STEP = np.finfo(float).eps ** (
     1 / 3

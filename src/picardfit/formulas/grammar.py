@@ -19,7 +19,7 @@ from typing import NoReturn
 import sympy
 from sympy.core.relational import Relational
 
-from picardfit.algebra import (
+from picardfit.formulas.algebra import (
     FUNCTIONS,
     RELATIONS,
     TIME,
@@ -43,7 +43,7 @@ from picardfit.algebra import (
     symbol,
 )
 from picardfit.errors import InputError
-from picardfit.kernels import BatchedMap
+from picardfit.formulas.kernels import BatchedMap
 
 __all__ = ["RESERVED", "BatchedMap", "breakpoints", "names", "names_in_order", "parse"]
 

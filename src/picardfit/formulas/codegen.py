@@ -14,7 +14,7 @@ import sympy
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import And, BooleanAtom, Not, Or
 
-from picardfit.algebra import TIME, Absolute, Maximum, Minimum, Sign, Where, nested_where, symbol
+from picardfit.formulas.algebra import TIME, Absolute, Maximum, Minimum, Sign, Where, nested_where, symbol
 from picardfit.errors import InputError
 
 _NUMPY_NAMES: dict[type, str] = {

@@ -10,9 +10,9 @@ from typing import final
 import numpy as np
 import sympy
 
-from picardfit.algebra import Slopes, names, symbol
+from picardfit.formulas.algebra import Slopes, names, symbol
 from picardfit.errors import InputError, listing
-from picardfit.kernel_code import kernel, point_kernel
+from picardfit.formulas.codegen import kernel, point_kernel
 
 
 @final

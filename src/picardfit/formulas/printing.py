@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy
 from sympy.printing.str import StrPrinter
 
-from picardfit.algebra import Absolute, Maximum, Minimum, Sign, Where
+from picardfit.formulas.algebra import Absolute, Maximum, Minimum, Sign, Where
 
 _PRINTED_NAMES = {
     Where: "where",

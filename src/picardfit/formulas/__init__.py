@@ -1,0 +1,1 @@
+"""Text or Python functions to vectorised maps with exact Jacobians."""
