@@ -15,8 +15,8 @@ import picardfit.problems as problems
 from picardfit.data import Experiment
 from picardfit.errors import InputError, Status
 from picardfit.mesh import Nodes
-from picardfit.model import Model
-from picardfit.parameters import Parameter
+from picardfit.model.model import Model
+from picardfit.model.parameters import Parameter
 from picardfit.picard import residual
 from picardfit.problem import Problem
 from picardfit.sets import Ball, Box, HalfSpace

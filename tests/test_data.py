@@ -11,8 +11,8 @@ import pytest
 
 from picardfit.data import Experiment
 from picardfit.errors import InputError
-from picardfit.inputs import Constant, Table
-from picardfit.parameters import Parameter
+from picardfit.model.inputs import Constant, Table
+from picardfit.model.parameters import Parameter
 
 NAN = float("nan")
 

@@ -8,7 +8,7 @@ import picardfit as pf
 from picardfit.formulas.algebra import symbol
 from picardfit.formulas.grammar import parse
 from picardfit.importers.events import Reset, continuous
-from picardfit.model import Model
+from picardfit.model.model import Model
 
 RATES = {"x": "-a*x + y", "y": "-0.5*y*x + 1", "z": "0.3*x - 0.1*z"}
 START = {"x": 2.0, "y": 0.5, "z": 0.0}

@@ -11,7 +11,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.errors import InputError
-from picardfit.inputs import (
+from picardfit.model.inputs import (
     Between,
     Constant,
     Formula,

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from picardfit.inputs import as_input
+from picardfit.model.inputs import as_input
 from picardfit.integration import Run, last_time, observed, trajectories
-from picardfit.model import Model
+from picardfit.model.model import Model
 
 DECAY = Model("x' = -a*x + u", inputs=["u"])
 LOGISTIC = Model("x' = r*x*(1 - x/K)")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from picardfit.errors import InputError
-from picardfit.inputs import as_input
+from picardfit.model.inputs import as_input
 from picardfit.formulas.kernels import BatchedMap
-from picardfit.model import Model
+from picardfit.model.model import Model
 from picardfit.simulation import simulate
 from picardfit.formulas.tracing import NumericMap
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.stats as st
 
 from picardfit.common_noise import CommonNoise
-from picardfit.densities import Shape
+from picardfit.model.densities import Shape
 from picardfit.noise import Column, LeastSquares, Likelihood
 from picardfit.terms import curved, whitened
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from picardfit.errors import InputError
-from picardfit.parameters import Parameter, as_parameter, natural_slope, to_internal, to_natural
-from picardfit.priors import Uniform
+from picardfit.model.parameters import Parameter, as_parameter, natural_slope, to_internal, to_natural
+from picardfit.model.priors import Uniform
 
 
 @pytest.mark.parametrize(

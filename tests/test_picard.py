@@ -12,9 +12,9 @@ import pytest
 
 from picardfit.data import Experiment
 from picardfit.discretise import Discretisation
-from picardfit.inputs import Table
+from picardfit.model.inputs import Table
 from picardfit.mesh import Mesh, Nodes, rule, uniform_knots
-from picardfit.model import Model
+from picardfit.model.model import Model
 from picardfit.picard import (
     Field,
     apply,

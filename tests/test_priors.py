@@ -5,7 +5,7 @@ import pytest
 import scipy.stats as st
 
 import picardfit as pf
-from picardfit.priors import reach, terms
+from picardfit.model.priors import reach, terms
 
 DENSITIES = {
     "normal": (pf.Normal(1.5, 0.4), lambda v: st.norm.logpdf(v, 1.5, 0.4)),

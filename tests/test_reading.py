@@ -13,7 +13,7 @@ import pytest
 import picardfit as pf
 import picardfit.sheets as sheets
 from picardfit.errors import InputError
-from picardfit.inputs import Constant
+from picardfit.model.inputs import Constant
 from picardfit.reading import read_table
 
 NAN = float("nan")

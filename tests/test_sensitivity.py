@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.inputs import as_input
+from picardfit.model.inputs import as_input
 from picardfit.integration import Run, trajectories
 from picardfit.sensitivity import sensitivity
 

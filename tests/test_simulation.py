@@ -8,8 +8,8 @@ import pytest
 import picardfit as pf
 from picardfit.data import Experiment
 from picardfit.errors import InputError
-from picardfit.model import Model
-from picardfit.parameters import Parameter
+from picardfit.model.model import Model
+from picardfit.model.parameters import Parameter
 from picardfit.problem import Problem
 from picardfit.simulation import noisy, simulate
 from picardfit.values import border_from

@@ -19,7 +19,7 @@ from picardfit.errors import InputError, listing
 from picardfit.lifted import Point, linearise, point_at
 from picardfit.mesh import Mesh, rule
 from picardfit.meshing import even_knots
-from picardfit.parameters import to_natural
+from picardfit.model.parameters import to_natural
 from picardfit.picard import apply
 from picardfit.problem import Problem
 from picardfit.result import Fit

@@ -12,7 +12,7 @@ import sympy
 from picardfit.formulas.algebra import Where, is_condition, names
 from picardfit.formulas.grammar import BatchedMap, parse
 from picardfit.integration import Run, trajectories
-from picardfit.model import Model
+from picardfit.model.model import Model
 from picardfit.formulas.printing import to_text
 from picardfit.problem import Problem
 from picardfit.starts import Start

@@ -11,8 +11,8 @@ import numpy as np
 
 from picardfit.errors import InputError, counted, inside, type_words
 from picardfit.formulas.grammar import parse
-from picardfit.inputs import Constant, Input, as_input, check_finite, number_array, read_only, values_at
-from picardfit.parameters import Parameter, as_number, as_parameter, is_number
+from picardfit.model.inputs import Constant, Input, as_input, check_finite, number_array, read_only, values_at
+from picardfit.model.parameters import Parameter, as_number, as_parameter, is_number
 
 LONG_BEFORE = 5  # spans of the samples between t0 and the first of them that make a void
 

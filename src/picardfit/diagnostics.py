@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.data import runs as stretches
-from picardfit.densities import Shape
+from picardfit.model.densities import Shape
 from picardfit.problem import Problem
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from picardfit.certificate import Certificate, certify, misfit, path_value
 from picardfit.culprits import blame_start, blame_time
 from picardfit.data import after_a_void
 from picardfit.errors import InputError, Status, listing, type_words
-from picardfit.inputs import Table
+from picardfit.model.inputs import Table
 from picardfit.optima import StartResult, clusters
 from picardfit.parallel import check_tools, single_threaded
 from picardfit.problem import Problem

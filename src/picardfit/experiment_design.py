@@ -28,7 +28,7 @@ from picardfit.design_choice import choose, covariance, scores
 from picardfit.design_information import borders, of_interest, stage_at
 from picardfit.errors import InputError, did_you_mean, listing, type_words
 from picardfit.noise import LeastSquares
-from picardfit.parameters import as_number
+from picardfit.model.parameters import as_number
 from picardfit.problem import Problem
 from picardfit.result import Fit
 

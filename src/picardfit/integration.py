@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.inputs import Constant, Input, Table, values_at
-from picardfit.model import Model
+from picardfit.model.inputs import Constant, Input, Table, values_at
+from picardfit.model.model import Model
 
 if TYPE_CHECKING:
     from picardfit.problem import Problem

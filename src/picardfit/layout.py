@@ -10,9 +10,9 @@ import sympy
 
 from picardfit.data import Experiment, Rest
 from picardfit.formulas.grammar import BatchedMap, parse
-from picardfit.model import Model
-from picardfit.parameters import Parameter, to_internal
-from picardfit.priors import Priors
+from picardfit.model.model import Model
+from picardfit.model.parameters import Parameter, to_internal
+from picardfit.model.priors import Priors
 from picardfit.unknowns import Rests, Unknowns
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from picardfit.data import Experiment
-    from picardfit.model import Model
-    from picardfit.noise_models import NoiseModel
-    from picardfit.parameters import Parameter
+    from picardfit.model.model import Model
+    from picardfit.model.noise_models import NoiseModel
+    from picardfit.model.parameters import Parameter
     from picardfit.problem import Problem
 
 MOST_ROWS = 200  # of a table

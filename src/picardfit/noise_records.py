@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 
-import picardfit.noise_models as noise_models
-import picardfit.priors as priors
+import picardfit.model.noise_models as noise_models
+import picardfit.model.priors as priors
 from picardfit.errors import InputError, listing
-from picardfit.parameters import Parameter, is_number
+from picardfit.model.parameters import Parameter, is_number
 from picardfit.records import number
 
 NOISES = {kind.__name__: kind for kind in noise_models.KINDS}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from picardfit.data import Experiment
     from picardfit.experiment_design import Design
     from picardfit.identifiability import Identifiability
-    from picardfit.model import Model
+    from picardfit.model.model import Model
     from picardfit.problem import Problem
     from picardfit.result import Fit
     from picardfit.uncertainty.profile import Profile

@@ -16,10 +16,10 @@ from picardfit.formulas.grammar import BatchedMap
 from picardfit.integration import predict
 from picardfit.layout import priors_of, unknowns_of
 from picardfit.measurement import Measurement, Padded, padded
-from picardfit.model import Model
+from picardfit.model.model import Model
 from picardfit.noise import LeastSquares, Objective
-from picardfit.noise_models import NoiseModel, Scatter, bind
-from picardfit.priors import Priors
+from picardfit.model.noise_models import NoiseModel, Scatter, bind
+from picardfit.model.priors import Priors
 from picardfit.problem_checks import (
     all_parameters,
     check_experiments,

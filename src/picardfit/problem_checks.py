@@ -11,9 +11,9 @@ import sympy
 from picardfit.data import Experiment, Rest
 from picardfit.errors import InputError, did_you_mean, listing, type_words
 from picardfit.formulas.grammar import names, parse
-from picardfit.model import Model
-from picardfit.noise_models import Scatter
-from picardfit.parameters import Parameter, as_parameter
+from picardfit.model.model import Model
+from picardfit.model.noise_models import Scatter
+from picardfit.model.parameters import Parameter, as_parameter
 
 LARGEST = 1e100  # size of a measurement, and the inverse of the smallest
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from picardfit.errors import InputError
 from picardfit.faults import Place, Source, schema
-from picardfit.inputs import Input
-from picardfit.model import Model
-from picardfit.noise_models import NoiseModel
-from picardfit.parameters import Parameter
+from picardfit.model.inputs import Input
+from picardfit.model.model import Model
+from picardfit.model.noise_models import NoiseModel
+from picardfit.model.parameters import Parameter
 from picardfit.problem import Problem
 from picardfit.sections.beliefs import read_initial, read_parameters
 from picardfit.sections.equations import Inputs, read_model

@@ -10,7 +10,7 @@ import numpy as np
 
 from picardfit.data import Experiment
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.inputs import Constant, Input, Table
+from picardfit.model.inputs import Constant, Input, Table
 from picardfit.sheets import Sheet, read_sheet
 
 EXPERIMENT_NAMES = ("experiment", "simulationConditionId")  # ours, PEtab's

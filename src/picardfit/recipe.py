@@ -10,8 +10,8 @@ from math import inf, isfinite
 import numpy as np
 
 from picardfit.data import Experiment
-from picardfit.inputs import Constant, Formula, Signal, Table
-from picardfit.model import Model
+from picardfit.model.inputs import Constant, Formula, Signal, Table
+from picardfit.model.model import Model
 from picardfit.result import Fit
 from picardfit.formulas.tracing import NumericMap
 

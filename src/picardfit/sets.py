@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from picardfit.errors import InputError
-from picardfit.parameters import as_number, is_number
+from picardfit.model.parameters import as_number, is_number
 
 Vector = float | tuple[float, ...]  # one number stands for the same number in every component
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from picardfit.culprits import blame_run
 from picardfit.errors import InputError, did_you_mean, listing, type_words
-from picardfit.inputs import as_input, check_finite, number_array, values_at
+from picardfit.model.inputs import as_input, check_finite, number_array, values_at
 from picardfit.integration import Run, last_time, observed, trajectories
-from picardfit.model import Model
-from picardfit.noise_models import NoiseModel, Scatter, bind
-from picardfit.parameters import as_number
+from picardfit.model.model import Model
+from picardfit.model.noise_models import NoiseModel, Scatter, bind
+from picardfit.model.parameters import as_number
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,13 +19,13 @@ from picardfit.data import Experiment, Rest
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError, Status, listing
 from picardfit.formulas.grammar import BatchedMap, names, parse
-from picardfit.inputs import Input, Signal, input_from_spec
+from picardfit.model.inputs import Input, Signal, input_from_spec
 from picardfit.mesh import Mesh, Nodes, Rule, rule
 from picardfit.meshing import state_scale
-from picardfit.model import Model
+from picardfit.model.model import Model
 from picardfit.noise_records import noise_from, noise_record, parameter_from, parameter_record
 from picardfit.optima import StartResult
-from picardfit.parameters import Parameter, as_parameter
+from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.picard import residual
 from picardfit.problem import Problem
 from picardfit.records import array, entries, get, layout, number, plain, read_json, write_text

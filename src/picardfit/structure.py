@@ -27,7 +27,7 @@ from picardfit.condense import unknowns_index
 from picardfit.data import Experiment, plan
 from picardfit.errors import InputError, type_words
 from picardfit.formulas.grammar import names
-from picardfit.model import Model
+from picardfit.model.model import Model
 from picardfit.numbers import is_number
 from picardfit.problem import Problem
 from picardfit.starts import draw, open_values

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from picardfit.errors import counted as count
-from picardfit.parameters import Parameter
+from picardfit.model.parameters import Parameter
 
 if TYPE_CHECKING:
     from picardfit.data import Experiment

@@ -15,7 +15,7 @@ import numpy as np
 from picardfit.condense import Border
 from picardfit.formulas.grammar import BatchedMap
 from picardfit.mesh import compact
-from picardfit.parameters import natural_slope, to_internal, to_natural
+from picardfit.model.parameters import natural_slope, to_internal, to_natural
 from picardfit.rest import settle
 from picardfit.formulas.tracing import NumericMap
 

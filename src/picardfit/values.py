@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.errors import InputError, did_you_mean, listing, type_words
-from picardfit.parameters import as_number
+from picardfit.model.parameters import as_number
 
 if TYPE_CHECKING:
     from picardfit.problem import Problem

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from picardfit.certificate import Certificate
-    from picardfit.parameters import Parameter
+    from picardfit.model.parameters import Parameter
     from picardfit.result import Fit
 
 MOST_ROWS = 60

@@ -14,7 +14,7 @@ from picardfit.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from picardfit.noise_models import Scatter
+    from picardfit.model.noise_models import Scatter
     from picardfit.problem_file import ProblemFile
     from picardfit.sections.experiments import Condition
 
@@ -79,7 +79,7 @@ def simulate(
 
 def _scatter(file: ProblemFile, additive: float, proportional: float) -> Scatter:
     """The noise of the file, bound to its model."""
-    from picardfit.noise_models import bind
+    from picardfit.model.noise_models import bind
 
     if additive or proportional:
         raise InputError(
@@ -100,7 +100,7 @@ def _simulated(
 ) -> tuple[list[str], list[list[object]]]:
     import numpy as np
 
-    from picardfit.inputs import values_at
+    from picardfit.model.inputs import values_at
     from picardfit.sections.experiments import planned_time
     from picardfit.simulation import noisy, scattered
     from picardfit.simulation import simulate as solve

@@ -12,7 +12,7 @@ import numpy as np
 from picardfit.compare.task import Task, Unable
 from picardfit.compare.translate import translated
 from picardfit.formulas.grammar import parse
-from picardfit.inputs import Constant, Formula, Input, Table
+from picardfit.model.inputs import Constant, Formula, Input, Table
 from picardfit.formulas.kernels import BatchedMap
 
 RTOL, ATOL = 1e-8, 1e-10

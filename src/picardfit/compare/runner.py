@@ -13,7 +13,7 @@ from picardfit.compare.table import Comparison, Row, reaches
 from picardfit.compare.task import Task
 from picardfit.errors import InputError, type_words
 from picardfit.integration import predict
-from picardfit.parameters import Parameter, as_number
+from picardfit.model.parameters import Parameter, as_number
 from picardfit.problem import Problem
 from picardfit.result import parameters_of
 from picardfit.starts import Start, draw, make_start, open_values

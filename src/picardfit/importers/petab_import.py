@@ -27,12 +27,12 @@ from picardfit.importers.petab_files import Value
 from picardfit.importers.petab_tables import MeasurementRow, ObservableRow, ParameterRow, Tables
 from picardfit.importers.sbml import from_document
 from picardfit.importers.system import System, substitute
-from picardfit.inputs import Constant, Input, Table
-from picardfit.model import Model
-from picardfit.noise_models import Laplace, LogNormal, Noise
-from picardfit.parameters import Parameter
+from picardfit.model.inputs import Constant, Input, Table
+from picardfit.model.model import Model
+from picardfit.model.noise_models import Laplace, LogNormal, Noise
+from picardfit.model.parameters import Parameter
 from picardfit.formulas.printing import to_text
-from picardfit.priors import LaplacePrior, LogLaplacePrior, LogNormalPrior, Normal, Prior, Uniform
+from picardfit.model.priors import LaplacePrior, LogLaplacePrior, LogNormalPrior, Normal, Prior, Uniform
 from picardfit.problem import Problem
 
 BASES = {"lin": None, "log": EULER, "log10": 10.0}

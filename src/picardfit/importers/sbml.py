@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from picardfit.errors import InputError
 from picardfit.importers.sbml_reader import Reader
 from picardfit.importers.system import System
-from picardfit.model import Model
+from picardfit.model.model import Model
 
 if TYPE_CHECKING:
     import libsbml

@@ -13,8 +13,8 @@ from functools import cache
 import numpy as np
 
 from picardfit.errors import InputError
-from picardfit.model import Model
-from picardfit.parameters import as_number
+from picardfit.model.model import Model
+from picardfit.model.parameters import as_number
 from picardfit.problem import Problem
 
 from .common import (

@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 
 from picardfit.errors import InputError
-from picardfit.model import Model
+from picardfit.model.model import Model
 from picardfit.problem import Problem
 
 from .common import Bounds, Settings, Spread, around, noisy_experiment, parameter_bounds, standard_deviation

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from picardfit.model import Model
+from picardfit.model.model import Model
 from picardfit.problem import Problem
 
 from .common import (

@@ -9,8 +9,8 @@ from picardfit.formulas.equations import equation_faults
 from picardfit.errors import InputError
 from picardfit.formulas.grammar import parse
 from picardfit.faults import Place, Source, kind_of
-from picardfit.inputs import Input, Table, as_input
-from picardfit.model import Model
+from picardfit.model.inputs import Input, Table, as_input
+from picardfit.model.model import Model
 
 UNIT_FAULT = re.compile(r"units: `([^`]+)`")  # how the model begins to complain about a unit
 

@@ -8,7 +8,7 @@ from dataclasses import fields
 
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.faults import Place, Source
-from picardfit.model import Model
+from picardfit.model.model import Model
 
 NOISES = {"normal": "Noise", "log-normal": "LogNormal", "student-t": "StudentT", "laplace": "Laplace"}
 PRIORS = {

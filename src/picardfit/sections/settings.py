@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, fields
 
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.faults import Place, Source, kind_of, schema
-from picardfit.model import Model
-from picardfit.parameters import as_number, is_number
+from picardfit.model.model import Model
+from picardfit.model.parameters import as_number, is_number
 from picardfit.solvers.contractive import (
     ExtendedGradientContractMultiplier,
     GradientContractive,

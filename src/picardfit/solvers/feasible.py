@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from picardfit.errors import InputError, listing
-from picardfit.parameters import natural_slope, to_internal, to_natural
+from picardfit.model.parameters import natural_slope, to_internal, to_natural
 from picardfit.sets import ConvexSet
 from picardfit.unknowns import Unknowns
 

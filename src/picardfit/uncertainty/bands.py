@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.densities import Shape
+from picardfit.model.densities import Shape
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.inputs import as_input, values_at
+from picardfit.model.inputs import as_input, values_at
 from picardfit.integration import Run, trajectories
-from picardfit.parameters import as_number
+from picardfit.model.parameters import as_number
 from picardfit.sensitivity import Sensitivity, sensitivity
 from picardfit.tables import columns, number
 from picardfit.uncertainty.bootstrap import Bootstrap, estimates
@@ -21,7 +21,7 @@ from picardfit.uncertainty.fisher import Information
 if TYPE_CHECKING:
     import pandas as pd
 
-    from picardfit.model import Model
+    from picardfit.model.model import Model
     from picardfit.result import Fit
 
 MOST_ROWS = 10  # of a printed table

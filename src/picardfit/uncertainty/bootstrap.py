@@ -12,7 +12,7 @@ import numpy as np
 from picardfit.certificate import path_rows
 from picardfit.common_noise import CommonNoise
 from picardfit.condense import unknowns_index
-from picardfit.densities import Shape
+from picardfit.model.densities import Shape
 from picardfit.errors import InputError
 from picardfit.parallel import Work, Written
 from picardfit.problem import Problem

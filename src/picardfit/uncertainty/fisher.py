@@ -15,7 +15,7 @@ from picardfit.condense import Quadratic, unknowns_index
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError
 from picardfit.lifted import linearise
-from picardfit.parameters import is_number
+from picardfit.model.parameters import is_number
 from picardfit.solvers.iterate import Solution
 from picardfit.uncertainty.arrow import Arrow, Inverse, Observe, arrow_of, invert
 

@@ -22,7 +22,7 @@ from picardfit.formulas.grammar import (
     switches_with,
     zeros_in_time,
 )
-from picardfit.inputs import Constant, Input
+from picardfit.model.inputs import Constant, Input
 from picardfit.formulas.printing import to_text
 from picardfit.formulas.tracing import NumericMap, map_of_function
 

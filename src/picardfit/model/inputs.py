@@ -20,7 +20,7 @@ import numpy as np
 
 from picardfit.errors import InputError, counted, did_you_mean, inside, listing
 from picardfit.formulas.grammar import BatchedMap, breakpoints, names, parse
-from picardfit.parameters import as_number, is_number
+from picardfit.model.parameters import as_number, is_number
 
 NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"  # a number written as text
 MISSING = frozenset(

@@ -14,7 +14,7 @@ import numpy as np
 from picardfit.callsite import name_at_call
 from picardfit.errors import InputError
 from picardfit.numbers import as_number, is_number
-from picardfit.priors import KINDS, Prior
+from picardfit.model.priors import KINDS, Prior
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ import sympy
 
 from picardfit.formulas.algebra import symbol
 from picardfit.common_noise import CommonNoise
-from picardfit.densities import Shape
+from picardfit.model.densities import Shape
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.formulas.grammar import BatchedMap, names, parse
 from picardfit.measurement import Measurement
-from picardfit.model import Model
+from picardfit.model.model import Model
 from picardfit.noise import Column, Likelihood
-from picardfit.parameters import Parameter, as_number, is_number
+from picardfit.model.parameters import Parameter, as_number, is_number
 
 BASES = (EULER, 10, 2)  # of logarithms
 Level = float | tuple[float, float] | Parameter | str
