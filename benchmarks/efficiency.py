@@ -28,9 +28,9 @@ from pathlib import Path
 import numpy as np
 
 import picardfit as pf
-from picardfit.integration import Run
+from picardfit.simulation.trajectories import Run
 from picardfit.sensitivity import sensitivity
-from picardfit.simulation import noisy
+from picardfit.simulation.simulate import noisy
 from picardfit.uncertainty.warm import place_at, refit
 from picardfit.values import border_from
 from seeds import Seeds

@@ -17,7 +17,7 @@ import numpy as np
 import picardfit as pf
 from picardfit.condense import unknowns_index
 from picardfit.discretise import Discretisation
-from picardfit.integration import Run, trajectories
+from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.lifted import Point, evaluate, linearise
 from picardfit.mesh import Mesh, rule
 from picardfit.meshing import even_knots, state_scale

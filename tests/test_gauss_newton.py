@@ -10,7 +10,7 @@ from scipy.optimize import least_squares
 
 import picardfit as pf
 from picardfit.certificate import certify
-from picardfit.integration import predict
+from picardfit.simulation.trajectories import predict
 from picardfit.solvers.iterate import run
 from picardfit.solvers.lifted_state import compared_with, merit_of
 from picardfit.starts import make_start

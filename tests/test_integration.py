@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from picardfit.model.inputs import as_input
-from picardfit.integration import Run, last_time, observed, trajectories
+from picardfit.simulation.trajectories import Run, last_time, observed, trajectories
 from picardfit.model.model import Model
 
 DECAY = Model("x' = -a*x + u", inputs=["u"])

@@ -12,7 +12,7 @@ from picardfit.errors import InputError
 from picardfit.model.inputs import as_input
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.model.model import Model
-from picardfit.simulation import simulate
+from picardfit.simulation.simulate import simulate
 from picardfit.formulas.tracing import NumericMap
 
 PONDS = """

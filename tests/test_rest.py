@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.rest import settle
+from picardfit.simulation.steady_states import settle
 
 NOTHING = np.zeros(0)
 

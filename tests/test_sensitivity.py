@@ -7,7 +7,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.model.inputs import as_input
-from picardfit.integration import Run, trajectories
+from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.sensitivity import sensitivity
 
 DOSED = pf.Model("x' = -k*x + dose; z' = k*x - q*z/(1 + z)", inputs=["dose"])

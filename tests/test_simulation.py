@@ -11,7 +11,7 @@ from picardfit.errors import InputError
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
 from picardfit.problem import Problem
-from picardfit.simulation import noisy, simulate
+from picardfit.simulation.simulate import noisy, simulate
 from picardfit.values import border_from
 
 DECAY = Model("x' = -rate*x + dose", observables={"y": "2*x"}, inputs=["dose"])

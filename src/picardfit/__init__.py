@@ -30,7 +30,7 @@ _HOMES = {  # module -> the public names that live in it
     "reading": ("read_table",),
     "result": ("Fit",),
     "sets": ("Ball", "Box", "HalfSpace", "Product", "Simplex"),
-    "simulation": ("Simulation", "simulate"),
+    "simulation.simulate": ("Simulation", "simulate"),
     "solvers.contractive": (
         "ExtendedGradientContractMultiplier",
         "GradientContractMultiplier",

@@ -40,8 +40,8 @@ from picardfit.sets import Box as Box
 from picardfit.sets import HalfSpace as HalfSpace
 from picardfit.sets import Product as Product
 from picardfit.sets import Simplex as Simplex
-from picardfit.simulation import Simulation as Simulation
-from picardfit.simulation import simulate as simulate
+from picardfit.simulation.simulate import Simulation as Simulation
+from picardfit.simulation.simulate import simulate as simulate
 from picardfit.solvers.contractive import (
     ExtendedGradientContractMultiplier as ExtendedGradientContractMultiplier,
 )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from picardfit.condense import solve_box
-from picardfit.integration import predict
+from picardfit.simulation.trajectories import predict
 from picardfit.meshing import state_scale
 from picardfit.picard import apply
 from picardfit.solvers.iterate import Solution

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from picardfit.errors import InputError
-from picardfit.integration import Run, trajectories
+from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.picard import end_states
 from picardfit.solvers.iterate import Solution
 

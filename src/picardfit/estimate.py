@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from picardfit.certificate import Certificate, certify, misfit, path_value
-from picardfit.culprits import blame_start, blame_time
+from picardfit.simulation.nonfinite import blame_start, blame_time
 from picardfit.data import after_a_void
 from picardfit.errors import InputError, Status, listing, type_words
 from picardfit.model.inputs import Table

@@ -13,7 +13,7 @@ import numpy as np
 from picardfit.data import Experiment, neighbour_noise, runs
 from picardfit.errors import InputError, type_words
 from picardfit.formulas.grammar import BatchedMap
-from picardfit.integration import predict
+from picardfit.simulation.trajectories import predict
 from picardfit.layout import priors_of, unknowns_of
 from picardfit.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.certificate import Certificate, path_rows, path_value
-from picardfit.culprits import NEVER_FINITE
+from picardfit.simulation.nonfinite import NEVER_FINITE
 from picardfit.curves import checked_times, outputs_at, states_along
 from picardfit.diagnostics import Diagnostics, diagnose, freedom, named_residuals, remedy
 from picardfit.errors import InputError, Status

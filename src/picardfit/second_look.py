@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from picardfit.certificate import misfit, path_value
-from picardfit.culprits import blame_time
+from picardfit.simulation.nonfinite import blame_time
 from picardfit.errors import InputError, Status
 from picardfit.meshing import state_scale
 from picardfit.parallel import Failure, Interrupted, attempt, single_threaded

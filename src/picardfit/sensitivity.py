@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.model.inputs import values_at
-from picardfit.integration import Run, trajectories
+from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.mesh import Mesh, rule
 from picardfit.model.model import Model
 from picardfit.picard import Field, exact_multipliers, newton_matrix, tails

@@ -16,7 +16,7 @@ from picardfit.condense import Border
 from picardfit.formulas.grammar import BatchedMap
 from picardfit.mesh import compact
 from picardfit.model.parameters import natural_slope, to_internal, to_natural
-from picardfit.rest import settle
+from picardfit.simulation.steady_states import settle
 from picardfit.formulas.tracing import NumericMap
 
 

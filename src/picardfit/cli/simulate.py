@@ -102,8 +102,8 @@ def _simulated(
 
     from picardfit.model.inputs import values_at
     from picardfit.sections.experiments import planned_time
-    from picardfit.simulation import noisy, scattered
-    from picardfit.simulation import simulate as solve
+    from picardfit.simulation.simulate import noisy, scattered
+    from picardfit.simulation.simulate import simulate as solve
 
     model, rng = file.model, np.random.default_rng(seed)
     hidden = [name for name in model.states if name not in model.observables] if states else []

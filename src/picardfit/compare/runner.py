@@ -12,7 +12,7 @@ from picardfit.compare.registry import REMEDY, Tool, chosen
 from picardfit.compare.table import Comparison, Row, reaches
 from picardfit.compare.task import Task
 from picardfit.errors import InputError, type_words
-from picardfit.integration import predict
+from picardfit.simulation.trajectories import predict
 from picardfit.model.parameters import Parameter, as_number
 from picardfit.problem import Problem
 from picardfit.result import parameters_of

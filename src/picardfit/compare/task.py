@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from picardfit.integration import Run, observed, trajectories
+from picardfit.simulation.trajectories import Run, observed, trajectories
 from picardfit.problem import Problem
 from picardfit.starts import Start, search_box
 

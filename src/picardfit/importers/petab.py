@@ -99,7 +99,7 @@ def simulation_table(imported: Imported, outputs: Mapping[tuple[str, str, float]
 
 def simulate(imported: Imported, values: Mapping[str, float]) -> pd.DataFrame:
     """The simulation table at these parameters, by independent integration."""
-    from picardfit.integration import predict
+    from picardfit.simulation.trajectories import predict
     from picardfit.values import border_from
 
     problem = imported.problem

@@ -12,7 +12,7 @@ from picardfit.data import Experiment
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.model.model import Model
 from picardfit.model.parameters import as_number
-from picardfit.simulation import noisy, simulate
+from picardfit.simulation.simulate import noisy, simulate
 
 Bounds = Mapping[str, tuple[float | None, float | None]] | tuple[float, float] | None
 

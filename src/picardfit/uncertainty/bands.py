@@ -11,7 +11,7 @@ import numpy as np
 from picardfit.model.densities import Shape
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.model.inputs import as_input, values_at
-from picardfit.integration import Run, trajectories
+from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.model.parameters import as_number
 from picardfit.sensitivity import Sensitivity, sensitivity
 from picardfit.tables import columns, number

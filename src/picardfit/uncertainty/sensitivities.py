@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from picardfit.discretise import Discretisation
-from picardfit.integration import Run, observed, trajectories
+from picardfit.simulation.trajectories import Run, observed, trajectories
 from picardfit.lifted import Linearisation, Point, contract_from, evaluate, linearise
 from picardfit.mesh import Mesh, rule
 from picardfit.meshing import first_mesh, split, state_scale, unresolved

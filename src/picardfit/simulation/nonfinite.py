@@ -11,7 +11,7 @@ import sympy
 
 from picardfit.formulas.algebra import Where, is_condition, names
 from picardfit.formulas.grammar import BatchedMap, parse
-from picardfit.integration import Run, trajectories
+from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.model.model import Model
 from picardfit.formulas.printing import to_text
 from picardfit.problem import Problem

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.culprits import blame_run
+from picardfit.simulation.nonfinite import blame_run
 from picardfit.errors import InputError, did_you_mean, listing, type_words
 from picardfit.model.inputs import as_input, check_finite, number_array, values_at
-from picardfit.integration import Run, last_time, observed, trajectories
+from picardfit.simulation.trajectories import Run, last_time, observed, trajectories
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel, Scatter, bind
 from picardfit.model.parameters import as_number

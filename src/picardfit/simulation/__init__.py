@@ -1,0 +1,1 @@
+"""Solutions by SciPy that know nothing of Picard."""
