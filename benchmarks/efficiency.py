@@ -32,7 +32,7 @@ from picardfit.simulation.trajectories import Run
 from picardfit.sensitivity import sensitivity
 from picardfit.simulation.simulate import noisy
 from picardfit.uncertainty.warm import place_at, refit
-from picardfit.values import border_from
+from picardfit.problem.named_values import border_from
 from seeds import Seeds
 
 WIDE = (0.02, 50.0)  # bounds as factors of the truth

@@ -21,7 +21,7 @@ from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.lifted import Point, evaluate, linearise
 from picardfit.mesh import Mesh, rule
 from picardfit.meshing import even_knots, state_scale
-from picardfit.values import border_from
+from picardfit.problem.named_values import border_from
 
 MEAN_ABSOLUTE = np.sqrt(2 / np.pi)
 NODES = 8

@@ -16,7 +16,7 @@ from paper.side_by_side import descend
 from picardfit.problems.common import around, standard_deviation
 from picardfit.solvers.iterate import Method
 from picardfit.starts import make_start
-from picardfit.values import border_from
+from picardfit.problem.named_values import border_from
 
 ALGORITHM_4, DEFAULT, BOUND = "algorithm 4", "default", "bound"
 LIKELIHOOD, TOOL = "likelihood", "tool"  # the default method with the paper's noise; another tool

@@ -12,13 +12,13 @@ from scipy.optimize import least_squares
 
 import picardfit as pf
 import picardfit.problems as problems
-from picardfit.data import Experiment
+from picardfit.problem.experiment import Experiment
 from picardfit.errors import InputError, Status
 from picardfit.mesh import Nodes
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
 from picardfit.picard import residual
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.sets import Ball, Box, HalfSpace
 from picardfit.solvers import iterate
 from picardfit.solvers.contractive import (

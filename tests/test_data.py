@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from picardfit.data import Experiment
+from picardfit.problem.experiment import Experiment
 from picardfit.errors import InputError
 from picardfit.model.inputs import Constant, Table
 from picardfit.model.parameters import Parameter

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.stats as st
 
-from picardfit.common_noise import CommonNoise
+from picardfit.problem.common_noise import CommonNoise
 from picardfit.model.densities import Shape
-from picardfit.noise import Column, LeastSquares, Likelihood
-from picardfit.terms import curved, whitened
+from picardfit.problem.likelihood import Column, LeastSquares, Likelihood
+from picardfit.problem.objective import curved, whitened
 
 SAMPLES, OUTPUTS = 7, 3
 

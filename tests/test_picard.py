@@ -10,7 +10,7 @@ from math import factorial
 import numpy as np
 import pytest
 
-from picardfit.data import Experiment
+from picardfit.problem.experiment import Experiment
 from picardfit.discretise import Discretisation
 from picardfit.model.inputs import Table
 from picardfit.mesh import Mesh, Nodes, rule, uniform_knots
@@ -28,7 +28,7 @@ from picardfit.picard import (
     residual,
     tails,
 )
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 
 
 @dataclass(frozen=True)

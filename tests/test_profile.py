@@ -11,7 +11,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.uncertainty.profile import End, _side
-from picardfit.uncertainty.quantity import quantity
+from picardfit.problem.quantity import quantity
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
 DECAY = pf.Model("x' = -k*x")

@@ -7,7 +7,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.starts import draw, make_start, open_values, search_box, spread_evenly
-from picardfit.values import border_from
+from picardfit.problem.named_values import border_from
 
 TIMES = np.linspace(0, 4, 41)
 

@@ -7,7 +7,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.uncertainty.sensitivities import expected
-from picardfit.values import border_from
+from picardfit.problem.named_values import border_from
 
 TIMES = np.linspace(0, 10, 21)
 LOTKA = pf.Model("prey' = r*prey - b*prey*pred; pred' = d*prey*pred - c*pred")

@@ -139,7 +139,7 @@ def test_one_formula_for_many_experiments_is_compiled_once():
 
 
 def test_a_log_parameter_at_a_bound_is_reported_as_the_bound():
-    from picardfit.values import border_from, parameters_of
+    from picardfit.problem.named_values import border_from, parameters_of
 
     one = problem()
     inside = border()

@@ -5,9 +5,9 @@ from picardfit.analysis import Analysis as Analysis
 from picardfit.analysis import analyse as analyse
 from picardfit.certificate import Certificate as Certificate
 from picardfit.combinations import Combination as Combination
-from picardfit.data import Experiment as Experiment
-from picardfit.data import Rest as Rest
-from picardfit.data import plan as plan
+from picardfit.problem.experiment import Experiment as Experiment
+from picardfit.problem.experiment import Rest as Rest
+from picardfit.problem.experiment import plan as plan
 from picardfit.errors import InputError as InputError
 from picardfit.errors import Status as Status
 from picardfit.estimate import fit as fit
@@ -31,7 +31,7 @@ from picardfit.model.priors import LogLaplacePrior as LogLaplacePrior
 from picardfit.model.priors import LogNormalPrior as LogNormalPrior
 from picardfit.model.priors import Normal as Normal
 from picardfit.model.priors import Uniform as Uniform
-from picardfit.problem import Problem as Problem
+from picardfit.problem.problem import Problem as Problem
 from picardfit.problem_file import read_problem as read_problem
 from picardfit.reading import read_table as read_table
 from picardfit.result import Fit as Fit

@@ -21,11 +21,11 @@ from picardfit.mesh import Mesh, rule
 from picardfit.meshing import even_knots
 from picardfit.model.parameters import to_natural
 from picardfit.picard import apply
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.result import Fit
 from picardfit.starts import Start, make_start, search_box
 from picardfit.tables import number
-from picardfit.values import border_from
+from picardfit.problem.named_values import border_from
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

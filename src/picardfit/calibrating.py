@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from picardfit.levels import fit_levels
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.shooting import after, measured, measured_only, setting_out, stepped, terms_at, value_of
 
 LENDERS = 24  # candidates whose scales and offsets are tried on each other

@@ -13,11 +13,11 @@ import numpy as np
 
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.formulas.grammar import BatchedMap, names, parse
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.result import Fit
 from picardfit.starts import draw, open_values
 from picardfit.uncertainty.sensitivities import expected, solvable
-from picardfit.values import border_from
+from picardfit.problem.named_values import border_from
 
 UNKNOWN = 10.0  # relative prior error of a parameter without bounds
 HALVED = 0.5  # part of its prior variance below which a direction counts as determinable

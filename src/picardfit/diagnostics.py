@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.data import runs as stretches
+from picardfit.problem.experiment import runs as stretches
 from picardfit.model.densities import Shape
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 
 if TYPE_CHECKING:
     from picardfit.uncertainty.fisher import Information

@@ -13,10 +13,10 @@ import numpy as np
 
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.mesh import Mesh, compact
-from picardfit.noise import Objective
+from picardfit.problem.likelihood import Objective
 from picardfit.picard import Field
 from picardfit.places import Places, places
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 
 LARGEST_PART = 200_000  # numbers in the Newton matrices of a part: they should stay in the cache
 

@@ -13,19 +13,19 @@ import numpy as np
 
 from picardfit.certificate import Certificate, certify, misfit, path_value
 from picardfit.simulation.nonfinite import blame_start, blame_time
-from picardfit.data import after_a_void
+from picardfit.problem.experiment import after_a_void
 from picardfit.errors import InputError, Status, listing, type_words
 from picardfit.model.inputs import Table
 from picardfit.optima import StartResult, clusters
 from picardfit.parallel import check_tools, single_threaded
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.result import NOTHING_CERTIFIED, Fit
 from picardfit.searches import Ending, Request, outcome_of, search_all
 from picardfit.second_look import IMPLAUSIBLE, LITTLE, look_again
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.starts import make_start
-from picardfit.values import border_from, parameters_of
+from picardfit.problem.named_values import border_from, parameters_of
 
 OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss
 NEARLY = 1e-5  # the same for methods whose fixed point need not be an optimum

@@ -23,13 +23,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.combinations import percent
-from picardfit.data import Experiment, plan
+from picardfit.problem.experiment import Experiment, plan
 from picardfit.design_choice import choose, covariance, scores
 from picardfit.design_information import borders, of_interest, stage_at
 from picardfit.errors import InputError, did_you_mean, listing, type_words
-from picardfit.noise import LeastSquares
+from picardfit.problem.likelihood import LeastSquares
 from picardfit.model.parameters import as_number
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.result import Fit
 
 MOST_SHOWN, MOST_ROWS = 12, 30  # parameters in the columns of a table, candidates in its rows

@@ -29,7 +29,7 @@ from picardfit.combinations import (
     tidy,
 )
 from picardfit.errors import InputError
-from picardfit.noise import LeastSquares
+from picardfit.problem.likelihood import LeastSquares
 from picardfit.relative import Relative, in_relative_units
 from picardfit.tables import number
 from picardfit.uncertainty.fisher import Information

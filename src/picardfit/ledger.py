@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from picardfit.errors import InputError, listing
-from picardfit.records import plain
+from picardfit.problem.records import plain
 
 FORMAT = "picardfit ledger"
 VERSION = 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from picardfit.condense import solve_box
-from picardfit.data import neighbour_noise, runs
-from picardfit.noise import Objective
-from picardfit.problem import Problem
-from picardfit.terms import whitened
+from picardfit.problem.experiment import neighbour_noise, runs
+from picardfit.problem.likelihood import Objective
+from picardfit.problem.problem import Problem
+from picardfit.problem.objective import whitened
 
 STEPS = 40
 LONGEST = 2.0  # step in the logarithm of a level, and in its own size for others

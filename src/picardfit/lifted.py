@@ -10,7 +10,7 @@ from picardfit.condense import Quadratic
 from picardfit.discretise import Discretisation, Part
 from picardfit.mesh import Segments
 from picardfit.picard import apply, defect, end_derivatives, end_states, newton_matrix, right_sides
-from picardfit.terms import CONTRACTED, curved, whitened
+from picardfit.problem.objective import CONTRACTED, curved, whitened
 
 CONTRACTIONS = 8  # with one Newton matrix, before a trial point is given up
 NEWTON_STEPS = 6  # with fresh matrices, for the first path

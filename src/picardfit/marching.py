@@ -19,7 +19,7 @@ import numpy as np
 
 from picardfit.formulas.algebra import TIME
 from picardfit.formulas.kernels import BatchedMap
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 
 GAMMA = 0.25
 STAGE_TIMES = (0.0, 0.386, 0.21, 0.63, 1.0, 1.0)

@@ -17,11 +17,11 @@ from picardfit.typeset import Equation, equations_html
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from picardfit.data import Experiment
+    from picardfit.problem.experiment import Experiment
     from picardfit.model.model import Model
     from picardfit.model.noise_models import NoiseModel
     from picardfit.model.parameters import Parameter
-    from picardfit.problem import Problem
+    from picardfit.problem.problem import Problem
 
 MOST_ROWS = 200  # of a table
 SHORT = 20  # rows up to which a table stays on one page

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from picardfit.condense import solve_box
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 
 WINDOWS = 20
 STEPS = 15

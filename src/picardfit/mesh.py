@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.polynomial import legendre
 
-from picardfit.data import runs
+from picardfit.problem.experiment import runs
 from picardfit.errors import InputError
 
 

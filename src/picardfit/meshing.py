@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from picardfit.mesh import Mesh, Rule, uniform_knots
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.starts import Start
 
 FEWEST, MOST = 6, 60  # segments of an experiment's first mesh, when the samples do not ask for more

@@ -9,7 +9,7 @@ import picardfit.model.noise_models as noise_models
 import picardfit.model.priors as priors
 from picardfit.errors import InputError, listing
 from picardfit.model.parameters import Parameter, is_number
-from picardfit.records import number
+from picardfit.problem.records import number
 
 NOISES = {kind.__name__: kind for kind in noise_models.KINDS}
 PRIORS = {kind.__name__: kind for kind in priors.KINDS}

@@ -12,11 +12,11 @@ from picardfit.markup import equations, experiment_table, noise_words, parameter
 from picardfit.tables import count, error_lines, number, parameter_rows, true_values, units
 
 if TYPE_CHECKING:
-    from picardfit.data import Experiment
+    from picardfit.problem.experiment import Experiment
     from picardfit.experiment_design import Design
     from picardfit.identifiability import Identifiability
     from picardfit.model.model import Model
-    from picardfit.problem import Problem
+    from picardfit.problem.problem import Problem
     from picardfit.result import Fit
     from picardfit.uncertainty.profile import Profile
 

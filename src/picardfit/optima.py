@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from picardfit.errors import Status
-from picardfit.noise import LeastSquares
-from picardfit.problem import Problem
+from picardfit.problem.likelihood import LeastSquares
+from picardfit.problem.problem import Problem
 from picardfit.solvers.iterate import Solution
 from picardfit.uncertainty.fisher import Information, information
 

@@ -15,7 +15,7 @@ from picardfit.model.inputs import Input
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.parameters import Parameter
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.sections.beliefs import read_initial, read_parameters
 from picardfit.sections.equations import Inputs, read_model
 from picardfit.sections.experiments import Condition, read_conditions, read_experiments, read_t0

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from picardfit.data import Experiment
+from picardfit.problem.experiment import Experiment
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.model.inputs import Constant, Input, Table
 from picardfit.sheets import Sheet, read_sheet

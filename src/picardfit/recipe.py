@@ -9,7 +9,7 @@ from math import inf, isfinite
 
 import numpy as np
 
-from picardfit.data import Experiment
+from picardfit.problem.experiment import Experiment
 from picardfit.model.inputs import Constant, Formula, Signal, Table
 from picardfit.model.model import Model
 from picardfit.result import Fit

@@ -45,7 +45,7 @@ from picardfit.plots import (
     plot_waterfall,
 )
 from picardfit.recipe import recipe, starts_asked
-from picardfit.records import write_text
+from picardfit.problem.records import write_text
 from picardfit.result import Fit
 from picardfit.tables import (
     NO_ERRORS,

@@ -18,11 +18,11 @@ from picardfit.curves import checked_times, outputs_at, states_along
 from picardfit.diagnostics import Diagnostics, diagnose, freedom, named_residuals, remedy
 from picardfit.errors import InputError, Status
 from picardfit.optima import Optimum, StartResult, optima_of
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.solvers.iterate import Method, Solution
 from picardfit.uncertainty.fisher import Information, Yardstick, information
 from picardfit.uncertainty.intervals import correlation, interval_ends
-from picardfit.values import experiment_index, labels_of, parameters_in, parameters_of
+from picardfit.problem.named_values import experiment_index, labels_of, parameters_in, parameters_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ import numpy as np
 
 from picardfit.calibrating import costs, fit_measured
 from picardfit.levels import fit_levels, smoothed
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.shooting import Runners, Simulated, advance, begin, inputs_of, measured
 from picardfit.solvers.iterate import Solution
 from picardfit.starts import candidates

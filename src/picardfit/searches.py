@@ -12,13 +12,13 @@ from typing import Literal
 import numpy as np
 
 from picardfit.certificate import path_value
-from picardfit.digests import digest, problem_digest
+from picardfit.problem.fingerprint import digest, problem_digest
 from picardfit.errors import Status
 from picardfit.ledger import Ledger
 from picardfit.parallel import Failure, Interrupted, Work, Written, run_tasks
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.progress import Bar
-from picardfit.records import array, get, number, plain
+from picardfit.problem.records import array, get, number, plain
 from picardfit.screening import along, downhill
 from picardfit.second_order import has_second_order
 from picardfit.solvers.gauss_newton import LiftedGaussNewton

@@ -16,7 +16,7 @@ from picardfit.simulation.nonfinite import blame_time
 from picardfit.errors import InputError, Status
 from picardfit.meshing import state_scale
 from picardfit.parallel import Failure, Interrupted, attempt, single_threaded
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.screening import along, fine, implausible, polished, rank, screen
 from picardfit.searches import (
     BROKEN,

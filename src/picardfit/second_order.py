@@ -20,7 +20,7 @@ from picardfit.condense import Quadratic
 from picardfit.discretise import Discretisation
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.lifted import Linearisation, Point
-from picardfit.unknowns import Unknowns
+from picardfit.problem.unknowns import Unknowns
 
 LARGEST = 500_000  # numbers in the derivatives of a group of columns
 STEP = 1e-7  # of a difference, in units of the states' scale or the parameters' size

@@ -13,8 +13,8 @@ import numpy as np
 
 from picardfit.condense import solve_box
 from picardfit.marching import Tracks, march
-from picardfit.problem import Problem
-from picardfit.terms import whitened
+from picardfit.problem.problem import Problem
+from picardfit.problem.objective import whitened
 
 FIRST_DAMPING = 1e-2
 IDLE = 4  # steps in a row that gain next to nothing, without those that failed, after which one has ended

@@ -16,8 +16,8 @@ from picardfit.formulas.algebra import symbol
 from picardfit.condense import unknowns_index
 from picardfit.levels import fit_levels, smoothed
 from picardfit.matching import match_parameters
-from picardfit.problem import Problem
-from picardfit.unknowns import Unknowns
+from picardfit.problem.problem import Problem
+from picardfit.problem.unknowns import Unknowns
 
 NEAR_MIDDLE = (
     0.45  # of the bounds; the middle itself is a point of symmetry too often, as in theta = (rho - 1)^2

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from picardfit.certificate import Certificate, path_rows
-from picardfit.data import Experiment, Rest
+from picardfit.problem.experiment import Experiment, Rest
 from picardfit.discretise import Discretisation
 from picardfit.errors import InputError, Status, listing
 from picardfit.formulas.grammar import BatchedMap, names, parse
@@ -27,8 +27,8 @@ from picardfit.noise_records import noise_from, noise_record, parameter_from, pa
 from picardfit.optima import StartResult
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.picard import residual
-from picardfit.problem import Problem
-from picardfit.records import array, entries, get, layout, number, plain, read_json, write_text
+from picardfit.problem.problem import Problem
+from picardfit.problem.records import array, entries, get, layout, number, plain, read_json, write_text
 from picardfit.result import NOTHING_CERTIFIED, Fit
 from picardfit.sets import Ball, Box, HalfSpace, Product, Simplex
 from picardfit.solvers.contractive import (

@@ -24,16 +24,16 @@ from picardfit.combinations import (
     simplified,
 )
 from picardfit.condense import unknowns_index
-from picardfit.data import Experiment, plan
+from picardfit.problem.experiment import Experiment, plan
 from picardfit.errors import InputError, type_words
 from picardfit.formulas.grammar import names
 from picardfit.model.model import Model
 from picardfit.numbers import is_number
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.starts import draw, open_values
 from picardfit.formulas.tracing import NumericMap
 from picardfit.uncertainty.sensitivities import expected
-from picardfit.unknowns import Unknowns
+from picardfit.problem.unknowns import Unknowns
 
 DENSE = 41  # times added to each experiment: structure is about what could be seen, not about few samples
 ROUNDING = 1e-13  # relative error of singular values from rounding alone

@@ -10,7 +10,7 @@ from picardfit.errors import counted as count
 from picardfit.model.parameters import Parameter
 
 if TYPE_CHECKING:
-    from picardfit.data import Experiment
+    from picardfit.problem.experiment import Experiment
     from picardfit.optima import Optimum
     from picardfit.result import Fit
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from picardfit.condense import unknowns_index
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.shooting import Runners
 from picardfit.starts import open_values
 

@@ -25,7 +25,7 @@ from picardfit.errors import InputError
 
 if TYPE_CHECKING:
     from picardfit.analysis import Analysis
-    from picardfit.problem import Problem
+    from picardfit.problem.problem import Problem
     from picardfit.structure import Structure
 
 MOST_SHOWN = 20  # experiments
@@ -136,7 +136,7 @@ def _warnings(problem: Problem) -> list[str]:
 
 def _early_start(problem: Problem) -> list[str]:
     """A warning when an unknown initial state is sought long before the first sample."""
-    from picardfit.data import after_a_void
+    from picardfit.problem.experiment import after_a_void
 
     free = problem.unknowns.exists[:, : len(problem.unknowns.initial_states)].any(axis=1)
     for one, unknown in zip(problem.experiments, free, strict=True):

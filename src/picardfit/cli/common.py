@@ -95,7 +95,7 @@ def console() -> Console:
 
 
 def print_json(record: Mapping[str, object]) -> None:
-    from picardfit.records import plain
+    from picardfit.problem.records import plain
 
     typer.echo(json.dumps(plain(dict(record), "the result"), indent=2, ensure_ascii=False))
 

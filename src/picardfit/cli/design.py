@@ -10,7 +10,7 @@ from picardfit.cli.common import HERE, AsJson, ProblemPath, complaints, print_js
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:
-    from picardfit.data import Experiment
+    from picardfit.problem.experiment import Experiment
     from picardfit.experiment_design import Design
     from picardfit.problem_file import ProblemFile
     from picardfit.result import Fit
@@ -64,7 +64,7 @@ def _record(result: Fit, found: Design) -> dict[str, object]:
 
 
 def _candidates(file: ProblemFile) -> list[Experiment]:
-    from picardfit.data import plan
+    from picardfit.problem.experiment import plan
     from picardfit.sections.experiments import planned_time
 
     if not file.candidates:

@@ -20,7 +20,7 @@ from picardfit.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from picardfit.problem import Problem
+    from picardfit.problem.problem import Problem
     from picardfit.result import Fit
     from picardfit.sections.settings import FitSettings
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from picardfit.cli.common import make_folder
 from picardfit.cli.show import estimated_values, verdicts
-from picardfit.records import write_text
+from picardfit.problem.records import write_text
 from picardfit.tables import parameter_rows, units
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ def simulate(
     with complaints():
         from picardfit.cli.output import csv_text
         from picardfit.problem_file import read_problem_file
-        from picardfit.records import write_text
+        from picardfit.problem.records import write_text
 
         file = read_problem_file(problem, needs_data=False)
         scatter = _scatter(file, additive, proportional) if own_noise else None

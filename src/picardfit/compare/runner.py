@@ -14,10 +14,10 @@ from picardfit.compare.task import Task
 from picardfit.errors import InputError, type_words
 from picardfit.simulation.trajectories import predict
 from picardfit.model.parameters import Parameter, as_number
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.result import parameters_of
 from picardfit.starts import Start, draw, make_start, open_values
-from picardfit.values import border_from
+from picardfit.problem.named_values import border_from
 
 ROUNDING = 1e-20  # part of the mean square of the data that no loss can be told from
 

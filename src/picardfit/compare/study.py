@@ -14,7 +14,7 @@ from picardfit.compare.registry import TOOLS
 from picardfit.compare.runner import run
 from picardfit.compare.table import Row
 from picardfit.errors import InputError
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.problems import lorenz
 from picardfit.problems.common import Spread
 

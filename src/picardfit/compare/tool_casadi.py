@@ -14,7 +14,7 @@ import numpy as np
 
 from picardfit.compare.task import Answer, Task
 from picardfit.compare.translate import translated
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 
 DEGREE = 3
 LONGEST = 1 / 50  # of an element, as part of the experiment

@@ -17,7 +17,7 @@ from picardfit.formulas.algebra import symbol
 from picardfit.compare.task import Answer, Task, Unable
 from picardfit.compare.translate import formulas
 from picardfit.formulas.kernels import BatchedMap
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 
 THRESHOLD = 0.25
 

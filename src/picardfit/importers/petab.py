@@ -13,7 +13,7 @@ import numpy as np
 from picardfit.errors import InputError
 from picardfit.importers.petab_import import Import, spelled, when
 from picardfit.importers.petab_tables import Tables, read_tables
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,7 +100,7 @@ def simulation_table(imported: Imported, outputs: Mapping[tuple[str, str, float]
 def simulate(imported: Imported, values: Mapping[str, float]) -> pd.DataFrame:
     """The simulation table at these parameters, by independent integration."""
     from picardfit.simulation.trajectories import predict
-    from picardfit.values import border_from
+    from picardfit.problem.named_values import border_from
 
     problem = imported.problem
     unknowns, samples = problem.unknowns, problem.samples

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import sympy
 
 from picardfit.formulas.algebra import TIME, add, multiply, names, symbol
-from picardfit.data import Experiment, Rest
+from picardfit.problem.experiment import Experiment, Rest
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.formulas.grammar import RESERVED, names_in_order, parse
 from picardfit.importers.mathml import exact
@@ -33,7 +33,7 @@ from picardfit.model.noise_models import Laplace, LogNormal, Noise
 from picardfit.model.parameters import Parameter
 from picardfit.formulas.printing import to_text
 from picardfit.model.priors import LaplacePrior, LogLaplacePrior, LogNormalPrior, Normal, Prior, Uniform
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 
 BASES = {"lin": None, "log": EULER, "log10": 10.0}
 

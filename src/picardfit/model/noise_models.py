@@ -16,13 +16,13 @@ import numpy as np
 import sympy
 
 from picardfit.formulas.algebra import symbol
-from picardfit.common_noise import CommonNoise
+from picardfit.problem.common_noise import CommonNoise
 from picardfit.model.densities import Shape
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.formulas.grammar import BatchedMap, names, parse
-from picardfit.measurement import Measurement
+from picardfit.problem.measurement import Measurement
 from picardfit.model.model import Model
-from picardfit.noise import Column, Likelihood
+from picardfit.problem.likelihood import Column, Likelihood
 from picardfit.model.parameters import Parameter, as_number, is_number
 
 BASES = (EULER, 10, 2)  # of logarithms

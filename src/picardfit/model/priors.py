@@ -17,7 +17,7 @@ from picardfit.errors import InputError
 from picardfit.numbers import as_number, is_number
 
 if TYPE_CHECKING:
-    from picardfit.unknowns import Unknowns
+    from picardfit.problem.unknowns import Unknowns
 
 OUTSIDE = 0.01  # probability of values as far out as the bounds, below which these contradict the prior
 SMOOTH = 1e-3  # |d| of a Laplace density is sqrt(d^2 + w^2) - w, with this w

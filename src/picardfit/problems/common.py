@@ -8,7 +8,7 @@ from enum import Enum
 
 import numpy as np
 
-from picardfit.data import Experiment
+from picardfit.problem.experiment import Experiment
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.model.model import Model
 from picardfit.model.parameters import as_number

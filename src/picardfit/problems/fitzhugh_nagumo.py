@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from picardfit.model.model import Model
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 
 from .common import Bounds, Settings, Spread, noisy_experiment, parameter_bounds, standard_deviation
 

@@ -15,7 +15,7 @@ import numpy as np
 from picardfit.errors import InputError
 from picardfit.model.model import Model
 from picardfit.model.parameters import as_number
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 
 from .common import (
     Bounds,

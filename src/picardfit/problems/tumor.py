@@ -21,7 +21,7 @@ import numpy as np
 
 from picardfit.errors import InputError
 from picardfit.model.model import Model
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 
 from .common import Bounds, Settings, Spread, around, noisy_experiment, parameter_bounds, standard_deviation
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.data import Experiment, after_a_void
+from picardfit.problem.experiment import Experiment, after_a_void
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.faults import Place, Source, kind_of, schema
 from picardfit.model.inputs import Input

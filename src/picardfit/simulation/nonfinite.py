@@ -14,7 +14,7 @@ from picardfit.formulas.grammar import BatchedMap, parse
 from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.model.model import Model
 from picardfit.formulas.printing import to_text
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.starts import Start
 from picardfit.formulas.tracing import NumericMap
 

@@ -22,7 +22,7 @@ from picardfit.model.inputs import Constant, Input, Table, values_at
 from picardfit.model.model import Model
 
 if TYPE_CHECKING:
-    from picardfit.problem import Problem
+    from picardfit.problem.problem import Problem
 
 _SMALLEST_STACK, _LARGEST_STACK = 4, 128
 _BUDGET, _BUDGET_OF_PIECE = 60_000, 500  # evaluations of the right-hand side before an attempt is given up

@@ -18,7 +18,7 @@ from picardfit.errors import InputError, Status, check_positive
 from picardfit.mesh import Mesh, Nodes, rule
 from picardfit.meshing import even_knots, state_scale
 from picardfit.model.parameters import is_number
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.sets import ConvexSet, check_set
 from picardfit.solvers.extended_loss import (
     Gradient,

@@ -19,7 +19,7 @@ import numpy as np
 from picardfit.discretise import Discretisation
 from picardfit.mesh import Mesh
 from picardfit.solvers.feasible import Feasible
-from picardfit.unknowns import Unknowns
+from picardfit.problem.unknowns import Unknowns
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

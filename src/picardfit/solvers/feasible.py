@@ -11,7 +11,7 @@ import numpy as np
 from picardfit.errors import InputError, listing
 from picardfit.model.parameters import natural_slope, to_internal, to_natural
 from picardfit.sets import ConvexSet
-from picardfit.unknowns import Unknowns
+from picardfit.problem.unknowns import Unknowns
 
 TINY = np.finfo(float).tiny
 

@@ -28,7 +28,7 @@ from picardfit.lifted import (
 )
 from picardfit.mesh import Nodes, rule
 from picardfit.meshing import first_mesh, split, state_scale
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.second_order import has_second_order, newton_model
 from picardfit.solvers.continuity import (
     adjoint_multipliers,

@@ -17,7 +17,7 @@ import numpy as np
 from picardfit.discretise import Discretisation
 from picardfit.errors import Status
 from picardfit.lifted import Point, point_at
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.starts import Start
 
 LONG = 60  # iterations after which a search may need help

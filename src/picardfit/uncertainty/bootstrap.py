@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.certificate import path_rows
-from picardfit.common_noise import CommonNoise
+from picardfit.problem.common_noise import CommonNoise
 from picardfit.condense import unknowns_index
 from picardfit.model.densities import Shape
 from picardfit.errors import InputError
 from picardfit.parallel import Work, Written
-from picardfit.problem import Problem
-from picardfit.records import array
+from picardfit.problem.problem import Problem
+from picardfit.problem.records import array
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Solution, run
 from picardfit.uncertainty.fisher import quantile

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from picardfit.digests import digest, problem_digest
+from picardfit.problem.fingerprint import digest, problem_digest
 from picardfit.errors import InputError
 from picardfit.ledger import Ledger
 from picardfit.parallel import Work, Written, check_tools, run_tasks

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.digests import digest
+from picardfit.problem.fingerprint import digest
 from picardfit.errors import InputError, listing
 from picardfit.parallel import Work, Written, single_threaded
-from picardfit.problem import Problem
-from picardfit.records import array, get
+from picardfit.problem.problem import Problem
+from picardfit.problem.records import array, get
 from picardfit.tables import other_values, rivals, units
 from picardfit.uncertainty.fisher import Yardstick
 from picardfit.uncertainty.many import Tools, run_many
-from picardfit.uncertainty.quantity import quantity
+from picardfit.problem.quantity import quantity
 from picardfit.uncertainty.side import CLOSE, RESOLUTION, SETTLED, End, Knot, March, cross, cubic
 from picardfit.uncertainty.warm import Refit, place_at, refined, refit
 

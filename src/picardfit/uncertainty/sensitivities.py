@@ -18,7 +18,7 @@ from picardfit.lifted import Linearisation, Point, contract_from, evaluate, line
 from picardfit.mesh import Mesh, rule
 from picardfit.meshing import first_mesh, split, state_scale, unresolved
 from picardfit.picard import apply
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.starts import Start
 from picardfit.uncertainty.fisher import chained, start_derivatives
 

@@ -11,7 +11,7 @@ from enum import Enum
 import numpy as np
 
 from picardfit.errors import InputError
-from picardfit.uncertainty.quantity import Quantity
+from picardfit.problem.quantity import Quantity
 from picardfit.uncertainty.warm import Place, Refit, Step, model_step, refined, refit
 
 CLOSE = 1e-3  # relative difference from the threshold at which an end point is found

@@ -16,11 +16,11 @@ from picardfit.condense import unknowns_index
 from picardfit.discretise import Discretisation
 from picardfit.lifted import Linearisation, Point, advance, evaluate, linearise
 from picardfit.meshing import carry, split, state_scale, unresolved
-from picardfit.problem import Problem
+from picardfit.problem.problem import Problem
 from picardfit.solvers.iterate import Solution
 from picardfit.uncertainty.arrow import Arrow, arrow_of
 from picardfit.uncertainty.fisher import reduced, start_derivatives
-from picardfit.uncertainty.quantity import Quantity
+from picardfit.problem.quantity import Quantity
 
 MOST_STEPS = 60
 SWEEPS = 8  # to remove the jumps of one step

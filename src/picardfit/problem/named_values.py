@@ -11,7 +11,7 @@ from picardfit.errors import InputError, did_you_mean, listing, type_words
 from picardfit.model.parameters import as_number
 
 if TYPE_CHECKING:
-    from picardfit.problem import Problem
+    from picardfit.problem.problem import Problem
 
 _SAME = 1e-6  # relative difference up to which a value that needs not be given may be repeated
 

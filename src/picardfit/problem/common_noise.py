@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.terms import CONTRACTED, Terms, not_too_small, sum_of_medians
+from picardfit.problem.objective import CONTRACTED, Terms, not_too_small, sum_of_medians
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import numpy as np
 
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.formulas.grammar import BatchedMap, names, parse
-from picardfit.problem import Problem
-from picardfit.unknowns import Unknowns
+from picardfit.problem.problem import Problem
+from picardfit.problem.unknowns import Unknowns
 
 NAME = r"[\w.]+(\(0\))?(\[[^\]]*\])?"  # what looks like the label of one unknown
 

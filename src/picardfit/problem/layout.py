@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sympy
 
-from picardfit.data import Experiment, Rest
+from picardfit.problem.experiment import Experiment, Rest
 from picardfit.formulas.grammar import BatchedMap, parse
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, to_internal
 from picardfit.model.priors import Priors
-from picardfit.unknowns import Rests, Unknowns
+from picardfit.problem.unknowns import Rests, Unknowns
 
 if TYPE_CHECKING:
-    from picardfit.problem import Problem
+    from picardfit.problem.problem import Problem
 
 
 def priors_of(problem: Problem) -> Priors | None:

@@ -10,17 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from picardfit.data import Experiment, neighbour_noise, runs
+from picardfit.problem.experiment import Experiment, neighbour_noise, runs
 from picardfit.errors import InputError, type_words
 from picardfit.formulas.grammar import BatchedMap
 from picardfit.simulation.trajectories import predict
-from picardfit.layout import priors_of, unknowns_of
-from picardfit.measurement import Measurement, Padded, padded
+from picardfit.problem.layout import priors_of, unknowns_of
+from picardfit.problem.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model
-from picardfit.noise import LeastSquares, Objective
+from picardfit.problem.likelihood import LeastSquares, Objective
 from picardfit.model.noise_models import NoiseModel, Scatter, bind
 from picardfit.model.priors import Priors
-from picardfit.problem_checks import (
+from picardfit.problem.validation import (
     all_parameters,
     check_experiments,
     check_positive,
@@ -32,8 +32,8 @@ from picardfit.problem_checks import (
 )
 from picardfit.readonly import ReadOnly
 from picardfit.formulas.tracing import NumericMap
-from picardfit.unknowns import Unknowns
-from picardfit.values import border_from
+from picardfit.problem.unknowns import Unknowns
+from picardfit.problem.named_values import border_from
 
 FEWEST_NEIGHBOURS = 8  # samples of a series whose scatter is looked at
 

@@ -8,8 +8,8 @@ import json
 import numpy as np
 
 from picardfit.errors import InputError
-from picardfit.problem import Problem
-from picardfit.records import plain
+from picardfit.problem.problem import Problem
+from picardfit.problem.records import plain
 from picardfit.storage import problem_record
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import sympy
 
-from picardfit.data import Experiment, Rest
+from picardfit.problem.experiment import Experiment, Rest
 from picardfit.errors import InputError, did_you_mean, listing, type_words
 from picardfit.formulas.grammar import names, parse
 from picardfit.model.model import Model

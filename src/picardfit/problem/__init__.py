@@ -1,0 +1,1 @@
+"""Experiments, unknowns and the objective, checked and immutable."""
