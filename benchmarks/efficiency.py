@@ -29,7 +29,7 @@ import numpy as np
 
 import picardfit as pf
 from picardfit.simulation.trajectories import Run
-from picardfit.sensitivity import sensitivity
+from picardfit.collocation.sensitivity import sensitivity
 from picardfit.simulation.simulate import noisy
 from picardfit.uncertainty.warm import place_at, refit
 from picardfit.problem.named_values import border_from

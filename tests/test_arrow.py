@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from picardfit.condense import unknowns_index
-from picardfit.uncertainty.arrow import Arrow, arrow_of, invert, whole
+from picardfit.collocation.condensing import unknowns_index
+from picardfit.collocation.arrow import Arrow, arrow_of, invert, whole
 
 LOCAL, SHARED = 3, 4
 LEAST = 1e-12

@@ -10,7 +10,7 @@ import pytest
 import picardfit as pf
 from picardfit.certificate import certify, misfit, path_value
 from picardfit.estimate import _final_status
-from picardfit.lifted import evaluate
+from picardfit.collocation.linearisation import evaluate
 from picardfit.solvers.iterate import Outcome
 from picardfit.uncertainty.fisher import information
 

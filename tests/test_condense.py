@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize
 
-import picardfit.condense as condense
-from picardfit.condense import Border, Quadratic, factorise, solve_box, unknowns_index
-from picardfit.mesh import Mesh, rule
+import picardfit.collocation.condensing as condense
+from picardfit.collocation.condensing import Border, Quadratic, factorise, solve_box, unknowns_index
+from picardfit.collocation.mesh import Mesh, rule
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ import picardfit as pf
 import picardfit.problems as problems
 from picardfit.problem.experiment import Experiment
 from picardfit.errors import InputError, Status
-from picardfit.mesh import Nodes
+from picardfit.collocation.mesh import Nodes
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
-from picardfit.picard import residual
+from picardfit.collocation.picard import residual
 from picardfit.problem.problem import Problem
 from picardfit.sets import Ball, Box, HalfSpace
 from picardfit.solvers import iterate

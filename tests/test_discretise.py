@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.discretise import Discretisation
-from picardfit.lifted import contract_from, linearise
-from picardfit.mesh import Mesh, rule
-from picardfit.places import places
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.linearisation import contract_from, linearise
+from picardfit.collocation.mesh import Mesh, rule
+from picardfit.collocation.sample_lines import places
 
 
 def system_of(times, observables=None, knots=(0.0, 0.5, 1.0, 1.5, 2.0)) -> Discretisation:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.condense import factorise, solve_box
-from picardfit.discretise import Discretisation
-from picardfit.lifted import CONTRACTED, advance, contract_from, curvature_of_step, evaluate, linearise
-from picardfit.mesh import Mesh, Nodes, rule
+from picardfit.collocation.condensing import factorise, solve_box
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.linearisation import CONTRACTED, advance, contract_from, curvature_of_step, evaluate, linearise
+from picardfit.collocation.mesh import Mesh, Nodes, rule
 
 RICH = pf.Model(
     "x' = -k*x*z + dose; z' = q*x - m*z*sin(t)",

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import picardfit as pf
-from picardfit.discretise import Discretisation
-from picardfit.lifted import contract_from
-from picardfit.mesh import Mesh, Nodes, rule
-from picardfit.meshing import (
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.linearisation import contract_from
+from picardfit.collocation.mesh import Mesh, Nodes, rule
+from picardfit.collocation.adaptation import (
     carry,
     even_knots,
     first_mesh,
@@ -23,7 +23,7 @@ from picardfit.meshing import (
     state_scale,
     unresolved,
 )
-from picardfit.picard import end_states
+from picardfit.collocation.picard import end_states
 from picardfit.solvers.refinement import coarsened
 from picardfit.starts import make_start
 

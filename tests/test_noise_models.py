@@ -7,7 +7,7 @@ import pytest
 import scipy.stats as st
 
 import picardfit as pf
-from picardfit.lifted import linearise, point_at
+from picardfit.collocation.linearisation import linearise, point_at
 from picardfit.problems import rosenzweig_macarthur, van_der_pol
 from picardfit.uncertainty.fisher import chained
 

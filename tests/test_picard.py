@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from picardfit.problem.experiment import Experiment
-from picardfit.discretise import Discretisation
+from picardfit.collocation.discretisation import Discretisation
 from picardfit.model.inputs import Table
-from picardfit.mesh import Mesh, Nodes, rule, uniform_knots
+from picardfit.collocation.mesh import Mesh, Nodes, rule, uniform_knots
 from picardfit.model.model import Model
-from picardfit.picard import (
+from picardfit.collocation.picard import (
     Field,
     apply,
     contract,

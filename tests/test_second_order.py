@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.condense import factorise, is_convex
-from picardfit.discretise import Discretisation
-from picardfit.lifted import Linearisation, contract_from, linearise
-from picardfit.mesh import Mesh, Nodes, rule
-from picardfit.second_order import has_second_order, newton_model
+from picardfit.collocation.condensing import factorise, is_convex
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.linearisation import Linearisation, contract_from, linearise
+from picardfit.collocation.mesh import Mesh, Nodes, rule
+from picardfit.collocation.second_derivatives import has_second_order, newton_model
 
 TIMES = np.linspace(0.1, 1.9, 7)
 EQUATIONS = "x' = a*x - b*x*y; y' = c*x*y - y/(k + y)"

@@ -11,7 +11,7 @@ from picardfit.certificate import path_value
 from picardfit.screening import along
 from picardfit.solvers.iterate import run
 from picardfit.solvers.lifted_state import LARGEST_PENALTY
-from picardfit.uncertainty.arrow import whole
+from picardfit.collocation.arrow import whole
 from picardfit.uncertainty.warm import box_step, place_at, refined, refit
 
 

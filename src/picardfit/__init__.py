@@ -18,7 +18,7 @@ _HOMES = {  # module -> the public names that live in it
     "experiment_design": ("Design", "design", "design_times"),
     "identifiability": ("Identifiability", "Verdict"),
     "model.inputs": ("Signal", "Table"),
-    "mesh": ("Nodes",),
+    "collocation.mesh": ("Nodes",),
     "model.model": ("Model",),
     "model.noise_models": ("Laplace", "LogNormal", "Noise", "StudentT"),
     "optima": ("Optimum",),

@@ -18,7 +18,7 @@ from picardfit.identifiability import Identifiability as Identifiability
 from picardfit.identifiability import Verdict as Verdict
 from picardfit.model.inputs import Signal as Signal
 from picardfit.model.inputs import Table as Table
-from picardfit.mesh import Nodes as Nodes
+from picardfit.collocation.mesh import Nodes as Nodes
 from picardfit.model.model import Model as Model
 from picardfit.model.noise_models import Laplace as Laplace
 from picardfit.model.noise_models import LogNormal as LogNormal

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.discretise import Discretisation
+from picardfit.collocation.discretisation import Discretisation
 from picardfit.errors import InputError, listing
-from picardfit.lifted import Point, linearise, point_at
-from picardfit.mesh import Mesh, rule
-from picardfit.meshing import even_knots
+from picardfit.collocation.linearisation import Point, linearise, point_at
+from picardfit.collocation.mesh import Mesh, rule
+from picardfit.collocation.adaptation import even_knots
 from picardfit.model.parameters import to_natural
-from picardfit.picard import apply
+from picardfit.collocation.picard import apply
 from picardfit.problem.problem import Problem
 from picardfit.result import Fit
 from picardfit.starts import Start, make_start, search_box

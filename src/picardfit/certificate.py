@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from picardfit.condense import solve_box
+from picardfit.collocation.condensing import solve_box
 from picardfit.simulation.trajectories import predict
-from picardfit.meshing import state_scale
-from picardfit.picard import apply
+from picardfit.collocation.adaptation import state_scale
+from picardfit.collocation.picard import apply
 from picardfit.solvers.iterate import Solution
 from picardfit.uncertainty.fisher import Information, information
 

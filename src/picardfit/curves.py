@@ -6,7 +6,7 @@ import numpy as np
 
 from picardfit.errors import InputError
 from picardfit.simulation.trajectories import Run, trajectories
-from picardfit.picard import end_states
+from picardfit.collocation.picard import end_states
 from picardfit.solvers.iterate import Solution
 
 

@@ -20,7 +20,7 @@ from picardfit.problem.problem import Problem
 from picardfit.progress import Bar
 from picardfit.problem.records import array, get, number, plain
 from picardfit.screening import along, downhill
-from picardfit.second_order import has_second_order
+from picardfit.collocation.second_derivatives import has_second_order
 from picardfit.solvers.gauss_newton import LiftedGaussNewton
 from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
 from picardfit.solvers.lifted_state import LARGEST_PENALTY, State

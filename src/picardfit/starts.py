@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.formulas.algebra import symbol
-from picardfit.condense import unknowns_index
+from picardfit.collocation.condensing import unknowns_index
 from picardfit.levels import fit_levels, smoothed
 from picardfit.matching import match_parameters
 from picardfit.problem.problem import Problem

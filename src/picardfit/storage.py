@@ -16,17 +16,17 @@ import numpy as np
 
 from picardfit.certificate import Certificate, path_rows
 from picardfit.problem.experiment import Experiment, Rest
-from picardfit.discretise import Discretisation
+from picardfit.collocation.discretisation import Discretisation
 from picardfit.errors import InputError, Status, listing
 from picardfit.formulas.grammar import BatchedMap, names, parse
 from picardfit.model.inputs import Input, Signal, input_from_spec
-from picardfit.mesh import Mesh, Nodes, Rule, rule
-from picardfit.meshing import state_scale
+from picardfit.collocation.mesh import Mesh, Nodes, Rule, rule
+from picardfit.collocation.adaptation import state_scale
 from picardfit.model.model import Model
 from picardfit.noise_records import noise_from, noise_record, parameter_from, parameter_record
 from picardfit.optima import StartResult
 from picardfit.model.parameters import Parameter, as_parameter
-from picardfit.picard import residual
+from picardfit.collocation.picard import residual
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import array, entries, get, layout, number, plain, read_json, write_text
 from picardfit.result import NOTHING_CERTIFIED, Fit

@@ -23,7 +23,7 @@ from picardfit.combinations import (
     reduced,
     simplified,
 )
-from picardfit.condense import unknowns_index
+from picardfit.collocation.condensing import unknowns_index
 from picardfit.problem.experiment import Experiment, plan
 from picardfit.errors import InputError, type_words
 from picardfit.formulas.grammar import names

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from picardfit.condense import unknowns_index
+from picardfit.collocation.condensing import unknowns_index
 from picardfit.problem.problem import Problem
 from picardfit.shooting import Runners
 from picardfit.starts import open_values

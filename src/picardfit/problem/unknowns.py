@@ -12,9 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from picardfit.condense import Border
+from picardfit.collocation.condensing import Border
 from picardfit.formulas.grammar import BatchedMap
-from picardfit.mesh import compact
+from picardfit.collocation.mesh import compact
 from picardfit.model.parameters import natural_slope, to_internal, to_natural
 from picardfit.simulation.steady_states import settle
 from picardfit.formulas.tracing import NumericMap

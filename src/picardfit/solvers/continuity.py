@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from picardfit.discretise import Discretisation
-from picardfit.lifted import Linearisation, Point, linearise
-from picardfit.mesh import Mesh
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.linearisation import Linearisation, Point, linearise
+from picardfit.collocation.mesh import Mesh
 
 SMALLEST_SCALE = 1e-4  # part of a state's scale below which its values are not told apart
 

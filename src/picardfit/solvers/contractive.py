@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from picardfit.discretise import Discretisation
+from picardfit.collocation.discretisation import Discretisation
 from picardfit.errors import InputError, Status, check_positive
-from picardfit.mesh import Mesh, Nodes, rule
-from picardfit.meshing import even_knots, state_scale
+from picardfit.collocation.mesh import Mesh, Nodes, rule
+from picardfit.collocation.adaptation import even_knots, state_scale
 from picardfit.model.parameters import is_number
 from picardfit.problem.problem import Problem
 from picardfit.sets import ConvexSet, check_set

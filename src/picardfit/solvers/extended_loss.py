@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.discretise import Discretisation
-from picardfit.mesh import Mesh
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.mesh import Mesh
 from picardfit.solvers.feasible import Feasible
 from picardfit.problem.unknowns import Unknowns
 

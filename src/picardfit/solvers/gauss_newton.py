@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.condense import Factor, Quadratic, factorise, is_convex, solve_box
-from picardfit.discretise import Discretisation
+from picardfit.collocation.condensing import Factor, Quadratic, factorise, is_convex, solve_box
+from picardfit.collocation.discretisation import Discretisation
 from picardfit.errors import InputError, Status, check_positive
 from picardfit.levels import frozen_objective, smoothed
-from picardfit.lifted import (
+from picardfit.collocation.linearisation import (
     CONTRACTED,
     Linearisation,
     Point,
@@ -26,10 +26,10 @@ from picardfit.lifted import (
     evaluate,
     linearise,
 )
-from picardfit.mesh import Nodes, rule
-from picardfit.meshing import first_mesh, split, state_scale
+from picardfit.collocation.mesh import Nodes, rule
+from picardfit.collocation.adaptation import first_mesh, split, state_scale
 from picardfit.problem.problem import Problem
-from picardfit.second_order import has_second_order, newton_model
+from picardfit.collocation.second_derivatives import has_second_order, newton_model
 from picardfit.solvers.continuity import (
     adjoint_multipliers,
     continuity_unit,

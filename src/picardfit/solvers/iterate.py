@@ -14,9 +14,9 @@ from typing import Protocol
 
 import numpy as np
 
-from picardfit.discretise import Discretisation
+from picardfit.collocation.discretisation import Discretisation
 from picardfit.errors import Status
-from picardfit.lifted import Point, point_at
+from picardfit.collocation.linearisation import Point, point_at
 from picardfit.problem.problem import Problem
 from picardfit.starts import Start
 

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from picardfit.discretise import Discretisation
+from picardfit.collocation.discretisation import Discretisation
 from picardfit.errors import Status
 from picardfit.levels import fit_levels
-from picardfit.lifted import Linearisation, Point, evaluate
+from picardfit.collocation.linearisation import Linearisation, Point, evaluate
 from picardfit.solvers.continuity import continuity_unit
 
 LARGEST_PENALTY = 1e6  # beyond it the banded system loses too many digits

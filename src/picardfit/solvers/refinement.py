@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from picardfit.discretise import Discretisation
-from picardfit.lifted import Nearby, Point, carried_inverse, evaluate
-from picardfit.mesh import Mesh, Rule
-from picardfit.meshing import carry, joined, merge, split, unresolved
-from picardfit.picard import end_states
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.linearisation import Nearby, Point, carried_inverse, evaluate
+from picardfit.collocation.mesh import Mesh, Rule
+from picardfit.collocation.adaptation import carry, joined, merge, split, unresolved
+from picardfit.collocation.picard import end_states
 from picardfit.solvers.continuity import segment_scales
 
 JOININGS = 6  # times that segments may be joined in one go

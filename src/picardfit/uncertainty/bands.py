@@ -13,7 +13,7 @@ from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.model.inputs import as_input, values_at
 from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.model.parameters import as_number
-from picardfit.sensitivity import Sensitivity, sensitivity
+from picardfit.collocation.sensitivity import Sensitivity, sensitivity
 from picardfit.tables import columns, number
 from picardfit.uncertainty.bootstrap import Bootstrap, estimates
 from picardfit.uncertainty.fisher import Information

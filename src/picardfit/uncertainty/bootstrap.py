@@ -11,7 +11,7 @@ import numpy as np
 
 from picardfit.certificate import path_rows
 from picardfit.problem.common_noise import CommonNoise
-from picardfit.condense import unknowns_index
+from picardfit.collocation.condensing import unknowns_index
 from picardfit.model.densities import Shape
 from picardfit.errors import InputError
 from picardfit.parallel import Work, Written

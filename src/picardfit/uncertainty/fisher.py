@@ -11,13 +11,13 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from picardfit.condense import Quadratic, unknowns_index
-from picardfit.discretise import Discretisation
+from picardfit.collocation.condensing import Quadratic, unknowns_index
+from picardfit.collocation.discretisation import Discretisation
 from picardfit.errors import InputError
-from picardfit.lifted import linearise
+from picardfit.collocation.linearisation import linearise
 from picardfit.model.parameters import is_number
 from picardfit.solvers.iterate import Solution
-from picardfit.uncertainty.arrow import Arrow, Inverse, Observe, arrow_of, invert
+from picardfit.collocation.arrow import Arrow, Inverse, Observe, arrow_of, invert
 
 DETERMINED = (
     1e-12  # eigenvalues of the scaled information below this are directions the data do not determine

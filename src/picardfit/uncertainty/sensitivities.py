@@ -12,12 +12,12 @@ from functools import cached_property
 
 import numpy as np
 
-from picardfit.discretise import Discretisation
+from picardfit.collocation.discretisation import Discretisation
 from picardfit.simulation.trajectories import Run, observed, trajectories
-from picardfit.lifted import Linearisation, Point, contract_from, evaluate, linearise
-from picardfit.mesh import Mesh, rule
-from picardfit.meshing import first_mesh, split, state_scale, unresolved
-from picardfit.picard import apply
+from picardfit.collocation.linearisation import Linearisation, Point, contract_from, evaluate, linearise
+from picardfit.collocation.mesh import Mesh, rule
+from picardfit.collocation.adaptation import first_mesh, split, state_scale, unresolved
+from picardfit.collocation.picard import apply
 from picardfit.problem.problem import Problem
 from picardfit.starts import Start
 from picardfit.uncertainty.fisher import chained, start_derivatives

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from picardfit.condense import unknowns_index
-from picardfit.discretise import Discretisation
-from picardfit.lifted import Linearisation, Point, advance, evaluate, linearise
-from picardfit.meshing import carry, split, state_scale, unresolved
+from picardfit.collocation.condensing import unknowns_index
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.linearisation import Linearisation, Point, advance, evaluate, linearise
+from picardfit.collocation.adaptation import carry, split, state_scale, unresolved
 from picardfit.problem.problem import Problem
 from picardfit.solvers.iterate import Solution
-from picardfit.uncertainty.arrow import Arrow, arrow_of
+from picardfit.collocation.arrow import Arrow, arrow_of
 from picardfit.uncertainty.fisher import reduced, start_derivatives
 from picardfit.problem.quantity import Quantity
 

@@ -16,10 +16,10 @@ from functools import cached_property
 
 import numpy as np
 
-from picardfit.condense import Quadratic
-from picardfit.discretise import Discretisation
+from picardfit.collocation.condensing import Quadratic
+from picardfit.collocation.discretisation import Discretisation
 from picardfit.formulas.kernels import BatchedMap
-from picardfit.lifted import Linearisation, Point
+from picardfit.collocation.linearisation import Linearisation, Point
 from picardfit.problem.unknowns import Unknowns
 
 LARGEST = 500_000  # numbers in the derivatives of a group of columns

@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from picardfit.mesh import Mesh, compact
+from picardfit.collocation.mesh import Mesh, compact
 
 MOST_DOWNHILL = 100  # projected Newton steps
 

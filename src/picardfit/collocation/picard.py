@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from picardfit.mesh import Rule, Segments
+from picardfit.collocation.mesh import Rule, Segments
 
 
 @dataclass(frozen=True)

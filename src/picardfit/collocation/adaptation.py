@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from picardfit.mesh import Mesh, Rule, uniform_knots
+from picardfit.collocation.mesh import Mesh, Rule, uniform_knots
 from picardfit.problem.problem import Problem
 from picardfit.starts import Start
 

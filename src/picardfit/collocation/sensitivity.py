@@ -12,9 +12,9 @@ import numpy as np
 
 from picardfit.model.inputs import values_at
 from picardfit.simulation.trajectories import Run, trajectories
-from picardfit.mesh import Mesh, rule
+from picardfit.collocation.mesh import Mesh, rule
 from picardfit.model.model import Model
-from picardfit.picard import Field, exact_multipliers, newton_matrix, tails
+from picardfit.collocation.picard import Field, exact_multipliers, newton_matrix, tails
 
 NODES = 9
 FEWEST = 24  # segments to begin with

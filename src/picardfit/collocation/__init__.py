@@ -1,0 +1,1 @@
+"""A path on a mesh and its derivatives."""
