@@ -31,7 +31,7 @@ import picardfit as pf
 from picardfit.simulation.trajectories import Run
 from picardfit.collocation.sensitivity import sensitivity
 from picardfit.simulation.simulate import noisy
-from picardfit.uncertainty.warm import place_at, refit
+from picardfit.solvers.refit import place_at, refit
 from picardfit.problem.named_values import border_from
 from seeds import Seeds
 

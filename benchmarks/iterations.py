@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 import picardfit as pf
-from picardfit.solvers.iterate import run
+from picardfit.solvers.loop import run
 from picardfit.starts import make_start
 
 

@@ -18,8 +18,8 @@ import sympy
 from picardfit.formulas.algebra import symbol
 from picardfit.errors import Status
 from picardfit.formulas.codegen import kernel
-from picardfit.solvers.contractive import SMALLEST_RATE, SUFFICIENT, State
-from picardfit.solvers.extended_loss import Setting
+from picardfit.solvers.picard_gradient.algorithms import SMALLEST_RATE, SUFFICIENT, State
+from picardfit.solvers.picard_gradient.extended_loss import Setting
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import picardfit as pf
 from paper.bounds import relative_errors
 from paper.side_by_side import descend
 from picardfit.problems.common import around, standard_deviation
-from picardfit.solvers.iterate import Method
+from picardfit.solvers.loop import Method
 from picardfit.starts import make_start
 from picardfit.problem.named_values import border_from
 

@@ -11,7 +11,7 @@ import picardfit as pf
 from picardfit.certificate import certify, misfit, path_value
 from picardfit.estimate import _final_status
 from picardfit.collocation.linearisation import evaluate
-from picardfit.solvers.iterate import Outcome
+from picardfit.solvers.loop import Outcome
 from picardfit.uncertainty.fisher import information
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")

@@ -19,16 +19,16 @@ from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
 from picardfit.collocation.picard import residual
 from picardfit.problem.problem import Problem
-from picardfit.sets import Ball, Box, HalfSpace
+from picardfit.solvers.picard_gradient.sets import Ball, Box, HalfSpace
 from picardfit.solvers import iterate
-from picardfit.solvers.contractive import (
+from picardfit.solvers.picard_gradient.algorithms import (
     ExtendedGradientContractMultiplier,
     GradientContractive,
     GradientContractMultiplier,
     GradientDescent,
     lipschitz,
 )
-from picardfit.solvers.extended_loss import applied, gradient, loss
+from picardfit.solvers.picard_gradient.extended_loss import applied, gradient, loss
 from picardfit.starts import make_start
 
 ALL = [

@@ -11,8 +11,8 @@ from scipy.optimize import least_squares
 import picardfit as pf
 from picardfit.certificate import certify
 from picardfit.simulation.trajectories import predict
-from picardfit.solvers.iterate import run
-from picardfit.solvers.lifted_state import compared_with, merit_of
+from picardfit.solvers.loop import run
+from picardfit.solvers.gauss_newton.state import compared_with, merit_of
 from picardfit.starts import make_start
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")

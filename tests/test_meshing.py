@@ -24,7 +24,7 @@ from picardfit.collocation.adaptation import (
     unresolved,
 )
 from picardfit.collocation.picard import end_states
-from picardfit.solvers.refinement import coarsened
+from picardfit.solvers.gauss_newton.refinement import coarsened
 from picardfit.starts import make_start
 
 DOSED = pf.Model("x' = -k*x + dose; z' = k*x - q*z", inputs=["dose"])
@@ -273,5 +273,5 @@ def test_a_mesh_that_is_needed_stays():
 
 def test_joining_that_changes_the_objective_is_refused(monkeypatch):
     system, point = fine_point(dosed(np.linspace(1, 7, 12)), 96)
-    monkeypatch.setattr("picardfit.solvers.refinement.SAME_VALUE", 0.0)
+    monkeypatch.setattr("picardfit.solvers.gauss_newton.refinement.SAME_VALUE", 0.0)
     assert coarsened(system, point, np.ones(2), 1e-4, 1e-10).system is system

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from picardfit.sets import Ball, Box, ConvexSet, HalfSpace, Product, Simplex
+from picardfit.solvers.picard_gradient.sets import Ball, Box, ConvexSet, HalfSpace, Product, Simplex
 from properties import Properties
 
 sets = Properties(few=60, many=5000)

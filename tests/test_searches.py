@@ -10,7 +10,7 @@ import pytest
 import picardfit as pf
 from picardfit.screening import along
 from picardfit.searches import Request, by_shooting
-from picardfit.solvers.iterate import LONG, run
+from picardfit.solvers.loop import LONG, run
 from picardfit.starts import make_start
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from picardfit.errors import InputError
-from picardfit.sets import Ball, Box, HalfSpace, Product, Simplex
+from picardfit.solvers.picard_gradient.sets import Ball, Box, HalfSpace, Product, Simplex
 
 SETS = [
     Box((-1.0, 0.0, 2.0), (1.0, 0.0, np.inf)),

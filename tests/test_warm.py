@@ -9,10 +9,10 @@ from scipy.optimize import minimize
 import picardfit as pf
 from picardfit.certificate import path_value
 from picardfit.screening import along
-from picardfit.solvers.iterate import run
-from picardfit.solvers.lifted_state import LARGEST_PENALTY
+from picardfit.solvers.loop import run
+from picardfit.solvers.gauss_newton.state import LARGEST_PENALTY
 from picardfit.collocation.arrow import whole
-from picardfit.uncertainty.warm import box_step, place_at, refined, refit
+from picardfit.solvers.refit import box_step, place_at, refined, refit
 
 
 @pytest.mark.parametrize("seed", range(12))

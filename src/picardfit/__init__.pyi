@@ -35,21 +35,21 @@ from picardfit.problem.problem import Problem as Problem
 from picardfit.problem_file import read_problem as read_problem
 from picardfit.reading import read_table as read_table
 from picardfit.result import Fit as Fit
-from picardfit.sets import Ball as Ball
-from picardfit.sets import Box as Box
-from picardfit.sets import HalfSpace as HalfSpace
-from picardfit.sets import Product as Product
-from picardfit.sets import Simplex as Simplex
+from picardfit.solvers.picard_gradient.sets import Ball as Ball
+from picardfit.solvers.picard_gradient.sets import Box as Box
+from picardfit.solvers.picard_gradient.sets import HalfSpace as HalfSpace
+from picardfit.solvers.picard_gradient.sets import Product as Product
+from picardfit.solvers.picard_gradient.sets import Simplex as Simplex
 from picardfit.simulation.simulate import Simulation as Simulation
 from picardfit.simulation.simulate import simulate as simulate
-from picardfit.solvers.contractive import (
+from picardfit.solvers.picard_gradient.algorithms import (
     ExtendedGradientContractMultiplier as ExtendedGradientContractMultiplier,
 )
-from picardfit.solvers.contractive import GradientContractive as GradientContractive
-from picardfit.solvers.contractive import GradientContractMultiplier as GradientContractMultiplier
-from picardfit.solvers.contractive import GradientDescent as GradientDescent
-from picardfit.solvers.gauss_newton import LiftedGaussNewton as LiftedGaussNewton
-from picardfit.solvers.iterate import Progress as Progress
+from picardfit.solvers.picard_gradient.algorithms import GradientContractive as GradientContractive
+from picardfit.solvers.picard_gradient.algorithms import GradientContractMultiplier as GradientContractMultiplier
+from picardfit.solvers.picard_gradient.algorithms import GradientDescent as GradientDescent
+from picardfit.solvers.gauss_newton.method import LiftedGaussNewton as LiftedGaussNewton
+from picardfit.solvers.loop import Progress as Progress
 from picardfit.storage import load as load
 from picardfit.structure import Structure as Structure
 from picardfit.structure import structural as structural

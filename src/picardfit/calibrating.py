@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from picardfit.levels import fit_levels
+from picardfit.solvers.noise_levels import fit_levels
 from picardfit.problem.problem import Problem
 from picardfit.shooting import after, measured, measured_only, setting_out, stepped, terms_at, value_of
 

@@ -11,7 +11,7 @@ from picardfit.collocation.condensing import solve_box
 from picardfit.simulation.trajectories import predict
 from picardfit.collocation.adaptation import state_scale
 from picardfit.collocation.picard import apply
-from picardfit.solvers.iterate import Solution
+from picardfit.solvers.loop import Solution
 from picardfit.uncertainty.fisher import Information, information
 
 # of the independent integration: a tighter one where the one before shows a difference

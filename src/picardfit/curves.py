@@ -7,7 +7,7 @@ import numpy as np
 from picardfit.errors import InputError
 from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.collocation.picard import end_states
-from picardfit.solvers.iterate import Solution
+from picardfit.solvers.loop import Solution
 
 
 def states_along(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:

@@ -22,8 +22,8 @@ from picardfit.problem.problem import Problem
 from picardfit.result import NOTHING_CERTIFIED, Fit
 from picardfit.searches import Ending, Request, outcome_of, search_all
 from picardfit.second_look import IMPLAUSIBLE, LITTLE, look_again
-from picardfit.solvers.gauss_newton import LiftedGaussNewton
-from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
+from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
+from picardfit.solvers.loop import Method, Outcome, Progress, Solution, run
 from picardfit.starts import make_start
 from picardfit.problem.named_values import border_from, parameters_of
 

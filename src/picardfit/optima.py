@@ -15,7 +15,7 @@ import numpy as np
 from picardfit.errors import Status
 from picardfit.problem.likelihood import LeastSquares
 from picardfit.problem.problem import Problem
-from picardfit.solvers.iterate import Solution
+from picardfit.solvers.loop import Solution
 from picardfit.uncertainty.fisher import Information, information
 
 NEAR = 0.1  # standard errors, in the metric of the Fisher information, between two sights of one optimum

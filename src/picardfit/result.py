@@ -19,7 +19,7 @@ from picardfit.diagnostics import Diagnostics, diagnose, freedom, named_residual
 from picardfit.errors import InputError, Status
 from picardfit.optima import Optimum, StartResult, optima_of
 from picardfit.problem.problem import Problem
-from picardfit.solvers.iterate import Method, Solution
+from picardfit.solvers.loop import Method, Solution
 from picardfit.uncertainty.fisher import Information, Yardstick, information
 from picardfit.uncertainty.intervals import correlation, interval_ends
 from picardfit.problem.named_values import experiment_index, labels_of, parameters_in, parameters_of

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from picardfit.calibrating import costs, fit_measured
-from picardfit.levels import fit_levels, smoothed
+from picardfit.solvers.noise_levels import fit_levels, smoothed
 from picardfit.problem.problem import Problem
 from picardfit.shooting import Runners, Simulated, advance, begin, inputs_of, measured
-from picardfit.solvers.iterate import Solution
+from picardfit.solvers.loop import Solution
 from picardfit.starts import candidates
 from picardfit.uncertainty.sensitivities import on_mesh, simulated
 from picardfit.varying import TRIES, variations

@@ -21,9 +21,9 @@ from picardfit.progress import Bar
 from picardfit.problem.records import array, get, number, plain
 from picardfit.screening import along, downhill
 from picardfit.collocation.second_derivatives import has_second_order
-from picardfit.solvers.gauss_newton import LiftedGaussNewton
-from picardfit.solvers.iterate import Method, Outcome, Progress, Solution, run
-from picardfit.solvers.lifted_state import LARGEST_PENALTY, State
+from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
+from picardfit.solvers.loop import Method, Outcome, Progress, Solution, run
+from picardfit.solvers.gauss_newton.state import LARGEST_PENALTY, State
 from picardfit.starts import make_start, spread_evenly
 from picardfit.storage import solution_of, solution_record, trace_of
 

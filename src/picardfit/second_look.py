@@ -31,8 +31,8 @@ from picardfit.searches import (
     search,
     search_some,
 )
-from picardfit.solvers.gauss_newton import LiftedGaussNewton
-from picardfit.solvers.iterate import Progress, Solution, run
+from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
+from picardfit.solvers.loop import Progress, Solution, run
 from picardfit.starts import open_values
 
 IMPLAUSIBLE = 3  # residuals that many times larger than the noise model, or the scatter of the samples, says

@@ -30,15 +30,15 @@ from picardfit.collocation.picard import residual
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import array, entries, get, layout, number, plain, read_json, write_text
 from picardfit.result import NOTHING_CERTIFIED, Fit
-from picardfit.sets import Ball, Box, HalfSpace, Product, Simplex
-from picardfit.solvers.contractive import (
+from picardfit.solvers.picard_gradient.sets import Ball, Box, HalfSpace, Product, Simplex
+from picardfit.solvers.picard_gradient.algorithms import (
     ExtendedGradientContractMultiplier,
     GradientContractive,
     GradientContractMultiplier,
     GradientDescent,
 )
-from picardfit.solvers.gauss_newton import LiftedGaussNewton
-from picardfit.solvers.iterate import Method, Solution
+from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
+from picardfit.solvers.loop import Method, Solution
 
 FORMAT = "picardfit fit"
 VERSION = 1

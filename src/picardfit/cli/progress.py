@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from picardfit.solvers.iterate import Progress
+    from picardfit.solvers.loop import Progress
 
 OFTEN = 0.1  # seconds between two lines of news
 

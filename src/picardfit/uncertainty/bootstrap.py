@@ -17,11 +17,11 @@ from picardfit.errors import InputError
 from picardfit.parallel import Work, Written
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import array
-from picardfit.solvers.gauss_newton import LiftedGaussNewton
-from picardfit.solvers.iterate import Solution, run
+from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
+from picardfit.solvers.loop import Solution, run
 from picardfit.uncertainty.fisher import quantile
 from picardfit.uncertainty.many import Tools, run_many
-from picardfit.uncertainty.warm import place_at, refit
+from picardfit.solvers.refit import place_at, refit
 
 if TYPE_CHECKING:
     import pandas as pd

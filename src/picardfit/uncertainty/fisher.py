@@ -16,7 +16,7 @@ from picardfit.collocation.discretisation import Discretisation
 from picardfit.errors import InputError
 from picardfit.collocation.linearisation import linearise
 from picardfit.model.parameters import is_number
-from picardfit.solvers.iterate import Solution
+from picardfit.solvers.loop import Solution
 from picardfit.collocation.arrow import Arrow, Inverse, Observe, arrow_of, invert
 
 DETERMINED = (

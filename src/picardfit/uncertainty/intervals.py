@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.solvers.iterate import Solution
+from picardfit.solvers.loop import Solution
 from picardfit.uncertainty.fisher import Information
 
 

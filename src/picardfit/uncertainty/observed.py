@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from picardfit.solvers.iterate import Solution
-from picardfit.uncertainty.warm import Place, gradient_at, place_at
+from picardfit.solvers.loop import Solution
+from picardfit.solvers.refit import Place, gradient_at, place_at
 
 STEPS = 5e-5, 1e-4  # largest relative change of an unknown
 

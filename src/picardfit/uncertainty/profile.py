@@ -28,7 +28,7 @@ from picardfit.uncertainty.fisher import Yardstick
 from picardfit.uncertainty.many import Tools, run_many
 from picardfit.problem.quantity import quantity
 from picardfit.uncertainty.side import CLOSE, RESOLUTION, SETTLED, End, Knot, March, cross, cubic
-from picardfit.uncertainty.warm import Refit, place_at, refined, refit
+from picardfit.solvers.refit import Refit, place_at, refined, refit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ import numpy as np
 
 from picardfit.errors import InputError
 from picardfit.problem.quantity import Quantity
-from picardfit.uncertainty.warm import Place, Refit, Step, model_step, refined, refit
+from picardfit.solvers.refit import Place, Refit, Step, model_step, refined, refit
 
 CLOSE = 1e-3  # relative difference from the threshold at which an end point is found
 SETTLED = 1e-5  # part of the unit that a warm fit may still promise to gain

@@ -9,9 +9,9 @@ import numpy as np
 
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.errors import Status
-from picardfit.levels import fit_levels
+from picardfit.solvers.noise_levels import fit_levels
 from picardfit.collocation.linearisation import Linearisation, Point, evaluate
-from picardfit.solvers.continuity import continuity_unit
+from picardfit.solvers.gauss_newton.continuity import continuity_unit
 
 LARGEST_PENALTY = 1e6  # beyond it the banded system loses too many digits
 

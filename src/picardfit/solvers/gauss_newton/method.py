@@ -15,7 +15,7 @@ import numpy as np
 from picardfit.collocation.condensing import Factor, Quadratic, factorise, is_convex, solve_box
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.errors import InputError, Status, check_positive
-from picardfit.levels import frozen_objective, smoothed
+from picardfit.solvers.noise_levels import frozen_objective, smoothed
 from picardfit.collocation.linearisation import (
     CONTRACTED,
     Linearisation,
@@ -30,14 +30,14 @@ from picardfit.collocation.mesh import Nodes, rule
 from picardfit.collocation.adaptation import first_mesh, split, state_scale
 from picardfit.problem.problem import Problem
 from picardfit.collocation.second_derivatives import has_second_order, newton_model
-from picardfit.solvers.continuity import (
+from picardfit.solvers.gauss_newton.continuity import (
     adjoint_multipliers,
     continuity_unit,
     knot_scales,
     new_forces,
 )
-from picardfit.solvers.iterate import Solution
-from picardfit.solvers.lifted_state import (
+from picardfit.solvers.loop import Solution
+from picardfit.solvers.gauss_newton.state import (
     State,
     Trial,
     compared_with,
@@ -48,7 +48,7 @@ from picardfit.solvers.lifted_state import (
     unfrozen,
     update_multipliers,
 )
-from picardfit.solvers.refinement import Resolution, coarsened, refined
+from picardfit.solvers.gauss_newton.refinement import Resolution, coarsened, refined
 from picardfit.starts import Start
 
 STAGE_DONE = 5e-2  # predicted relative decrease at which a stage has served its purpose

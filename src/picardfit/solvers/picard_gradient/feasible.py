@@ -10,7 +10,7 @@ import numpy as np
 
 from picardfit.errors import InputError, listing
 from picardfit.model.parameters import natural_slope, to_internal, to_natural
-from picardfit.sets import ConvexSet
+from picardfit.solvers.picard_gradient.sets import ConvexSet
 from picardfit.problem.unknowns import Unknowns
 
 TINY = np.finfo(float).tiny

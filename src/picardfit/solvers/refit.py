@@ -17,7 +17,7 @@ from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, Point, advance, evaluate, linearise
 from picardfit.collocation.adaptation import carry, split, state_scale, unresolved
 from picardfit.problem.problem import Problem
-from picardfit.solvers.iterate import Solution
+from picardfit.solvers.loop import Solution
 from picardfit.collocation.arrow import Arrow, arrow_of
 from picardfit.uncertainty.fisher import reduced, start_derivatives
 from picardfit.problem.quantity import Quantity

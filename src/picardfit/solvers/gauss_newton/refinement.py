@@ -13,7 +13,7 @@ from picardfit.collocation.linearisation import Nearby, Point, carried_inverse, 
 from picardfit.collocation.mesh import Mesh, Rule
 from picardfit.collocation.adaptation import carry, joined, merge, split, unresolved
 from picardfit.collocation.picard import end_states
-from picardfit.solvers.continuity import segment_scales
+from picardfit.solvers.gauss_newton.continuity import segment_scales
 
 JOININGS = 6  # times that segments may be joined in one go
 FEWER = 0.7  # part of the segments that may be left if joining is to be worth it

@@ -18,7 +18,7 @@ import numpy as np
 
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Mesh
-from picardfit.solvers.feasible import Feasible
+from picardfit.solvers.picard_gradient.feasible import Feasible
 from picardfit.problem.unknowns import Unknowns
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from picardfit.collocation.mesh import Mesh, Nodes, rule
 from picardfit.collocation.adaptation import even_knots, state_scale
 from picardfit.model.parameters import is_number
 from picardfit.problem.problem import Problem
-from picardfit.sets import ConvexSet, check_set
-from picardfit.solvers.extended_loss import (
+from picardfit.solvers.picard_gradient.sets import ConvexSet, check_set
+from picardfit.solvers.picard_gradient.extended_loss import (
     Gradient,
     Place,
     Scheme,
@@ -30,8 +30,8 @@ from picardfit.solvers.extended_loss import (
     loss,
     taken_to,
 )
-from picardfit.solvers.feasible import Feasible
-from picardfit.solvers.iterate import Solution
+from picardfit.solvers.picard_gradient.feasible import Feasible
+from picardfit.solvers.loop import Solution
 from picardfit.starts import Start
 
 MOST_SEGMENTS = 1000  # of an experiment, when the segment length comes from an estimate of K_x
