@@ -22,7 +22,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
 import picardfit as pf
-from picardfit.certificate import certify, path_value
+from picardfit.evidence.certificate import certify, path_value
 from picardfit.solvers.loop import run
 from picardfit.starts import make_start
 

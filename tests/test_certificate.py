@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.certificate import certify, misfit, path_value
+from picardfit.evidence.certificate import certify, misfit, path_value
 from picardfit.estimate import _final_status
 from picardfit.collocation.linearisation import evaluate
 from picardfit.solvers.loop import Outcome
-from picardfit.uncertainty.fisher import information
+from picardfit.evidence.fisher import information
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
 TRUTH = {"a": 1.0, "b": 0.4, "c": 0.9, "d": 0.3}
@@ -230,7 +230,7 @@ def test_many_names_are_cut_short():
 
 
 def test_a_fit_that_no_integration_reproduces_is_not_judged(monkeypatch):
-    monkeypatch.setattr("picardfit.certificate.AGREES", -1.0)
+    monkeypatch.setattr("picardfit.evidence.certificate.AGREES", -1.0)
     fit = pf.fit(pf.problems.van_der_pol.generate(seed=0, eps=0.01))
     assert fit.status is pf.Status.INACCURATE
     assert fit.certificate.undetermined is None

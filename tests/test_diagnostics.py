@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.diagnostics import BEYOND, DOUBTFUL, UNFIT, Diagnostics, diagnose, many_probability
+from picardfit.evidence.residual_tests import BEYOND, DOUBTFUL, UNFIT, Diagnostics, diagnose, many_probability
 
 DECAY = pf.Model("x' = -k*x")
 

@@ -10,7 +10,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.collocation.arrow import whole
-from picardfit.uncertainty.fisher import Held, Information, at_bound, information, quantile
+from picardfit.evidence.fisher import Held, Information, at_bound, information, quantile
 
 DECAY = pf.Model("x' = -k*x")
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")

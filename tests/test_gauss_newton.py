@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import least_squares
 
 import picardfit as pf
-from picardfit.certificate import certify
+from picardfit.evidence.certificate import certify
 from picardfit.simulation.trajectories import predict
 from picardfit.solvers.loop import run
 from picardfit.solvers.gauss_newton.state import compared_with, merit_of

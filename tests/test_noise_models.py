@@ -9,7 +9,7 @@ import scipy.stats as st
 import picardfit as pf
 from picardfit.collocation.linearisation import linearise, point_at
 from picardfit.problems import rosenzweig_macarthur, van_der_pol
-from picardfit.uncertainty.fisher import chained
+from picardfit.evidence.fisher import chained
 
 TIMES = np.linspace(0.0, 4.0, 60)
 MODEL = pf.Model("x' = -a*x\ny' = a*x - b*y")

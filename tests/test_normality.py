@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from picardfit.normality import shapiro_wilk
+from picardfit.evidence.normality import shapiro_wilk
 
 
 @pytest.mark.parametrize("size", [6, 8, 11, 12, 40, 500, 5000])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.uncertainty.sensitivities import expected
+from picardfit.evidence.expected_information import expected
 from picardfit.problem.named_values import border_from
 
 TIMES = np.linspace(0, 10, 21)

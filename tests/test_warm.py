@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 import picardfit as pf
-from picardfit.certificate import path_value
+from picardfit.evidence.certificate import path_value
 from picardfit.screening import along
 from picardfit.solvers.loop import run
 from picardfit.solvers.gauss_newton.state import LARGEST_PENALTY

@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 
 _HOMES = {  # module -> the public names that live in it
     "analysis": ("Analysis", "analyse"),
-    "certificate": ("Certificate",),
+    "evidence.certificate": ("Certificate",),
     "combinations": ("Combination",),
     "problem.experiment": ("Experiment", "Rest", "plan"),
     "errors": ("InputError", "Status"),
@@ -21,7 +21,7 @@ _HOMES = {  # module -> the public names that live in it
     "collocation.mesh": ("Nodes",),
     "model.model": ("Model",),
     "model.noise_models": ("Laplace", "LogNormal", "Noise", "StudentT"),
-    "optima": ("Optimum",),
+    "evidence.optima": ("Optimum",),
     "model.parameters": ("Parameter",),
     "model.priors": ("LaplacePrior", "LogLaplacePrior", "LogNormalPrior", "Normal", "Uniform"),
     "problem.problem": ("Problem",),

@@ -3,7 +3,7 @@
 import picardfit.problems as problems
 from picardfit.analysis import Analysis as Analysis
 from picardfit.analysis import analyse as analyse
-from picardfit.certificate import Certificate as Certificate
+from picardfit.evidence.certificate import Certificate as Certificate
 from picardfit.combinations import Combination as Combination
 from picardfit.problem.experiment import Experiment as Experiment
 from picardfit.problem.experiment import Rest as Rest
@@ -24,7 +24,7 @@ from picardfit.model.noise_models import Laplace as Laplace
 from picardfit.model.noise_models import LogNormal as LogNormal
 from picardfit.model.noise_models import Noise as Noise
 from picardfit.model.noise_models import StudentT as StudentT
-from picardfit.optima import Optimum as Optimum
+from picardfit.evidence.optima import Optimum as Optimum
 from picardfit.model.parameters import Parameter as Parameter
 from picardfit.model.priors import LaplacePrior as LaplacePrior
 from picardfit.model.priors import LogLaplacePrior as LogLaplacePrior

@@ -16,7 +16,7 @@ from picardfit.formulas.grammar import BatchedMap, names, parse
 from picardfit.problem.problem import Problem
 from picardfit.result import Fit
 from picardfit.starts import draw, open_values
-from picardfit.uncertainty.sensitivities import expected, solvable
+from picardfit.evidence.expected_information import expected, solvable
 from picardfit.problem.named_values import border_from
 
 UNKNOWN = 10.0  # relative prior error of a parameter without bounds

@@ -11,12 +11,12 @@ from typing import Literal
 
 import numpy as np
 
-from picardfit.certificate import Certificate, certify, misfit, path_value
+from picardfit.evidence.certificate import Certificate, certify, misfit, path_value
 from picardfit.simulation.nonfinite import blame_start, blame_time
 from picardfit.problem.experiment import after_a_void
 from picardfit.errors import InputError, Status, listing, type_words
 from picardfit.model.inputs import Table
-from picardfit.optima import StartResult, clusters
+from picardfit.evidence.optima import StartResult, clusters
 from picardfit.parallel import check_tools, single_threaded
 from picardfit.problem.problem import Problem
 from picardfit.result import NOTHING_CERTIFIED, Fit

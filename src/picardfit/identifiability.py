@@ -30,9 +30,9 @@ from picardfit.combinations import (
 )
 from picardfit.errors import InputError
 from picardfit.problem.likelihood import LeastSquares
-from picardfit.relative import Relative, in_relative_units
+from picardfit.evidence.relative_coordinates import Relative, in_relative_units
 from picardfit.tables import number
-from picardfit.uncertainty.fisher import Information
+from picardfit.evidence.fisher import Information
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -21,7 +21,7 @@ import numpy as np
 import scipy
 import sympy
 
-from picardfit.certificate import AGREES, Certificate
+from picardfit.evidence.certificate import AGREES, Certificate
 from picardfit.combinations import percent
 from picardfit.identifiability import Identifiability, Verdict
 from picardfit.markup import (

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.certificate import Certificate, path_rows, path_value
+from picardfit.evidence.certificate import Certificate, path_rows, path_value
 from picardfit.simulation.nonfinite import NEVER_FINITE
-from picardfit.curves import checked_times, outputs_at, states_along
-from picardfit.diagnostics import Diagnostics, diagnose, freedom, named_residuals, remedy
+from picardfit.evidence.curves import checked_times, outputs_at, states_along
+from picardfit.evidence.residual_tests import Diagnostics, diagnose, freedom, named_residuals, remedy
 from picardfit.errors import InputError, Status
-from picardfit.optima import Optimum, StartResult, optima_of
+from picardfit.evidence.optima import Optimum, StartResult, optima_of
 from picardfit.problem.problem import Problem
 from picardfit.solvers.loop import Method, Solution
-from picardfit.uncertainty.fisher import Information, Yardstick, information
-from picardfit.uncertainty.intervals import correlation, interval_ends
+from picardfit.evidence.fisher import Information, Yardstick, information
+from picardfit.evidence.intervals import correlation, interval_ends
 from picardfit.problem.named_values import experiment_index, labels_of, parameters_in, parameters_of
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from picardfit.problem.problem import Problem
 from picardfit.shooting import Runners, Simulated, advance, begin, inputs_of, measured
 from picardfit.solvers.loop import Solution
 from picardfit.starts import candidates
-from picardfit.uncertainty.sensitivities import on_mesh, simulated
+from picardfit.evidence.expected_information import on_mesh, simulated
 from picardfit.varying import TRIES, variations
 
 TOLERANCE = 1e-3  # of the integrations, relative; what they cost is then known to about as much

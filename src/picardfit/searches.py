@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from picardfit.certificate import path_value
+from picardfit.evidence.certificate import path_value
 from picardfit.problem.fingerprint import digest, problem_digest
 from picardfit.errors import Status
 from picardfit.ledger import Ledger

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from picardfit.certificate import misfit, path_value
+from picardfit.evidence.certificate import misfit, path_value
 from picardfit.simulation.nonfinite import blame_time
 from picardfit.errors import InputError, Status
 from picardfit.collocation.adaptation import state_scale

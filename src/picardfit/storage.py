@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from picardfit.certificate import Certificate, path_rows
+from picardfit.evidence.certificate import Certificate, path_rows
 from picardfit.problem.experiment import Experiment, Rest
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.errors import InputError, Status, listing
@@ -24,7 +24,7 @@ from picardfit.collocation.mesh import Mesh, Nodes, Rule, rule
 from picardfit.collocation.adaptation import state_scale
 from picardfit.model.model import Model
 from picardfit.noise_records import noise_from, noise_record, parameter_from, parameter_record
-from picardfit.optima import StartResult
+from picardfit.evidence.optima import StartResult
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.collocation.picard import residual
 from picardfit.problem.problem import Problem

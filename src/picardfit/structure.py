@@ -32,7 +32,7 @@ from picardfit.numbers import is_number
 from picardfit.problem.problem import Problem
 from picardfit.starts import draw, open_values
 from picardfit.formulas.tracing import NumericMap
-from picardfit.uncertainty.sensitivities import expected
+from picardfit.evidence.expected_information import expected
 from picardfit.problem.unknowns import Unknowns
 
 DENSE = 41  # times added to each experiment: structure is about what could be seen, not about few samples

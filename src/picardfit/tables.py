@@ -11,7 +11,7 @@ from picardfit.model.parameters import Parameter
 
 if TYPE_CHECKING:
     from picardfit.problem.experiment import Experiment
-    from picardfit.optima import Optimum
+    from picardfit.evidence.optima import Optimum
     from picardfit.result import Fit
 
 MOST_COLUMNS = 12  # parameters in the table of optima

@@ -12,7 +12,7 @@ from picardfit.tables import count, error_lines, number, other_values, parameter
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from picardfit.certificate import Certificate
+    from picardfit.evidence.certificate import Certificate
     from picardfit.model.parameters import Parameter
     from picardfit.result import Fit
 

@@ -19,7 +19,7 @@ from picardfit.collocation.adaptation import carry, split, state_scale, unresolv
 from picardfit.problem.problem import Problem
 from picardfit.solvers.loop import Solution
 from picardfit.collocation.arrow import Arrow, arrow_of
-from picardfit.uncertainty.fisher import reduced, start_derivatives
+from picardfit.evidence.fisher import reduced, start_derivatives
 from picardfit.problem.quantity import Quantity
 
 MOST_STEPS = 60

@@ -16,7 +16,7 @@ from picardfit.model.parameters import as_number
 from picardfit.collocation.sensitivity import Sensitivity, sensitivity
 from picardfit.tables import columns, number
 from picardfit.uncertainty.bootstrap import Bootstrap, estimates
-from picardfit.uncertainty.fisher import Information
+from picardfit.evidence.fisher import Information
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.certificate import path_rows
+from picardfit.evidence.certificate import path_rows
 from picardfit.problem.common_noise import CommonNoise
 from picardfit.collocation.condensing import unknowns_index
 from picardfit.model.densities import Shape
@@ -19,7 +19,7 @@ from picardfit.problem.problem import Problem
 from picardfit.problem.records import array
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Solution, run
-from picardfit.uncertainty.fisher import quantile
+from picardfit.evidence.fisher import quantile
 from picardfit.uncertainty.many import Tools, run_many
 from picardfit.solvers.refit import place_at, refit
 

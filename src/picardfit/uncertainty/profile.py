@@ -24,7 +24,7 @@ from picardfit.parallel import Work, Written, single_threaded
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import array, get
 from picardfit.tables import other_values, rivals, units
-from picardfit.uncertainty.fisher import Yardstick
+from picardfit.evidence.fisher import Yardstick
 from picardfit.uncertainty.many import Tools, run_many
 from picardfit.problem.quantity import quantity
 from picardfit.uncertainty.side import CLOSE, RESOLUTION, SETTLED, End, Knot, March, cross, cubic

@@ -197,7 +197,7 @@ def information(solution: Solution, everything: bool = False) -> Information:
 
 
 def _observe(solution: Solution, index: np.ndarray, directions: np.ndarray):
-    from picardfit.uncertainty.observed import observed_curvature  # which needs this module
+    from picardfit.evidence.observed_curvature import observed_curvature  # which needs this module
 
     return observed_curvature(solution, index, directions)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.uncertainty.fisher import Information
+from picardfit.evidence.fisher import Information
 
 if TYPE_CHECKING:
     from picardfit.result import Fit

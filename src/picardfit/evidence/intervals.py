@@ -8,7 +8,7 @@ import numpy as np
 
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.solvers.loop import Solution
-from picardfit.uncertainty.fisher import Information
+from picardfit.evidence.fisher import Information
 
 
 def interval_ends(

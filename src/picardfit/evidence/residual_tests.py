@@ -13,7 +13,7 @@ from picardfit.model.densities import Shape
 from picardfit.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from picardfit.uncertainty.fisher import Information
+    from picardfit.evidence.fisher import Information
 
 DOUBTFUL = 0.01  # probabilities below this are remarked on
 UNFIT = 0.005  # probability on either side below which the size of the residuals is remarked on
@@ -217,7 +217,7 @@ def normal_probability(values: np.ndarray) -> float:
     """Probability of the test of Shapiro and Wilk; of evenly chosen ones when there are very many."""
     if len(values) < FEWEST or not np.all(np.isfinite(values)) or np.ptp(values) == 0:
         return float("nan")
-    from picardfit.normality import shapiro_wilk
+    from picardfit.evidence.normality import shapiro_wilk
 
     chosen = values if len(values) <= MOST else values[np.linspace(0, len(values) - 1, MOST).astype(int)]
     return shapiro_wilk(chosen)[1]

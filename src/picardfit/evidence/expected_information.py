@@ -20,7 +20,7 @@ from picardfit.collocation.adaptation import first_mesh, split, state_scale, unr
 from picardfit.collocation.picard import apply
 from picardfit.problem.problem import Problem
 from picardfit.starts import Start
-from picardfit.uncertainty.fisher import chained, start_derivatives
+from picardfit.evidence.fisher import chained, start_derivatives
 
 NODES = 9
 RESOLVED = 1e-9  # Legendre tails relative to the states' scale
