@@ -1,6 +1,6 @@
 """Run tasks over processes, with a ledger by task: a run that was stopped, or was smaller, goes on where it was.
 
-picardfit.ledger holds one piece of work whose tasks are numbered; here quick and full runs share what they have in
+picardfit.parallel.ledger holds one piece of work whose tasks are numbered; here quick and full runs share what they have in
 common, so that a line is found by the text of its task.
 """
 
@@ -13,9 +13,9 @@ from pathlib import Path
 
 from paper.tasks import Results, Task
 from picardfit.errors import InputError
-from picardfit.parallel import processes
-from picardfit.parallel import run_tasks as run_over
-from picardfit.progress import Bar
+from picardfit.parallel.ordered_map import processes
+from picardfit.parallel.ordered_map import run_tasks as run_over
+from picardfit.parallel.progress import Bar
 
 
 def run_tasks(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.ledger import Ledger
+from picardfit.parallel.ledger import Ledger
 
 WHO = {"problem": "abc", "seed": 3}
 

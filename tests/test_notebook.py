@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 import picardfit as pf
-import picardfit.progress as progress
+import picardfit.parallel.progress as progress
 from picardfit.problems import fitzhugh_nagumo
-from picardfit.progress import Bar
+from picardfit.parallel.progress import Bar
 
 EVIL = "<script>alert('x')</script>"
 
@@ -154,7 +154,7 @@ def test_in_a_real_notebook(tmp_path):
     client = pytest.importorskip("nbclient", reason="Jupyter is not installed")
     pytest.importorskip("ipykernel", reason="Jupyter is not installed")
     cells = [
-        "import picardfit as pf, picardfit.progress as progress\n"
+        "import picardfit as pf, picardfit.parallel.progress as progress\n"
         "from picardfit.problems import fitzhugh_nagumo\n"
         "progress.QUIET_SECONDS = progress.EVERY = 0.0\n"
         "fit = pf.fit(fitzhugh_nagumo.generate(seed=1), starts=2)",

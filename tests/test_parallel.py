@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import picardfit as pf
-from picardfit.ledger import Ledger
-from picardfit.parallel import Interrupted, Written, _chunk_size, processes, run_tasks
+from picardfit.parallel.ledger import Ledger
+from picardfit.parallel.ordered_map import Interrupted, Written, _chunk_size, processes, run_tasks
 
 WHO = {"run": "test"}
 
@@ -298,8 +298,8 @@ def test_a_single_worker_needs_no_pool():
 
 PROGRAM = """
 import sys
-from picardfit.ledger import Ledger
-from picardfit.parallel import run_tasks
+from picardfit.parallel.ledger import Ledger
+from picardfit.parallel.ordered_map import run_tasks
 from tests_helper import slow_cube
 with Ledger(sys.argv[1], {"run": "test"}) as ledger:
     run_tasks(slow_cube, range(40), ledger=ledger)

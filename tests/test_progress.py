@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-import picardfit.progress as progress
-from picardfit.progress import Bar
+import picardfit.parallel.progress as progress
+from picardfit.parallel.progress import Bar
 
 
 class Terminal(io.StringIO):

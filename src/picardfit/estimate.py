@@ -17,7 +17,7 @@ from picardfit.problem.experiment import after_a_void
 from picardfit.errors import InputError, Status, listing, type_words
 from picardfit.model.inputs import Table
 from picardfit.evidence.optima import StartResult, clusters
-from picardfit.parallel import check_tools, single_threaded
+from picardfit.parallel.ordered_map import check_tools, single_threaded
 from picardfit.problem.problem import Problem
 from picardfit.result import NOTHING_CERTIFIED, Fit
 from picardfit.searches import Ending, Request, outcome_of, search_all

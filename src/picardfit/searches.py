@@ -14,10 +14,10 @@ import numpy as np
 from picardfit.evidence.certificate import path_value
 from picardfit.problem.fingerprint import digest, problem_digest
 from picardfit.errors import Status
-from picardfit.ledger import Ledger
-from picardfit.parallel import Failure, Interrupted, Work, Written, run_tasks
+from picardfit.parallel.ledger import Ledger
+from picardfit.parallel.ordered_map import Failure, Interrupted, Work, Written, run_tasks
 from picardfit.problem.problem import Problem
-from picardfit.progress import Bar
+from picardfit.parallel.progress import Bar
 from picardfit.problem.records import array, get, number, plain
 from picardfit.screening import along, downhill
 from picardfit.collocation.second_derivatives import has_second_order

@@ -15,7 +15,7 @@ from picardfit.evidence.certificate import misfit, path_value
 from picardfit.simulation.nonfinite import blame_time
 from picardfit.errors import InputError, Status
 from picardfit.collocation.adaptation import state_scale
-from picardfit.parallel import Failure, Interrupted, attempt, single_threaded
+from picardfit.parallel.ordered_map import Failure, Interrupted, attempt, single_threaded
 from picardfit.problem.problem import Problem
 from picardfit.screening import along, fine, implausible, polished, rank, screen
 from picardfit.searches import (

@@ -86,7 +86,7 @@ def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Pa
     """Fit with progress on a terminal; Ctrl-C keeps the best so far."""
     from picardfit.cli.progress import watched
     from picardfit.estimate import fit as estimate
-    from picardfit.parallel import processes
+    from picardfit.parallel.ordered_map import processes
 
     with processes(settings.workers) as executor, watched(quiet, catch=executor is None) as progress:
         return estimate(

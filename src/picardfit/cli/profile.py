@@ -88,7 +88,7 @@ def _names(result: Fit, wanted: list[str] | None) -> list[str]:
 def _profiles(
     result: Fit, names: list[str], level: float, workers: int, ledger: Path | None, quiet: bool
 ) -> dict[str, Profile]:
-    from picardfit.parallel import processes
+    from picardfit.parallel.ordered_map import processes
 
     with processes(workers) as executor:
         found = result.profiles(

@@ -14,7 +14,7 @@ from picardfit.problem.common_noise import CommonNoise
 from picardfit.collocation.condensing import unknowns_index
 from picardfit.model.densities import Shape
 from picardfit.errors import InputError
-from picardfit.parallel import Work, Written
+from picardfit.parallel.ordered_map import Work, Written
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import array
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal
 
 from picardfit.problem.fingerprint import digest, problem_digest
 from picardfit.errors import InputError
-from picardfit.ledger import Ledger
-from picardfit.parallel import Work, Written, check_tools, run_tasks
-from picardfit.progress import Bar
+from picardfit.parallel.ledger import Ledger
+from picardfit.parallel.ordered_map import Work, Written, check_tools, run_tasks
+from picardfit.parallel.progress import Bar
 
 if TYPE_CHECKING:
     from picardfit.result import Fit

@@ -20,7 +20,7 @@ import numpy as np
 
 from picardfit.problem.fingerprint import digest
 from picardfit.errors import InputError, listing
-from picardfit.parallel import Work, Written, single_threaded
+from picardfit.parallel.ordered_map import Work, Written, single_threaded
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import array, get
 from picardfit.tables import other_values, rivals, units

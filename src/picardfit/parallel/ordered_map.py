@@ -25,7 +25,7 @@ from itertools import islice
 from pathlib import Path
 
 from picardfit.errors import InputError
-from picardfit.ledger import Ledger
+from picardfit.parallel.ledger import Ledger
 
 CHUNK_SECONDS = (
     0.5  # work that travels together: long against scheduling, short against waiting for the last one

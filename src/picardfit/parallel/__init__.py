@@ -1,0 +1,1 @@
+"""An ordered map over an executor, ledger, progress."""
