@@ -24,7 +24,7 @@ from scipy.optimize import least_squares
 import picardfit as pf
 from picardfit.evidence.certificate import certify, path_value
 from picardfit.solvers.loop import run
-from picardfit.starts import make_start
+from picardfit.search.starts import make_start
 
 NOISE = (0.01, 0.05, 0.1, 0.2, 0.4)
 

@@ -19,7 +19,7 @@ import numpy as np
 
 import picardfit as pf
 from picardfit.solvers.loop import run
-from picardfit.starts import make_start
+from picardfit.search.starts import make_start
 
 
 def levelled(problem: pf.Problem, noise: pf.Noise | None = None) -> pf.Problem:

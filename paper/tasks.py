@@ -15,7 +15,7 @@ from paper.bounds import relative_errors
 from paper.side_by_side import descend
 from picardfit.problems.common import around, standard_deviation
 from picardfit.solvers.loop import Method
-from picardfit.starts import make_start
+from picardfit.search.starts import make_start
 from picardfit.problem.named_values import border_from
 
 ALGORITHM_4, DEFAULT, BOUND = "algorithm 4", "default", "bound"

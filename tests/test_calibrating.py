@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.screening import rank
-from picardfit.shooting import measured_only
+from picardfit.search.screening import rank
+from picardfit.search.shooting import measured_only
 
 
 def test_scales_and_offsets_of_candidates_are_fitted_without_integrating():

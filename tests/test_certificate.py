@@ -9,7 +9,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.evidence.certificate import certify, misfit, path_value
-from picardfit.estimate import _final_status
+from picardfit.search.estimate import _final_status
 from picardfit.collocation.linearisation import evaluate
 from picardfit.solvers.loop import Outcome
 from picardfit.evidence.fisher import information

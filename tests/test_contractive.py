@@ -29,7 +29,7 @@ from picardfit.solvers.picard_gradient.algorithms import (
     lipschitz,
 )
 from picardfit.solvers.picard_gradient.extended_loss import applied, gradient, loss
-from picardfit.starts import make_start
+from picardfit.search.starts import make_start
 
 ALL = [
     GradientDescent(order=3),

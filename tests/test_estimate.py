@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.starts import make_start
+from picardfit.search.starts import make_start
 from picardfit.tables import optima_text
 
 TIMES = np.linspace(0, 3, 13)
@@ -575,7 +575,7 @@ def test_a_start_that_breaks_down_is_named_and_the_others_count(monkeypatch):
             raise ArithmeticError("too fast")
         return make_start(problem, given, part=part)
 
-    monkeypatch.setattr("picardfit.searches.make_start", fragile)
+    monkeypatch.setattr("picardfit.search.multistart.make_start", fragile)
     fit = pf.fit(pf.Problem(DECAY, decay(), {"k": (0.0, 3.0)}), starts=8)
     broken = [one.start for one in fit.starts if one.status is pf.Status.FAILED]
     assert 1 < len(broken) < 7
@@ -590,7 +590,7 @@ def test_when_every_start_breaks_down_the_fit_says_so(monkeypatch):
     def broken(problem, given, part=None, matched=True):
         raise ArithmeticError("too fast")
 
-    monkeypatch.setattr("picardfit.searches.make_start", broken)
+    monkeypatch.setattr("picardfit.search.multistart.make_start", broken)
     fit = pf.fit(noisy_decay(), starts=3)
     assert (fit.success, fit.solution, fit.status) == (False, None, pf.Status.FAILED)
     assert "ArithmeticError: too fast" in fit.message

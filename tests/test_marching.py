@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.marching import Tracks, march
+from picardfit.search.batched_integration import Tracks, march
 
 TIMES = np.linspace(0.5, 4.0, 8)
 

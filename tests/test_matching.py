@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.matching import match_parameters
-from picardfit.starts import make_start
+from picardfit.search.integral_matching import match_parameters
+from picardfit.search.starts import make_start
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
 LOTKA_TRUTH = {"a": 1.0, "b": 0.4, "c": 0.9, "d": 0.3}

@@ -25,7 +25,7 @@ from picardfit.collocation.adaptation import (
 )
 from picardfit.collocation.picard import end_states
 from picardfit.solvers.gauss_newton.refinement import coarsened
-from picardfit.starts import make_start
+from picardfit.search.starts import make_start
 
 DOSED = pf.Model("x' = -k*x + dose; z' = k*x - q*z", inputs=["dose"])
 

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-import picardfit.screening as screening
-import picardfit.searches as searches
-import picardfit.second_look as second_look
-import picardfit.shooting as shooting
+import picardfit.search.screening as screening
+import picardfit.search.multistart as searches
+import picardfit.search.second_look as second_look
+import picardfit.search.shooting as shooting
 from picardfit.errors import Status
-from picardfit.screening import (
+from picardfit.search.screening import (
     Candidates,
     along,
     implausible,
@@ -17,7 +17,7 @@ from picardfit.screening import (
     roughness,
     screen,
 )
-from picardfit.shooting import begin, terms_of
+from picardfit.search.shooting import begin, terms_of
 from prey import TIMES, counted_prey
 
 
@@ -79,7 +79,7 @@ def test_candidates_in_several_parts_are_the_same(prey, monkeypatch):
 
 
 def test_steps_downhill_never_go_up_and_stay_in_the_bounds(prey):
-    from picardfit.starts import candidates
+    from picardfit.search.starts import candidates
 
     given, _ = nothing_given(prey)
     few = rank(prey, candidates(prey, given, 8, 1)).best(3)

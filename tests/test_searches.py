@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.screening import along
-from picardfit.searches import Request, by_shooting
+from picardfit.search.screening import along
+from picardfit.search.multistart import Request, by_shooting
 from picardfit.solvers.loop import LONG, run
-from picardfit.starts import make_start
+from picardfit.search.starts import make_start
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import pytest
 
 import picardfit as pf
 from picardfit.recipe import recipe
-from picardfit.second_look import LOOKS, _at_bound
-from picardfit.starts import make_start, open_values, spread_evenly
+from picardfit.search.second_look import LOOKS, _at_bound
+from picardfit.search.starts import make_start, open_values, spread_evenly
 
 PONDS = pf.problems.rosenzweig_macarthur
 
@@ -111,7 +111,7 @@ def test_clear_data_call_for_no_look(problem):
 @pytest.fixture
 def slow(monkeypatch):
     """Clear data, with searches that count as laboured."""
-    monkeypatch.setattr("picardfit.second_look.LABOURED", 3)
+    monkeypatch.setattr("picardfit.search.second_look.LABOURED", 3)
     return pf.problems.van_der_pol.generate(seed=3, eps=0.01)
 
 
@@ -133,7 +133,7 @@ def test_a_start_of_our_own_that_breaks_down_leaves_the_first_answer(slow, monke
     def broken(*_):
         raise ZeroDivisionError("here")
 
-    monkeypatch.setattr("picardfit.second_look.search", broken)
+    monkeypatch.setattr("picardfit.search.second_look.search", broken)
     fit = pf.fit(slow, start={"theta1": 1.4, "theta2": 0.6})
     assert fit.success
     assert "1 of 2 starts broke down" in fit.message
@@ -224,7 +224,7 @@ def test_equations_that_do_not_bear_other_initial_states_keep_their_answer(looke
     def broken(problem, borders):
         raise ArithmeticError("too low")
 
-    monkeypatch.setattr("picardfit.second_look.rank", broken)
+    monkeypatch.setattr("picardfit.search.second_look.rank", broken)
     fit = pf.fit(looked.problem)
     assert fit.success
     assert fit.loss <= looked.starts[0].loss
@@ -236,14 +236,14 @@ def test_an_interrupt_before_the_second_search_is_told(looked, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("picardfit.second_look._doubt", stop)
+    monkeypatch.setattr("picardfit.search.second_look._doubt", stop)
     fit = pf.fit(looked.problem)
     assert (fit.success, len(fit.starts)) == (True, 1)
     assert "The second look from other starts was interrupted" in fit.message
 
 
 def test_large_problems_are_looked_at_once(looked, monkeypatch):
-    monkeypatch.setattr("picardfit.second_look.LARGE", 5)
+    monkeypatch.setattr("picardfit.search.second_look.LARGE", 5)
     fit = pf.fit(looked.problem)
     assert len(fit.starts) == 1
     assert "no second look was taken at so large a problem" in fit.message

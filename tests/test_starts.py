@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.starts import draw, make_start, open_values, search_box, spread_evenly
+from picardfit.search.starts import draw, make_start, open_values, search_box, spread_evenly
 from picardfit.problem.named_values import border_from
 
 TIMES = np.linspace(0, 4, 41)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.shooting import begin
-from picardfit.varying import TRIES, Loose, variations
+from picardfit.search.shooting import begin
+from picardfit.search.variations import TRIES, Loose, variations
 from prey import counted_prey
 
 

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 import picardfit as pf
 from picardfit.evidence.certificate import path_value
-from picardfit.screening import along
+from picardfit.search.screening import along
 from picardfit.solvers.loop import run
 from picardfit.solvers.gauss_newton.state import LARGEST_PENALTY
 from picardfit.collocation.arrow import whole

@@ -14,7 +14,7 @@ _HOMES = {  # module -> the public names that live in it
     "combinations": ("Combination",),
     "problem.experiment": ("Experiment", "Rest", "plan"),
     "errors": ("InputError", "Status"),
-    "estimate": ("fit",),
+    "search.estimate": ("fit",),
     "experiment_design": ("Design", "design", "design_times"),
     "identifiability": ("Identifiability", "Verdict"),
     "model.inputs": ("Signal", "Table"),

@@ -10,7 +10,7 @@ from picardfit.problem.experiment import Rest as Rest
 from picardfit.problem.experiment import plan as plan
 from picardfit.errors import InputError as InputError
 from picardfit.errors import Status as Status
-from picardfit.estimate import fit as fit
+from picardfit.search.estimate import fit as fit
 from picardfit.experiment_design import Design as Design
 from picardfit.experiment_design import design as design
 from picardfit.experiment_design import design_times as design_times

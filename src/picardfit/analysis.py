@@ -23,7 +23,7 @@ from picardfit.model.parameters import to_natural
 from picardfit.collocation.picard import apply
 from picardfit.problem.problem import Problem
 from picardfit.result import Fit
-from picardfit.starts import Start, make_start, search_box
+from picardfit.search.starts import Start, make_start, search_box
 from picardfit.tables import number
 from picardfit.problem.named_values import border_from
 

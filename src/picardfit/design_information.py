@@ -15,7 +15,7 @@ from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.formulas.grammar import BatchedMap, names, parse
 from picardfit.problem.problem import Problem
 from picardfit.result import Fit
-from picardfit.starts import draw, open_values
+from picardfit.search.starts import draw, open_values
 from picardfit.evidence.expected_information import expected, solvable
 from picardfit.problem.named_values import border_from
 

@@ -30,7 +30,7 @@ from picardfit.formulas.grammar import names
 from picardfit.model.model import Model
 from picardfit.numbers import is_number
 from picardfit.problem.problem import Problem
-from picardfit.starts import draw, open_values
+from picardfit.search.starts import draw, open_values
 from picardfit.formulas.tracing import NumericMap
 from picardfit.evidence.expected_information import expected
 from picardfit.problem.unknowns import Unknowns

@@ -85,7 +85,7 @@ def changed(
 def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Path | None = None) -> Fit:
     """Fit with progress on a terminal; Ctrl-C keeps the best so far."""
     from picardfit.cli.progress import watched
-    from picardfit.estimate import fit as estimate
+    from picardfit.search.estimate import fit as estimate
     from picardfit.parallel.ordered_map import processes
 
     with processes(settings.workers) as executor, watched(quiet, catch=executor is None) as progress:

@@ -16,7 +16,7 @@ from picardfit.simulation.trajectories import predict
 from picardfit.model.parameters import Parameter, as_number
 from picardfit.problem.problem import Problem
 from picardfit.result import parameters_of
-from picardfit.starts import Start, draw, make_start, open_values
+from picardfit.search.starts import Start, draw, make_start, open_values
 from picardfit.problem.named_values import border_from
 
 ROUNDING = 1e-20  # part of the mean square of the data that no loss can be told from

@@ -15,7 +15,7 @@ import numpy as np
 
 from picardfit.simulation.trajectories import Run, observed, trajectories
 from picardfit.problem.problem import Problem
-from picardfit.starts import Start, search_box
+from picardfit.search.starts import Start, search_box
 
 BAD = 1e3  # residual of a simulation that fails, in units of the spread of the data
 

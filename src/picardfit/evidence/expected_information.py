@@ -19,7 +19,7 @@ from picardfit.collocation.mesh import Mesh, rule
 from picardfit.collocation.adaptation import first_mesh, split, state_scale, unresolved
 from picardfit.collocation.picard import apply
 from picardfit.problem.problem import Problem
-from picardfit.starts import Start
+from picardfit.search.starts import Start
 from picardfit.evidence.fisher import chained, start_derivatives
 
 NODES = 9

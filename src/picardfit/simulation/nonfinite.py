@@ -15,7 +15,7 @@ from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.model.model import Model
 from picardfit.formulas.printing import to_text
 from picardfit.problem.problem import Problem
-from picardfit.starts import Start
+from picardfit.search.starts import Start
 from picardfit.formulas.tracing import NumericMap
 
 MOST_VALUES = 6  # names whose values are told

@@ -49,7 +49,7 @@ from picardfit.solvers.gauss_newton.state import (
     update_multipliers,
 )
 from picardfit.solvers.gauss_newton.refinement import Resolution, coarsened, refined
-from picardfit.starts import Start
+from picardfit.search.starts import Start
 
 STAGE_DONE = 5e-2  # predicted relative decrease at which a stage has served its purpose
 ROUGHLY_CONTRACTED = 1e-4  # |u - P u| that will do while continuity is loose

@@ -32,7 +32,7 @@ from picardfit.solvers.picard_gradient.extended_loss import (
 )
 from picardfit.solvers.picard_gradient.feasible import Feasible
 from picardfit.solvers.loop import Solution
-from picardfit.starts import Start
+from picardfit.search.starts import Start
 
 MOST_SEGMENTS = 1000  # of an experiment, when the segment length comes from an estimate of K_x
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step must bring (Armijo)

@@ -17,8 +17,8 @@ from picardfit.errors import InputError, Status
 from picardfit.collocation.adaptation import state_scale
 from picardfit.parallel.ordered_map import Failure, Interrupted, attempt, single_threaded
 from picardfit.problem.problem import Problem
-from picardfit.screening import along, fine, implausible, polished, rank, screen
-from picardfit.searches import (
+from picardfit.search.screening import along, fine, implausible, polished, rank, screen
+from picardfit.search.multistart import (
     BROKEN,
     CLOSED,
     Ending,
@@ -33,7 +33,7 @@ from picardfit.searches import (
 )
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Progress, Solution, run
-from picardfit.starts import open_values
+from picardfit.search.starts import open_values
 
 IMPLAUSIBLE = 3  # residuals that many times larger than the noise model, or the scatter of the samples, says
 CLEAR = 0.02  # part of the variation of the data that is left by curves beyond doubt

@@ -19,12 +19,12 @@ from picardfit.parallel.ordered_map import Failure, Interrupted, Work, Written, 
 from picardfit.problem.problem import Problem
 from picardfit.parallel.progress import Bar
 from picardfit.problem.records import array, get, number, plain
-from picardfit.screening import along, downhill
+from picardfit.search.screening import along, downhill
 from picardfit.collocation.second_derivatives import has_second_order
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Method, Outcome, Progress, Solution, run
 from picardfit.solvers.gauss_newton.state import LARGEST_PENALTY, State
-from picardfit.starts import make_start, spread_evenly
+from picardfit.search.starts import make_start, spread_evenly
 from picardfit.storage import solution_of, solution_record, trace_of
 
 SOME, SHORT = 20, 3000  # experiments, and samples of one, up to which shooting is quick enough to help

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from picardfit.collocation.condensing import solve_box
-from picardfit.marching import Tracks, march
+from picardfit.search.batched_integration import Tracks, march
 from picardfit.problem.problem import Problem
 from picardfit.problem.objective import whitened
 

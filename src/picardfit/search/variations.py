@@ -11,8 +11,8 @@ import numpy as np
 
 from picardfit.collocation.condensing import unknowns_index
 from picardfit.problem.problem import Problem
-from picardfit.shooting import Runners
-from picardfit.starts import open_values
+from picardfit.search.shooting import Runners
+from picardfit.search.starts import open_values
 
 TRIES = 3  # variations of each kind in a row
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from picardfit.solvers.noise_levels import fit_levels
 from picardfit.problem.problem import Problem
-from picardfit.shooting import after, measured, measured_only, setting_out, stepped, terms_at, value_of
+from picardfit.search.shooting import after, measured, measured_only, setting_out, stepped, terms_at, value_of
 
 LENDERS = 24  # candidates whose scales and offsets are tried on each other
 STEPS = 10  # of the descent in scales and offsets

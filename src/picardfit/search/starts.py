@@ -15,7 +15,7 @@ import numpy as np
 from picardfit.formulas.algebra import symbol
 from picardfit.collocation.condensing import unknowns_index
 from picardfit.solvers.noise_levels import fit_levels, smoothed
-from picardfit.matching import match_parameters
+from picardfit.search.integral_matching import match_parameters
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import Unknowns
 

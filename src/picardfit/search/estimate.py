@@ -20,11 +20,11 @@ from picardfit.evidence.optima import StartResult, clusters
 from picardfit.parallel.ordered_map import check_tools, single_threaded
 from picardfit.problem.problem import Problem
 from picardfit.result import NOTHING_CERTIFIED, Fit
-from picardfit.searches import Ending, Request, outcome_of, search_all
-from picardfit.second_look import IMPLAUSIBLE, LITTLE, look_again
+from picardfit.search.multistart import Ending, Request, outcome_of, search_all
+from picardfit.search.second_look import IMPLAUSIBLE, LITTLE, look_again
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Method, Outcome, Progress, Solution, run
-from picardfit.starts import make_start
+from picardfit.search.starts import make_start
 from picardfit.problem.named_values import border_from, parameters_of
 
 OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss
