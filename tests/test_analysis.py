@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-import picardfit.analysis as analysis
-from picardfit.analysis import Constants
+import picardfit.inference.analysis as analysis
+from picardfit.inference.analysis import Constants
 
 ROTATION = pf.Model("x' = -w*y; y' = w*x")
 TIMES = np.linspace(0, 2, 21)

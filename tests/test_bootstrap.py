@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.uncertainty.bootstrap import _drawn_residuals, _one
+from picardfit.inference.bootstrap import _drawn_residuals, _one
 
 DECAY = pf.Model("x' = -k*x")
 TIMES = np.linspace(0, 3, 25)
@@ -116,7 +116,7 @@ def test_fits_that_break_down_are_counted(fit, monkeypatch):
             raise ArithmeticError("too fast")
         return _one(*args)
 
-    monkeypatch.setattr("picardfit.uncertainty.bootstrap._one", fragile)
+    monkeypatch.setattr("picardfit.inference.bootstrap._one", fragile)
     found = fit.bootstrap(6)
     assert (len(found.borders), found.failures) == (3, 3)
     with pytest.raises(pf.InputError, match=r"1 of 2 fits to new data failed \(ArithmeticError: too fast\)"):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.design_choice import choose, scores
-from picardfit.design_information import Stage
+from picardfit.inference.design_choice import choose, scores
+from picardfit.inference.design_information import Stage
 
 DECAY = pf.Model("x' = -k*x")
 GRID = np.linspace(0, 5, 51)

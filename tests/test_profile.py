@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.uncertainty.profile import End, _side
+from picardfit.inference.profile import End, _side
 from picardfit.problem.quantity import quantity
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
@@ -491,7 +491,7 @@ def test_an_interrupt_before_anything_is_done_is_passed_on(lotka_fit, monkeypatc
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("picardfit.uncertainty.profile._side", stop)
+    monkeypatch.setattr("picardfit.inference.profile._side", stop)
     with pytest.raises(KeyboardInterrupt):
         lotka_fit.profile("a")
 
@@ -502,7 +502,7 @@ def test_a_side_that_breaks_down_is_said_and_the_others_count(lotka_fit, both, m
             raise ArithmeticError("too fast")
         return _side(ground, task)
 
-    monkeypatch.setattr("picardfit.uncertainty.profile._side", fragile)
+    monkeypatch.setattr("picardfit.inference.profile._side", fragile)
     found = lotka_fit.profiles(["b", "a"])
     assert answer({"b": found["b"]}) == answer({"b": both["b"]})
     assert found["a"].ends == (End.FOUND, End.FAILED)

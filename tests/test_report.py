@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.identifiability import Identifiability, Verdict
+from picardfit.inference.identifiability import Identifiability, Verdict
 from picardfit.markup import noise_words
 from picardfit.problems import fitzhugh_nagumo, tumor
 from picardfit.report import determined_words, verdict

@@ -9,14 +9,14 @@ from importlib import import_module as _import
 __version__ = "0.1.0"
 
 _HOMES = {  # module -> the public names that live in it
-    "analysis": ("Analysis", "analyse"),
+    "inference.analysis": ("Analysis", "analyse"),
     "evidence.certificate": ("Certificate",),
-    "combinations": ("Combination",),
+    "inference.combinations": ("Combination",),
     "problem.experiment": ("Experiment", "Rest", "plan"),
     "errors": ("InputError", "Status"),
     "search.estimate": ("fit",),
-    "experiment_design": ("Design", "design", "design_times"),
-    "identifiability": ("Identifiability", "Verdict"),
+    "inference.design": ("Design", "design", "design_times"),
+    "inference.identifiability": ("Identifiability", "Verdict"),
     "model.inputs": ("Signal", "Table"),
     "collocation.mesh": ("Nodes",),
     "model.model": ("Model",),
@@ -40,10 +40,10 @@ _HOMES = {  # module -> the public names that live in it
     "solvers.gauss_newton.method": ("LiftedGaussNewton",),
     "solvers.loop": ("Progress",),
     "storage": ("load",),
-    "structure": ("Structure", "structural"),
-    "uncertainty.bands": ("Band", "Bands"),
-    "uncertainty.bootstrap": ("Bootstrap",),
-    "uncertainty.profile": ("Profile",),
+    "inference.structural": ("Structure", "structural"),
+    "inference.bands": ("Band", "Bands"),
+    "inference.bootstrap": ("Bootstrap",),
+    "inference.profile": ("Profile",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)

@@ -1,21 +1,21 @@
 """The public names, for editors and type checkers; the program reads __init__.py."""
 
 import picardfit.problems as problems
-from picardfit.analysis import Analysis as Analysis
-from picardfit.analysis import analyse as analyse
+from picardfit.inference.analysis import Analysis as Analysis
+from picardfit.inference.analysis import analyse as analyse
 from picardfit.evidence.certificate import Certificate as Certificate
-from picardfit.combinations import Combination as Combination
+from picardfit.inference.combinations import Combination as Combination
 from picardfit.problem.experiment import Experiment as Experiment
 from picardfit.problem.experiment import Rest as Rest
 from picardfit.problem.experiment import plan as plan
 from picardfit.errors import InputError as InputError
 from picardfit.errors import Status as Status
 from picardfit.search.estimate import fit as fit
-from picardfit.experiment_design import Design as Design
-from picardfit.experiment_design import design as design
-from picardfit.experiment_design import design_times as design_times
-from picardfit.identifiability import Identifiability as Identifiability
-from picardfit.identifiability import Verdict as Verdict
+from picardfit.inference.design import Design as Design
+from picardfit.inference.design import design as design
+from picardfit.inference.design import design_times as design_times
+from picardfit.inference.identifiability import Identifiability as Identifiability
+from picardfit.inference.identifiability import Verdict as Verdict
 from picardfit.model.inputs import Signal as Signal
 from picardfit.model.inputs import Table as Table
 from picardfit.collocation.mesh import Nodes as Nodes
@@ -51,12 +51,12 @@ from picardfit.solvers.picard_gradient.algorithms import GradientDescent as Grad
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton as LiftedGaussNewton
 from picardfit.solvers.loop import Progress as Progress
 from picardfit.storage import load as load
-from picardfit.structure import Structure as Structure
-from picardfit.structure import structural as structural
-from picardfit.uncertainty.bands import Band as Band
-from picardfit.uncertainty.bands import Bands as Bands
-from picardfit.uncertainty.bootstrap import Bootstrap as Bootstrap
-from picardfit.uncertainty.profile import Profile as Profile
+from picardfit.inference.structural import Structure as Structure
+from picardfit.inference.structural import structural as structural
+from picardfit.inference.bands import Band as Band
+from picardfit.inference.bands import Bands as Bands
+from picardfit.inference.bootstrap import Bootstrap as Bootstrap
+from picardfit.inference.profile import Profile as Profile
 
 __version__: str
 __all__: list[str]

@@ -13,12 +13,12 @@ from picardfit.tables import count, error_lines, number, parameter_rows, true_va
 
 if TYPE_CHECKING:
     from picardfit.problem.experiment import Experiment
-    from picardfit.experiment_design import Design
-    from picardfit.identifiability import Identifiability
+    from picardfit.inference.design import Design
+    from picardfit.inference.identifiability import Identifiability
     from picardfit.model.model import Model
     from picardfit.problem.problem import Problem
     from picardfit.result import Fit
-    from picardfit.uncertainty.profile import Profile
+    from picardfit.inference.profile import Profile
 
 MOST_EXPERIMENTS, MOST_ROWS = 10, 40  # shown of each table
 STYLE = """<style>

@@ -22,8 +22,8 @@ import scipy
 import sympy
 
 from picardfit.evidence.certificate import AGREES, Certificate
-from picardfit.combinations import percent
-from picardfit.identifiability import Identifiability, Verdict
+from picardfit.inference.combinations import percent
+from picardfit.inference.identifiability import Identifiability, Verdict
 from picardfit.markup import (
     counted,
     equations,

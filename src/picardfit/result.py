@@ -27,11 +27,11 @@ from picardfit.problem.named_values import experiment_index, labels_of, paramete
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from picardfit.identifiability import Identifiability
-    from picardfit.uncertainty.bands import Bands
-    from picardfit.uncertainty.bootstrap import Bootstrap, Kind
-    from picardfit.uncertainty.many import News, Tools
-    from picardfit.uncertainty.profile import Profile
+    from picardfit.inference.identifiability import Identifiability
+    from picardfit.inference.bands import Bands
+    from picardfit.inference.bootstrap import Bootstrap, Kind
+    from picardfit.inference.refits import News, Tools
+    from picardfit.inference.profile import Profile
 
 NOTHING_CERTIFIED = Certificate(
     inf, inf, inf, inf, inf, inf, (), None, segments=0, nodes=0
@@ -329,7 +329,7 @@ class Fit:
 
         It is followed to both ends of the confidence interval of this level. The rest is as in `profiles`.
         """
-        from picardfit.uncertainty.profile import profile
+        from picardfit.inference.profile import profile
 
         return profile(self, name, level, _tools(executor, ledger, progress))
 
@@ -349,7 +349,7 @@ class Fit:
         with how many sides are done and how many there are; without it long work shows a line on a terminal, which
         False switches off.
         """
-        from picardfit.uncertainty.profile import profiles
+        from picardfit.inference.profile import profiles
 
         wanted = [n for n in self._estimated if n in self.parameters] if names is None else names
         if isinstance(wanted, str):
@@ -377,7 +377,7 @@ class Fit:
         `progress` is called with how many fits are done and how many there are; without it long work shows a line on a
         terminal, which False switches off.
         """
-        from picardfit.uncertainty.bootstrap import bootstrap
+        from picardfit.inference.bootstrap import bootstrap
 
         return bootstrap(self, count, kind, seed, _tools(executor, ledger, progress))
 
@@ -398,7 +398,7 @@ class Fit:
         the bands of the observables are those in which a new measurement lies. `inputs`, `initial`: a prediction under
         other inputs, from other (known) initial states; what is not named stays as in the experiment.
         """
-        from picardfit.uncertainty.bands import bands
+        from picardfit.inference.bands import bands
 
         e = experiment_index(self.problem, experiment)
         if self.solution is None:
@@ -434,7 +434,7 @@ class Fit:
 
     def identifiability(self) -> Identifiability:
         """What the data determine: a verdict in words for each unknown, and combinations of them."""
-        from picardfit.identifiability import identifiability
+        from picardfit.inference.identifiability import identifiability
 
         return identifiability(self)
 
@@ -518,6 +518,6 @@ class Fit:
 
 
 def _tools(executor: Executor | None, ledger: str | Path | None, progress: News) -> Tools:
-    from picardfit.uncertainty.many import Tools
+    from picardfit.inference.refits import Tools
 
     return Tools(executor, ledger, progress)

@@ -34,7 +34,7 @@ def number(value: float, digits: int = 5) -> str:
 
 def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, str, str, str]]:
     """(name, estimate, standard error, low, high, remark) for every parameter and estimated initial state."""
-    from picardfit.identifiability import undetermined  # which needs this module
+    from picardfit.inference.identifiability import undetermined  # which needs this module
 
     errors, intervals = fit.standard_errors, fit.intervals(level)
     unknowns, problem = fit.problem.unknowns, fit.problem

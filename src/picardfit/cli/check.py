@@ -24,9 +24,9 @@ from picardfit.cli.petab import is_petab, opened
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:
-    from picardfit.analysis import Analysis
+    from picardfit.inference.analysis import Analysis
     from picardfit.problem.problem import Problem
-    from picardfit.structure import Structure
+    from picardfit.inference.structural import Structure
 
 MOST_SHOWN = 20  # experiments
 PATIENCE = 20.0  # seconds that an examination may take
@@ -91,7 +91,7 @@ def _in_time(function: Callable, problem: Problem) -> object | None:
 
 
 def _structure(problem: Problem) -> Structure:
-    from picardfit.structure import structural
+    from picardfit.inference.structural import structural
 
     return structural(problem)
 
@@ -99,7 +99,7 @@ def _structure(problem: Problem) -> Structure:
 def _analysis(problem: Problem) -> Analysis:
     import numpy as np
 
-    from picardfit.analysis import analyse
+    from picardfit.inference.analysis import analyse
 
     with np.errstate(all="ignore"):  # data of absurd size overflow; the numbers then say so
         return analyse(problem, samples=500)

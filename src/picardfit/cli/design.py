@@ -11,7 +11,7 @@ from picardfit.errors import InputError
 
 if TYPE_CHECKING:
     from picardfit.problem.experiment import Experiment
-    from picardfit.experiment_design import Design
+    from picardfit.inference.design import Design
     from picardfit.problem_file import ProblemFile
     from picardfit.result import Fit
 
@@ -31,8 +31,8 @@ def design(
     """Fit, then rank the candidates of the problem file by what they would add."""
     with complaints(as_json):
         from picardfit.cli.fit import run
-        from picardfit.experiment_design import check_criterion
-        from picardfit.experiment_design import design as rank
+        from picardfit.inference.design import check_criterion
+        from picardfit.inference.design import design as rank
         from picardfit.problem_file import read_problem_file
 
         check_criterion(criterion)

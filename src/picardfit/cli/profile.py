@@ -13,7 +13,7 @@ from picardfit.errors import InputError
 
 if TYPE_CHECKING:
     from picardfit.result import Fit
-    from picardfit.uncertainty.profile import Profile
+    from picardfit.inference.profile import Profile
 
 
 def profile(

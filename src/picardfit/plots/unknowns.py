@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from picardfit.identifiability import Identifiability
+    from picardfit.inference.identifiability import Identifiability
     from picardfit.result import Fit
-    from picardfit.uncertainty.profile import Profile
+    from picardfit.inference.profile import Profile
 
 MOST_UNKNOWNS = 24  # in the picture of correlations
 MOST_BARS = 40  # unknowns in the picture of their errors
@@ -41,7 +41,7 @@ NUMBERS = 12  # unknowns up to which correlations are also written as numbers
 
 def plot_identifiability(found: Identifiability, path: str | Path | None = None) -> Figure:
     """Relative standard errors as bars on a log axis, lines at the thresholds; what is left free reaches the edge."""
-    from picardfit.identifiability import SURE, WEAK
+    from picardfit.inference.identifiability import SURE, WEAK
 
     names = list(found.verdicts)[:MOST_BARS][::-1]
     errors = np.array([found.verdicts[name].error for name in names])

@@ -20,7 +20,7 @@ from picardfit.problem.records import array
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Solution, run
 from picardfit.evidence.fisher import quantile
-from picardfit.uncertainty.many import Tools, run_many
+from picardfit.inference.refits import Tools, run_many
 from picardfit.solvers.refit import place_at, refit
 
 if TYPE_CHECKING:

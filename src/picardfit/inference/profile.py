@@ -25,9 +25,9 @@ from picardfit.problem.problem import Problem
 from picardfit.problem.records import array, get
 from picardfit.tables import other_values, rivals, units
 from picardfit.evidence.fisher import Yardstick
-from picardfit.uncertainty.many import Tools, run_many
+from picardfit.inference.refits import Tools, run_many
 from picardfit.problem.quantity import quantity
-from picardfit.uncertainty.side import CLOSE, RESOLUTION, SETTLED, End, Knot, March, cross, cubic
+from picardfit.inference.profile_side import CLOSE, RESOLUTION, SETTLED, End, Knot, March, cross, cubic
 from picardfit.solvers.refit import Refit, place_at, refined, refit
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from picardfit.design_information import Stage
+from picardfit.inference.design_information import Stage
 
 SWEEPS = 20  # of exchanges
 GAIN = 1e-9  # relative improvement that counts

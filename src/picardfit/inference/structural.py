@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.combinations import (
+from picardfit.inference.combinations import (
     Combination,
     groups_of,
     named,

@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.combinations import percent
+from picardfit.inference.combinations import percent
 from picardfit.problem.experiment import Experiment, plan
-from picardfit.design_choice import choose, covariance, scores
-from picardfit.design_information import borders, of_interest, stage_at
+from picardfit.inference.design_choice import choose, covariance, scores
+from picardfit.inference.design_information import borders, of_interest, stage_at
 from picardfit.errors import InputError, did_you_mean, listing, type_words
 from picardfit.problem.likelihood import LeastSquares
 from picardfit.model.parameters import as_number

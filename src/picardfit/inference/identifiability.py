@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.combinations import (
+from picardfit.inference.combinations import (
     Combination,
     groups_of,
     named,

@@ -15,7 +15,7 @@ from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.model.parameters import as_number
 from picardfit.collocation.sensitivity import Sensitivity, sensitivity
 from picardfit.tables import columns, number
-from picardfit.uncertainty.bootstrap import Bootstrap, estimates
+from picardfit.inference.bootstrap import Bootstrap, estimates
 from picardfit.evidence.fisher import Information
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What needs further fits."""
