@@ -524,12 +524,12 @@ def test_json_holds_what_the_table_shows():
 
 
 @pytest.mark.skipif(
-    importlib.util.find_spec("picardfit.problem_file") is None, reason="there are no problem files"
+    importlib.util.find_spec("picardfit.files.problem_file") is None, reason="there are no problem files"
 )
 def test_the_command_compares_on_a_problem_file(monkeypatch):
     import typer
 
-    import picardfit.problem_file as problem_file
+    import picardfit.files.problem_file as problem_file
     from picardfit.compare.command import compare as command
 
     monkeypatch.setattr(problem_file, "read_problem", lambda path: decay())

@@ -9,8 +9,8 @@ import pytest
 
 import picardfit as pf
 from picardfit.cli.new import Starter
-from picardfit.faults import ProblemFileError, schema
-from picardfit.problem_file import read_problem_file
+from picardfit.files.toml_source import ProblemFileError, schema
+from picardfit.files.problem_file import read_problem_file
 
 CSV = "time,prey,pred\n0,10,5\n1,12,6\n2,9,7\n3,8,5\n"
 EQUATIONS = '''equations = """
@@ -436,7 +436,7 @@ def test_every_starter_has_a_name():
 
 
 def test_the_schema_names_the_methods():
-    from picardfit.sections.settings import METHODS
+    from picardfit.files.sections.settings import METHODS
 
     assert schema()["properties"]["fit"]["properties"]["method"]["enum"] == list(METHODS)
     assert json.dumps(schema())

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import picardfit as pf
-import picardfit.sheets as sheets
+import picardfit.files.raw_tables as sheets
 from picardfit.errors import InputError
 from picardfit.model.inputs import Constant
-from picardfit.reading import read_table
+from picardfit.files.tables import read_table
 
 NAN = float("nan")
 
@@ -344,7 +344,7 @@ def test_a_long_file_is_read_whole():
 
 
 def test_import_does_not_load_pandas():
-    code = "import sys, picardfit.reading; sys.exit('pandas' in sys.modules)"
+    code = "import sys, picardfit.files.tables; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

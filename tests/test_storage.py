@@ -9,7 +9,7 @@ import pytest
 import picardfit as pf
 from picardfit.problems import fitzhugh_nagumo, tumor
 from picardfit.result import StartResult
-from picardfit.storage import SETS, load, save
+from picardfit.files.fit_file import SETS, load, save
 
 
 @pytest.fixture(scope="module")

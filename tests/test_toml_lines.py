@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from picardfit.toml_lines import find_lines
+from picardfit.files.toml_lines import find_lines
 
 TEXT = (
     '''# a comment with = and [brackets]

@@ -32,8 +32,8 @@ from picardfit.model.priors import LogNormalPrior as LogNormalPrior
 from picardfit.model.priors import Normal as Normal
 from picardfit.model.priors import Uniform as Uniform
 from picardfit.problem.problem import Problem as Problem
-from picardfit.problem_file import read_problem as read_problem
-from picardfit.reading import read_table as read_table
+from picardfit.files.problem_file import read_problem as read_problem
+from picardfit.files.tables import read_table as read_table
 from picardfit.result import Fit as Fit
 from picardfit.solvers.picard_gradient.sets import Ball as Ball
 from picardfit.solvers.picard_gradient.sets import Box as Box
@@ -50,7 +50,7 @@ from picardfit.solvers.picard_gradient.algorithms import GradientContractMultipl
 from picardfit.solvers.picard_gradient.algorithms import GradientDescent as GradientDescent
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton as LiftedGaussNewton
 from picardfit.solvers.loop import Progress as Progress
-from picardfit.storage import load as load
+from picardfit.files.fit_file import load as load
 from picardfit.inference.structural import Structure as Structure
 from picardfit.inference.structural import structural as structural
 from picardfit.inference.bands import Band as Band

@@ -491,7 +491,7 @@ class Fit:
 
     def save(self, path: str | Path) -> Path:
         """Write the fit with its problem as JSON; `pf.load` reads it back."""
-        from picardfit.storage import save
+        from picardfit.files.fit_file import save
 
         return save(self, path)
 

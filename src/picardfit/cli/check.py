@@ -75,7 +75,7 @@ def _opened(path: Path) -> _File:
     if is_petab(path):
         imported = opened(path)
         return _File(path, imported.tables.name, imported.problem, imported.remarks)
-    from picardfit.problem_file import read_problem_file
+    from picardfit.files.problem_file import read_problem_file
 
     file = read_problem_file(path)
     return _File(file.path, file.title, file.problem)

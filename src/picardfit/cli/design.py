@@ -12,7 +12,7 @@ from picardfit.errors import InputError
 if TYPE_CHECKING:
     from picardfit.problem.experiment import Experiment
     from picardfit.inference.design import Design
-    from picardfit.problem_file import ProblemFile
+    from picardfit.files.problem_file import ProblemFile
     from picardfit.result import Fit
 
 
@@ -33,7 +33,7 @@ def design(
         from picardfit.cli.fit import run
         from picardfit.inference.design import check_criterion
         from picardfit.inference.design import design as rank
-        from picardfit.problem_file import read_problem_file
+        from picardfit.files.problem_file import read_problem_file
 
         check_criterion(criterion)
         file = read_problem_file(problem)
@@ -65,7 +65,7 @@ def _record(result: Fit, found: Design) -> dict[str, object]:
 
 def _candidates(file: ProblemFile) -> list[Experiment]:
     from picardfit.problem.experiment import plan
-    from picardfit.sections.experiments import planned_time
+    from picardfit.files.sections.experiments import planned_time
 
     if not file.candidates:
         raise InputError(

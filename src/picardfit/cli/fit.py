@@ -22,7 +22,7 @@ from picardfit.cli.common import (
 if TYPE_CHECKING:
     from picardfit.problem.problem import Problem
     from picardfit.result import Fit
-    from picardfit.sections.settings import FitSettings
+    from picardfit.files.sections.settings import FitSettings
 
 Out = Annotated[
     Path | None, typer.Option(help="Folder for the files; `results` beside the problem if left out.")
@@ -56,7 +56,7 @@ def fit(
     Ctrl-C ends the search and keeps the best so far. Options win over the fit section of the file.
     """
     with complaints(as_json):
-        from picardfit.problem_file import read_problem_file
+        from picardfit.files.problem_file import read_problem_file
 
         file = read_problem_file(problem)
         settings = changed(file.settings, starts, seed, workers, max_iterations)

@@ -35,7 +35,7 @@ def petab(
     with complaints(as_json):
         from picardfit.cli.fit import changed, run
         from picardfit.cli.output import write_fit
-        from picardfit.sections.settings import FitSettings
+        from picardfit.files.sections.settings import FitSettings
 
         imported = opened(path)
         settings = changed(FitSettings(), starts, seed, workers, max_iterations)

@@ -68,11 +68,11 @@ def profile(
 def fit_of(path: Path, out: Path | None, quiet: bool) -> tuple[Fit, Path]:
     """The fit that is saved there, or that of the problem there; and a folder for files, `out` if given."""
     if path.suffix == ".json":
-        from picardfit.storage import load
+        from picardfit.files.fit_file import load
 
         return load(path), make_folder(out or path.parent)
     from picardfit.cli.fit import run
-    from picardfit.problem_file import read_problem_file
+    from picardfit.files.problem_file import read_problem_file
 
     file = read_problem_file(path)
     folder = make_folder(out or file.path.parent / "results")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from picardfit.model.noise_models import Scatter
-    from picardfit.problem_file import ProblemFile
-    from picardfit.sections.experiments import Condition
+    from picardfit.files.problem_file import ProblemFile
+    from picardfit.files.sections.experiments import Condition
 
 MOST_TIMES = 1_000_000
 PLAN = "plan"  # the experiment of a file without data and experiments
@@ -60,7 +60,7 @@ def simulate(
     """
     with complaints():
         from picardfit.cli.output import csv_text
-        from picardfit.problem_file import read_problem_file
+        from picardfit.files.problem_file import read_problem_file
         from picardfit.problem.records import write_text
 
         file = read_problem_file(problem, needs_data=False)
@@ -101,7 +101,7 @@ def _simulated(
     import numpy as np
 
     from picardfit.model.inputs import values_at
-    from picardfit.sections.experiments import planned_time
+    from picardfit.files.sections.experiments import planned_time
     from picardfit.simulation.simulate import noisy, scattered
     from picardfit.simulation.simulate import simulate as solve
 
@@ -139,7 +139,7 @@ def _conditions(file: ProblemFile) -> dict[str, tuple[Condition, np.ndarray | No
     """Every experiment with its inputs, known initial values and times."""
     import numpy as np
 
-    from picardfit.sections.experiments import Condition
+    from picardfit.files.sections.experiments import Condition
 
     if file.problem is not None:
         return {
@@ -220,7 +220,7 @@ def _values(
         values |= file.truth["parameters"]
         values |= {f"{s}[{e}]": x for e, states in file.truth["initial"].items() for s, x in states.items()}
     if fitted is not None:
-        from picardfit.storage import load
+        from picardfit.files.fit_file import load
 
         result = load(fitted)
         values |= result.parameters

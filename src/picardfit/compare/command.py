@@ -27,7 +27,7 @@ def compare(
 ) -> None:
     """Fit a problem with other tools too, from the same start, and show loss, parameters, time and success."""
     from picardfit.compare.runner import run
-    from picardfit.problem_file import read_problem
+    from picardfit.files.problem_file import read_problem
 
     found = run(read_problem(problem), tool, seed=seed, budget=budget)
     typer.echo(as_document(found) if as_json else str(found))

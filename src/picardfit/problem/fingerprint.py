@@ -10,7 +10,7 @@ import numpy as np
 from picardfit.errors import InputError
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import plain
-from picardfit.storage import problem_record
+from picardfit.files.fit_file import problem_record
 
 
 def digest(content: object) -> str:

@@ -25,7 +25,7 @@ from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Method, Outcome, Progress, Solution, run
 from picardfit.solvers.gauss_newton.state import LARGEST_PENALTY, State
 from picardfit.search.starts import make_start, spread_evenly
-from picardfit.storage import solution_of, solution_record, trace_of
+from picardfit.files.fit_file import solution_of, solution_record, trace_of
 
 SOME, SHORT = 20, 3000  # experiments, and samples of one, up to which shooting is quick enough to help
 WORTH = 1e-4  # part of the objective's size that help must gain

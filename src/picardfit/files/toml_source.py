@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from picardfit.errors import InputError, did_you_mean, did_you_mean_file, listing
-from picardfit.toml_lines import Lines, find_lines
+from picardfit.files.toml_lines import Lines, find_lines
 
 Place = tuple[str | int, ...]  # keys and list indices from the top of the file
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.faults import Place, Source, kind_of, schema
+from picardfit.files.toml_source import Place, Source, kind_of, schema
 from picardfit.model.model import Model
 from picardfit.model.parameters import as_number, is_number
 from picardfit.solvers.picard_gradient.algorithms import (

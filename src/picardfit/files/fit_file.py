@@ -23,7 +23,7 @@ from picardfit.model.inputs import Input, Signal, input_from_spec
 from picardfit.collocation.mesh import Mesh, Nodes, Rule, rule
 from picardfit.collocation.adaptation import state_scale
 from picardfit.model.model import Model
-from picardfit.noise_records import noise_from, noise_record, parameter_from, parameter_record
+from picardfit.files.noise_records import noise_from, noise_record, parameter_from, parameter_record
 from picardfit.evidence.optima import StartResult
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.collocation.picard import residual

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.faults import Place, Source
+from picardfit.files.toml_source import Place, Source
 from picardfit.model.model import Model
 
 NOISES = {"normal": "Noise", "log-normal": "LogNormal", "student-t": "StudentT", "laplace": "Laplace"}

@@ -1,0 +1,1 @@
+"""Problem.toml, tables, fit.json."""
