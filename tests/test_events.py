@@ -7,7 +7,7 @@ import sympy
 import picardfit as pf
 from picardfit.formulas.algebra import symbol
 from picardfit.formulas.grammar import parse
-from picardfit.importers.events import Reset, continuous
+from picardfit.importers.sbml.events import Reset, continuous
 from picardfit.model.model import Model
 
 RATES = {"x": "-a*x + y", "y": "-0.5*y*x + 1", "z": "0.3*x - 0.1*z"}

@@ -100,7 +100,7 @@ def _show(result: Fit, imported: Imported, level: float) -> None:
 def _on_scale(result: Fit, imported: Imported) -> dict[str, tuple[str, float, float]]:
     """parameterId -> (scale, estimate, estimate on that scale), of the parameters that were estimated."""
     from picardfit.importers.petab import on_scale
-    from picardfit.importers.petab_import import spelled
+    from picardfit.importers.petab.problem import spelled
 
     found = {}
     for identifier, row in imported.tables.parameters.items():

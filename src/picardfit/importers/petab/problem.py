@@ -22,11 +22,11 @@ from picardfit.formulas.algebra import TIME, add, multiply, names, symbol
 from picardfit.problem.experiment import Experiment, Rest
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.formulas.grammar import RESERVED, names_in_order, parse
-from picardfit.importers.mathml import exact
-from picardfit.importers.petab_files import Value
-from picardfit.importers.petab_tables import MeasurementRow, ObservableRow, ParameterRow, Tables
+from picardfit.importers.sbml.mathml import exact
+from picardfit.importers.petab.files import Value
+from picardfit.importers.petab.tables import MeasurementRow, ObservableRow, ParameterRow, Tables
 from picardfit.importers.sbml import from_document
-from picardfit.importers.system import System, substitute
+from picardfit.importers.sbml.system import System, substitute
 from picardfit.model.inputs import Constant, Input, Table
 from picardfit.model.model import Model
 from picardfit.model.noise_models import Laplace, LogNormal, Noise

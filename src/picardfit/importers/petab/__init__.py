@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.errors import InputError
-from picardfit.importers.petab_import import Import, spelled, when
-from picardfit.importers.petab_tables import Tables, read_tables
+from picardfit.importers.petab.problem import Import, spelled, when
+from picardfit.importers.petab.tables import Tables, read_tables
 from picardfit.problem.problem import Problem
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from picardfit.errors import InputError
-from picardfit.importers.sbml_reader import Reader
-from picardfit.importers.system import System
+from picardfit.importers.sbml.reader import Reader
+from picardfit.importers.sbml.system import System
 from picardfit.model.model import Model
 
 if TYPE_CHECKING:

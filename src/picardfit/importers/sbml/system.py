@@ -10,7 +10,7 @@ import sympy
 from picardfit.formulas.algebra import TIME, names, symbol
 from picardfit.errors import InputError, did_you_mean
 from picardfit.formulas.grammar import parse
-from picardfit.importers.mathml import exact
+from picardfit.importers.sbml.mathml import exact
 from picardfit.model.model import Model
 from picardfit.formulas.printing import to_text
 

@@ -10,9 +10,9 @@ import sympy
 from picardfit.formulas.algebra import TIME, Slopes, add, choose, compare, divide, multiply, names, symbol
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.formulas.grammar import RESERVED
-from picardfit.importers.events import Reset, continuous
-from picardfit.importers.mathml import exact, expression
-from picardfit.importers.system import System
+from picardfit.importers.sbml.events import Reset, continuous
+from picardfit.importers.sbml.mathml import exact, expression
+from picardfit.importers.sbml.system import System
 
 if TYPE_CHECKING:
     import libsbml

@@ -6,8 +6,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.importers.petab_files import Listing, Row, Value, as_value
-from picardfit.importers.petab_tables import (
+from picardfit.importers.petab.files import Listing, Row, Value, as_value
+from picardfit.importers.petab.tables import (
     ObservableRow,
     ParameterRow,
     Tables,

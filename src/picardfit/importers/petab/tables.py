@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from picardfit.errors import InputError, did_you_mean
-from picardfit.importers.petab_files import Listing, Row, Sheet, Value, as_value, read_listing
+from picardfit.importers.petab.files import Listing, Row, Sheet, Value, as_value, read_listing
 from picardfit.importers.sbml import read_document, valid_model
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Tables:
 
 def read_tables(path: str | Path) -> Tables:
     """The tables that a PEtab YAML file names."""
-    from picardfit.importers.petab_v2 import second_version
+    from picardfit.importers.petab.v2 import second_version
 
     listed = read_listing(path)
     version = listed.version.split(".")[0]
