@@ -16,7 +16,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.search.starts import make_start
-from picardfit.tables import optima_text
+from picardfit.display.text import optima_text
 
 TIMES = np.linspace(0, 3, 13)
 DECAY = pf.Model("x' = -k*x")

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.transforms import Bbox
 
 import picardfit as pf
-from picardfit.plots import (
+from picardfit.display.plots import (
     pages,
     plot_convergence,
     plot_correlation,
@@ -20,9 +20,9 @@ from picardfit.plots import (
     plot_residuals,
     plot_waterfall,
 )
-from picardfit.plots.placing import placed
-from picardfit.plots.style import columns_of
-from picardfit.plots.unknowns import MOST_UNKNOWNS
+from picardfit.display.plots.placing import placed
+from picardfit.display.plots.style import columns_of
+from picardfit.display.plots.unknowns import MOST_UNKNOWNS
 from picardfit.problems import fitzhugh_nagumo, rosenzweig_macarthur
 from picardfit.result import StartResult
 
@@ -140,7 +140,7 @@ def test_a_bad_file_name_is_explained(neuron, tmp_path, name, words):
 
 
 def test_no_global_figures_are_made():
-    code = "import sys, picardfit.report; print('matplotlib.pyplot' in sys.modules)"
+    code = "import sys, picardfit.display.report; print('matplotlib.pyplot' in sys.modules)"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output == "False\n"
 

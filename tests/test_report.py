@@ -13,10 +13,10 @@ import pytest
 
 import picardfit as pf
 from picardfit.inference.identifiability import Identifiability, Verdict
-from picardfit.markup import noise_words
+from picardfit.display.markup import noise_words
 from picardfit.problems import fitzhugh_nagumo, tumor
-from picardfit.report import determined_words, verdict
-from picardfit.tables import parameter_rows, true_values
+from picardfit.display.report import determined_words, verdict
+from picardfit.display.text import parameter_rows, true_values
 
 VOID = {"meta", "br", "hr", "img", "link"}
 

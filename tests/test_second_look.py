@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.recipe import recipe
+from picardfit.display.recipe import recipe
 from picardfit.search.second_look import LOOKS, _at_bound
 from picardfit.search.starts import make_start, open_values, spread_evenly
 

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import pytest
 
 import picardfit as pf
-from picardfit.markup import equations
-from picardfit.typeset import WIDEST, Equation, _Reader, equations_html, name_mathml
+from picardfit.display.markup import equations
+from picardfit.display.typeset import WIDEST, Equation, _Reader, equations_html, name_mathml
 
 
 def linear(formula):

@@ -286,7 +286,7 @@ class Fit:
 
     def starts_table(self, most: int = 40) -> str:
         """How the starts ended, as text: the optima they reached, then the starts from the smallest loss on."""
-        from picardfit.tables import optima_text, waterfall_text
+        from picardfit.display.text import optima_text, waterfall_text
 
         return f"{optima_text(self)}\n\n{waterfall_text(self, most)}"
 
@@ -449,43 +449,43 @@ class Fit:
         `band`: the level of confidence bands to draw, for example 0.95. `experiments`: names of those to draw, by
         default the first twelve.
         """
-        from picardfit.plots import plot_fit
+        from picardfit.display.plots import plot_fit
 
         return plot_fit(self, path, band, experiments)
 
     def plot_residuals(self, path: str | Path | None = None) -> Figure:
         """Data minus fit over time and over the fitted value."""
-        from picardfit.plots import plot_residuals
+        from picardfit.display.plots import plot_residuals
 
         return plot_residuals(self, path)
 
     def plot_correlation(self, path: str | Path | None = None) -> Figure:
         """Correlations of the estimates as squares."""
-        from picardfit.plots import plot_correlation
+        from picardfit.display.plots import plot_correlation
 
         return plot_correlation(self, path)
 
     def plot_waterfall(self, path: str | Path | None = None) -> Figure:
         """The losses of all starts from the smallest on, with the optima they reached."""
-        from picardfit.plots import plot_waterfall
+        from picardfit.display.plots import plot_waterfall
 
         return plot_waterfall(self, path)
 
     def plot_convergence(self, path: str | Path | None = None) -> Figure:
         """Loss, largest jump and Picard residual by iteration."""
-        from picardfit.plots import plot_convergence
+        from picardfit.display.plots import plot_convergence
 
         return plot_convergence(self, path)
 
     def plots(self, folder: str | Path, ending: str = "png", band: float | None = 0.95) -> list[Path]:
         """Write every picture that this fit has into a folder, in the format of the ending; returns the files."""
-        from picardfit.plots import write_plots
+        from picardfit.display.plots import write_plots
 
         return write_plots(self, folder, ending, band)
 
     def report(self, path: str | Path, title: str = "Report of a fit") -> Path:
         """Write a self-contained HTML report."""
-        from picardfit.report import write_report
+        from picardfit.display.report import write_report
 
         return write_report(self, path, title)
 
@@ -496,17 +496,17 @@ class Fit:
         return save(self, path)
 
     def __str__(self) -> str:
-        from picardfit.tables import fit_text
+        from picardfit.display.text import fit_text
 
         return fit_text(self)
 
     def _repr_html_(self) -> str:
-        from picardfit.notebook import fit_html
+        from picardfit.display.notebook import fit_html
 
         return fit_html(self)
 
     def __repr__(self) -> str:
-        from picardfit.tables import fit_line
+        from picardfit.display.text import fit_line
 
         return fit_line(self)
 

@@ -155,7 +155,7 @@ def _undetermined(structure: Structure) -> list[str]:
 
 def _show(file: _File, structure: Structure | None, analysis: Analysis | None, warnings: list[str]) -> None:
     from picardfit.cli.show import belief_row, print_table
-    from picardfit.tables import EXPERIMENT_HEADER, count, experiment_row
+    from picardfit.display.text import EXPERIMENT_HEADER, count, experiment_row
 
     out, problem = console(), file.problem
     out.print(f"{file.title}  ({file.path})\n", markup=False, style="bold")
@@ -182,7 +182,7 @@ def _show(file: _File, structure: Structure | None, analysis: Analysis | None, w
 
 
 def _theory(analysis: Analysis) -> str:
-    from picardfit.tables import number
+    from picardfit.display.text import number
 
     ball, data = analysis.on_ball.segment_length, analysis.along_data.segment_length
     return (

@@ -13,7 +13,7 @@ import numpy as np
 from picardfit.cli.common import make_folder
 from picardfit.cli.show import estimated_values, verdicts
 from picardfit.problem.records import write_text
-from picardfit.tables import parameter_rows, units
+from picardfit.display.text import parameter_rows, units
 
 if TYPE_CHECKING:
     from picardfit.result import Fit

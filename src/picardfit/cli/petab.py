@@ -82,7 +82,7 @@ def _tables(result: Fit, imported: Imported, folder: Path) -> list[Path]:
 
 def _show(result: Fit, imported: Imported, level: float) -> None:
     from picardfit.cli.show import print_table, show_fit
-    from picardfit.tables import number
+    from picardfit.display.text import number
 
     out = console()
     typer.echo(imported.tables.name)

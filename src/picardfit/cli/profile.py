@@ -105,7 +105,7 @@ def _profiles(
 def _show(result: Fit, profiles: dict[str, Profile], level: float) -> None:
     from picardfit.cli.common import console
     from picardfit.cli.show import print_table
-    from picardfit.tables import number
+    from picardfit.display.text import number
 
     curved, unknown = result.intervals(level), (float("nan"), float("nan"))
     rows = [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from picardfit.cli.common import console
-from picardfit.tables import count, error_lines, number, other_values, parameter_rows, true_values, units
+from picardfit.display.text import count, error_lines, number, other_values, parameter_rows, true_values, units
 
 if TYPE_CHECKING:
     from rich.console import Console

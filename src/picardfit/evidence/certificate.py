@@ -53,7 +53,7 @@ class Certificate:
         return self.mismatch <= AGREES
 
     def _repr_html_(self) -> str:
-        from picardfit.notebook import text_html
+        from picardfit.display.notebook import text_html
 
         return text_html("Certificate", self)
 

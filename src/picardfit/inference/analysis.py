@@ -24,7 +24,7 @@ from picardfit.collocation.picard import apply
 from picardfit.problem.problem import Problem
 from picardfit.result import Fit
 from picardfit.search.starts import Start, make_start, search_box
-from picardfit.tables import number
+from picardfit.display.text import number
 from picardfit.problem.named_values import border_from
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Analysis:
         return float(sum(max(1.0, np.ceil(span / length - 1e-9)) for span in self.spans))
 
     def _repr_html_(self) -> str:
-        from picardfit.notebook import text_html
+        from picardfit.display.notebook import text_html
 
         return text_html("Analysis", self)
 

@@ -14,7 +14,7 @@ from picardfit.model.inputs import as_input, values_at
 from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.model.parameters import as_number
 from picardfit.collocation.sensitivity import Sensitivity, sensitivity
-from picardfit.tables import columns, number
+from picardfit.display.text import columns, number
 from picardfit.inference.bootstrap import Bootstrap, estimates
 from picardfit.evidence.fisher import Information
 
@@ -77,7 +77,7 @@ class Bands:
         return pd.concat(rows, ignore_index=True)
 
     def _repr_html_(self) -> str:
-        from picardfit.notebook import text_html
+        from picardfit.display.notebook import text_html
 
         return text_html("Bands", self)
 

@@ -72,7 +72,7 @@ class Bootstrap:
         return pd.DataFrame(self.samples)
 
     def _repr_html_(self) -> str:
-        from picardfit.notebook import text_html
+        from picardfit.display.notebook import text_html
 
         return text_html("Bootstrap", self)
 

@@ -83,7 +83,7 @@ class Design:
         return "That adds next to nothing by this criterion: look for other inputs, times or observables."
 
     def _repr_html_(self) -> str:
-        from picardfit.notebook import design_html
+        from picardfit.display.notebook import design_html
 
         return design_html(self)
 

@@ -31,7 +31,7 @@ from picardfit.inference.combinations import (
 from picardfit.errors import InputError
 from picardfit.problem.likelihood import LeastSquares
 from picardfit.evidence.relative_coordinates import Relative, in_relative_units
-from picardfit.tables import number
+from picardfit.display.text import number
 from picardfit.evidence.fisher import Information
 
 if TYPE_CHECKING:
@@ -85,12 +85,12 @@ class Identifiability:
 
     def plot(self, path=None) -> Figure:
         """Relative standard errors as bars, with the thresholds; written to `path` if given."""
-        from picardfit.plots import plot_identifiability
+        from picardfit.display.plots import plot_identifiability
 
         return plot_identifiability(self, path)
 
     def _repr_html_(self) -> str:
-        from picardfit.notebook import identifiability_html
+        from picardfit.display.notebook import identifiability_html
 
         return identifiability_html(self)
 

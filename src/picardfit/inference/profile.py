@@ -23,7 +23,7 @@ from picardfit.errors import InputError, listing
 from picardfit.parallel.ordered_map import Work, Written, single_threaded
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import array, get
-from picardfit.tables import other_values, rivals, units
+from picardfit.display.text import other_values, rivals, units
 from picardfit.evidence.fisher import Yardstick
 from picardfit.inference.refits import Tools, run_many
 from picardfit.problem.quantity import quantity
@@ -118,7 +118,7 @@ class Profile:
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """The rise over the value, with the threshold and Fisher's parabola."""
-        from picardfit.plots import plot_profiles
+        from picardfit.display.plots import plot_profiles
 
         return plot_profiles([self], path)
 
@@ -142,7 +142,7 @@ class Profile:
         return int(np.argmin(np.abs(self.values - self.estimate)))
 
     def _repr_html_(self) -> str:
-        from picardfit.notebook import profile_html
+        from picardfit.display.notebook import profile_html
 
         return profile_html(self)
 

@@ -91,7 +91,7 @@ class Structure:
         return {n: "not identifiable" if n in lost else "locally identifiable" for n in self.unknowns}
 
     def _repr_html_(self) -> str:
-        from picardfit.notebook import text_html
+        from picardfit.display.notebook import text_html
 
         return text_html("Structural identifiability", self)
 

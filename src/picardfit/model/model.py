@@ -184,7 +184,7 @@ class Model:
         return {n: h for h, text in helpers.items() for n in names_in_order(text) if n not in known}
 
     def _repr_html_(self) -> str:
-        from picardfit.notebook import model_html
+        from picardfit.display.notebook import model_html
 
         return model_html(self)
 

@@ -123,7 +123,7 @@ class Experiment:
         return np.isfinite(self.values) if self.planned is None else self.planned
 
     def _repr_html_(self) -> str:
-        from picardfit.notebook import experiment_html
+        from picardfit.display.notebook import experiment_html
 
         return experiment_html(self)
 

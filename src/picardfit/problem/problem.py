@@ -316,7 +316,7 @@ class Problem:
         return self.with_experiments(renewed)
 
     def _repr_html_(self) -> str:
-        from picardfit.notebook import problem_html
+        from picardfit.display.notebook import problem_html
 
         return problem_html(self)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.formulas.grammar import BatchedMap
-from picardfit.plots.style import (
+from picardfit.display.plots.style import (
     BLUE,
     CROWDED,
     INK,

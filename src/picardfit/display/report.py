@@ -24,7 +24,7 @@ import sympy
 from picardfit.evidence.certificate import AGREES, Certificate
 from picardfit.inference.combinations import percent
 from picardfit.inference.identifiability import Identifiability, Verdict
-from picardfit.markup import (
+from picardfit.display.markup import (
     counted,
     equations,
     experiment_table,
@@ -34,7 +34,7 @@ from picardfit.markup import (
     table,
     words,
 )
-from picardfit.plots import (
+from picardfit.display.plots import (
     MOST_EXPERIMENTS,
     pages,
     plot_convergence,
@@ -44,10 +44,10 @@ from picardfit.plots import (
     plot_residuals,
     plot_waterfall,
 )
-from picardfit.recipe import recipe, starts_asked
+from picardfit.display.recipe import recipe, starts_asked
 from picardfit.problem.records import write_text
 from picardfit.result import Fit
-from picardfit.tables import (
+from picardfit.display.text import (
     NO_ERRORS,
     count,
     effort,

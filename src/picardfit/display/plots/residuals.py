@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.plots.style import (
+from picardfit.display.plots.style import (
     BLUE,
     CROWDED,
     GREY,

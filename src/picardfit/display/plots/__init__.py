@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from picardfit.plots.curves import MOST_EXPERIMENTS, pages, plot_fit
-from picardfit.plots.residuals import plot_residuals
-from picardfit.plots.search import plot_convergence, plot_waterfall
-from picardfit.plots.style import save_figure
-from picardfit.plots.unknowns import plot_correlation, plot_identifiability, plot_profiles
+from picardfit.display.plots.curves import MOST_EXPERIMENTS, pages, plot_fit
+from picardfit.display.plots.residuals import plot_residuals
+from picardfit.display.plots.search import plot_convergence, plot_waterfall
+from picardfit.display.plots.style import save_figure
+from picardfit.display.plots.unknowns import plot_correlation, plot_identifiability, plot_profiles
 
 if TYPE_CHECKING:
     from picardfit.result import Fit

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from picardfit.plots.style import BLUE, GREY, INK, MARKERS, ORANGE, figure_of, legend, log_ticks, written
-from picardfit.tables import count
+from picardfit.display.plots.style import BLUE, GREY, INK, MARKERS, ORANGE, figure_of, legend, log_ticks, written
+from picardfit.display.text import count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from picardfit.errors import InputError
-from picardfit.plots.placing import OnePass, placed
+from picardfit.display.plots.placing import OnePass, placed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

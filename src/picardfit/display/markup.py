@@ -11,8 +11,8 @@ from html import escape
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from picardfit.tables import EXPERIMENT_HEADER, count, experiment_row, number
-from picardfit.typeset import Equation, equations_html
+from picardfit.display.text import EXPERIMENT_HEADER, count, experiment_row, number
+from picardfit.display.typeset import Equation, equations_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +54,7 @@ def picture(figure: Figure, caption: str) -> str:
     """The figure as inline SVG with its texts as text, or as pixels where that is much smaller."""
     import matplotlib
 
-    from picardfit.plots.placing import placed
+    from picardfit.display.plots.placing import placed
 
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": caption}), placed(figure):

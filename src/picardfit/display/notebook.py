@@ -8,8 +8,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from picardfit.markup import equations, experiment_table, noise_words, parameter_table, picture, table, words
-from picardfit.tables import count, error_lines, number, parameter_rows, true_values, units
+from picardfit.display.markup import equations, experiment_table, noise_words, parameter_table, picture, table, words
+from picardfit.display.text import count, error_lines, number, parameter_rows, true_values, units
 
 if TYPE_CHECKING:
     from picardfit.problem.experiment import Experiment
@@ -65,7 +65,7 @@ def experiment_html(one: Experiment) -> str:
 
 def fit_html(fit: Fit) -> str:
     """Verdict, estimates, statistics; the whole text is folded."""
-    from picardfit.report import verdict
+    from picardfit.display.report import verdict
 
     _, headline, sentences = verdict(fit)
     parts = [f"<p>{escape(' '.join(sentences))}</p>"]

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from picardfit.plots.style import (
+from picardfit.display.plots.style import (
     BLUE,
     GREY,
     INK,

@@ -1,0 +1,1 @@
+"""Text tables, HTML report, notebook, plots."""
