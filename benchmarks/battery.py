@@ -40,14 +40,14 @@ class Case:
     settings: tuple[tuple[str, object], ...] = ()
 
     def generate(self, seed: int) -> pf.Problem:
-        module = getattr(pf.problems, self.problem)
+        module = getattr(pf.examples, self.problem)
         return module.generate(seed=seed, eps=self.eps, eps_is=self.reading, **dict(self.settings))
 
 
 def cases(wide: bool) -> list[Case]:
     """The paper's settings; `wide` takes the bounds that the paper's tables of errors imply."""
-    ponds_bounds = (("bounds", pf.problems.rosenzweig_macarthur.IMPLIED_BOUNDS),) if wide else ()
-    tumor_bounds = (("bounds", pf.problems.tumor.IMPLIED_BOUNDS),) if wide else ()
+    ponds_bounds = (("bounds", pf.examples.rosenzweig_macarthur.IMPLIED_BOUNDS),) if wide else ()
+    tumor_bounds = (("bounds", pf.examples.tumor.IMPLIED_BOUNDS),) if wide else ()
     found = []
     for reading in ("std", "variance"):
         for eps in NOISE:
@@ -142,12 +142,12 @@ def table(chosen: list[Case], datasets: int, starts: int, workers: int) -> None:
 
 def cost(count: int = 7, rounds: int = 3) -> None:
     """Ratios of processor times within this run: the shortest of a few rounds, in which the rivals take turns."""
-    pf.fit(pf.problems.van_der_pol.generate(seed=count, eps=0.1))  # imports are not part of a fit
+    pf.fit(pf.examples.van_der_pol.generate(seed=count, eps=0.1))  # imports are not part of a fit
     for low, high in ((0.5, 1.5), (0.2, 4.0)):
         ratios = []
         print(f"Van der Pol, 101 samples, bounds [{low}, {high}], random starts in them:")
         for k in range(count):
-            problem = pf.problems.van_der_pol.generate(seed=k, eps=0.1, bounds=(low, high))
+            problem = pf.examples.van_der_pol.generate(seed=k, eps=0.1, bounds=(low, high))
             theta = low * (high / low) ** np.random.default_rng([k, 1]).uniform(size=2)
             one = problem.experiments[0]
             initial = dict(zip(one.observables, one.values[0], strict=True))
@@ -165,8 +165,8 @@ def cost(count: int = 7, rounds: int = 3) -> None:
                 f"least_squares over solve_ivp {theirs:.2f} s, loss {their_loss:.6f}: {theirs / ours:.0f} times"
             )
         print(f"    median ratio {np.median(ratios):.0f}")
-    single = pf.problems.lorenz.generate(seed=1, eps=0.1)
-    many = pf.problems.lorenz.generate(seed=1, eps=0.1, experiments=100)
+    single = pf.examples.lorenz.generate(seed=1, eps=0.1)
+    many = pf.examples.lorenz.generate(seed=1, eps=0.1, experiments=100)
     one = hundred = np.inf
     for _ in range(rounds):
         one = min(one, *(_timed(lambda: pf.fit(single)) for _ in range(3)))

@@ -22,7 +22,7 @@ import numpy as np
 import picardfit as pf
 from seeds import Seeds
 
-TUMOR = pf.problems.tumor
+TUMOR = pf.examples.tumor
 NAMES = list(TUMOR.TRUTH)
 TIMES = np.linspace(0, TUMOR.HORIZON, TUMOR.SAMPLES)
 SETS = ((1,), (1, 2), (1, 3), (1, 4), (1, 5), (1, 2, 3), (1, 2, 3, 4), (1, 2, 3, 5), (1, 2, 3, 4, 5))

@@ -49,7 +49,7 @@ class Case:
     settings: tuple[tuple[str, object], ...] = ()
 
     def generate(self, seed: int) -> pf.Problem:
-        module = getattr(pf.problems, self.problem)
+        module = getattr(pf.examples, self.problem)
         return module.generate(seed=seed, eps=self.eps, eps_is="std", bounds=WIDE, **dict(self.settings))
 
     def with_noise(self, seed: int, proportional: bool) -> pf.Problem:

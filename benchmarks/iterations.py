@@ -27,8 +27,8 @@ def levelled(problem: pf.Problem, noise: pf.Noise | None = None) -> pf.Problem:
     return replace(problem, noise=noise or pf.Noise(additive=pf.Parameter(1e-3, 10.0, log=True)))
 
 
-lorenz, van_der_pol, tumor = pf.problems.lorenz, pf.problems.van_der_pol, pf.problems.tumor
-neuron, ponds = pf.problems.fitzhugh_nagumo, pf.problems.rosenzweig_macarthur
+lorenz, van_der_pol, tumor = pf.examples.lorenz, pf.examples.van_der_pol, pf.examples.tumor
+neuron, ponds = pf.examples.fitzhugh_nagumo, pf.examples.rosenzweig_macarthur
 NOISY: dict[str, Callable[[int], pf.Problem]] = {
     "Lorenz, std 0.4": lambda seed: lorenz.generate(seed=seed, eps=0.4),
     "Lorenz, variance 0.4": lambda seed: lorenz.generate(seed=seed, eps=0.4, eps_is="variance"),

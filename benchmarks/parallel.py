@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--no-dask", action="store_true")
     options = parser.parse_args()
     workers = options.workers
-    problem = pf.problems.van_der_pol.generate(seed=1)
+    problem = pf.examples.van_der_pol.generate(seed=1)
     pf.fit(problem, starts=2)  # compiled and imported
     serial, used, expected = measured(problem, options.starts, nullcontext)
     print(f"{options.starts} starts of Van der Pol")

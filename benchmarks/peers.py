@@ -44,7 +44,7 @@ class Attempt:
 def attempts(name: str, tool: str, data_set: int, starts: int) -> list[Attempt]:
     """All starts of one tool on one data set, in a process of its own."""
     silence()
-    problem = pf.problems.ALL[name].generate(seed=data_set)
+    problem = pf.examples.ALL[name].generate(seed=data_set)
     module = TOOLS[tool].load()
     found = []
     for start in range(starts):
@@ -131,7 +131,7 @@ def main() -> None:
     parser.add_argument("--tools", default=",".join(PEERS))
     options = parser.parse_args()
     tools = [t for t in options.tools.split(",") if TOOLS[t].versions() is not None]
-    names = [name for name in pf.problems.ALL if options.only in name]
+    names = [name for name in pf.examples.ALL if options.only in name]
     for tool in tools:
         print(f"{tool}: {TOOLS[tool].versions()}; {TOOLS[tool].what}")
     table(names, tools, options.datasets, options.starts, options.slow_starts)

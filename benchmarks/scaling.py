@@ -31,12 +31,12 @@ THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THR
 
 def ponds(size: int) -> pf.Problem:
     """Predator and prey, 10 numbers in each pond, 2 unknowns of each pond and 6 shared."""
-    return pf.problems.rosenzweig_macarthur.generate(seed=1, ponds=size)
+    return pf.examples.rosenzweig_macarthur.generate(seed=1, ponds=size)
 
 
 def lorenz(size: int) -> pf.Problem:
     """303 numbers in each run, 3 bounded unknowns of each run and 3 shared."""
-    return pf.problems.lorenz.generate(seed=1, experiments=size)
+    return pf.examples.lorenz.generate(seed=1, experiments=size)
 
 
 def mixed(size: int) -> pf.Problem:

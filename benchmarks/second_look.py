@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import picardfit as pf
-from picardfit.problems.common import standard_deviation
+from picardfit.examples.common import standard_deviation
 from seeds import Seeds
 from soak import WORSE, Reference, random_sample
 
@@ -37,7 +37,7 @@ class Kind:
 
 
 def kinds() -> list[Kind]:
-    made, problems = [], pf.problems
+    made, problems = [], pf.examples
     for likelihood in (False, True):
         for reading in ("std", "variance"):
             for eps in (0.05, 0.2):
@@ -53,7 +53,7 @@ def kinds() -> list[Kind]:
 
 
 def _neuron(likelihood: bool, reading: str, eps: float, seed: int) -> pf.Problem:
-    problem = pf.problems.fitzhugh_nagumo.generate(seed, eps, reading)
+    problem = pf.examples.fitzhugh_nagumo.generate(seed, eps, reading)
     sd = standard_deviation(eps, reading)
     return (
         replace(problem, noise=pf.Noise(additive=sd, proportional=sd, common=True)) if likelihood else problem
@@ -61,7 +61,7 @@ def _neuron(likelihood: bool, reading: str, eps: float, seed: int) -> pf.Problem
 
 
 def _ponds(count: int, seed: int) -> pf.Problem:
-    module = pf.problems.rosenzweig_macarthur
+    module = pf.examples.rosenzweig_macarthur
     return module.generate(seed, 0.05, ponds=count, bounds=dict(module.IMPLIED_BOUNDS))
 
 

@@ -8,7 +8,7 @@ import picardfit as pf
 HERE = Path(__file__).parent
 STARTERS = Path(str(files("picardfit") / "starters"))
 
-fit = pf.fit(pf.problems.fitzhugh_nagumo.generate(seed=1))
+fit = pf.fit(pf.examples.fitzhugh_nagumo.generate(seed=1))
 fit.plot(HERE / "fit.png")
 for starter, picture in (("lotka-volterra", "hares.png"), ("influenza", "influenza.png")):
     fit = pf.fit(pf.read_problem(STARTERS / starter))

@@ -10,7 +10,7 @@ from paper.plan import READ, READINGS, Plan
 from paper.printed import FITZHUGH_NAGUMO
 from paper.tasks import ALGORITHM_4, BOUND, DEFAULT, LIKELIHOOD, Results, Task
 from paper.verdicts import below_truth, verdicts
-from picardfit.problems.fitzhugh_nagumo import INITIAL, TRUTH, model
+from picardfit.examples.fitzhugh_nagumo import INITIAL, TRUTH, model
 
 TITLE = "FitzHugh–Nagumo neuron (section 7.2, Figure 2)"
 NAMES = tuple(TRUTH)

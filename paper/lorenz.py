@@ -28,7 +28,7 @@ from paper.plan import READ, READINGS, Plan
 from paper.printed import FIGURE_3_EPS, FIGURE_3_REPETITIONS, FIGURE_4_EPS
 from paper.tasks import ALGORITHM_4, BOUND, DEFAULT, LIKELIHOOD, TOOL, Results, Task
 from paper.verdicts import below_truth, verdicts
-from picardfit.problems.lorenz import EXAMPLE_INITIAL, HORIZON, STATES, TRUTH, model
+from picardfit.examples.lorenz import EXAMPLE_INITIAL, HORIZON, STATES, TRUTH, model
 
 TITLE = "Lorenz system (section 7.5, Figures 3 and 4)"
 DRAWN = {"sindy": "SINDy", "scatter": "scatter search", "fmincon": "SLSQP"}  # in Figure 4

@@ -15,7 +15,7 @@ from paper.tasks import TOOL, Results, Task
 from paper.verdicts import Row, row
 from picardfit.compare.registry import TOOLS
 from picardfit.compare.table import reaches
-from picardfit.problems.lorenz import TRUTH
+from picardfit.examples.lorenz import TRUTH
 
 NAMES = ("rho", "sigma", "beta")
 SLOW = ("diffrax", "adam-bfgs", "scatter", "genetic", "evolution")  # seconds each, the others less than one

@@ -13,7 +13,7 @@ from paper.plan import READ, Plan
 from paper.printed import TABLE_1, TABLE_1_EPS, TABLE_1_REPETITIONS, VALLEY
 from paper.tasks import ALGORITHM_4, BOUND, DEFAULT, LIKELIHOOD, MARKS, Results, Task
 from paper.verdicts import at_or_below, below_truth, row, verdicts, within_deviation, within_error
-from picardfit.problems.rosenzweig_macarthur import TRUTH
+from picardfit.examples.rosenzweig_macarthur import TRUTH
 
 TITLE = "Rosenzweig–MacArthur predator and prey (section 7.3, Table 1)"
 NAMES = ("a", "b", "c", "r", "k", "K")

@@ -13,7 +13,7 @@ import numpy as np
 import picardfit as pf
 from paper.bounds import relative_errors
 from paper.side_by_side import descend
-from picardfit.problems.common import around, standard_deviation
+from picardfit.examples.common import around, standard_deviation
 from picardfit.solvers.loop import Method
 from picardfit.search.starts import make_start
 from picardfit.problem.named_values import border_from
@@ -51,7 +51,7 @@ class Task:
 
     def generate(self) -> pf.Problem:
         """The problem with its simulated data."""
-        module, arguments = getattr(pf.problems, self.problem), dict(self.data)
+        module, arguments = getattr(pf.examples, self.problem), dict(self.data)
         if arguments.get("bounds") == "implied":
             arguments["bounds"] = dict(module.IMPLIED_BOUNDS)
         if self.fixed:
@@ -72,7 +72,7 @@ def solve_one(task: Task) -> dict:
         return _descend([task])[0]
     problem = task.generate()
     if task.method == BOUND:
-        module = getattr(pf.problems, task.problem)
+        module = getattr(pf.examples, task.problem)
         return relative_errors(problem, _sd(task), FINE * module.SETTINGS.segment_length)
     if task.method == TOOL:
         return _of_tool(task, problem)
@@ -104,7 +104,7 @@ def _shape(task: Task) -> str:
 def _herd_size(task: Task) -> int:
     """How many data sets side by side: enough to hide the cost of a call, few enough for the cache and the ledger."""
     problem = task.generate()
-    length = getattr(pf.problems, task.problem).SETTINGS.segment_length
+    length = getattr(pf.examples, task.problem).SETTINGS.segment_length
     segments = sum(np.ptp(problem.span(e)) / length for e in range(len(problem.experiments)))
     return int(np.clip(SEGMENTS / segments, 1, LARGEST_HERD))
 
@@ -198,7 +198,7 @@ def _descend(tasks: Sequence[Task]) -> list[dict]:
 
 def algorithm_4(task: Task, steps: int) -> Method:
     """Algorithm 4 at the paper's settings for the problem, or those of the task."""
-    printed = getattr(pf.problems, task.problem).SETTINGS
+    printed = getattr(pf.examples, task.problem).SETTINGS
     return pf.ExtendedGradientContractMultiplier(
         order=int(task.settings.get("order", printed.order)),
         continuity=float(task.settings.get("continuity", printed.continuity)),

@@ -25,7 +25,7 @@ from paper.plan import READ, READINGS, Plan
 from paper.printed import IDENTIFIED, TABLE_2, TABLE_2_EPS, TABLE_2_REPETITIONS, TUMOR_LOSS
 from paper.tasks import ALGORITHM_4, BOUND, DEFAULT, LIKELIHOOD, Results, Task, bound_of
 from paper.verdicts import at_or_below, below_truth, row, verdicts
-from picardfit.problems.tumor import HORIZON, INITIAL, TRUTH, Dose4, dose, model
+from picardfit.examples.tumor import HORIZON, INITIAL, TRUTH, Dose4, dose, model
 
 TITLE = "Tumour under chemotherapy (section 7.4, Table 2)"
 NAMES = tuple(TRUTH)

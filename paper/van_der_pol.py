@@ -12,7 +12,7 @@ from paper.plan import READ, READINGS, Plan
 from paper.printed import FIGURE_1_CONTINUITY, FIGURE_1_EPS, FIGURE_1_REPETITIONS, FIGURE_1_SAMPLES, RHO_ENDS
 from paper.tasks import ALGORITHM_4, BOUND, DEFAULT, LIKELIHOOD, MARKS, Results, Task
 from paper.verdicts import below_truth, verdicts
-from picardfit.problems.van_der_pol import REPARAMETRISED_TRUTH, TRUTH
+from picardfit.examples.van_der_pol import REPARAMETRISED_TRUTH, TRUTH
 
 TITLE = "Van der Pol oscillator (section 7.1, Figure 1)"
 NAMES = tuple(TRUTH)

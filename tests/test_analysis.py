@@ -26,7 +26,7 @@ def line(**options):
 
 @pytest.fixture(scope="module")
 def van_der_pol():
-    problem = pf.problems.van_der_pol.generate(seed=1, eps=0.01)
+    problem = pf.examples.van_der_pol.generate(seed=1, eps=0.01)
     return pf.analyse(problem, start={"theta1": 1.0, "theta2": 1.0})
 
 
@@ -98,7 +98,7 @@ def test_segments_are_counted_over_all_experiments():
 
 def test_van_der_pol_along_the_data_has_the_norm_of_the_limit_cycle(van_der_pol):
     run = pf.simulate(
-        pf.problems.van_der_pol.model(),
+        pf.examples.van_der_pol.model(),
         {"theta1": 1.0, "theta2": 1.0},
         {"x1": 2.0, "x2": 0.0},
         np.linspace(0, 14, 2801),
@@ -115,7 +115,7 @@ def test_theorem_on_the_ball_asks_for_more_segments_than_the_data(van_der_pol):
 
 @pytest.mark.parametrize("name", ["van_der_pol", "fitzhugh_nagumo", "rosenzweig_macarthur", "lorenz"])
 def test_picard_contracts_at_least_as_the_theorem_says(name):
-    found = pf.analyse(getattr(pf.problems, name).generate(seed=2), samples=64)
+    found = pf.analyse(getattr(pf.examples, name).generate(seed=2), samples=64)
     assert 0 < found.contraction <= found.segment_length * found.along_data.state_slope * (1 + 1e-4)
 
 
@@ -153,7 +153,7 @@ def test_continuity_enters_the_curvature():
 
 
 def test_sparse_and_dense_eigenvalues_agree(monkeypatch):
-    problem = pf.problems.van_der_pol.generate(seed=1)
+    problem = pf.examples.van_der_pol.generate(seed=1)
     sparse = pf.analyse(problem, samples=8)
     monkeypatch.setattr(analysis, "SMALL", 10_000)
     dense = pf.analyse(problem, samples=8)
@@ -187,12 +187,12 @@ def test_a_fit_of_another_problem_is_refused():
 
 
 def test_same_seed_same_answer():
-    problem = pf.problems.lorenz.generate(seed=1)
+    problem = pf.examples.lorenz.generate(seed=1)
     assert pf.analyse(problem, samples=100, seed=3) == pf.analyse(problem, samples=100, seed=3)
 
 
 def test_more_samples_do_not_lose_the_supremum():
-    problem = pf.problems.lorenz.generate(seed=1)
+    problem = pf.examples.lorenz.generate(seed=1)
     few, many = (pf.analyse(problem, samples=n).on_ball.state_slope for n in (16, 4096))
     assert few == pytest.approx(many, rel=0.02)
 

@@ -768,7 +768,7 @@ def test_residuals_of_an_exact_fit_are_not_tested():
 
 
 def test_a_search_that_went_astray_is_said_to_diverge():
-    fit = pf.fit(pf.problems.van_der_pol.generate(seed=1), pf.GradientDescent(order=8))
+    fit = pf.fit(pf.examples.van_der_pol.generate(seed=1), pf.GradientDescent(order=8))
     assert fit.status is pf.Status.DIVERGED
     assert "more starts" not in fit.message
 

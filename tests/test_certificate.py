@@ -223,7 +223,7 @@ def test_what_lies_beyond_the_bounds_is_no_promise():
 
 
 def test_many_names_are_cut_short():
-    fit = pf.fit(pf.problems.van_der_pol.generate(seed=0, eps=0.01))
+    fit = pf.fit(pf.examples.van_der_pol.generate(seed=0, eps=0.01))
     many = replace(fit.certificate, undetermined=tuple(f"y(0)[e{k}]" for k in range(30)))
     assert "y(0)[e11] and 18 more" in str(many)
     assert "e12" not in str(many)
@@ -231,7 +231,7 @@ def test_many_names_are_cut_short():
 
 def test_a_fit_that_no_integration_reproduces_is_not_judged(monkeypatch):
     monkeypatch.setattr("picardfit.evidence.certificate.AGREES", -1.0)
-    fit = pf.fit(pf.problems.van_der_pol.generate(seed=0, eps=0.01))
+    fit = pf.fit(pf.examples.van_der_pol.generate(seed=0, eps=0.01))
     assert fit.status is pf.Status.INACCURATE
     assert fit.certificate.undetermined is None
     assert "not judged" in str(fit)
@@ -249,7 +249,7 @@ def test_a_fit_that_no_integration_reproduces_is_not_judged(monkeypatch):
     ],
 )
 def test_a_stalled_search_at_a_clean_optimum_has_converged(change, status):
-    fit = pf.fit(pf.problems.van_der_pol.generate(seed=1))
+    fit = pf.fit(pf.examples.van_der_pol.generate(seed=1))
     outcome = Outcome(fit.solution, pf.Status.STALLED, 8, 0.1, np.zeros((8, 3)))
     certificate = replace(fit.certificate, **{"gradient": 1e-9, "largest_jump": 1e-10, **change})
     assert _final_status(fit.problem, pf.LiftedGaussNewton(), outcome, certificate) is status

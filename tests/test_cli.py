@@ -101,7 +101,7 @@ def test_there_is_shell_completion():
 
 
 def test_examples_are_the_built_in_problems():
-    assert {one.value.replace("-", "_") for one in Example} == set(pf.problems.ALL)
+    assert {one.value.replace("-", "_") for one in Example} == set(pf.examples.ALL)
 
 
 @pytest.mark.parametrize("example", ["fitzhugh-nagumo", "van-der-pol"])

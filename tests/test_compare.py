@@ -357,7 +357,7 @@ def test_a_function_that_decides_cannot_be_translated():
     "name", ["van_der_pol", "fitzhugh_nagumo", "rosenzweig_macarthur", "tumor", "lorenz"]
 )
 def test_collocation_and_picardfit_find_the_same_optimum(name):
-    problem = pf.problems.ALL[name].generate(seed=2)
+    problem = pf.examples.ALL[name].generate(seed=2)
     found = compare.run(problem, ["picardfit", "casadi"], seed=1)
     assert found["casadi"].success
     assert found["picardfit"].success
@@ -384,9 +384,9 @@ def test_elements_end_at_samples_and_jumps():
 @needs("sindy")
 @pytest.mark.parametrize(("tool", "error"), [("sindy", 0.2), ("sindy-smooth", 0.1)])
 def test_sindy_recovers_lorenz_from_clean_data(tool, error):
-    problem = pf.problems.lorenz.generate(seed=3, eps=0.0, samples=1001)
+    problem = pf.examples.lorenz.generate(seed=3, eps=0.0, samples=1001)
     row = compare.run(problem, [tool])[tool]
-    for name, value in pf.problems.lorenz.TRUTH.items():
+    for name, value in pf.examples.lorenz.TRUTH.items():
         assert row.parameters[name] == pytest.approx(value, rel=error)
 
 
@@ -403,7 +403,7 @@ def test_sindy_says_what_it_cannot_do(name, words):
     from picardfit.compare.tool_sindy import solve
 
     with pytest.raises(Unable, match=words):
-        solve(task_of(pf.problems.ALL[name].generate(seed=1)))
+        solve(task_of(pf.examples.ALL[name].generate(seed=1)))
 
 
 @needs("genetic")
@@ -422,7 +422,7 @@ def test_scatter_search_reaches_the_optimum():
 
 @pytest.mark.slow
 @needs("diffrax")
-@pytest.mark.parametrize("problem", [decay(), mixed(), pf.problems.tumor.generate(seed=1, inputs=(1, 2))])
+@pytest.mark.parametrize("problem", [decay(), mixed(), pf.examples.tumor.generate(seed=1, inputs=(1, 2))])
 def test_diffrax_and_picardfit_find_the_same_optimum(problem):
     found = compare.run(problem, ["picardfit", "diffrax"], budget=60)
     assert found["diffrax"].loss == pytest.approx(found["picardfit"].loss, rel=1e-3)
@@ -438,7 +438,7 @@ def test_adam_then_bfgs_reaches_the_optimum_of_a_decay():
 
 
 def trial(tool, number, error, eps=0.1):
-    names = pf.problems.lorenz.TRUTH
+    names = pf.examples.lorenz.TRUTH
     return Trial(eps, number, Row(tool, "", ""), dict.fromkeys(names, error) if np.isfinite(error) else {})
 
 
@@ -478,7 +478,7 @@ def test_the_study_has_the_same_initial_states_at_all_levels():
 
 
 def test_the_study_takes_given_initial_states():
-    found = compare.study((0.05,), [pf.problems.lorenz.EXAMPLE_INITIAL], ["picardfit"])
+    found = compare.study((0.05,), [pf.examples.lorenz.EXAMPLE_INITIAL], ["picardfit"])
     row = found.trials[0].row
     assert row.initial_states["run 1"]["x1"] == pytest.approx(1.46, rel=0.1)
 

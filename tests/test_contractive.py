@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
 import picardfit as pf
-import picardfit.problems as problems
+import picardfit.examples as problems
 from picardfit.problem.experiment import Experiment
 from picardfit.errors import InputError, Status
 from picardfit.collocation.mesh import Nodes
@@ -624,7 +624,7 @@ def test_iterates_that_overflow_from_a_finite_start_diverge():
 @pytest.fixture(scope="module")
 def first_unit_of_time() -> pf.Problem:
     """Van der Pol of the paper up to t = 1."""
-    whole = pf.problems.van_der_pol.generate(seed=0, eps=0.01)
+    whole = pf.examples.van_der_pol.generate(seed=0, eps=0.01)
     one = whole.experiments[0]
     kept = one.times <= 1.0
     data = {name: one.values[kept, k] for k, name in enumerate(one.observables)}

@@ -44,7 +44,7 @@ def noisy_decay(seed=0, sd=0.05, **options):
 
 @pytest.fixture(scope="module")
 def van_der_pol():
-    return pf.fit(pf.problems.van_der_pol.generate(seed=1, eps=0.1))
+    return pf.fit(pf.examples.van_der_pol.generate(seed=1, eps=0.1))
 
 
 # the truth from exact data
@@ -52,7 +52,7 @@ def van_der_pol():
 
 @pytest.mark.parametrize("name", ["van_der_pol", "lorenz", "fitzhugh_nagumo", "rosenzweig_macarthur"])
 def test_exact_data_give_the_truth(name):
-    problem = getattr(pf.problems, name).generate(seed=3, eps=0.0)
+    problem = getattr(pf.examples, name).generate(seed=3, eps=0.0)
     fit = pf.fit(problem)
     assert {k: fit.parameters[k] for k in problem.truth["parameters"]} == pytest.approx(
         problem.truth["parameters"], rel=1e-6
@@ -60,14 +60,14 @@ def test_exact_data_give_the_truth(name):
 
 
 def test_exact_data_give_the_initial_states():
-    problem = pf.problems.van_der_pol.generate(seed=3, eps=0.0)
+    problem = pf.examples.van_der_pol.generate(seed=3, eps=0.0)
     assert pf.fit(problem).initial_states["run 1"] == pytest.approx(
         problem.truth["initial"]["run 1"], rel=1e-6
     )
 
 
 def test_no_bounds_at_all():
-    bounded = pf.problems.van_der_pol.generate(seed=2, eps=0.1)
+    bounded = pf.examples.van_der_pol.generate(seed=2, eps=0.1)
     free = pf.Problem(bounded.model, bounded.experiments)
     assert pf.fit(free).parameters == pytest.approx(pf.fit(bounded).parameters, rel=1e-6)
 
@@ -145,7 +145,7 @@ def test_input_given_by_a_function():
 
 
 def test_missing_data_are_no_obstacle():
-    full = pf.problems.lorenz.generate(seed=1, eps=0.0)
+    full = pf.examples.lorenz.generate(seed=1, eps=0.0)
     one, rng = full.experiments[0], np.random.default_rng(0)
     holes = {n: np.where(rng.uniform(size=len(v)) < 0.4, np.nan, v) for n, v in one.observations.items()}
     fit = pf.fit(full.with_experiments([pf.Experiment(one.times, holes, name=one.name)]))
@@ -220,7 +220,7 @@ def test_same_seed_same_result():
 
 
 def test_every_start_is_reported():
-    fit = pf.fit(pf.problems.van_der_pol.generate(seed=1), starts=3)
+    fit = pf.fit(pf.examples.van_der_pol.generate(seed=1), starts=3)
     assert [s.start for s in fit.starts] == [0, 1, 2]
     assert [s.loss for s in fit.starts] == pytest.approx([fit.loss] * 3, rel=1e-6)
 
@@ -245,7 +245,7 @@ def answer(fit):
 @pytest.fixture(scope="module")
 def many():
     """A problem with two equally good optima and its serial fit."""
-    problem = pf.problems.van_der_pol.generate(seed=1, reparametrised=True)
+    problem = pf.examples.van_der_pol.generate(seed=1, reparametrised=True)
     return problem, pf.fit(problem, starts=STARTS)
 
 
@@ -402,7 +402,7 @@ import sys
 import picardfit as pf
 if __name__ == "__main__":
     from concurrent.futures import ProcessPoolExecutor
-    problem = pf.problems.van_der_pol.generate(seed=1, reparametrised=True)
+    problem = pf.examples.van_der_pol.generate(seed=1, reparametrised=True)
     with ProcessPoolExecutor(2) as executor:
         pf.fit(problem, starts=400, ledger=sys.argv[1], executor=executor if sys.argv[2] == "pool" else None)
 """
@@ -942,7 +942,7 @@ def test_residuals_of_the_right_size_are_not_mentioned():
 
 
 def test_standard_errors_and_chosen_correlations_are_those_of_the_covariance():
-    fit = pf.fit(pf.problems.rosenzweig_macarthur.generate(ponds=3))
+    fit = pf.fit(pf.examples.rosenzweig_macarthur.generate(ponds=3))
     errors = np.array([fit.standard_errors[name] for name in fit.covariance_labels])
     np.testing.assert_allclose(np.sqrt(np.diag(fit.covariance)), errors, rtol=1e-12)
     names = ("b", "prey(0)[pond 3]", "a", "pred(0)[pond 1]")
@@ -951,7 +951,7 @@ def test_standard_errors_and_chosen_correlations_are_those_of_the_covariance():
 
 
 def test_a_correlation_of_something_else_is_refused():
-    fit = pf.fit(pf.problems.van_der_pol.generate(seed=1))
+    fit = pf.fit(pf.examples.van_der_pol.generate(seed=1))
     with pytest.raises(pf.InputError, match="`nothing` is not an unknown with a covariance"):
         fit.correlation_of(["nothing"])
 

@@ -14,7 +14,7 @@ from picardfit.inference.design_information import Stage
 DECAY = pf.Model("x' = -k*x")
 GRID = np.linspace(0, 5, 51)
 DOSED = pf.Model("x' = -k*x + s*u", inputs=["u"])
-TUMOR = pf.problems.tumor
+TUMOR = pf.examples.tumor
 
 
 def decay(**plan) -> pf.Problem:

@@ -429,7 +429,7 @@ def test_bad_settings_are_named(setting, value):
 
 def test_multipliers_are_no_yardstick():
     """They may cost any amount where they mean nothing yet; a step that gains much must not count as rounding."""
-    problem, method = pf.problems.van_der_pol.generate(seed=1), pf.LiftedGaussNewton()
+    problem, method = pf.examples.van_der_pol.generate(seed=1), pf.LiftedGaussNewton()
     state = method.step(method.init(problem, make_start(problem)))
     heavy = replace(state, multipliers=state.multipliers + 1e8)
     assert compared_with(heavy) == compared_with(state)

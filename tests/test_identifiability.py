@@ -100,7 +100,7 @@ def test_a_worse_optimum_is_no_alternative():
 
 @pytest.fixture(scope="module")
 def tumor() -> pf.Identifiability:
-    return pf.fit(pf.problems.tumor.generate(inputs=(1, 2, 3))).identifiability()
+    return pf.fit(pf.examples.tumor.generate(inputs=(1, 2, 3))).identifiability()
 
 
 def test_the_tumor_model_does_not_show_theta5_and_rho(tumor):
@@ -117,7 +117,7 @@ def test_an_estimate_at_a_bound_is_judged_by_the_data(tumor):
 
 def test_a_and_b_of_two_ponds_are_tied_together():
     """The paper: a = 3.65, b = 0.83 fit as well as the truth, a = 2.8, b = 0.7."""
-    fit = pf.fit(pf.problems.rosenzweig_macarthur.generate(ponds=2, bounds=(0.1, 5)))
+    fit = pf.fit(pf.examples.rosenzweig_macarthur.generate(ponds=2, bounds=(0.1, 5)))
     found = fit.identifiability()
     assert {found.verdicts[n].kind for n in "ab"} == {"weakly"}
     pair = next(c for c in found.determined if set(c.names) == {"a", "b"})
@@ -127,23 +127,23 @@ def test_a_and_b_of_two_ponds_are_tied_together():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_and_b_of_the_paper_s_four_ponds_are_tied_together(seed):
-    found = pf.fit(pf.problems.rosenzweig_macarthur.generate(seed=seed)).identifiability()
+    found = pf.fit(pf.examples.rosenzweig_macarthur.generate(seed=seed)).identifiability()
     pair = next(c for c in found.determined if set(c.names) == {"a", "b"})
     assert pair.error <= 0.5 * min(found.verdicts[n].error for n in "ab")
 
 
 def test_directions_name_what_they_move_and_nothing_else():
     """A faint part of a direction is told if it moves its unknown by 100 %, else it is left out."""
-    tumor = pf.fit(pf.problems.tumor.generate(seed=1)).identifiability()
+    tumor = pf.fit(pf.examples.tumor.generate(seed=1)).identifiability()
     lost = {name for name, one in tumor.verdicts.items() if one.kind == "not determined"}
     assert lost == {"theta5", "rho", "theta6"} == {n for c in tumor.undetermined for n in c.names}
-    ponds = pf.problems.rosenzweig_macarthur
+    ponds = pf.examples.rosenzweig_macarthur
     pond = pf.fit(ponds.generate(seed=1, ponds=1, bounds=ponds.IMPLIED_BOUNDS)).identifiability()
     assert [set(c.names) for c in pond.undetermined] == [{"K", "a", "b"}]
 
 
 def test_the_table_says_the_same():
-    ponds = pf.problems.rosenzweig_macarthur
+    ponds = pf.examples.rosenzweig_macarthur
     fit = pf.fit(ponds.generate(seed=1, ponds=1, bounds=ponds.IMPLIED_BOUNDS))
     verdicts = fit.identifiability().verdicts
     lost = {name for name, one in verdicts.items() if one.kind == "not determined"}

@@ -8,7 +8,7 @@ import scipy.stats as st
 
 import picardfit as pf
 from picardfit.collocation.linearisation import linearise, point_at
-from picardfit.problems import rosenzweig_macarthur, van_der_pol
+from picardfit.examples import rosenzweig_macarthur, van_der_pol
 from picardfit.evidence.fisher import chained
 
 TIMES = np.linspace(0.0, 4.0, 60)
@@ -248,7 +248,7 @@ def test_wrong_levels_still_converge(factor):
 
 def test_stages_do_not_end_while_only_short_steps_are_possible():
     """Continuity must not get its full weight, and the noise its levels, while the path is far from continuous."""
-    neuron = pf.problems.fitzhugh_nagumo.generate(seed=1)
+    neuron = pf.examples.fitzhugh_nagumo.generate(seed=1)
     noise = pf.Noise(additive=(1e-3, 2.0), proportional=(1e-3, 2.0))
     problem = pf.Problem(neuron.model, neuron.experiments, neuron.parameters, noise=noise)
     starts = (None, {"theta1": 0.0138, "theta2": 0.867})

@@ -11,7 +11,7 @@ import pytest
 
 import picardfit as pf
 import picardfit.parallel.progress as progress
-from picardfit.problems import fitzhugh_nagumo
+from picardfit.examples import fitzhugh_nagumo
 from picardfit.parallel.progress import Bar
 
 EVIL = "<script>alert('x')</script>"
@@ -155,7 +155,7 @@ def test_in_a_real_notebook(tmp_path):
     pytest.importorskip("ipykernel", reason="Jupyter is not installed")
     cells = [
         "import picardfit as pf, picardfit.parallel.progress as progress\n"
-        "from picardfit.problems import fitzhugh_nagumo\n"
+        "from picardfit.examples import fitzhugh_nagumo\n"
         "progress.QUIET_SECONDS = progress.EVERY = 0.0\n"
         "fit = pf.fit(fitzhugh_nagumo.generate(seed=1), starts=2)",
         "fit",

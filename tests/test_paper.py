@@ -74,8 +74,8 @@ class TestPrinted:
         assert mean == pytest.approx(np.mean([are for are, _ in row.values()]), abs=0.006)
 
     def test_parameters_of_the_tables_are_those_of_the_models(self):
-        assert {*printed.TABLE_1[1]} - {"mean"} == {*pf.problems.rosenzweig_macarthur.TRUTH}
-        assert all({*row} == {*pf.problems.tumor.TRUTH} for row in printed.TABLE_2.values())
+        assert {*printed.TABLE_1[1]} - {"mean"} == {*pf.examples.rosenzweig_macarthur.TRUTH}
+        assert all({*row} == {*pf.examples.tumor.TRUTH} for row in printed.TABLE_2.values())
 
     def test_the_print_colours_23_cells_red(self):
         cells = [are for row in printed.TABLE_2.values() for are, _ in row.values()]
@@ -86,9 +86,9 @@ class TestBounds:
     @pytest.mark.parametrize(
         "problem",
         [
-            pf.problems.van_der_pol.generate(seed=3),
-            pf.problems.rosenzweig_macarthur.generate(seed=3, ponds=2),
-            pf.problems.tumor.generate(seed=3, inputs=(1, 3)),
+            pf.examples.van_der_pol.generate(seed=3),
+            pf.examples.rosenzweig_macarthur.generate(seed=3, ponds=2),
+            pf.examples.tumor.generate(seed=3, inputs=(1, 3)),
         ],
         ids=["van_der_pol", "ponds", "tumor"],
     )
@@ -121,12 +121,12 @@ class TestBounds:
         assert np.cov(scores) == pytest.approx(bounds.information(g[None], by[None], sd), rel=0.05, abs=0.3)
 
     def test_least_squares_is_never_better_than_the_bound(self):
-        problem = pf.problems.rosenzweig_macarthur.generate(seed=1, ponds=3)
+        problem = pf.examples.rosenzweig_macarthur.generate(seed=1, ponds=3)
         found = bounds.relative_errors(problem, 0.05, 0.1)
         assert all(found["least squares"][n] >= found["likelihood"][n] for n in problem.model.parameters)
 
     def test_bound_is_proportional_to_the_noise(self):
-        problem = pf.problems.lorenz.generate(seed=1)
+        problem = pf.examples.lorenz.generate(seed=1)
         one, two = (bounds.relative_errors(problem, sd, 0.05)["least squares"]["rho"] for sd in (0.1, 0.2))
         assert two == pytest.approx(2 * one)
 
@@ -190,7 +190,7 @@ class TestTasks:
             for s in (0, 1)
         )
         first, second = (tasks._start(t, t.generate())[0] for t in (one, two))
-        truth = pf.problems.lorenz.TRUTH
+        truth = pf.examples.lorenz.TRUTH
         assert all(0.5 <= first[n] / truth[n] <= 1.5 for n in truth)
         assert first != second
 
@@ -286,7 +286,7 @@ class TestVerdicts:
         for seed in range(3):
             task = Task("lorenz", DEFAULT, {"seed": seed, "eps": 0.05, "eps_is": "std"})
             ours.append(task)
-            truth = pf.problems.lorenz.TRUTH
+            truth = pf.examples.lorenz.TRUTH
             records[task.key] = {"parameters": {n: (1.2 + 0.01 * seed) * v for n, v in truth.items()}}
             for tool, factor in (("casadi", 1.1), ("genetic", 1.5)):
                 own = other_tools.tasks_of(plan, tool, "std", 0.05)[seed]

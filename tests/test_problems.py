@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from picardfit.errors import InputError
-from picardfit.problems import ALL, fitzhugh_nagumo, lorenz, rosenzweig_macarthur, tumor, van_der_pol
+from picardfit.examples import ALL, fitzhugh_nagumo, lorenz, rosenzweig_macarthur, tumor, van_der_pol
 
 EVERY = pytest.mark.parametrize("name", ALL)
 

@@ -564,7 +564,7 @@ def test_plot(lotka_profile, tmp_path):
 @pytest.mark.slow
 def test_profile_intervals_cover_where_fishers_do_not():
     """Few samples of the ponds: binomial of 200 and 0.95 has mean 190 and standard deviation 3."""
-    ponds = pf.problems.rosenzweig_macarthur
+    ponds = pf.examples.rosenzweig_macarthur
     inside = 0
     for seed in range(200):
         fit = pf.fit(ponds.generate(seed=seed, bounds=(0.05, 20.0)))

@@ -14,7 +14,7 @@ import pytest
 import picardfit as pf
 from picardfit.inference.identifiability import Identifiability, Verdict
 from picardfit.display.markup import noise_words
-from picardfit.problems import fitzhugh_nagumo, tumor
+from picardfit.examples import fitzhugh_nagumo, tumor
 from picardfit.display.report import determined_words, verdict
 from picardfit.display.text import parameter_rows, true_values
 

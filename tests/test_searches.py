@@ -89,7 +89,7 @@ def states_of(problem: pf.Problem, method) -> list:
 
 
 def test_shooting_leads_from_a_closed_path_to_the_optimum():
-    problem, method = pf.problems.van_der_pol.generate(seed=1, eps=0.2), pf.LiftedGaussNewton()
+    problem, method = pf.examples.van_der_pol.generate(seed=1, eps=0.2), pf.LiftedGaussNewton()
     request, states = request_of(problem, method), states_of(problem, method)
     best = states[-1]
     away = best.point.border * 1.1
@@ -104,7 +104,7 @@ def test_shooting_leads_from_a_closed_path_to_the_optimum():
 
 @pytest.mark.parametrize(("experiments", "samples"), [(21, 31), (1, 3001)])
 def test_many_experiments_and_long_ones_are_not_shot(experiments, samples):
-    problem = pf.problems.lorenz.generate(seed=1, experiments=experiments, samples=samples)
+    problem = pf.examples.lorenz.generate(seed=1, experiments=experiments, samples=samples)
     method = pf.LiftedGaussNewton()
     state = method.init(problem, make_start(problem))
     closed = replace(state, point=replace(state.point, jumps=np.zeros_like(state.point.jumps)))
@@ -125,6 +125,6 @@ def test_functions_of_the_user_are_not_shot():
 
 
 def test_shooting_is_for_the_default_method_only():
-    problem = pf.problems.van_der_pol.generate(seed=1)
+    problem = pf.examples.van_der_pol.generate(seed=1)
     state = states_of(problem, pf.LiftedGaussNewton())[-1]
     assert by_shooting(request_of(problem, pf.GradientContractive()), state) is None

@@ -11,12 +11,12 @@ from picardfit.display.recipe import recipe
 from picardfit.search.second_look import LOOKS, _at_bound
 from picardfit.search.starts import make_start, open_values, spread_evenly
 
-PONDS = pf.problems.rosenzweig_macarthur
+PONDS = pf.examples.rosenzweig_macarthur
 
 
 def neuron(seed=70, eps=0.05, eps_is="variance"):
     """Only x1 is measured; with seed 70 two pairs of initial states fit nearly equally well."""
-    return pf.problems.fitzhugh_nagumo.generate(seed, eps, eps_is)
+    return pf.examples.fitzhugh_nagumo.generate(seed, eps, eps_is)
 
 
 def at_truth(problem):
@@ -75,7 +75,7 @@ def test_parameters_at_a_bound_are_tried_inside():
         "inputs": (1, 2, 3, 4, 5),
         "v_known": True,
     }
-    problem = pf.problems.tumor.generate(19, **settings)
+    problem = pf.examples.tumor.generate(19, **settings)
     fit, truth = pf.fit(problem), at_truth(problem)
     assert fit.starts[0].parameters["rho"] == pytest.approx(problem.parameters["rho"].lower)
     assert fit.starts[0].loss > 1.05 * truth
@@ -99,8 +99,8 @@ def test_one_start_that_fails_is_not_followed_by_others():
     "problem",
     [
         neuron(0, 0.05, "std"),
-        pf.problems.van_der_pol.generate(0, 0.1),
-        pf.problems.lorenz.generate(1, 0.1),
+        pf.examples.van_der_pol.generate(0, 0.1),
+        pf.examples.lorenz.generate(1, 0.1),
     ],
     ids=["neuron", "oscillator", "chaos"],
 )
@@ -112,7 +112,7 @@ def test_clear_data_call_for_no_look(problem):
 def slow(monkeypatch):
     """Clear data, with searches that count as laboured."""
     monkeypatch.setattr("picardfit.search.second_look.LABOURED", 3)
-    return pf.problems.van_der_pol.generate(seed=3, eps=0.01)
+    return pf.examples.van_der_pol.generate(seed=3, eps=0.01)
 
 
 def test_a_laboured_search_in_clear_data_is_followed_by_another_start(slow):

@@ -172,7 +172,7 @@ class GaussNewtonOnly(pf.LiftedGaussNewton):
 
 def test_noise_no_longer_slows_the_last_steps():
     """Gauss-Newton takes more than a hundred iterations here; both end at the same optimum."""
-    problem = pf.problems.fitzhugh_nagumo.generate(seed=3, eps=0.2, eps_is="variance")
+    problem = pf.examples.fitzhugh_nagumo.generate(seed=3, eps=0.2, eps_is="variance")
     slow = pf.fit(problem, method=GaussNewtonOnly(), second_look=False)
     fast = pf.fit(problem, second_look=False)
     assert fast.status is slow.status is pf.Status.CONVERGED
@@ -182,7 +182,7 @@ def test_noise_no_longer_slows_the_last_steps():
 
 def test_linearisation_is_left_as_it_was():
     """A step with second derivatives must not leave them in the derivatives that the next step uses again."""
-    problem = pf.problems.fitzhugh_nagumo.generate(seed=3, eps=0.2, eps_is="variance")
+    problem = pf.examples.fitzhugh_nagumo.generate(seed=3, eps=0.2, eps_is="variance")
     seen: list[Linearisation] = []
 
     class Watched(pf.LiftedGaussNewton):

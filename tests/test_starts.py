@@ -197,7 +197,7 @@ def test_missing_bounds_are_replaced_by_an_interval_around_the_start(parameter, 
 
 
 def test_drawn_values_differ_from_each_other():
-    problem = pf.problems.lorenz.generate(seed=1)
+    problem = pf.examples.lorenz.generate(seed=1)
     first, second = (
         open_values(problem, problem.unknowns.start, draw(problem.unknowns, np.random.default_rng(s)))
         for s in (1, 2)
@@ -206,7 +206,7 @@ def test_drawn_values_differ_from_each_other():
 
 
 def test_random_starts_repeat_with_their_seed():
-    problem = pf.problems.lorenz.generate(seed=1)
+    problem = pf.examples.lorenz.generate(seed=1)
     first, second = (make_start(problem, rng=np.random.default_rng(1)) for _ in range(2))
     np.testing.assert_array_equal(first.border, second.border)
     np.testing.assert_array_equal(first.tables[0][1], second.tables[0][1])
@@ -222,14 +222,14 @@ def test_drawn_values_do_not_stay_at_the_given_ones():
 
 
 def test_random_starts_lie_in_the_bounds():
-    problem = pf.problems.tumor.generate(seed=1)
+    problem = pf.examples.tumor.generate(seed=1)
     for seed in range(5):
         made = make_start(problem, rng=np.random.default_rng(seed)).border
         assert np.all((made >= problem.unknowns.lower) & (made <= problem.unknowns.upper))
 
 
 def test_shared_parameters_agree_in_all_experiments():
-    problem = pf.problems.rosenzweig_macarthur.generate(seed=1)
+    problem = pf.examples.rosenzweig_macarthur.generate(seed=1)
     made = make_start(problem, rng=np.random.default_rng(0)).border[:, problem.unknowns.local :]
     np.testing.assert_array_equal(made, np.broadcast_to(made[:1], made.shape))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.problems import fitzhugh_nagumo, tumor
+from picardfit.examples import fitzhugh_nagumo, tumor
 from picardfit.result import StartResult
 from picardfit.files.fit_file import SETS, load, save
 

@@ -88,7 +88,7 @@ def test_too_few_times_are_told_from_structure():
 
 
 def test_the_tumor_model_is_structurally_identifiable_with_one_dosing():
-    found = pf.structural(pf.problems.tumor.generate(inputs=(1,)), points=3)
+    found = pf.structural(pf.examples.tumor.generate(inputs=(1,)), points=3)
     assert found.identifiable
     assert found.gap > 1e3
 
@@ -119,7 +119,7 @@ def test_derivatives_are_exact():
     "name", ["van_der_pol", "rosenzweig_macarthur", "tumor", "lorenz", "fitzhugh_nagumo"]
 )
 def test_derivatives_do_not_depend_on_the_mesh(name):
-    problem = getattr(pf.problems, name).generate()
+    problem = getattr(pf.examples, name).generate()
     border = border_from(problem, problem.truth["parameters"], problem.truth["initial"])
     coarse, fine = (expected(problem, border, nodes).jacobian for nodes in (9, 11))
     size = np.abs(fine).max(axis=(0, 1))

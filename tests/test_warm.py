@@ -56,9 +56,9 @@ def test_the_slope_is_the_derivative_of_the_minimum():
     assert 1 / found.variance == pytest.approx((least(0.31) - 2 * least(0.3) + least(0.29)) / 1e-4, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", pf.problems.ALL)
+@pytest.mark.parametrize("name", pf.examples.ALL)
 def test_new_data_give_the_fit_from_scratch(name):
-    module = pf.problems.ALL[name]
+    module = pf.examples.ALL[name]
     first = pf.fit(module.generate(seed=1))
     other = module.generate(seed=1)
     rng = np.random.default_rng(5)
@@ -81,14 +81,14 @@ def test_new_data_give_the_fit_from_scratch(name):
 
 
 def test_at_the_optimum_there_is_nothing_to_do():
-    fit = pf.fit(pf.problems.van_der_pol.generate(seed=1))
+    fit = pf.fit(pf.examples.van_der_pol.generate(seed=1))
     found = refit(place_at(fit.problem, fit.solution), fit.residual_variance)
     assert found.steps == 0
     assert found.value == pytest.approx(path_value(fit.solution), rel=1e-12)
 
 
 def test_a_finer_mesh_changes_nothing():
-    fit = pf.fit(pf.problems.van_der_pol.generate(seed=1))
+    fit = pf.fit(pf.examples.van_der_pol.generate(seed=1))
     place = place_at(fit.problem, fit.solution)
     finer = refined(place, 1e-9)
     assert len(finer.system.mesh) > len(place.system.mesh)

@@ -26,7 +26,7 @@ _HOMES = {  # module -> the public names that live in it
     "model.priors": ("LaplacePrior", "LogLaplacePrior", "LogNormalPrior", "Normal", "Uniform"),
     "problem.problem": ("Problem",),
     "files.problem_file": ("read_problem",),
-    "problems": ("problems",),
+    "examples": ("problems",),
     "files.tables": ("read_table",),
     "result": ("Fit",),
     "solvers.picard_gradient.sets": ("Ball", "Box", "HalfSpace", "Product", "Simplex"),

@@ -1,6 +1,6 @@
 """The public names, for editors and type checkers; the program reads __init__.py."""
 
-import picardfit.problems as problems
+import picardfit.examples as problems
 from picardfit.inference.analysis import Analysis as Analysis
 from picardfit.inference.analysis import analyse as analyse
 from picardfit.evidence.certificate import Certificate as Certificate

@@ -30,7 +30,7 @@ def demo(
 ) -> None:
     """Fit a built-in example with simulated, noisy data and write a report about it."""
     with complaints():
-        import picardfit.problems as problems
+        import picardfit.examples as problems
         from picardfit import fit
         from picardfit.cli.progress import watched
         from picardfit.cli.show import show_fit

@@ -15,8 +15,8 @@ from picardfit.compare.runner import run
 from picardfit.compare.table import Row
 from picardfit.errors import InputError
 from picardfit.problem.problem import Problem
-from picardfit.problems import lorenz
-from picardfit.problems.common import Spread
+from picardfit.examples import lorenz
+from picardfit.examples.common import Spread
 
 LEVELS = (0.01, 0.05, 0.1, 0.2, 0.4)
 

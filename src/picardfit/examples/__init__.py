@@ -1,11 +1,11 @@
-"""The five problems of the paper, ready to use: `picardfit.problems.van_der_pol.generate(seed=1, eps=0.1)`.
+"""The five problems of the paper, ready to use: `picardfit.examples.van_der_pol.generate(seed=1, eps=0.1)`.
 
 Each module has MODEL (text), `model()`, TRUTH, BOUNDS, SETTINGS (of Algorithm 4 in the paper) and
 `generate()`, which gives a Problem with simulated data and its `truth`: {"parameters": {...}, "initial":
 {experiment: {...}}}.
 """
 
-from picardfit.problems import fitzhugh_nagumo, lorenz, rosenzweig_macarthur, tumor, van_der_pol
+from picardfit.examples import fitzhugh_nagumo, lorenz, rosenzweig_macarthur, tumor, van_der_pol
 
 ALL = {
     "van_der_pol": van_der_pol,
