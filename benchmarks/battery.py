@@ -23,8 +23,8 @@ from scipy.optimize import least_squares
 
 import picardfit as pf
 from picardfit.evidence.certificate import certify, path_value
-from picardfit.solvers.loop import run
 from picardfit.search.starts import make_start
+from picardfit.solvers.loop import run
 
 NOISE = (0.01, 0.05, 0.1, 0.2, 0.4)
 

@@ -28,11 +28,11 @@ from pathlib import Path
 import numpy as np
 
 import picardfit as pf
-from picardfit.simulation.trajectories import Run
 from picardfit.collocation.sensitivity import sensitivity
-from picardfit.simulation.simulate import noisy
-from picardfit.solvers.refit import place_at, refit
 from picardfit.problem.named_values import border_from
+from picardfit.simulation.simulate import noisy
+from picardfit.simulation.trajectories import Run
+from picardfit.solvers.refit import place_at, refit
 from seeds import Seeds
 
 WIDE = (0.02, 50.0)  # bounds as factors of the truth

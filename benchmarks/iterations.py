@@ -18,8 +18,8 @@ from dataclasses import replace
 import numpy as np
 
 import picardfit as pf
-from picardfit.solvers.loop import run
 from picardfit.search.starts import make_start
+from picardfit.solvers.loop import run
 
 
 def levelled(problem: pf.Problem, noise: pf.Noise | None = None) -> pf.Problem:

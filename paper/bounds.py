@@ -15,13 +15,13 @@ from __future__ import annotations
 import numpy as np
 
 import picardfit as pf
+from picardfit.collocation.adaptation import even_knots, state_scale
 from picardfit.collocation.condensing import unknowns_index
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.collocation.linearisation import Point, evaluate, linearise
 from picardfit.collocation.mesh import Mesh, rule
-from picardfit.collocation.adaptation import even_knots, state_scale
 from picardfit.problem.named_values import border_from
+from picardfit.simulation.trajectories import Run, trajectories
 
 MEAN_ABSOLUTE = np.sqrt(2 / np.pi)
 NODES = 8

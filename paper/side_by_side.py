@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 import sympy
 
-from picardfit.formulas.algebra import symbol
 from picardfit.errors import Status
+from picardfit.formulas.algebra import symbol
 from picardfit.formulas.codegen import kernel
 from picardfit.solvers.picard_gradient.algorithms import SMALLEST_RATE, SUFFICIENT, State
 from picardfit.solvers.picard_gradient.extended_loss import Setting

@@ -14,9 +14,9 @@ import picardfit as pf
 from paper.bounds import relative_errors
 from paper.side_by_side import descend
 from picardfit.examples.common import around, standard_deviation
-from picardfit.solvers.loop import Method
-from picardfit.search.starts import make_start
 from picardfit.problem.named_values import border_from
+from picardfit.search.starts import make_start
+from picardfit.solvers.loop import Method
 
 ALGORITHM_4, DEFAULT, BOUND = "algorithm 4", "default", "bound"
 LIKELIHOOD, TOOL = "likelihood", "tool"  # the default method with the paper's noise; another tool

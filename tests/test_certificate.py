@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.evidence.certificate import certify, misfit, path_value
-from picardfit.search.estimate import _final_status
 from picardfit.collocation.linearisation import evaluate
-from picardfit.solvers.loop import Outcome
+from picardfit.evidence.certificate import certify, misfit, path_value
 from picardfit.evidence.fisher import information
+from picardfit.search.estimate import _final_status
+from picardfit.solvers.loop import Outcome
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
 TRUTH = {"a": 1.0, "b": 0.4, "c": 0.9, "d": 0.3}

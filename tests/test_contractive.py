@@ -12,14 +12,14 @@ from scipy.optimize import least_squares
 
 import picardfit as pf
 import picardfit.examples as problems
-from picardfit.problem.experiment import Experiment
-from picardfit.errors import InputError, Status
 from picardfit.collocation.mesh import Nodes
+from picardfit.collocation.picard import residual
+from picardfit.errors import InputError, Status
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
-from picardfit.collocation.picard import residual
+from picardfit.problem.experiment import Experiment
 from picardfit.problem.problem import Problem
-from picardfit.solvers.picard_gradient.sets import Ball, Box, HalfSpace
+from picardfit.search.starts import make_start
 from picardfit.solvers import iterate
 from picardfit.solvers.picard_gradient.algorithms import (
     ExtendedGradientContractMultiplier,
@@ -29,7 +29,7 @@ from picardfit.solvers.picard_gradient.algorithms import (
     lipschitz,
 )
 from picardfit.solvers.picard_gradient.extended_loss import applied, gradient, loss
-from picardfit.search.starts import make_start
+from picardfit.solvers.picard_gradient.sets import Ball, Box, HalfSpace
 
 ALL = [
     GradientDescent(order=3),

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from picardfit.problem.experiment import Experiment
 from picardfit.errors import InputError
 from picardfit.model.inputs import Constant, Table
 from picardfit.model.parameters import Parameter
+from picardfit.problem.experiment import Experiment
 
 NAN = float("nan")
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.search.starts import make_start
 from picardfit.display.text import optima_text
+from picardfit.search.starts import make_start
 
 TIMES = np.linspace(0, 3, 13)
 DECAY = pf.Model("x' = -k*x")

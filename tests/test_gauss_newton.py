@@ -10,10 +10,10 @@ from scipy.optimize import least_squares
 
 import picardfit as pf
 from picardfit.evidence.certificate import certify
-from picardfit.simulation.trajectories import predict
-from picardfit.solvers.loop import run
-from picardfit.solvers.gauss_newton.state import compared_with, merit_of
 from picardfit.search.starts import make_start
+from picardfit.simulation.trajectories import predict
+from picardfit.solvers.gauss_newton.state import compared_with, merit_of
+from picardfit.solvers.loop import run
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
 LOTKA_TRUTH = {"a": 1.0, "b": 0.4, "c": 0.9, "d": 0.3}

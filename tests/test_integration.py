@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from picardfit.model.inputs import as_input
-from picardfit.simulation.trajectories import Run, last_time, observed, trajectories
 from picardfit.model.model import Model
+from picardfit.simulation.trajectories import Run, last_time, observed, trajectories
 
 DECAY = Model("x' = -a*x + u", inputs=["u"])
 LOGISTIC = Model("x' = r*x*(1 - x/K)")

@@ -8,7 +8,14 @@ import pytest
 import picardfit as pf
 from picardfit.collocation.condensing import factorise, solve_box
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import CONTRACTED, advance, contract_from, curvature_of_step, evaluate, linearise
+from picardfit.collocation.linearisation import (
+    CONTRACTED,
+    advance,
+    contract_from,
+    curvature_of_step,
+    evaluate,
+    linearise,
+)
 from picardfit.collocation.mesh import Mesh, Nodes, rule
 
 RICH = pf.Model(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.polynomial import legendre
 
-from picardfit.errors import InputError
 from picardfit.collocation.mesh import Mesh, Nodes, rule, subdivide, uniform_knots
+from picardfit.errors import InputError
 
 RULES = [(count, family) for family in Nodes for count in (2, 3, 5, 8)]
 every_rule = pytest.mark.parametrize("count, family", RULES, ids=lambda v: getattr(v, "value", v))

@@ -10,9 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import picardfit as pf
-from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import contract_from
-from picardfit.collocation.mesh import Mesh, Nodes, rule
 from picardfit.collocation.adaptation import (
     carry,
     even_knots,
@@ -23,9 +20,12 @@ from picardfit.collocation.adaptation import (
     state_scale,
     unresolved,
 )
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.linearisation import contract_from
+from picardfit.collocation.mesh import Mesh, Nodes, rule
 from picardfit.collocation.picard import end_states
-from picardfit.solvers.gauss_newton.refinement import coarsened
 from picardfit.search.starts import make_start
+from picardfit.solvers.gauss_newton.refinement import coarsened
 
 DOSED = pf.Model("x' = -k*x + dose; z' = k*x - q*z", inputs=["dose"])
 

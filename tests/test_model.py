@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from picardfit.errors import InputError
-from picardfit.model.inputs import as_input
 from picardfit.formulas.kernels import BatchedMap
+from picardfit.formulas.tracing import NumericMap
+from picardfit.model.inputs import as_input
 from picardfit.model.model import Model
 from picardfit.simulation.simulate import simulate
-from picardfit.formulas.tracing import NumericMap
 
 PONDS = """
     prey' = r*prey*(1 - prey/K) - a*prey*pred/(b + prey)

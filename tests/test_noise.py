@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.stats as st
 
-from picardfit.problem.common_noise import CommonNoise
 from picardfit.model.densities import Shape
+from picardfit.problem.common_noise import CommonNoise
 from picardfit.problem.likelihood import Column, LeastSquares, Likelihood
 from picardfit.problem.objective import curved, whitened
 

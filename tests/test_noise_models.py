@@ -8,8 +8,8 @@ import scipy.stats as st
 
 import picardfit as pf
 from picardfit.collocation.linearisation import linearise, point_at
-from picardfit.examples import rosenzweig_macarthur, van_der_pol
 from picardfit.evidence.fisher import chained
+from picardfit.examples import rosenzweig_macarthur, van_der_pol
 
 TIMES = np.linspace(0.0, 4.0, 60)
 MODEL = pf.Model("x' = -a*x\ny' = a*x - b*y")

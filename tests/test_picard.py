@@ -10,11 +10,8 @@ from math import factorial
 import numpy as np
 import pytest
 
-from picardfit.problem.experiment import Experiment
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.model.inputs import Table
 from picardfit.collocation.mesh import Mesh, Nodes, rule, uniform_knots
-from picardfit.model.model import Model
 from picardfit.collocation.picard import (
     Field,
     apply,
@@ -28,6 +25,9 @@ from picardfit.collocation.picard import (
     residual,
     tails,
 )
+from picardfit.model.inputs import Table
+from picardfit.model.model import Model
+from picardfit.problem.experiment import Experiment
 from picardfit.problem.problem import Problem
 
 

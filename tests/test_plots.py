@@ -24,7 +24,7 @@ from picardfit.display.plots.placing import placed
 from picardfit.display.plots.style import columns_of
 from picardfit.display.plots.unknowns import MOST_UNKNOWNS
 from picardfit.examples import fitzhugh_nagumo, rosenzweig_macarthur
-from picardfit.result import StartResult
+from picardfit.fit import StartResult
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 
 import picardfit as pf
 from picardfit.cli.new import Starter
-from picardfit.files.toml_source import ProblemFileError, schema
 from picardfit.files.problem_file import read_problem_file
+from picardfit.files.toml_source import ProblemFileError, schema
 
 CSV = "time,prey,pred\n0,10,5\n1,12,6\n2,9,7\n3,8,5\n"
 EQUATIONS = '''equations = """
@@ -416,14 +416,14 @@ def schema_faults(value, rule, root):
 def test_a_starter_is_valid_under_the_schema(starter):
     import tomllib
 
-    text = (files("picardfit") / "starters" / starter.value / "problem.toml").read_text(encoding="utf-8")
+    text = (files("picardfit") / "examples" / "starters" / starter.value / "problem.toml").read_text(encoding="utf-8")
     assert schema_faults(tomllib.loads(text), schema(), schema()) == []
     assert schema_faults({"equations": 1, "dta": "x"}, schema(), schema()) != []
 
 
 @pytest.mark.parametrize("starter", list(Starter))
 def test_a_starter_fits_at_once(starter):
-    file = read_problem_file(files("picardfit") / "starters" / starter.value)
+    file = read_problem_file(files("picardfit") / "examples" / "starters" / starter.value)
     fit = pf.fit(file.problem, file.settings.method)
     assert fit.status is pf.Status.CONVERGED
     for name, true in (file.truth or {"parameters": {}})["parameters"].items():
@@ -431,7 +431,7 @@ def test_a_starter_fits_at_once(starter):
 
 
 def test_every_starter_has_a_name():
-    folders = {one.name for one in (files("picardfit") / "starters").iterdir() if one.is_dir()}
+    folders = {one.name for one in (files("picardfit") / "examples" / "starters").iterdir() if one.is_dir()}
     assert folders == {one.value for one in Starter}
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from picardfit.collocation.mesh import Mesh, Nodes, rule, uniform_knots
 from picardfit.collocation.adaptation import _merge_breaks, carry, split
+from picardfit.collocation.mesh import Mesh, Nodes, rule, uniform_knots
 from properties import Properties
 
 meshes = Properties(few=40, many=3000)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from picardfit.collocation.arrow import Arrow, arrow_of, invert
 from picardfit.collocation.condensing import Border, Quadratic, factorise, solve_box, unknowns_index
 from picardfit.collocation.mesh import Mesh, rule
-from picardfit.collocation.arrow import Arrow, arrow_of, invert
 from properties import Properties
 
 solves = Properties(few=40, many=3000)

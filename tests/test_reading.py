@@ -13,8 +13,8 @@ import pytest
 import picardfit as pf
 import picardfit.files.raw_tables as sheets
 from picardfit.errors import InputError
-from picardfit.model.inputs import Constant
 from picardfit.files.tables import read_table
+from picardfit.model.inputs import Constant
 
 NAN = float("nan")
 

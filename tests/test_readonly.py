@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 import picardfit as pf
-from picardfit.readonly import ReadOnly
+from picardfit.problem.readonly import ReadOnly
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.inference.identifiability import Identifiability, Verdict
 from picardfit.display.markup import noise_words
-from picardfit.examples import fitzhugh_nagumo, tumor
 from picardfit.display.report import determined_words, verdict
 from picardfit.display.text import parameter_rows, true_values
+from picardfit.examples import fitzhugh_nagumo, tumor
+from picardfit.inference.identifiability import Identifiability, Verdict
 
 VOID = {"meta", "br", "hr", "img", "link"}
 

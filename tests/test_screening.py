@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-import picardfit.search.screening as screening
 import picardfit.search.multistart as searches
+import picardfit.search.screening as screening
 import picardfit.search.second_look as second_look
 import picardfit.search.shooting as shooting
 from picardfit.errors import Status

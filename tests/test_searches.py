@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.search.screening import along
 from picardfit.search.multistart import Request, by_shooting
-from picardfit.solvers.loop import LONG, run
+from picardfit.search.screening import along
 from picardfit.search.starts import make_start
+from picardfit.solvers.loop import LONG, run
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import picardfit as pf
+from picardfit.collocation.sensitivity import sensitivity
 from picardfit.model.inputs import as_input
 from picardfit.simulation.trajectories import Run, trajectories
-from picardfit.collocation.sensitivity import sensitivity
 
 DOSED = pf.Model("x' = -k*x + dose; z' = k*x - q*z/(1 + z)", inputs=["dose"])
 STEPS = {"dose": as_input("dose", ([0.0, 1.3, 2.7], [1.0, 0.0, 2.0]))}

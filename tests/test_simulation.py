@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.problem.experiment import Experiment
 from picardfit.errors import InputError
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
+from picardfit.problem.experiment import Experiment
+from picardfit.problem.named_values import border_from
 from picardfit.problem.problem import Problem
 from picardfit.simulation.simulate import noisy, simulate
-from picardfit.problem.named_values import border_from
 
 DECAY = Model("x' = -rate*x + dose", observables={"y": "2*x"}, inputs=["dose"])
 PAIR = Model("prey' = -a*prey\npred' = -b*pred")

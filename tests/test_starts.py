@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.search.starts import draw, make_start, open_values, search_box, spread_evenly
 from picardfit.problem.named_values import border_from
+from picardfit.search.starts import draw, make_start, open_values, search_box, spread_evenly
 
 TIMES = np.linspace(0, 4, 41)
 

@@ -8,8 +8,8 @@ import pytest
 
 import picardfit as pf
 from picardfit.examples import fitzhugh_nagumo, tumor
-from picardfit.result import StartResult
 from picardfit.files.fit_file import SETS, load, save
+from picardfit.fit import StartResult
 
 
 @pytest.fixture(scope="module")

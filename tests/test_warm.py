@@ -7,11 +7,11 @@ import pytest
 from scipy.optimize import minimize
 
 import picardfit as pf
+from picardfit.collocation.arrow import whole
 from picardfit.evidence.certificate import path_value
 from picardfit.search.screening import along
-from picardfit.solvers.loop import run
 from picardfit.solvers.gauss_newton.state import LARGEST_PENALTY
-from picardfit.collocation.arrow import whole
+from picardfit.solvers.loop import run
 from picardfit.solvers.refit import box_step, place_at, refined, refit
 
 

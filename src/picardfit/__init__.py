@@ -4,7 +4,9 @@ The public names are imported when they are first used, so that the command line
 place in _HOMES, and a line in __init__.pyi for editors.
 """
 
+import sys as _sys
 from importlib import import_module as _import
+from types import ModuleType as _ModuleType
 
 __version__ = "0.1.0"
 
@@ -26,9 +28,9 @@ _HOMES = {  # module -> the public names that live in it
     "model.priors": ("LaplacePrior", "LogLaplacePrior", "LogNormalPrior", "Normal", "Uniform"),
     "problem.problem": ("Problem",),
     "files.problem_file": ("read_problem",),
-    "examples": ("problems",),
+    "examples": ("examples",),
     "files.tables": ("read_table",),
-    "result": ("Fit",),
+    "fit": ("Fit",),
     "solvers.picard_gradient.sets": ("Ball", "Box", "HalfSpace", "Product", "Simplex"),
     "simulation.simulate": ("Simulation", "simulate"),
     "solvers.picard_gradient.algorithms": (
@@ -60,3 +62,22 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+class _Package(_ModuleType):
+    """This package as a module whose `fit` is always the function.
+
+    Python binds a submodule to its package when it is first imported, so the module fit.py, where `Fit` lives, would
+    otherwise take the place of `pf.fit`.
+    """
+
+    @property
+    def fit(self) -> object:
+        return _import(f"picardfit.{_HOME_OF['fit']}").fit
+
+    @fit.setter
+    def fit(self, module: object) -> None:
+        pass
+
+
+_sys.modules[__name__].__class__ = _Package

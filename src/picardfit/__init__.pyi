@@ -1,62 +1,64 @@
 """The public names, for editors and type checkers; the program reads __init__.py."""
 
-import picardfit.examples as problems
-from picardfit.inference.analysis import Analysis as Analysis
-from picardfit.inference.analysis import analyse as analyse
-from picardfit.evidence.certificate import Certificate as Certificate
-from picardfit.inference.combinations import Combination as Combination
-from picardfit.problem.experiment import Experiment as Experiment
-from picardfit.problem.experiment import Rest as Rest
-from picardfit.problem.experiment import plan as plan
+from picardfit import examples as examples
+from picardfit.collocation.mesh import Nodes as Nodes
 from picardfit.errors import InputError as InputError
 from picardfit.errors import Status as Status
-from picardfit.search.estimate import fit as fit
+from picardfit.evidence.certificate import Certificate as Certificate
+from picardfit.evidence.optima import Optimum as Optimum
+from picardfit.files.fit_file import load as load
+from picardfit.files.problem_file import read_problem as read_problem
+from picardfit.files.tables import read_table as read_table
+from picardfit.fit import Fit as Fit
+from picardfit.inference.analysis import Analysis as Analysis
+from picardfit.inference.analysis import analyse as analyse
+from picardfit.inference.bands import Band as Band
+from picardfit.inference.bands import Bands as Bands
+from picardfit.inference.bootstrap import Bootstrap as Bootstrap
+from picardfit.inference.combinations import Combination as Combination
 from picardfit.inference.design import Design as Design
 from picardfit.inference.design import design as design
 from picardfit.inference.design import design_times as design_times
 from picardfit.inference.identifiability import Identifiability as Identifiability
 from picardfit.inference.identifiability import Verdict as Verdict
+from picardfit.inference.profile import Profile as Profile
+from picardfit.inference.structural import Structure as Structure
+from picardfit.inference.structural import structural as structural
 from picardfit.model.inputs import Signal as Signal
 from picardfit.model.inputs import Table as Table
-from picardfit.collocation.mesh import Nodes as Nodes
 from picardfit.model.model import Model as Model
 from picardfit.model.noise_models import Laplace as Laplace
 from picardfit.model.noise_models import LogNormal as LogNormal
 from picardfit.model.noise_models import Noise as Noise
 from picardfit.model.noise_models import StudentT as StudentT
-from picardfit.evidence.optima import Optimum as Optimum
 from picardfit.model.parameters import Parameter as Parameter
 from picardfit.model.priors import LaplacePrior as LaplacePrior
 from picardfit.model.priors import LogLaplacePrior as LogLaplacePrior
 from picardfit.model.priors import LogNormalPrior as LogNormalPrior
 from picardfit.model.priors import Normal as Normal
 from picardfit.model.priors import Uniform as Uniform
+from picardfit.problem.experiment import Experiment as Experiment
+from picardfit.problem.experiment import Rest as Rest
+from picardfit.problem.experiment import plan as plan
 from picardfit.problem.problem import Problem as Problem
-from picardfit.files.problem_file import read_problem as read_problem
-from picardfit.files.tables import read_table as read_table
-from picardfit.result import Fit as Fit
+from picardfit.search.estimate import fit as fit
+from picardfit.simulation.simulate import Simulation as Simulation
+from picardfit.simulation.simulate import simulate as simulate
+from picardfit.solvers.gauss_newton.method import LiftedGaussNewton as LiftedGaussNewton
+from picardfit.solvers.loop import Progress as Progress
+from picardfit.solvers.picard_gradient.algorithms import (
+    ExtendedGradientContractMultiplier as ExtendedGradientContractMultiplier,
+)
+from picardfit.solvers.picard_gradient.algorithms import GradientContractive as GradientContractive
+from picardfit.solvers.picard_gradient.algorithms import (
+    GradientContractMultiplier as GradientContractMultiplier,
+)
+from picardfit.solvers.picard_gradient.algorithms import GradientDescent as GradientDescent
 from picardfit.solvers.picard_gradient.sets import Ball as Ball
 from picardfit.solvers.picard_gradient.sets import Box as Box
 from picardfit.solvers.picard_gradient.sets import HalfSpace as HalfSpace
 from picardfit.solvers.picard_gradient.sets import Product as Product
 from picardfit.solvers.picard_gradient.sets import Simplex as Simplex
-from picardfit.simulation.simulate import Simulation as Simulation
-from picardfit.simulation.simulate import simulate as simulate
-from picardfit.solvers.picard_gradient.algorithms import (
-    ExtendedGradientContractMultiplier as ExtendedGradientContractMultiplier,
-)
-from picardfit.solvers.picard_gradient.algorithms import GradientContractive as GradientContractive
-from picardfit.solvers.picard_gradient.algorithms import GradientContractMultiplier as GradientContractMultiplier
-from picardfit.solvers.picard_gradient.algorithms import GradientDescent as GradientDescent
-from picardfit.solvers.gauss_newton.method import LiftedGaussNewton as LiftedGaussNewton
-from picardfit.solvers.loop import Progress as Progress
-from picardfit.files.fit_file import load as load
-from picardfit.inference.structural import Structure as Structure
-from picardfit.inference.structural import structural as structural
-from picardfit.inference.bands import Band as Band
-from picardfit.inference.bands import Bands as Bands
-from picardfit.inference.bootstrap import Bootstrap as Bootstrap
-from picardfit.inference.profile import Profile as Profile
 
 __version__: str
 __all__: list[str]

@@ -25,8 +25,8 @@ from picardfit.errors import InputError
 
 if TYPE_CHECKING:
     from picardfit.inference.analysis import Analysis
-    from picardfit.problem.problem import Problem
     from picardfit.inference.structural import Structure
+    from picardfit.problem.problem import Problem
 
 MOST_SHOWN = 20  # experiments
 PATIENCE = 20.0  # seconds that an examination may take

@@ -10,10 +10,10 @@ from picardfit.cli.common import HERE, AsJson, ProblemPath, complaints, print_js
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:
-    from picardfit.problem.experiment import Experiment
-    from picardfit.inference.design import Design
     from picardfit.files.problem_file import ProblemFile
-    from picardfit.result import Fit
+    from picardfit.fit import Fit
+    from picardfit.inference.design import Design
+    from picardfit.problem.experiment import Experiment
 
 
 def design(
@@ -31,9 +31,9 @@ def design(
     """Fit, then rank the candidates of the problem file by what they would add."""
     with complaints(as_json):
         from picardfit.cli.fit import run
+        from picardfit.files.problem_file import read_problem_file
         from picardfit.inference.design import check_criterion
         from picardfit.inference.design import design as rank
-        from picardfit.files.problem_file import read_problem_file
 
         check_criterion(criterion)
         file = read_problem_file(problem)
@@ -64,8 +64,8 @@ def _record(result: Fit, found: Design) -> dict[str, object]:
 
 
 def _candidates(file: ProblemFile) -> list[Experiment]:
-    from picardfit.problem.experiment import plan
     from picardfit.files.sections.experiments import planned_time
+    from picardfit.problem.experiment import plan
 
     if not file.candidates:
         raise InputError(

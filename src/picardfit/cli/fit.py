@@ -20,9 +20,9 @@ from picardfit.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from picardfit.problem.problem import Problem
-    from picardfit.result import Fit
     from picardfit.files.sections.settings import FitSettings
+    from picardfit.fit import Fit
+    from picardfit.problem.problem import Problem
 
 Out = Annotated[
     Path | None, typer.Option(help="Folder for the files; `results` beside the problem if left out.")
@@ -85,8 +85,8 @@ def changed(
 def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Path | None = None) -> Fit:
     """Fit with progress on a terminal; Ctrl-C keeps the best so far."""
     from picardfit.cli.progress import watched
-    from picardfit.search.estimate import fit as estimate
     from picardfit.parallel.ordered_map import processes
+    from picardfit.search.estimate import fit as estimate
 
     with processes(settings.workers) as executor, watched(quiet, catch=executor is None) as progress:
         return estimate(

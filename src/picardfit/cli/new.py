@@ -39,9 +39,9 @@ def new(
 
 def write_starter(starter: Starter, folder: Path) -> list[str]:
     """Copy a starter into a folder; files that are there already are left alone and complained about."""
-    source = files("picardfit") / "starters" / starter.value
+    source = files("picardfit") / "examples" / "starters" / starter.value
     content = {one.name: one.read_bytes() for one in source.iterdir() if one.is_file()}
-    content["problem.schema.json"] = (files("picardfit") / "problem.schema.json").read_bytes()
+    content["problem.schema.json"] = (files("picardfit") / "files" / "problem.schema.json").read_bytes()
     make_folder(folder)
     taken = sorted(one for one in content if (folder / one).exists())
     if taken:
@@ -58,4 +58,4 @@ def write_starter(starter: Starter, folder: Path) -> list[str]:
 
 def schema() -> None:
     """Show the JSON Schema of problem.toml, for editors."""
-    typer.echo((files("picardfit") / "problem.schema.json").read_text(encoding="utf-8"), nl=False)
+    typer.echo((files("picardfit") / "files" / "problem.schema.json").read_text(encoding="utf-8"), nl=False)

@@ -12,11 +12,11 @@ import numpy as np
 
 from picardfit.cli.common import make_folder
 from picardfit.cli.show import estimated_values, verdicts
-from picardfit.problem.records import write_text
 from picardfit.display.text import parameter_rows, units
+from picardfit.problem.records import write_text
 
 if TYPE_CHECKING:
-    from picardfit.result import Fit
+    from picardfit.fit import Fit
 
 GRID = 201  # times of a prediction, beside the sampling times
 ENDINGS = ("", "_lower", "_upper")  # of the columns of a prediction

@@ -12,8 +12,8 @@ from picardfit.cli.common import AsJson, Quiet, complaints, console, make_folder
 from picardfit.cli.fit import MaxIterations, Out, Report, Seed, Starts, Workers
 
 if TYPE_CHECKING:
+    from picardfit.fit import Fit
     from picardfit.importers.petab import Imported
-    from picardfit.result import Fit
 
 
 def petab(

@@ -12,7 +12,7 @@ from picardfit.cli.fit import Out
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:
-    from picardfit.result import Fit
+    from picardfit.fit import Fit
     from picardfit.inference.profile import Profile
 
 

@@ -7,14 +7,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from picardfit.cli.common import console
-from picardfit.display.text import count, error_lines, number, other_values, parameter_rows, true_values, units
+from picardfit.display.text import (
+    count,
+    error_lines,
+    number,
+    other_values,
+    parameter_rows,
+    true_values,
+    units,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from picardfit.evidence.certificate import Certificate
+    from picardfit.fit import Fit
     from picardfit.model.parameters import Parameter
-    from picardfit.result import Fit
 
 MOST_ROWS = 60
 MOST_OTHERS = 3  # optima that fit as well

@@ -14,9 +14,9 @@ from picardfit.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from picardfit.model.noise_models import Scatter
     from picardfit.files.problem_file import ProblemFile
     from picardfit.files.sections.experiments import Condition
+    from picardfit.model.noise_models import Scatter
 
 MOST_TIMES = 1_000_000
 PLAN = "plan"  # the experiment of a file without data and experiments
@@ -100,8 +100,8 @@ def _simulated(
 ) -> tuple[list[str], list[list[object]]]:
     import numpy as np
 
-    from picardfit.model.inputs import values_at
     from picardfit.files.sections.experiments import planned_time
+    from picardfit.model.inputs import values_at
     from picardfit.simulation.simulate import noisy, scattered
     from picardfit.simulation.simulate import simulate as solve
 

@@ -11,11 +11,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from picardfit.formulas.kernels import BatchedMap
 from picardfit.collocation.mesh import Mesh, compact
-from picardfit.problem.likelihood import Objective
 from picardfit.collocation.picard import Field
 from picardfit.collocation.sample_lines import Places, places
+from picardfit.formulas.kernels import BatchedMap
+from picardfit.problem.likelihood import Objective
 from picardfit.problem.problem import Problem
 
 LARGEST_PART = 200_000  # numbers in the Newton matrices of a part: they should stay in the cache

@@ -9,7 +9,14 @@ import numpy as np
 from picardfit.collocation.condensing import Quadratic
 from picardfit.collocation.discretisation import Discretisation, Part
 from picardfit.collocation.mesh import Segments
-from picardfit.collocation.picard import apply, defect, end_derivatives, end_states, newton_matrix, right_sides
+from picardfit.collocation.picard import (
+    apply,
+    defect,
+    end_derivatives,
+    end_states,
+    newton_matrix,
+    right_sides,
+)
 from picardfit.problem.objective import CONTRACTED, curved, whitened
 
 CONTRACTIONS = 8  # with one Newton matrix, before a trial point is given up

@@ -15,8 +15,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.polynomial import legendre
 
-from picardfit.problem.experiment import runs
 from picardfit.errors import InputError
+from picardfit.problem.experiment import runs
 
 
 class Nodes(Enum):

@@ -18,8 +18,8 @@ import numpy as np
 
 from picardfit.collocation.condensing import Quadratic
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.formulas.kernels import BatchedMap
 from picardfit.collocation.linearisation import Linearisation, Point
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.problem.unknowns import Unknowns
 
 LARGEST = 500_000  # numbers in the derivatives of a group of columns

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.model.inputs import values_at
-from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.collocation.mesh import Mesh, rule
-from picardfit.model.model import Model
 from picardfit.collocation.picard import Field, exact_multipliers, newton_matrix, tails
+from picardfit.model.inputs import values_at
+from picardfit.model.model import Model
+from picardfit.simulation.trajectories import Run, trajectories
 
 NODES = 9
 FEWEST = 24  # segments to begin with

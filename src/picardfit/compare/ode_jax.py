@@ -12,8 +12,8 @@ import numpy as np
 from picardfit.compare.task import Task, Unable
 from picardfit.compare.translate import translated
 from picardfit.formulas.grammar import parse
-from picardfit.model.inputs import Constant, Formula, Input, Table
 from picardfit.formulas.kernels import BatchedMap
+from picardfit.model.inputs import Constant, Formula, Input, Table
 
 RTOL, ATOL = 1e-8, 1e-10
 STEPS = 8192

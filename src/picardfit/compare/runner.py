@@ -12,12 +12,12 @@ from picardfit.compare.registry import REMEDY, Tool, chosen
 from picardfit.compare.table import Comparison, Row, reaches
 from picardfit.compare.task import Task
 from picardfit.errors import InputError, type_words
-from picardfit.simulation.trajectories import predict
+from picardfit.fit import parameters_of
 from picardfit.model.parameters import Parameter, as_number
-from picardfit.problem.problem import Problem
-from picardfit.result import parameters_of
-from picardfit.search.starts import Start, draw, make_start, open_values
 from picardfit.problem.named_values import border_from
+from picardfit.problem.problem import Problem
+from picardfit.search.starts import Start, draw, make_start, open_values
+from picardfit.simulation.trajectories import predict
 
 ROUNDING = 1e-20  # part of the mean square of the data that no loss can be told from
 

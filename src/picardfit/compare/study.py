@@ -14,9 +14,9 @@ from picardfit.compare.registry import TOOLS
 from picardfit.compare.runner import run
 from picardfit.compare.table import Row
 from picardfit.errors import InputError
-from picardfit.problem.problem import Problem
 from picardfit.examples import lorenz
 from picardfit.examples.common import Spread
+from picardfit.problem.problem import Problem
 
 LEVELS = (0.01, 0.05, 0.1, 0.2, 0.4)
 

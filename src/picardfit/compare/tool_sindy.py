@@ -13,9 +13,9 @@ import pysindy
 import sympy
 from scipy.optimize import lsq_linear
 
-from picardfit.formulas.algebra import symbol
 from picardfit.compare.task import Answer, Task, Unable
 from picardfit.compare.translate import formulas
+from picardfit.formulas.algebra import symbol
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.problem.problem import Problem
 

@@ -17,10 +17,10 @@ from picardfit.display.typeset import Equation, equations_html
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from picardfit.problem.experiment import Experiment
     from picardfit.model.model import Model
     from picardfit.model.noise_models import NoiseModel
     from picardfit.model.parameters import Parameter
+    from picardfit.problem.experiment import Experiment
     from picardfit.problem.problem import Problem
 
 MOST_ROWS = 200  # of a table

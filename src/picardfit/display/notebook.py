@@ -8,17 +8,25 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from picardfit.display.markup import equations, experiment_table, noise_words, parameter_table, picture, table, words
+from picardfit.display.markup import (
+    equations,
+    experiment_table,
+    noise_words,
+    parameter_table,
+    picture,
+    table,
+    words,
+)
 from picardfit.display.text import count, error_lines, number, parameter_rows, true_values, units
 
 if TYPE_CHECKING:
-    from picardfit.problem.experiment import Experiment
+    from picardfit.fit import Fit
     from picardfit.inference.design import Design
     from picardfit.inference.identifiability import Identifiability
-    from picardfit.model.model import Model
-    from picardfit.problem.problem import Problem
-    from picardfit.result import Fit
     from picardfit.inference.profile import Profile
+    from picardfit.model.model import Model
+    from picardfit.problem.experiment import Experiment
+    from picardfit.problem.problem import Problem
 
 MOST_EXPERIMENTS, MOST_ROWS = 10, 40  # shown of each table
 STYLE = """<style>

@@ -9,11 +9,11 @@ from math import inf, isfinite
 
 import numpy as np
 
-from picardfit.problem.experiment import Experiment
+from picardfit.fit import Fit
+from picardfit.formulas.tracing import NumericMap
 from picardfit.model.inputs import Constant, Formula, Signal, Table
 from picardfit.model.model import Model
-from picardfit.result import Fit
-from picardfit.formulas.tracing import NumericMap
+from picardfit.problem.experiment import Experiment
 
 MOST_NUMBERS = 1200  # of measured values that are written out
 

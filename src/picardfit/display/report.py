@@ -21,9 +21,6 @@ import numpy as np
 import scipy
 import sympy
 
-from picardfit.evidence.certificate import AGREES, Certificate
-from picardfit.inference.combinations import percent
-from picardfit.inference.identifiability import Identifiability, Verdict
 from picardfit.display.markup import (
     counted,
     equations,
@@ -45,8 +42,6 @@ from picardfit.display.plots import (
     plot_waterfall,
 )
 from picardfit.display.recipe import recipe, starts_asked
-from picardfit.problem.records import write_text
-from picardfit.result import Fit
 from picardfit.display.text import (
     NO_ERRORS,
     count,
@@ -58,6 +53,11 @@ from picardfit.display.text import (
     true_values,
     units,
 )
+from picardfit.evidence.certificate import AGREES, Certificate
+from picardfit.fit import Fit
+from picardfit.inference.combinations import percent
+from picardfit.inference.identifiability import Identifiability, Verdict
+from picardfit.problem.records import write_text
 
 LEVEL = 0.95  # of bands and intervals
 MOST_VALUES, PRINTED_VALUES = 200, 40  # rows of measured values, and up to which they go to paper

@@ -10,9 +10,9 @@ from picardfit.errors import counted as count
 from picardfit.model.parameters import Parameter
 
 if TYPE_CHECKING:
-    from picardfit.problem.experiment import Experiment
     from picardfit.evidence.optima import Optimum
-    from picardfit.result import Fit
+    from picardfit.fit import Fit
+    from picardfit.problem.experiment import Experiment
 
 MOST_COLUMNS = 12  # parameters in the table of optima
 EXPERIMENT_HEADER = ("experiment", "times", "from", "to", "measured", "inputs", "known at the start")

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from picardfit.collocation.condensing import solve_box
-from picardfit.simulation.trajectories import predict
 from picardfit.collocation.adaptation import state_scale
+from picardfit.collocation.condensing import solve_box
 from picardfit.collocation.picard import apply
-from picardfit.solvers.loop import Solution
 from picardfit.evidence.fisher import Information, information
+from picardfit.simulation.trajectories import predict
+from picardfit.solvers.loop import Solution
 
 # of the independent integration: a tighter one where the one before shows a difference
 TOLERANCES = (1e-8, 1e-10)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from picardfit.collocation.picard import end_states
 from picardfit.errors import InputError
 from picardfit.simulation.trajectories import Run, trajectories
-from picardfit.collocation.picard import end_states
 from picardfit.solvers.loop import Solution
 
 

@@ -12,15 +12,15 @@ from functools import cached_property
 
 import numpy as np
 
+from picardfit.collocation.adaptation import first_mesh, split, state_scale, unresolved
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.simulation.trajectories import Run, observed, trajectories
 from picardfit.collocation.linearisation import Linearisation, Point, contract_from, evaluate, linearise
 from picardfit.collocation.mesh import Mesh, rule
-from picardfit.collocation.adaptation import first_mesh, split, state_scale, unresolved
 from picardfit.collocation.picard import apply
+from picardfit.evidence.fisher import chained, start_derivatives
 from picardfit.problem.problem import Problem
 from picardfit.search.starts import Start
-from picardfit.evidence.fisher import chained, start_derivatives
+from picardfit.simulation.trajectories import Run, observed, trajectories
 
 NODES = 9
 RESOLVED = 1e-9  # Legendre tails relative to the states' scale

@@ -11,13 +11,13 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from picardfit.collocation.arrow import Arrow, Inverse, Observe, arrow_of, invert
 from picardfit.collocation.condensing import Quadratic, unknowns_index
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.errors import InputError
 from picardfit.collocation.linearisation import linearise
+from picardfit.errors import InputError
 from picardfit.model.parameters import is_number
 from picardfit.solvers.loop import Solution
-from picardfit.collocation.arrow import Arrow, Inverse, Observe, arrow_of, invert
 
 DETERMINED = (
     1e-12  # eigenvalues of the scaled information below this are directions the data do not determine

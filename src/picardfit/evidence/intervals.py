@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.solvers.loop import Solution
 from picardfit.evidence.fisher import Information
+from picardfit.solvers.loop import Solution
 
 
 def interval_ends(

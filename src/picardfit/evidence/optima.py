@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from picardfit.errors import Status
+from picardfit.evidence.fisher import Information, information
 from picardfit.problem.likelihood import LeastSquares
 from picardfit.problem.problem import Problem
 from picardfit.solvers.loop import Solution
-from picardfit.evidence.fisher import Information, information
 
 NEAR = 0.1  # standard errors, in the metric of the Fisher information, between two sights of one optimum
 SAME_LOSS = 0.01  # difference of the objectives, in units of the residual variance

@@ -14,7 +14,7 @@ import numpy as np
 from picardfit.evidence.fisher import Information
 
 if TYPE_CHECKING:
-    from picardfit.result import Fit
+    from picardfit.fit import Fit
 
 NOTHING = 1e-12  # part of the largest state below which one is nothing
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.problem.experiment import runs as stretches
 from picardfit.model.densities import Shape
+from picardfit.problem.experiment import runs as stretches
 from picardfit.problem.problem import Problem
 
 if TYPE_CHECKING:

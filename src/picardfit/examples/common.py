@@ -8,10 +8,10 @@ from enum import Enum
 
 import numpy as np
 
-from picardfit.problem.experiment import Experiment
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.model.model import Model
 from picardfit.model.parameters import as_number
+from picardfit.problem.experiment import Experiment
 from picardfit.simulation.simulate import noisy, simulate
 
 Bounds = Mapping[str, tuple[float | None, float | None]] | tuple[float, float] | None

@@ -14,31 +14,31 @@ from pathlib import Path
 
 import numpy as np
 
-from picardfit.evidence.certificate import Certificate, path_rows
-from picardfit.problem.experiment import Experiment, Rest
+from picardfit.collocation.adaptation import state_scale
 from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.mesh import Mesh, Nodes, Rule, rule
+from picardfit.collocation.picard import residual
 from picardfit.errors import InputError, Status, listing
+from picardfit.evidence.certificate import Certificate, path_rows
+from picardfit.evidence.optima import StartResult
+from picardfit.files.noise_records import noise_from, noise_record, parameter_from, parameter_record
+from picardfit.fit import NOTHING_CERTIFIED, Fit
 from picardfit.formulas.grammar import BatchedMap, names, parse
 from picardfit.model.inputs import Input, Signal, input_from_spec
-from picardfit.collocation.mesh import Mesh, Nodes, Rule, rule
-from picardfit.collocation.adaptation import state_scale
 from picardfit.model.model import Model
-from picardfit.files.noise_records import noise_from, noise_record, parameter_from, parameter_record
-from picardfit.evidence.optima import StartResult
 from picardfit.model.parameters import Parameter, as_parameter
-from picardfit.collocation.picard import residual
+from picardfit.problem.experiment import Experiment, Rest
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import array, entries, get, layout, number, plain, read_json, write_text
-from picardfit.result import NOTHING_CERTIFIED, Fit
-from picardfit.solvers.picard_gradient.sets import Ball, Box, HalfSpace, Product, Simplex
+from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
+from picardfit.solvers.loop import Method, Solution
 from picardfit.solvers.picard_gradient.algorithms import (
     ExtendedGradientContractMultiplier,
     GradientContractive,
     GradientContractMultiplier,
     GradientDescent,
 )
-from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
-from picardfit.solvers.loop import Method, Solution
+from picardfit.solvers.picard_gradient.sets import Ball, Box, HalfSpace, Product, Simplex
 
 FORMAT = "picardfit fit"
 VERSION = 1

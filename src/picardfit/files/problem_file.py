@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from picardfit.errors import InputError
+from picardfit.files.sections.equations import Inputs, read_model
+from picardfit.files.sections.experiments import Condition, read_conditions, read_experiments, read_t0
+from picardfit.files.sections.noise import read_noise
+from picardfit.files.sections.parameters import read_initial, read_parameters
+from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
 from picardfit.files.toml_source import Place, Source, schema
 from picardfit.model.inputs import Input
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.parameters import Parameter
 from picardfit.problem.problem import Problem
-from picardfit.files.sections.parameters import read_initial, read_parameters
-from picardfit.files.sections.equations import Inputs, read_model
-from picardfit.files.sections.experiments import Condition, read_conditions, read_experiments, read_t0
-from picardfit.files.sections.noise import read_noise
-from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
 
 FILE_NAME = "problem.toml"
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xls", ".xlsx")

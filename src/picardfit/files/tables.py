@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from picardfit.problem.experiment import Experiment
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.model.inputs import Constant, Input, Table
 from picardfit.files.raw_tables import Sheet, read_sheet
+from picardfit.model.inputs import Constant, Input, Table
+from picardfit.problem.experiment import Experiment
 
 EXPERIMENT_NAMES = ("experiment", "simulationConditionId")  # ours, PEtab's
 OBSERVABLE_NAMES = ("observable", "observableId", "variable")  # ours, PEtab's, pandas.melt's

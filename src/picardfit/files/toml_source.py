@@ -73,7 +73,7 @@ class ProblemFileError(InputError):
 @cache
 def schema() -> dict:
     """The JSON Schema of a problem file, which also names its keys."""
-    return json.loads((files("picardfit") / "problem.schema.json").read_text(encoding="utf-8"))
+    return json.loads((files("picardfit") / "files" / "problem.schema.json").read_text(encoding="utf-8"))
 
 
 class Source:

@@ -14,8 +14,8 @@ import sympy
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import And, BooleanAtom, Not, Or
 
-from picardfit.formulas.algebra import TIME, Absolute, Maximum, Minimum, Sign, Where, nested_where, symbol
 from picardfit.errors import InputError
+from picardfit.formulas.algebra import TIME, Absolute, Maximum, Minimum, Sign, Where, nested_where, symbol
 
 _NUMPY_NAMES: dict[type, str] = {
     sympy.exp: "exp",

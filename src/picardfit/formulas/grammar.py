@@ -19,6 +19,7 @@ from typing import NoReturn
 import sympy
 from sympy.core.relational import Relational
 
+from picardfit.errors import InputError
 from picardfit.formulas.algebra import (
     FUNCTIONS,
     RELATIONS,
@@ -42,7 +43,6 @@ from picardfit.formulas.algebra import (
     power,
     symbol,
 )
-from picardfit.errors import InputError
 from picardfit.formulas.kernels import BatchedMap
 
 __all__ = ["RESERVED", "BatchedMap", "breakpoints", "names", "names_in_order", "parse"]

@@ -10,8 +10,8 @@ from typing import final
 import numpy as np
 import sympy
 
-from picardfit.formulas.algebra import Slopes, names, symbol
 from picardfit.errors import InputError, listing
+from picardfit.formulas.algebra import Slopes, names, symbol
 from picardfit.formulas.codegen import kernel, point_kernel
 
 

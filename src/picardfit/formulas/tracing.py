@@ -19,8 +19,8 @@ import sympy
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 import picardfit.formulas.algebra as algebra
-from picardfit.formulas.algebra import FUNCTIONS, TIME
 from picardfit.errors import InputError, counted, did_you_mean, listing
+from picardfit.formulas.algebra import FUNCTIONS, TIME
 from picardfit.formulas.kernels import BatchedMap
 
 _STEP = np.finfo(float).eps ** (

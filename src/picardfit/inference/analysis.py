@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from picardfit.collocation.adaptation import even_knots
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.errors import InputError, listing
 from picardfit.collocation.linearisation import Point, linearise, point_at
 from picardfit.collocation.mesh import Mesh, rule
-from picardfit.collocation.adaptation import even_knots
-from picardfit.model.parameters import to_natural
 from picardfit.collocation.picard import apply
-from picardfit.problem.problem import Problem
-from picardfit.result import Fit
-from picardfit.search.starts import Start, make_start, search_box
 from picardfit.display.text import number
+from picardfit.errors import InputError, listing
+from picardfit.fit import Fit
+from picardfit.model.parameters import to_natural
 from picardfit.problem.named_values import border_from
+from picardfit.problem.problem import Problem
+from picardfit.search.starts import Start, make_start, search_box
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

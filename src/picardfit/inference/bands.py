@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.model.densities import Shape
-from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.model.inputs import as_input, values_at
-from picardfit.simulation.trajectories import Run, trajectories
-from picardfit.model.parameters import as_number
 from picardfit.collocation.sensitivity import Sensitivity, sensitivity
 from picardfit.display.text import columns, number
-from picardfit.inference.bootstrap import Bootstrap, estimates
+from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.evidence.fisher import Information
+from picardfit.inference.bootstrap import Bootstrap, estimates
+from picardfit.model.densities import Shape
+from picardfit.model.inputs import as_input, values_at
+from picardfit.model.parameters import as_number
+from picardfit.simulation.trajectories import Run, trajectories
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from picardfit.fit import Fit
     from picardfit.model.model import Model
-    from picardfit.result import Fit
 
 MOST_ROWS = 10  # of a printed table
 BESIDE = 3  # series in one of them

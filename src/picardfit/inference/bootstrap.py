@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.evidence.certificate import path_rows
-from picardfit.problem.common_noise import CommonNoise
 from picardfit.collocation.condensing import unknowns_index
-from picardfit.model.densities import Shape
 from picardfit.errors import InputError
+from picardfit.evidence.certificate import path_rows
+from picardfit.evidence.fisher import quantile
+from picardfit.inference.refits import Tools, run_many
+from picardfit.model.densities import Shape
 from picardfit.parallel.ordered_map import Work, Written
+from picardfit.problem.common_noise import CommonNoise
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import array
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Solution, run
-from picardfit.evidence.fisher import quantile
-from picardfit.inference.refits import Tools, run_many
 from picardfit.solvers.refit import place_at, refit
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from picardfit.result import Fit
+    from picardfit.fit import Fit
 
 SETTLED = 1e-7  # part of the variance unit that a warm fit may still promise to gain
 

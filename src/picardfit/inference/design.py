@@ -22,15 +22,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from picardfit.errors import InputError, did_you_mean, listing, type_words
+from picardfit.fit import Fit
 from picardfit.inference.combinations import percent
-from picardfit.problem.experiment import Experiment, plan
 from picardfit.inference.design_choice import choose, covariance, scores
 from picardfit.inference.design_information import borders, of_interest, stage_at
-from picardfit.errors import InputError, did_you_mean, listing, type_words
-from picardfit.problem.likelihood import LeastSquares
 from picardfit.model.parameters import as_number
+from picardfit.problem.experiment import Experiment, plan
+from picardfit.problem.likelihood import LeastSquares
 from picardfit.problem.problem import Problem
-from picardfit.result import Fit
 
 MOST_SHOWN, MOST_ROWS = 12, 30  # parameters in the columns of a table, candidates in its rows
 USELESS = 0.01  # relative improvement of the criterion below which a choice is said to help little

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.formulas.grammar import BatchedMap, names, parse
-from picardfit.problem.problem import Problem
-from picardfit.result import Fit
-from picardfit.search.starts import draw, open_values
 from picardfit.evidence.expected_information import expected, solvable
+from picardfit.fit import Fit
+from picardfit.formulas.grammar import BatchedMap, names, parse
 from picardfit.problem.named_values import border_from
+from picardfit.problem.problem import Problem
+from picardfit.search.starts import draw, open_values
 
 UNKNOWN = 10.0  # relative prior error of a parameter without bounds
 HALVED = 0.5  # part of its prior variance below which a direction counts as determinable

@@ -18,6 +18,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from picardfit.display.text import number
+from picardfit.errors import InputError
+from picardfit.evidence.fisher import Information
+from picardfit.evidence.relative_coordinates import Relative, in_relative_units
 from picardfit.inference.combinations import (
     Combination,
     groups_of,
@@ -28,16 +32,12 @@ from picardfit.inference.combinations import (
     simplified,
     tidy,
 )
-from picardfit.errors import InputError
 from picardfit.problem.likelihood import LeastSquares
-from picardfit.evidence.relative_coordinates import Relative, in_relative_units
-from picardfit.display.text import number
-from picardfit.evidence.fisher import Information
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from picardfit.result import Fit
+    from picardfit.fit import Fit
 
 SURE, WEAK = 0.2, 1.0  # relative standard errors up to which an unknown is determined, or weakly determined
 CORRELATED = 0.8  # correlation that ties poorly determined unknowns together

@@ -18,22 +18,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.problem.fingerprint import digest
-from picardfit.errors import InputError, listing
-from picardfit.parallel.ordered_map import Work, Written, single_threaded
-from picardfit.problem.problem import Problem
-from picardfit.problem.records import array, get
 from picardfit.display.text import other_values, rivals, units
+from picardfit.errors import InputError, listing
 from picardfit.evidence.fisher import Yardstick
-from picardfit.inference.refits import Tools, run_many
-from picardfit.problem.quantity import quantity
 from picardfit.inference.profile_side import CLOSE, RESOLUTION, SETTLED, End, Knot, March, cross, cubic
+from picardfit.inference.refits import Tools, run_many
+from picardfit.parallel.ordered_map import Work, Written, single_threaded
+from picardfit.problem.fingerprint import digest
+from picardfit.problem.problem import Problem
+from picardfit.problem.quantity import quantity
+from picardfit.problem.records import array, get
 from picardfit.solvers.refit import Refit, place_at, refined, refit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from picardfit.result import Fit
+    from picardfit.fit import Fit
 
 BETTER = 1e-2  # of the unit: a decrease below the estimate's objective that is worth a word
 

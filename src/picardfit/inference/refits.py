@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from picardfit.problem.fingerprint import digest, problem_digest
 from picardfit.errors import InputError
 from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.ordered_map import Work, Written, check_tools, run_tasks
 from picardfit.parallel.progress import Bar
+from picardfit.problem.fingerprint import digest, problem_digest
 
 if TYPE_CHECKING:
-    from picardfit.result import Fit
+    from picardfit.fit import Fit
 
 News = Callable[[int, int], None] | Literal[False] | None
 

@@ -15,6 +15,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from picardfit.checks import is_number
+from picardfit.collocation.condensing import unknowns_index
+from picardfit.errors import InputError, type_words
+from picardfit.evidence.expected_information import expected
+from picardfit.formulas.grammar import names
+from picardfit.formulas.tracing import NumericMap
 from picardfit.inference.combinations import (
     Combination,
     groups_of,
@@ -23,17 +29,11 @@ from picardfit.inference.combinations import (
     reduced,
     simplified,
 )
-from picardfit.collocation.condensing import unknowns_index
-from picardfit.problem.experiment import Experiment, plan
-from picardfit.errors import InputError, type_words
-from picardfit.formulas.grammar import names
 from picardfit.model.model import Model
-from picardfit.numbers import is_number
+from picardfit.problem.experiment import Experiment, plan
 from picardfit.problem.problem import Problem
-from picardfit.search.starts import draw, open_values
-from picardfit.formulas.tracing import NumericMap
-from picardfit.evidence.expected_information import expected
 from picardfit.problem.unknowns import Unknowns
+from picardfit.search.starts import draw, open_values
 
 DENSE = 41  # times added to each experiment: structure is about what could be seen, not about few samples
 ROUNDING = 1e-13  # relative error of singular values from rounding alone

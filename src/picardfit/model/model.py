@@ -11,9 +11,9 @@ from typing import final
 
 import sympy
 
+from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.formulas.algebra import names, names_outside_conditions, symbol
 from picardfit.formulas.equations import NAME, check_target, read_equations, spell_out, statements_of
-from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.formulas.grammar import (
     BatchedMap,
     breakpoints,
@@ -22,9 +22,9 @@ from picardfit.formulas.grammar import (
     switches_with,
     zeros_in_time,
 )
-from picardfit.model.inputs import Constant, Input
 from picardfit.formulas.printing import to_text
 from picardfit.formulas.tracing import NumericMap, map_of_function
+from picardfit.model.inputs import Constant, Input
 
 
 @final

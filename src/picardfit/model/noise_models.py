@@ -15,15 +15,15 @@ from math import e as EULER
 import numpy as np
 import sympy
 
-from picardfit.formulas.algebra import symbol
-from picardfit.problem.common_noise import CommonNoise
-from picardfit.model.densities import Shape
 from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.formulas.algebra import symbol
 from picardfit.formulas.grammar import BatchedMap, names, parse
-from picardfit.problem.measurement import Measurement
+from picardfit.model.densities import Shape
 from picardfit.model.model import Model
-from picardfit.problem.likelihood import Column, Likelihood
 from picardfit.model.parameters import Parameter, as_number, is_number
+from picardfit.problem.common_noise import CommonNoise
+from picardfit.problem.likelihood import Column, Likelihood
+from picardfit.problem.measurement import Measurement
 
 BASES = (EULER, 10, 2)  # of logarithms
 Level = float | tuple[float, float] | Parameter | str

@@ -11,9 +11,8 @@ from math import inf
 
 import numpy as np
 
-from picardfit.callsite import name_at_call
+from picardfit.checks import as_number, is_number, name_at_call
 from picardfit.errors import InputError
-from picardfit.numbers import as_number, is_number
 from picardfit.model.priors import KINDS, Prior
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError
-from picardfit.numbers import as_number, is_number
 
 if TYPE_CHECKING:
     from picardfit.problem.unknowns import Unknowns

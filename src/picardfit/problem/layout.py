@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sympy
 
-from picardfit.problem.experiment import Experiment, Rest
 from picardfit.formulas.grammar import BatchedMap, parse
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, to_internal
 from picardfit.model.priors import Priors
+from picardfit.problem.experiment import Experiment, Rest
 from picardfit.problem.unknowns import Rests, Unknowns
 
 if TYPE_CHECKING:

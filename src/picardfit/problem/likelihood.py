@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.problem.common_noise import CommonNoise
 from picardfit.model.densities import Shape, as_normal, degrees_terms, draw, information, rho
+from picardfit.problem.common_noise import CommonNoise
 from picardfit.problem.objective import CONTRACTED, Terms, not_too_small, sum_of_medians
 
 SHARP = 5e-5  # |e| of a Laplace density is sqrt(e^2 + w^2), with this w where the search ends

@@ -10,16 +10,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from picardfit.problem.experiment import Experiment, neighbour_noise, runs
 from picardfit.errors import InputError, type_words
 from picardfit.formulas.grammar import BatchedMap
-from picardfit.simulation.trajectories import predict
-from picardfit.problem.layout import priors_of, unknowns_of
-from picardfit.problem.measurement import Measurement, Padded, padded
+from picardfit.formulas.tracing import NumericMap
 from picardfit.model.model import Model
-from picardfit.problem.likelihood import LeastSquares, Objective
 from picardfit.model.noise_models import NoiseModel, Scatter, bind
 from picardfit.model.priors import Priors
+from picardfit.problem.experiment import Experiment, neighbour_noise, runs
+from picardfit.problem.layout import priors_of, unknowns_of
+from picardfit.problem.likelihood import LeastSquares, Objective
+from picardfit.problem.measurement import Measurement, Padded, padded
+from picardfit.problem.named_values import border_from
+from picardfit.problem.readonly import ReadOnly
+from picardfit.problem.unknowns import Unknowns
 from picardfit.problem.validation import (
     all_parameters,
     check_experiments,
@@ -30,10 +33,7 @@ from picardfit.problem.validation import (
     mapping,
     named,
 )
-from picardfit.readonly import ReadOnly
-from picardfit.formulas.tracing import NumericMap
-from picardfit.problem.unknowns import Unknowns
-from picardfit.problem.named_values import border_from
+from picardfit.simulation.trajectories import predict
 
 FEWEST_NEIGHBOURS = 8  # samples of a series whose scatter is looked at
 

@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 
 from picardfit.collocation.condensing import Border
-from picardfit.formulas.grammar import BatchedMap
 from picardfit.collocation.mesh import compact
+from picardfit.formulas.grammar import BatchedMap
+from picardfit.formulas.tracing import NumericMap
 from picardfit.model.parameters import natural_slope, to_internal, to_natural
 from picardfit.simulation.steady_states import settle
-from picardfit.formulas.tracing import NumericMap
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from picardfit.solvers.noise_levels import fit_levels
 from picardfit.problem.problem import Problem
 from picardfit.search.shooting import after, measured, measured_only, setting_out, stepped, terms_at, value_of
+from picardfit.solvers.noise_levels import fit_levels
 
 LENDERS = 24  # candidates whose scales and offsets are tried on each other
 STEPS = 10  # of the descent in scales and offsets

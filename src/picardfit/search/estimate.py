@@ -11,21 +11,21 @@ from typing import Literal
 
 import numpy as np
 
-from picardfit.evidence.certificate import Certificate, certify, misfit, path_value
-from picardfit.simulation.nonfinite import blame_start, blame_time
-from picardfit.problem.experiment import after_a_void
 from picardfit.errors import InputError, Status, listing, type_words
-from picardfit.model.inputs import Table
+from picardfit.evidence.certificate import Certificate, certify, misfit, path_value
 from picardfit.evidence.optima import StartResult, clusters
+from picardfit.fit import NOTHING_CERTIFIED, Fit
+from picardfit.model.inputs import Table
 from picardfit.parallel.ordered_map import check_tools, single_threaded
+from picardfit.problem.experiment import after_a_void
+from picardfit.problem.named_values import border_from, parameters_of
 from picardfit.problem.problem import Problem
-from picardfit.result import NOTHING_CERTIFIED, Fit
 from picardfit.search.multistart import Ending, Request, outcome_of, search_all
 from picardfit.search.second_look import IMPLAUSIBLE, LITTLE, look_again
+from picardfit.search.starts import make_start
+from picardfit.simulation.nonfinite import blame_start, blame_time
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Method, Outcome, Progress, Solution, run
-from picardfit.search.starts import make_start
-from picardfit.problem.named_values import border_from, parameters_of
 
 OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss
 NEARLY = 1e-5  # the same for methods whose fixed point need not be an optimum

@@ -11,21 +11,21 @@ from typing import Literal
 
 import numpy as np
 
-from picardfit.evidence.certificate import path_value
-from picardfit.problem.fingerprint import digest, problem_digest
+from picardfit.collocation.second_derivatives import has_second_order
 from picardfit.errors import Status
+from picardfit.evidence.certificate import path_value
+from picardfit.files.fit_file import solution_of, solution_record, trace_of
 from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.ordered_map import Failure, Interrupted, Work, Written, run_tasks
-from picardfit.problem.problem import Problem
 from picardfit.parallel.progress import Bar
+from picardfit.problem.fingerprint import digest, problem_digest
+from picardfit.problem.problem import Problem
 from picardfit.problem.records import array, get, number, plain
 from picardfit.search.screening import along, downhill
-from picardfit.collocation.second_derivatives import has_second_order
-from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
-from picardfit.solvers.loop import Method, Outcome, Progress, Solution, run
-from picardfit.solvers.gauss_newton.state import LARGEST_PENALTY, State
 from picardfit.search.starts import make_start, spread_evenly
-from picardfit.files.fit_file import solution_of, solution_record, trace_of
+from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
+from picardfit.solvers.gauss_newton.state import LARGEST_PENALTY, State
+from picardfit.solvers.loop import Method, Outcome, Progress, Solution, run
 
 SOME, SHORT = 20, 3000  # experiments, and samples of one, up to which shooting is quick enough to help
 WORTH = 1e-4  # part of the objective's size that help must gain

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from picardfit.search.calibration import costs, fit_measured
-from picardfit.solvers.noise_levels import fit_levels, smoothed
-from picardfit.problem.problem import Problem
-from picardfit.search.shooting import Runners, Simulated, advance, begin, inputs_of, measured
-from picardfit.solvers.loop import Solution
-from picardfit.search.starts import candidates
 from picardfit.evidence.expected_information import on_mesh, simulated
+from picardfit.problem.problem import Problem
+from picardfit.search.calibration import costs, fit_measured
+from picardfit.search.shooting import Runners, Simulated, advance, begin, inputs_of, measured
+from picardfit.search.starts import candidates
 from picardfit.search.variations import TRIES, variations
+from picardfit.solvers.loop import Solution
+from picardfit.solvers.noise_levels import fit_levels, smoothed
 
 TOLERANCE = 1e-3  # of the integrations, relative; what they cost is then known to about as much
 CLOSER = 1e-5  # the same for the last steps

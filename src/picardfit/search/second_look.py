@@ -11,13 +11,11 @@ from functools import partial
 
 import numpy as np
 
-from picardfit.evidence.certificate import misfit, path_value
-from picardfit.simulation.nonfinite import blame_time
-from picardfit.errors import InputError, Status
 from picardfit.collocation.adaptation import state_scale
+from picardfit.errors import InputError, Status
+from picardfit.evidence.certificate import misfit, path_value
 from picardfit.parallel.ordered_map import Failure, Interrupted, attempt, single_threaded
 from picardfit.problem.problem import Problem
-from picardfit.search.screening import along, fine, implausible, polished, rank, screen
 from picardfit.search.multistart import (
     BROKEN,
     CLOSED,
@@ -31,9 +29,11 @@ from picardfit.search.multistart import (
     search,
     search_some,
 )
+from picardfit.search.screening import along, fine, implausible, polished, rank, screen
+from picardfit.search.starts import open_values
+from picardfit.simulation.nonfinite import blame_time
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Progress, Solution, run
-from picardfit.search.starts import open_values
 
 IMPLAUSIBLE = 3  # residuals that many times larger than the noise model, or the scatter of the samples, says
 CLEAR = 0.02  # part of the variation of the data that is left by curves beyond doubt

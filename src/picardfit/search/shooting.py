@@ -12,9 +12,9 @@ from itertools import pairwise
 import numpy as np
 
 from picardfit.collocation.condensing import solve_box
-from picardfit.search.batched_integration import Tracks, march
-from picardfit.problem.problem import Problem
 from picardfit.problem.objective import whitened
+from picardfit.problem.problem import Problem
+from picardfit.search.batched_integration import Tracks, march
 
 FIRST_DAMPING = 1e-2
 IDLE = 4  # steps in a row that gain next to nothing, without those that failed, after which one has ended

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.formulas.algebra import symbol
 from picardfit.collocation.condensing import unknowns_index
-from picardfit.solvers.noise_levels import fit_levels, smoothed
-from picardfit.search.integral_matching import match_parameters
+from picardfit.formulas.algebra import symbol
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import Unknowns
+from picardfit.search.integral_matching import match_parameters
+from picardfit.solvers.noise_levels import fit_levels, smoothed
 
 NEAR_MIDDLE = (
     0.45  # of the bounds; the middle itself is a point of symmetry too often, as in theta = (rho - 1)^2

@@ -11,12 +11,12 @@ import sympy
 
 from picardfit.formulas.algebra import Where, is_condition, names
 from picardfit.formulas.grammar import BatchedMap, parse
-from picardfit.simulation.trajectories import Run, trajectories
-from picardfit.model.model import Model
 from picardfit.formulas.printing import to_text
+from picardfit.formulas.tracing import NumericMap
+from picardfit.model.model import Model
 from picardfit.problem.problem import Problem
 from picardfit.search.starts import Start
-from picardfit.formulas.tracing import NumericMap
+from picardfit.simulation.trajectories import Run, trajectories
 
 MOST_VALUES = 6  # names whose values are told
 NEVER_FINITE = "The equations are not finite at the initial time"

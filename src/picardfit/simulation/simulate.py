@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.simulation.nonfinite import blame_run
 from picardfit.errors import InputError, did_you_mean, listing, type_words
 from picardfit.model.inputs import as_input, check_finite, number_array, values_at
-from picardfit.simulation.trajectories import Run, last_time, observed, trajectories
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel, Scatter, bind
 from picardfit.model.parameters import as_number
+from picardfit.simulation.nonfinite import blame_run
+from picardfit.simulation.trajectories import Run, last_time, observed, trajectories
 
 if TYPE_CHECKING:
     import pandas as pd

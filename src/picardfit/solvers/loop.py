@@ -15,8 +15,8 @@ from typing import Protocol
 import numpy as np
 
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.errors import Status
 from picardfit.collocation.linearisation import Point, point_at
+from picardfit.errors import Status
 from picardfit.problem.problem import Problem
 from picardfit.search.starts import Start
 

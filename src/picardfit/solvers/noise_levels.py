@@ -7,8 +7,8 @@ import numpy as np
 from picardfit.collocation.condensing import solve_box
 from picardfit.problem.experiment import neighbour_noise, runs
 from picardfit.problem.likelihood import Objective
-from picardfit.problem.problem import Problem
 from picardfit.problem.objective import whitened
+from picardfit.problem.problem import Problem
 
 STEPS = 40
 LONGEST = 2.0  # step in the logarithm of a level, and in its own size for others

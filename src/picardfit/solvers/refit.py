@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from picardfit.collocation.adaptation import carry, split, state_scale, unresolved
+from picardfit.collocation.arrow import Arrow, arrow_of
 from picardfit.collocation.condensing import unknowns_index
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, Point, advance, evaluate, linearise
-from picardfit.collocation.adaptation import carry, split, state_scale, unresolved
-from picardfit.problem.problem import Problem
-from picardfit.solvers.loop import Solution
-from picardfit.collocation.arrow import Arrow, arrow_of
 from picardfit.evidence.fisher import reduced, start_derivatives
+from picardfit.problem.problem import Problem
 from picardfit.problem.quantity import Quantity
+from picardfit.solvers.loop import Solution
 
 MOST_STEPS = 60
 SWEEPS = 8  # to remove the jumps of one step

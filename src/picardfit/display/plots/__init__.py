@@ -12,7 +12,7 @@ from picardfit.display.plots.style import save_figure
 from picardfit.display.plots.unknowns import plot_correlation, plot_identifiability, plot_profiles
 
 if TYPE_CHECKING:
-    from picardfit.result import Fit
+    from picardfit.fit import Fit
 
 __all__ = [
     "MOST_EXPERIMENTS",

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.formulas.grammar import BatchedMap
 from picardfit.display.plots.style import (
     BLUE,
     CROWDED,
@@ -26,11 +24,13 @@ from picardfit.display.plots.style import (
     with_unit,
     written,
 )
+from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.formulas.grammar import BatchedMap
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from picardfit.result import Fit
+    from picardfit.fit import Fit
 
 MOST_EXPERIMENTS = 12  # drawn in one figure
 WIDEST = 4  # experiments beside each other

@@ -26,7 +26,7 @@ from picardfit.display.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from picardfit.result import Fit
+    from picardfit.fit import Fit
 
 
 def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:

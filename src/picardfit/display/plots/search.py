@@ -9,13 +9,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from picardfit.display.plots.style import BLUE, GREY, INK, MARKERS, ORANGE, figure_of, legend, log_ticks, written
+from picardfit.display.plots.style import (
+    BLUE,
+    GREY,
+    INK,
+    MARKERS,
+    ORANGE,
+    figure_of,
+    legend,
+    log_ticks,
+    written,
+)
 from picardfit.display.text import count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from picardfit.result import Fit, StartResult
+    from picardfit.fit import Fit, StartResult
 
 MOST_OPTIMA = 4  # that get a shape of their own in the waterfall
 

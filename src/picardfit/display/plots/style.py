@@ -16,14 +16,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from picardfit.errors import InputError
 from picardfit.display.plots.placing import OnePass, placed
+from picardfit.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-    from picardfit.result import Fit
+    from picardfit.fit import Fit
 
 INK, BLUE, ORANGE, GREY = "#222222", "#0072B2", "#D55E00", "#999999"  # of Okabe and Ito's palette
 MARKERS = "osD^vP*X<>hp"

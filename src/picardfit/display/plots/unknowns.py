@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from picardfit.fit import Fit
     from picardfit.inference.identifiability import Identifiability
-    from picardfit.result import Fit
     from picardfit.inference.profile import Profile
 
 MOST_UNKNOWNS = 24  # in the picture of correlations

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from picardfit.formulas.equations import equation_faults
 from picardfit.errors import InputError
-from picardfit.formulas.grammar import parse
 from picardfit.files.toml_source import Place, Source, kind_of
+from picardfit.formulas.equations import equation_faults
+from picardfit.formulas.grammar import parse
 from picardfit.model.inputs import Input, Table, as_input
 from picardfit.model.model import Model
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.problem.experiment import Experiment, after_a_void
 from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.files.sections.equations import Inputs, read_input
+from picardfit.files.sections.parameters import read_initial
+from picardfit.files.tables import plain_name, read_table
 from picardfit.files.toml_source import Place, Source, kind_of, schema
 from picardfit.model.inputs import Input
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, as_number, is_number
-from picardfit.files.tables import plain_name, read_table
-from picardfit.files.sections.parameters import read_initial
-from picardfit.files.sections.equations import Inputs, read_input
+from picardfit.problem.experiment import Experiment, after_a_void
 
 FIRST = "first"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from picardfit.errors import InputError, did_you_mean, inside, listing
-from picardfit.formulas.grammar import names_in_order, parse
+from picardfit.files.sections.noise import PRIORS, described
 from picardfit.files.toml_source import Place, Source, kind_of, schema
+from picardfit.formulas.grammar import names_in_order, parse
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, is_number
-from picardfit.files.sections.noise import PRIORS, described
 
 
 def read_parameters(

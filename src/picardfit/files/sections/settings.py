@@ -8,14 +8,14 @@ from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.files.toml_source import Place, Source, kind_of, schema
 from picardfit.model.model import Model
 from picardfit.model.parameters import as_number, is_number
+from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
+from picardfit.solvers.loop import Method
 from picardfit.solvers.picard_gradient.algorithms import (
     ExtendedGradientContractMultiplier,
     GradientContractive,
     GradientContractMultiplier,
     GradientDescent,
 )
-from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
-from picardfit.solvers.loop import Method
 
 METHODS = {
     "lifted-gauss-newton": LiftedGaussNewton,

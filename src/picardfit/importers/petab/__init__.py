@@ -18,7 +18,7 @@ from picardfit.problem.problem import Problem
 if TYPE_CHECKING:
     import pandas as pd
 
-    from picardfit.result import Fit
+    from picardfit.fit import Fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +99,8 @@ def simulation_table(imported: Imported, outputs: Mapping[tuple[str, str, float]
 
 def simulate(imported: Imported, values: Mapping[str, float]) -> pd.DataFrame:
     """The simulation table at these parameters, by independent integration."""
-    from picardfit.simulation.trajectories import predict
     from picardfit.problem.named_values import border_from
+    from picardfit.simulation.trajectories import predict
 
     problem = imported.problem
     unknowns, samples = problem.unknowns, problem.samples

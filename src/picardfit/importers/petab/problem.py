@@ -18,21 +18,21 @@ from typing import NamedTuple
 
 import sympy
 
-from picardfit.formulas.algebra import TIME, add, multiply, names, symbol
-from picardfit.problem.experiment import Experiment, Rest
 from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.formulas.algebra import TIME, add, multiply, names, symbol
 from picardfit.formulas.grammar import RESERVED, names_in_order, parse
-from picardfit.importers.sbml.mathml import exact
+from picardfit.formulas.printing import to_text
 from picardfit.importers.petab.files import Value
 from picardfit.importers.petab.tables import MeasurementRow, ObservableRow, ParameterRow, Tables
 from picardfit.importers.sbml import from_document
+from picardfit.importers.sbml.mathml import exact
 from picardfit.importers.sbml.system import System, substitute
 from picardfit.model.inputs import Constant, Input, Table
 from picardfit.model.model import Model
 from picardfit.model.noise_models import Laplace, LogNormal, Noise
 from picardfit.model.parameters import Parameter
-from picardfit.formulas.printing import to_text
 from picardfit.model.priors import LaplacePrior, LogLaplacePrior, LogNormalPrior, Normal, Prior, Uniform
+from picardfit.problem.experiment import Experiment, Rest
 from picardfit.problem.problem import Problem
 
 BASES = {"lin": None, "log": EULER, "log10": 10.0}

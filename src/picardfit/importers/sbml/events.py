@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 import sympy
 
-from picardfit.formulas.algebra import TIME, Slopes, add, choose, compare, divide, multiply, names, symbol
 from picardfit.errors import InputError
+from picardfit.formulas.algebra import TIME, Slopes, add, choose, compare, divide, multiply, names, symbol
 
 
 @dataclass(frozen=True)

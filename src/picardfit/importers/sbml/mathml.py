@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import sympy
 
+from picardfit.errors import InputError
 from picardfit.formulas.algebra import (
     FUNCTIONS,
     TIME,
@@ -24,7 +25,6 @@ from picardfit.formulas.algebra import (
     power,
 )
 from picardfit.formulas.algebra import add as plus
-from picardfit.errors import InputError
 
 if TYPE_CHECKING:
     import libsbml

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import sympy
 
-from picardfit.formulas.algebra import TIME, Slopes, add, choose, compare, divide, multiply, names, symbol
 from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.formulas.algebra import TIME, Slopes, add, choose, compare, divide, multiply, names, symbol
 from picardfit.formulas.grammar import RESERVED
 from picardfit.importers.sbml.events import Reset, continuous
 from picardfit.importers.sbml.mathml import exact, expression

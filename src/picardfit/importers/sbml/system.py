@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import sympy
 
-from picardfit.formulas.algebra import TIME, names, symbol
 from picardfit.errors import InputError, did_you_mean
+from picardfit.formulas.algebra import TIME, names, symbol
 from picardfit.formulas.grammar import parse
+from picardfit.formulas.printing import to_text
 from picardfit.importers.sbml.mathml import exact
 from picardfit.model.model import Model
-from picardfit.formulas.printing import to_text
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from picardfit.collocation.adaptation import first_mesh, split, state_scale
 from picardfit.collocation.condensing import Factor, Quadratic, factorise, is_convex, solve_box
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.errors import InputError, Status, check_positive
-from picardfit.solvers.noise_levels import frozen_objective, smoothed
 from picardfit.collocation.linearisation import (
     CONTRACTED,
     Linearisation,
@@ -27,16 +26,17 @@ from picardfit.collocation.linearisation import (
     linearise,
 )
 from picardfit.collocation.mesh import Nodes, rule
-from picardfit.collocation.adaptation import first_mesh, split, state_scale
-from picardfit.problem.problem import Problem
 from picardfit.collocation.second_derivatives import has_second_order, newton_model
+from picardfit.errors import InputError, Status, check_positive
+from picardfit.problem.problem import Problem
+from picardfit.search.starts import Start
 from picardfit.solvers.gauss_newton.continuity import (
     adjoint_multipliers,
     continuity_unit,
     knot_scales,
     new_forces,
 )
-from picardfit.solvers.loop import Solution
+from picardfit.solvers.gauss_newton.refinement import Resolution, coarsened, refined
 from picardfit.solvers.gauss_newton.state import (
     State,
     Trial,
@@ -48,8 +48,8 @@ from picardfit.solvers.gauss_newton.state import (
     unfrozen,
     update_multipliers,
 )
-from picardfit.solvers.gauss_newton.refinement import Resolution, coarsened, refined
-from picardfit.search.starts import Start
+from picardfit.solvers.loop import Solution
+from picardfit.solvers.noise_levels import frozen_objective, smoothed
 
 STAGE_DONE = 5e-2  # predicted relative decrease at which a stage has served its purpose
 ROUGHLY_CONTRACTED = 1e-4  # |u - P u| that will do while continuity is loose

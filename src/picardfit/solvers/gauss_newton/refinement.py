@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from picardfit.collocation.adaptation import carry, joined, merge, split, unresolved
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Nearby, Point, carried_inverse, evaluate
 from picardfit.collocation.mesh import Mesh, Rule
-from picardfit.collocation.adaptation import carry, joined, merge, split, unresolved
 from picardfit.collocation.picard import end_states
 from picardfit.solvers.gauss_newton.continuity import segment_scales
 

@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.errors import Status
-from picardfit.solvers.noise_levels import fit_levels
 from picardfit.collocation.linearisation import Linearisation, Point, evaluate
+from picardfit.errors import Status
 from picardfit.solvers.gauss_newton.continuity import continuity_unit
+from picardfit.solvers.noise_levels import fit_levels
 
 LARGEST_PENALTY = 1e6  # beyond it the banded system loses too many digits
 

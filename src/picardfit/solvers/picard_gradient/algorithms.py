@@ -13,13 +13,14 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from picardfit.collocation.discretisation import Discretisation
-from picardfit.errors import InputError, Status, check_positive
-from picardfit.collocation.mesh import Mesh, Nodes, rule
 from picardfit.collocation.adaptation import even_knots, state_scale
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.mesh import Mesh, Nodes, rule
+from picardfit.errors import InputError, Status, check_positive
 from picardfit.model.parameters import is_number
 from picardfit.problem.problem import Problem
-from picardfit.solvers.picard_gradient.sets import ConvexSet, check_set
+from picardfit.search.starts import Start
+from picardfit.solvers.loop import Solution
 from picardfit.solvers.picard_gradient.extended_loss import (
     Gradient,
     Place,
@@ -31,8 +32,7 @@ from picardfit.solvers.picard_gradient.extended_loss import (
     taken_to,
 )
 from picardfit.solvers.picard_gradient.feasible import Feasible
-from picardfit.solvers.loop import Solution
-from picardfit.search.starts import Start
+from picardfit.solvers.picard_gradient.sets import ConvexSet, check_set
 
 MOST_SEGMENTS = 1000  # of an experiment, when the segment length comes from an estimate of K_x
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step must bring (Armijo)

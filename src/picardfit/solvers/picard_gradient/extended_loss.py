@@ -18,8 +18,8 @@ import numpy as np
 
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Mesh
-from picardfit.solvers.picard_gradient.feasible import Feasible
 from picardfit.problem.unknowns import Unknowns
+from picardfit.solvers.picard_gradient.feasible import Feasible
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

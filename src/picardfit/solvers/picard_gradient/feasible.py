@@ -10,8 +10,8 @@ import numpy as np
 
 from picardfit.errors import InputError, listing
 from picardfit.model.parameters import natural_slope, to_internal, to_natural
-from picardfit.solvers.picard_gradient.sets import ConvexSet
 from picardfit.problem.unknowns import Unknowns
+from picardfit.solvers.picard_gradient.sets import ConvexSet
 
 TINY = np.finfo(float).tiny
 

@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.evidence.certificate import Certificate, path_rows, path_value
-from picardfit.simulation.nonfinite import NEVER_FINITE
-from picardfit.evidence.curves import checked_times, outputs_at, states_along
-from picardfit.evidence.residual_tests import Diagnostics, diagnose, freedom, named_residuals, remedy
 from picardfit.errors import InputError, Status
-from picardfit.evidence.optima import Optimum, StartResult, optima_of
-from picardfit.problem.problem import Problem
-from picardfit.solvers.loop import Method, Solution
+from picardfit.evidence.certificate import Certificate, path_rows, path_value
+from picardfit.evidence.curves import checked_times, outputs_at, states_along
 from picardfit.evidence.fisher import Information, Yardstick, information
 from picardfit.evidence.intervals import correlation, interval_ends
+from picardfit.evidence.optima import Optimum, StartResult, optima_of
+from picardfit.evidence.residual_tests import Diagnostics, diagnose, freedom, named_residuals, remedy
 from picardfit.problem.named_values import experiment_index, labels_of, parameters_in, parameters_of
+from picardfit.problem.problem import Problem
+from picardfit.simulation.nonfinite import NEVER_FINITE
+from picardfit.solvers.loop import Method, Solution
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from picardfit.inference.identifiability import Identifiability
     from picardfit.inference.bands import Bands
     from picardfit.inference.bootstrap import Bootstrap, Kind
-    from picardfit.inference.refits import News, Tools
+    from picardfit.inference.identifiability import Identifiability
     from picardfit.inference.profile import Profile
+    from picardfit.inference.refits import News, Tools
 
 NOTHING_CERTIFIED = Certificate(
     inf, inf, inf, inf, inf, inf, (), None, segments=0, nodes=0
