@@ -21,10 +21,10 @@ import numpy as np
 from sympy.core.cache import clear_cache
 
 import picardfit as pf
-from picardfit.compare.isolation import silence
-from picardfit.compare.registry import TOOLS
-from picardfit.compare.runner import common_start, loss_at
-from picardfit.compare.task import Answer, Task
+from compare.isolation import silence
+from compare.registry import TOOLS
+from compare.runner import common_start, loss_at
+from compare.task import Answer, Task
 
 PEERS = ("picardfit", "casadi", "shooting", "diffrax")
 SLOW = ("diffrax",)

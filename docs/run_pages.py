@@ -7,7 +7,7 @@ On a page the blocks are taken in order, in one folder and one Python namespace:
   commands of FILES; those of NOT_RUN (installation and the like) do not, and any other is an error.
 - `sh`: commands that must succeed; what they print is not looked at.
 - a block with a title, such as `toml title="problem.toml"`: a file, written where the title says.
-- `<!-- files: tests/petab -->`: the files of this folder of the repository are copied.
+- `<!-- files: tests/importers/data -->`: the files of this folder of the repository are copied.
 
 A line `...` in shown output stands for any lines. With `--write` the pages get what was printed; output with such a
 line is left alone.

@@ -1,7 +1,8 @@
-"""`python -m paper tumor --quick` from the root of a checkout: the same as `picardfit paper tumor --quick`."""
+"""`python -m paper tumor --quick` from the root of a clone: run the experiments of the paper."""
 
 import typer
 
-from picardfit.paper_command import paper
+from paper.command import paper
 
-typer.run(paper)
+if __name__ == "__main__":
+    typer.run(paper)

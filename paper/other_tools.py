@@ -1,4 +1,4 @@
-"""The tools that Figure 3 compares with, and their peers, on the same Lorenz data (picardfit.compare).
+"""The tools that Figure 3 compares with, and their peers, on the same Lorenz data (compare).
 
 All of them minimise the least-squares loss from the same start, which is drawn in the bounds; each runs in a process
 of its own. The paper gave its genetic algorithm five minutes; the budget here is `Plan.budget`.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from compare.registry import TOOLS
+from compare.table import reaches
 from paper.output import Spread, Table, short, spread
 from paper.plan import READ, READINGS, Plan
 from paper.printed import FIGURE_3_EPS, FIGURE_3_REPETITIONS
 from paper.tasks import TOOL, Results, Task
 from paper.verdicts import Row, row
-from picardfit.compare.registry import TOOLS
-from picardfit.compare.table import reaches
 from picardfit.examples.lorenz import TRUTH
 
 NAMES = ("rho", "sigma", "beta")

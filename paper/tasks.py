@@ -146,8 +146,8 @@ def _fit(task: Task, problem: pf.Problem) -> dict:
 
 
 def _of_tool(task: Task, problem: pf.Problem) -> dict:
-    """Another tool on the data, from a start drawn in the bounds (picardfit.compare)."""
-    from picardfit.compare import run
+    """Another tool on the data, from a start drawn in the bounds (compare)."""
+    from compare import run
 
     tool, budget = task.settings["tool"], float(task.settings["budget"])
     row = run(problem, [tool], seed=int(task.data["seed"]), budget=budget).rows[0]

@@ -39,7 +39,7 @@ NAMES = [
     "GradientContractMultiplier",
     "ExtendedGradientContractMultiplier",
     "LiftedGaussNewton",
-    "problems",
+    "examples",
 ]
 METHODS = [
     pf.GradientDescent,

@@ -260,11 +260,14 @@ class Fit:
 
     @cached_property
     def standard_errors(self) -> dict[str, float]:
-        """Standard error of every unknown, from the Fisher information; NaN at a bound or without convergence."""
+        """Standard error of every unknown, from the Fisher information.
+
+        NaN at a bound, without convergence, and without a variance: no more measurements than unknowns.
+        """
         if self.solution is None:
             return {}
         found: dict[str, float] = {}
-        if self.status.converged:
+        if self.status.converged and not np.isnan(self.residual_variance):
             errors = np.sqrt(self._information.variances(self.residual_variance)) * self._slopes
             found = dict(zip(self.covariance_labels, errors.tolist(), strict=True))
         return {name: found.get(name, float("nan")) for name in self._estimated}

@@ -10,7 +10,6 @@ from picardfit.cli.check import check
 from picardfit.cli.demo import demo
 from picardfit.cli.design import design
 from picardfit.cli.fit import fit
-from picardfit.cli.later import LATER, forward
 from picardfit.cli.new import new, schema
 from picardfit.cli.petab import petab
 from picardfit.cli.profile import profile
@@ -55,12 +54,5 @@ app.command(
 )(simulate)
 app.command(epilog="Example: picardfit profile ponds -p birth -p death")(profile)
 app.command(epilog="Example: picardfit design ponds --criterion A --budget 2")(design)
-for _name, _command in LATER.items():
-    app.command(
-        _name,
-        help=_command.help,
-        epilog=f"Example: {_command.example}",
-        context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-    )(forward(_name))
 app.command(epilog="Example: picardfit petab model.yaml --starts 100")(petab)
 app.command(hidden=True, epilog="Example: picardfit schema > problem.schema.json")(schema)

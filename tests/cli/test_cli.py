@@ -1,0 +1,644 @@
+"""The command line, and how long it takes to begin."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import picardfit as pf
+from picardfit.cli import app
+from picardfit.cli.demo import Example
+from picardfit.cli.new import Starter, write_starter
+from picardfit.cli.show import rounded
+
+runner = CliRunner()
+COMMANDS = ["demo", "new", "check", "fit", "simulate", "profile", "design", "petab"]
+
+
+def run(*arguments):
+    return runner.invoke(app, [str(one) for one in arguments])
+
+
+def python(code):
+    return subprocess.run([sys.executable, *code], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def ponds(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ponds")
+    write_starter(Starter.LOTKA_VOLTERRA, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fitted(ponds, tmp_path_factory):
+    """What `picardfit fit` said and wrote."""
+    out = tmp_path_factory.mktemp("out") / "results"
+    return run("fit", ponds, "--out", out), out
+
+
+# ---- help and version --------------------------------------------------------------------------------------
+
+
+def test_without_arguments_it_explains_itself():
+    output = run().output
+    assert all(re.search(rf"\b{name}\b", output) for name in COMMANDS)
+
+
+def test_version():
+    assert run("--version").output == f"picardfit {pf.__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(command):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert f"Example: picardfit {command}" in result.output
+
+
+def test_help_of_the_program_tells_the_exit_codes():
+    assert "2 bad input" in run("--help").output
+
+
+def test_it_runs_as_a_module():
+    assert python(["-m", "picardfit", "--version"]) == f"picardfit {pf.__version__}\n"
+
+
+def test_import_leaves_heavy_packages_alone():
+    heavy = ["pandas", "matplotlib", "rich", "scipy"]
+    code = f"import sys, picardfit; print([name for name in {heavy} if name in sys.modules])"
+    assert python(["-c", code]) == "[]\n"
+
+
+def test_help_needs_no_numerics():
+    heavy = ["numpy", "sympy", "scipy", "pandas", "matplotlib"]
+    code = (
+        "import sys; from typer.testing import CliRunner; from picardfit.cli import app; "
+        "CliRunner().invoke(app, ['fit', '--help']); "
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    assert python(["-c", code]) == "[]\n"
+
+
+def test_public_names_work_without_being_imported_first():
+    code = (
+        "import picardfit as pf; print([n for n in pf.__all__ if not hasattr(pf, n)], hasattr(pf, 'nothing'))"
+    )
+    assert python(["-c", code]) == "[] False\n"
+
+
+def test_there_is_shell_completion():
+    assert "--install-completion" in run("--help").output
+
+
+# ---- demo and new ------------------------------------------------------------------------------------------
+
+
+def test_examples_are_the_built_in_problems():
+    assert {one.value.replace("-", "_") for one in Example} == set(pf.examples.ALL)
+
+
+@pytest.mark.parametrize("example", ["fitzhugh-nagumo", "van-der-pol"])
+def test_demo_saves_the_fit_that_it_shows(tmp_path, example):
+    result = run("demo", "--example", example, "--seed", 3, "--out", tmp_path / "out")
+    saved = pf.load(tmp_path / "out" / "fit.json")
+    assert result.exit_code == 0
+    assert rounded(saved.parameters["theta1"], saved.standard_errors["theta1"]) in result.output
+
+
+def test_demo_says_where_the_report_is(tmp_path):
+    result = run("demo", "--example", "lorenz", "--out", tmp_path)
+    assert str(tmp_path / "report.html") in result.output
+    assert (tmp_path / "report.html").is_file()
+
+
+def test_a_bad_folder_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = run("demo", "--out", tmp_path / "file" / "folder")
+    assert result.exit_code == 2
+    assert "choose another" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_an_unknown_example_is_refused_with_the_known_ones():
+    result = run("demo", "--example", "lorentz")
+    assert result.exit_code == 2
+    assert "van-der-pol" in result.output
+
+
+@pytest.mark.parametrize("starter", list(Starter))
+def test_new_writes_a_folder_that_check_accepts(tmp_path, starter):
+    assert run("new", tmp_path / "mine", "--from", starter.value).exit_code == 0
+    result = run("check", tmp_path / "mine", "--quick")
+    assert result.exit_code == 0, result.output
+    assert "in order" in result.output
+
+
+def test_new_overwrites_nothing(ponds):
+    before = (ponds / "problem.toml").read_bytes()
+    result = run("new", ponds, "--from", "influenza")
+    assert result.exit_code == 2
+    assert "already" in result.output
+    assert (ponds / "problem.toml").read_bytes() == before
+
+
+def test_the_schema_is_shown():
+    assert json.loads(run("schema").output)["title"] == "picardfit problem file"
+
+
+# ---- check -------------------------------------------------------------------------------------------------
+
+
+def test_check_shows_model_data_and_theory(ponds):
+    output = run("check", ponds).output
+    assert "hare' = " in output
+    assert "lynx_hare" in output
+    assert re.search(r"T = [\d.e-]+; along these data T = [\d.e-]+", output.replace("\n", " "))
+
+
+def test_check_tells_all_errors_at_once(ponds, tmp_path):
+    text = (
+        (ponds / "problem.toml")
+        .read_text()
+        .replace("birth = {", "brith = {")
+        .replace("lower = 0.001", "lowr = 1")
+    )
+    (tmp_path / "problem.toml").write_text(text)
+    (tmp_path / "lynx_hare.csv").write_bytes((ponds / "lynx_hare.csv").read_bytes())
+    result = run("check", tmp_path)
+    assert result.exit_code == 2
+    lines = result.stderr.splitlines()
+    assert lines[-1] == "picardfit: 3 errors."
+    assert all(
+        re.match(rf"{re.escape(str(tmp_path))}/problem.toml:\d+: .*Did you mean `\w+`\?$", x)
+        for x in lines[:-1]
+    )
+
+
+def test_check_for_machines(ponds, tmp_path):
+    record = json.loads(run("check", ponds, "--json").output)
+    assert record["unknowns"] == 6
+    assert record["experiments"]["lynx_hare"]["from"] == 1900
+    (tmp_path / "problem.toml").write_text("equations = 1\n")
+    result = run("check", tmp_path, "--json")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["errors"][0]["line"] == 1
+
+
+@pytest.mark.parametrize(
+    "old, new, words",
+    [
+        ('t0 = "first"', "t0 = 0", "t0 ="),
+        ("birth = {", "birth = {} #", "Bounds are missing for `birth`"),
+        (
+            'equations = """',
+            'observables = { hare = "hare", lynx = "lynx", both = "hare + lynx" }\nequations = """',
+            "both",
+        ),
+    ],
+)
+def test_check_warns(ponds, tmp_path, old, new, words):
+    text = (ponds / "problem.toml").read_text()
+    assert old in text
+    (tmp_path / "problem.toml").write_text(text.replace(old, new, 1))
+    (tmp_path / "lynx_hare.csv").write_bytes((ponds / "lynx_hare.csv").read_bytes())
+    result = run("check", tmp_path, "--quick")
+    assert result.exit_code == 0
+    assert words in result.output
+
+
+# ---- fit ---------------------------------------------------------------------------------------------------
+
+
+def test_fit_writes_its_files(fitted):
+    result, out = fitted
+    assert result.exit_code == 0
+    assert sorted(path.name for path in out.iterdir()) == [
+        "fit.json",
+        "parameters.csv",
+        "predictions.csv",
+        "report.html",
+    ]
+
+
+def test_tables_hold_the_fit(fitted):
+    _, out = fitted
+    saved = pf.load(out / "fit.json")
+    with (out / "parameters.csv").open() as file:
+        rows = {row["name"]: row for row in csv.DictReader(file)}
+    assert float(rows["birth"]["estimate"]) == saved.parameters["birth"]
+    assert float(rows["hare(0)"]["upper"]) == saved.intervals()["hare(0)"][1]
+    with (out / "predictions.csv").open() as file:
+        row = next(row for row in csv.DictReader(file) if float(row["time"]) == 1910)
+    assert float(row["lynx"]) == pytest.approx(saved.predict("lynx_hare", [1910.0])["lynx"][0], rel=1e-12)
+    band = saved.bands("lynx_hare", [1910.0], 0.95)["lynx"]
+    ends = [float(row["lynx_lower"]), float(row["lynx_upper"])]
+    assert ends == pytest.approx([band.low[0], band.high[0]], rel=1e-6)
+    assert ends[0] < float(row["lynx"]) < ends[1]
+
+
+def test_fit_shows_estimates_and_how_it_ended(fitted):
+    output = fitted[0].output
+    assert re.search(r"birth +0\.481 +0\.035 +0\.415 +0\.558 +1/year", output)
+    assert pf.Status.CONVERGED.value in output
+
+
+def test_fit_for_machines(ponds, tmp_path):
+    result = run("fit", ponds, "--json", "--no-report", "--out", tmp_path)
+    record = json.loads(result.stdout)
+    assert (record["success"], record["status"]) == (True, "CONVERGED")
+    assert record["estimates"]["birth"]["estimate"] == pytest.approx(0.4812, rel=1e-3)
+    assert result.stderr == ""
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_fit_that_does_not_converge_ends_with_one(ponds, tmp_path):
+    result = run("fit", ponds, "--max-iterations", 2, "--out", tmp_path, "--no-report")
+    assert result.exit_code == 1
+    assert "iteration limit" in result.output
+    row = rows_of((tmp_path / "predictions.csv").read_text())[0]
+    assert (row["hare_lower"], row["hare_upper"]) == ("", "")
+    assert float(row["hare"]) > 0
+
+
+def test_quiet_says_nothing(ponds, tmp_path):
+    result = run("fit", ponds, "--quiet", "--no-report", "--out", tmp_path)
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_start_values_by_name(ponds, tmp_path):
+    result = run("fit", ponds, "--start", "brith=1", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "Did you mean `birth`?" in result.output
+    assert run("fit", ponds, "--start", "birth", "--out", tmp_path).exit_code == 2
+
+
+def test_several_starts_in_processes(ponds, tmp_path):
+    result = run("fit", ponds, "--starts", 3, "--workers", 2, "--no-report", "--json", "--out", tmp_path)
+    assert json.loads(result.stdout)["loss"] == pytest.approx(14.16058, rel=1e-5)
+
+
+def test_a_missing_problem_is_one_sentence(tmp_path):
+    result = run("fit", tmp_path)
+    assert result.exit_code == 2
+    assert "picardfit new" in result.output
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_number_is_cut_on_a_terminal(fitted, monkeypatch, width):
+    from picardfit.cli import show
+
+    _, out = fitted
+    from rich.console import Console
+
+    paper = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    monkeypatch.setattr(show, "console", lambda: paper)
+    show.show_fit(pf.load(out / "fit.json"))
+    text = paper.export_text()
+    assert max(map(len, text.splitlines())) <= width
+    assert "1/(year*thousand)" in text
+    assert "…" not in text
+
+
+@pytest.mark.parametrize(
+    "value, error, text",
+    [
+        (0.48123, 0.0351, "0.481"),
+        (34.914, 1.6, "34.9"),
+        (12345.6, 120.0, "12350"),
+        (1.0, 1e-9, "1.0000000000"),
+        (3.2e-8, 1e-9, "3.20e-08"),
+        (0.0, 0.1, "0.00"),
+        (1.0, 3300.0, "1.0"),
+        (123.0, 3300.0, "120"),
+        (2.5, float("inf"), "2.5"),
+    ],
+)
+def test_digits_follow_the_error(value, error, text):
+    assert rounded(value, error) == text
+
+
+# ---- simulate ----------------------------------------------------------------------------------------------
+
+
+def rows_of(output):
+    return list(csv.DictReader(output.splitlines()))
+
+
+def column_of(name, output):
+    return np.array([float(row[name]) for row in rows_of(output)])
+
+
+def test_simulate_gives_the_model_at_the_true_values(tmp_path):
+    write_starter(Starter.VAN_DER_POL, tmp_path)
+    rows = rows_of(run("simulate", tmp_path, "--times", "0:10:11").stdout)
+    model = pf.read_problem(tmp_path).model
+    exact = pf.simulate(model, {"mu": 1, "omega": 1}, {"x": 2.5, "y": 0}, np.linspace(0, 10, 11))
+    found = [float(row["x"]) for row in rows if row["experiment"] == "run 2"]
+    assert found == pytest.approx(exact.observables["x"].tolist())
+
+
+def test_simulated_noise_has_the_wanted_size_and_a_seed(tmp_path):
+    write_starter(Starter.VAN_DER_POL, tmp_path)
+    wanted = ("simulate", tmp_path, "--times", "0:10:401")
+    exact, noisy, again, other = (
+        run(*wanted, *more).stdout
+        for more in ((), ("--additive", 0.3), ("--additive", 0.3), ("--additive", 0.3, "--seed", 1))
+    )
+    assert noisy == again != other
+    gaps = [float(a["x"]) - float(b["x"]) for a, b in zip(rows_of(noisy), rows_of(exact), strict=True)]
+    assert np.std(gaps) == pytest.approx(0.3, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "section, spread",
+    [
+        ("additive = 0.2", lambda exact: 0.2),
+        ("additive = [0.01, 1]", lambda exact: 0.2),
+        ("proportional = 'mu/5'", lambda exact: 0.2 * abs(exact)),
+        ("type = 'student-t'\nadditive = 0.2\ndegrees = 50", lambda exact: 0.2),
+    ],
+)
+def test_simulate_adds_the_noise_of_the_file(tmp_path, section, spread):
+    write_starter(Starter.VAN_DER_POL, tmp_path)
+    path = tmp_path / "problem.toml"
+    path.write_text(re.sub(r"(?s)\[noise\].*?(?=\n\[|\Z)", "", path.read_text()) + f"\n[noise]\n{section}\n")
+    wanted = ["simulate", tmp_path, "--times", "0:10:401"]
+    exact = column_of("x", run(*wanted).stdout)
+    if "[" in section:  # the level is unknown
+        assert "noise.additive" in run(*wanted, "--noise").output
+        wanted += ["--set", "noise.additive=0.2"]
+    drawn, again, other = (column_of("x", run(*wanted, "--noise", "--seed", k).stdout) for k in (4, 4, 5))
+    assert np.std((drawn - exact) / spread(exact)) == pytest.approx(1, abs=0.15)
+    assert (drawn == again).all()
+    assert (drawn != other).all()
+
+
+def test_simulate_needs_one_noise(tmp_path):
+    write_starter(Starter.PHARMACOKINETICS, tmp_path)
+    path = tmp_path / "problem.toml"
+    result = run("simulate", tmp_path, "--noise", "--additive", 1)
+    assert (result.exit_code, "leave --additive" in result.output) == (2, True)
+    path.write_text(re.sub(r"(?s)\[noise\].*?(?=\n\[|\Z)", "", path.read_text()))
+    result = run("simulate", tmp_path, "--noise")
+    assert (result.exit_code, "add a section [noise]" in result.output) == (2, True)
+
+
+def test_simulated_data_can_be_fitted(tmp_path):
+    write_starter(Starter.PHARMACOKINETICS, tmp_path)
+    out = tmp_path / "concentrations.csv"
+    assert run("simulate", tmp_path, "--set", "eliminate=0.8", "--out", out).exit_code == 0
+    fit = pf.fit(pf.read_problem(tmp_path))
+    assert fit.parameters["eliminate"] == pytest.approx(0.8, rel=1e-4)
+
+
+def test_simulate_plans_without_data(tmp_path):
+    (tmp_path / "problem.toml").write_text('equations = "x\' = -k*x"\nparameters = { k = 2 }\n')
+    rows = rows_of(run("simulate", tmp_path, "--times", "0,1", "--set", "x=3").stdout)
+    assert float(rows[1]["x"]) == pytest.approx(3 * np.exp(-2))
+
+
+def test_simulate_takes_a_fit(ponds, fitted):
+    saved = fitted[1] / "fit.json"
+    rows = rows_of(run("simulate", ponds, "--fit", saved).stdout)
+    assert float(rows[5]["hare"]) == pytest.approx(
+        pf.load(saved).predict("lynx_hare", [1905.0])["hare"][0], rel=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ((), "--set birth="),
+        (("--set", "brith=1"), "Did you mean `birth`?"),
+        (("--times", "0:1"), "0:10:41"),
+        (("--times", "a,b"), "0:10:41"),
+        (("--times", "0:nan:3"), "finite"),
+    ],
+)
+def test_what_is_missing_to_simulate(ponds, options, words):
+    result = run("simulate", ponds, *options)
+    assert result.exit_code == 2
+    assert words in result.output
+
+
+# ---- commands that live elsewhere --------------------------------------------------------------------------
+
+
+# ---- what the data can tell --------------------------------------------------------------------------------
+
+
+def test_check_tells_what_no_data_could_determine(ponds, tmp_path):
+    text = (
+        (ponds / "problem.toml").read_text().replace('t0 = "first"', 't0 = "first"\nobservables = ["hare"]')
+    )
+    (tmp_path / "problem.toml").write_text(text)
+    (tmp_path / "lynx_hare.csv").write_text(
+        "year,hare\n" + "".join(f"{1900 + k},{20 + k % 7}\n" for k in range(12))
+    )
+    result = run("check", tmp_path)
+    assert result.exit_code == 0
+    assert re.search(r"Not determined whatever the noise: .*hunt", result.output.replace("\n", " "))
+
+
+def test_check_confirms_what_can_be_determined(ponds):
+    assert "locally identifiable" in run("check", ponds).output
+
+
+def test_check_gives_up_on_an_examination_that_takes_too_long(ponds, monkeypatch):
+    import time
+
+    from picardfit.cli import check
+
+    monkeypatch.setattr(check, "_structure", lambda _: time.sleep(60))
+    monkeypatch.setattr(check, "PATIENCE", 0.2)
+    result = run("check", ponds)
+    assert result.exit_code == 0
+    assert "was not examined" in result.output
+
+
+def test_check_does_not_examine_a_long_void(ponds, tmp_path):
+    """With t0 = 0 the years are counted from the year 0."""
+    (tmp_path / "problem.toml").write_text(
+        (ponds / "problem.toml").read_text().replace('t0 = "first"', "t0 = 0")
+    )
+    (tmp_path / "lynx_hare.csv").write_bytes((ponds / "lynx_hare.csv").read_bytes())
+    output = " ".join(run("check", tmp_path).output.split())
+    assert 'write t0 = "first"' in output
+    assert "was not examined" in output
+
+
+def test_fit_shows_verdicts(fitted):
+    assert re.search(r"birth.* determined\n", re.sub(r" +\n", "\n", fitted[0].output))
+
+
+def test_profile_gives_intervals(fitted, tmp_path):
+    saved = fitted[1] / "fit.json"
+    result = run("profile", saved, "-p", "birth", "-p", "birth/death", "--out", tmp_path, "--json")
+    found = json.loads(result.stdout)["profiles"]
+    low, high = found["birth"]["interval"]
+    assert low < pf.load(saved).parameters["birth"] < high
+    assert found["birth/death"]["interval"][0] > 0
+    assert (tmp_path / "profiles.csv").read_text().startswith("name,value,rise\nbirth,")
+
+
+def test_profiles_are_shared_by_workers_and_kept_in_a_ledger(fitted, tmp_path):
+    asked = ["profile", fitted[1] / "fit.json", "-p", "birth", "-p", "death", "--out", tmp_path, "--json"]
+    ledger = tmp_path / "run.jsonl"
+    plain = run(*asked)
+    shared = run(*asked, "--workers", 2, "--ledger", ledger)
+    assert plain.stdout == shared.stdout
+    assert len(ledger.read_text().splitlines()) == 5  # two sides of each, after the header
+
+
+def test_profile_of_an_unknown_name_is_one_sentence(fitted):
+    result = run("profile", fitted[1] / "fit.json", "-p", "brith")
+    assert result.exit_code == 2
+    assert "Did you mean `birth`?" in result.output
+
+
+def test_a_ledger_makes_a_fit_go_on(ponds, tmp_path):
+    options = ("fit", ponds, "--starts", 2, "--ledger", tmp_path / "run.jsonl", "--no-report", "--json")
+    first, again = (json.loads(run(*options, "--out", tmp_path).stdout) for _ in range(2))
+    assert first["estimates"] == again["estimates"]
+    assert len((tmp_path / "run.jsonl").read_text().splitlines()) == 3
+
+
+def test_design_ranks_the_candidates(ponds, tmp_path):
+    text = (ponds / "problem.toml").read_text()
+    plans = (
+        "[candidates.few]\ntimes = [1900, 1901]\n[candidates.many]\ntimes = [1900, 1902, 1904, 1906, 1908]\n"
+    )
+    (tmp_path / "problem.toml").write_text(text + plans)
+    (tmp_path / "lynx_hare.csv").write_bytes((ponds / "lynx_hare.csv").read_bytes())
+    result = run("design", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert result.output.index("many") < result.output.index("few")
+
+
+def test_design_looks_at_the_criterion_first(ponds):
+    result = run("design", ponds, "--criterion", "Q")
+    assert result.exit_code == 2
+    assert "criterion='Q' is unknown" in result.output
+
+
+@pytest.mark.parametrize("level", ["1.5", "0", "95", "nan"])
+def test_profile_looks_at_the_level_first(ponds, level):
+    result = run("profile", ponds, "--level", level)
+    assert result.exit_code == 2
+    assert f"--level {level} is not between 0 and 1: write for example --level 0.95." in result.output
+
+
+def test_design_without_candidates_says_how_to_add_them(ponds):
+    result = run("design", ponds)
+    assert result.exit_code == 2
+    assert "[candidates." in result.output
+
+
+def candidates(ponds, folder, text):
+    """The starter with candidates."""
+    write_starter(Starter.LOTKA_VOLTERRA, folder)
+    file = folder / "problem.toml"
+    file.write_text(file.read_text().replace('t0 = "first" ', "#") + text)
+    return folder
+
+
+def test_candidates_in_years_begin_with_their_first_time(ponds, tmp_path):
+    """As data do: an unknown initial state is not sought in the year 0."""
+    years = "[candidates.{}]\ntimes = [1921, 1923, 1925]\n"
+    text = years.format("unsaid") + years.format("said") + "t0 = 1921\n"
+    found = json.loads(run("design", candidates(ponds, tmp_path, text), "--json").output)
+    unsaid, said = (found["candidates"][name]["errors"] for name in ("unsaid", "said"))
+    assert unsaid == pytest.approx(said)
+    assert unsaid["birth"] < 0.97 * found["now"]["errors"]["birth"]
+
+
+def test_a_known_state_of_a_candidate_in_years_must_say_when_it_holds(ponds, tmp_path):
+    text = "[candidates.anew]\ntimes = [1921]\ninitial = { hare = 30, lynx = 4 }\n"
+    result = run("design", candidates(ponds, tmp_path, text))
+    assert result.exit_code == 2
+    assert 'write t0 = "first"' in result.output
+
+
+def test_a_plan_in_years_must_say_when_it_begins(tmp_path):
+    plan = tmp_path / "problem.toml"
+    plan.write_text('equations = "x\' = -k*x"\nparameters = { k = 0.1 }\ninitial = { x = 1 }\n')
+    result = run("simulate", plan, "--times", "1900,1901")
+    assert result.exit_code == 2
+    assert 'write t0 = "first"' in result.output
+    plan.write_text(f't0 = "first"\n{plan.read_text()}')
+    assert rows_of(run("simulate", plan, "--times", "1900,1901").output)[0]["x"] == "1.0"
+
+
+def test_a_budget_beyond_the_candidates_is_one_sentence(ponds, tmp_path):
+    folder = candidates(ponds, tmp_path, "[candidates.more]\ntimes = [1921]\n")
+    assert "--budget 2 is more than the 1 candidate" in run("design", folder, "--budget", 2).output
+
+
+@pytest.mark.parametrize("command", ["fit", "profile"])
+def test_a_folder_that_cannot_be_made_is_told_before_the_search(ponds, tmp_path, monkeypatch, command):
+    def never(*_, **__):
+        raise AssertionError("a search was begun")
+
+    monkeypatch.setattr("picardfit.cli.fit.run", never)
+    (tmp_path / "taken").write_text("")
+    result = run(command, ponds, "--out", tmp_path / "taken")
+    assert result.exit_code == 2
+    assert "cannot be made" in result.output
+
+
+def test_other_optima_are_told(tmp_path):
+    """Uptake and loss of a drug may be exchanged when the volume is unknown."""
+    (tmp_path / "drug.csv").write_text(
+        "t,c\n0.5,1.51\n1,2.15\n2,2.75\n4,2.35\n8,1.24\n12,0.61\n16,0.29\n20,0.15\n24,0.07\n"
+    )
+    (tmp_path / "problem.toml").write_text(
+        """
+        equations = '''
+        gut' = -ka*gut
+        blood' = ka*gut - ke*blood
+        '''
+        data = "drug.csv"
+        observables = { c = "blood/V" }
+        initial = { gut = 100, blood = 0 }
+        fit = { starts = 8 }
+        [parameters]
+        ka = { lower = 0.05, upper = 10, log = true }
+        ke = { lower = 0.05, upper = 10, log = true }
+        V = { lower = 1, upper = 100, log = true }
+        """
+    )
+    result = run("fit", tmp_path, "--no-report")
+    found = pf.load(tmp_path / "results" / "fit.json").parameters
+    assert f"Mind: other values fit as well: ka = {found['ke']:.4g}, ke = {found['ka']:.4g}" in result.output
+    page = pf.load(tmp_path / "results" / "fit.json").report(tmp_path / "report.html").read_text("utf-8")
+    assert '<div class="verdict mind">' in page
+    assert f"Other values fit as well: ka = {found['ke']:.4g}, ke = {found['ka']:.4g}" in page
+
+
+def test_check_shows_what_is_known_at_the_start(tmp_path):
+    write_starter(Starter.PHARMACOKINETICS, tmp_path)
+    output = run("check", tmp_path, "--quick").output
+    assert output.count("blood = 0, tissue = 0") == 3
+
+
+def test_rounding_leaves_the_times_alone(ponds):
+    values = [
+        f"--set={name}" for name in ("birth=0.5", "hunt=0.02", "gain=0.03", "death=0.9", "hare=30", "lynx=4")
+    ]
+    rows = rows_of(run("simulate", ponds, "--times", "1900,1901.5", "--digits", 2, *values).output)
+    assert [row["time"] for row in rows] == ["1900.0", "1901.5"]
+    assert all(float(row["hare"]) == float(f"{float(row['hare']):.2g}") for row in rows)
+
+
+def test_a_reader_who_has_seen_enough_is_no_failure(ponds, tmp_path):
+    command = [sys.executable, "-m", "picardfit", "check", str(ponds), "--quick"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (0, b"")

@@ -1,0 +1,200 @@
+"""PEtab version 2: the same problems as in version 1, and what is not read."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import picardfit as pf
+
+pytest.importorskip("libsbml", reason="PEtab problems need python-libsbml: pip install 'picardfit[petab]'")
+pytest.importorskip("yaml", reason="PEtab problems need petab: pip install 'picardfit[petab]'")
+
+import yaml
+
+from picardfit.importers import petab
+
+HERE = Path(__file__).parent / "data"
+K1, K2, A0, B0 = 0.8, 0.6, 3.0, 0.5
+TIMES = np.array([0.0, 0.5, 2.0])
+DATA = np.array([2.5, 2.0, 1.4])
+
+
+def exchange(times, k1=K1, k2=K2, a0=A0, b0=B0):
+    rest = (a0 + b0) * k2 / (k1 + k2)
+    return rest + (a0 - rest) * np.exp(-(k1 + k2) * np.asarray(times))
+
+
+def table(*lines: str) -> str:
+    """Rows of words separated by blanks as TSV, `-` for an empty cell."""
+    return "\n".join("\t".join("" if w == "-" else w for w in line.split()) for line in lines) + "\n"
+
+
+def measured(experiment: str, *more: str, observable: str = "obs_a") -> list[str]:
+    return [
+        " ".join([observable, experiment, str(t), str(v), *more]) for t, v in zip(TIMES, DATA, strict=True)
+    ]
+
+
+PARAMETERS = [
+    "parameterId lowerBound upperBound nominalValue estimate priorDistribution priorParameters",
+    "k1 0.01 100 0.8 true - -",
+    "k2 0 10 0.6 true normal 1;2",
+]
+OBSERVABLES = ["observableId observableFormula noiseFormula", "obs_a A 0.5"]
+MEASUREMENTS = ["observableId experimentId time measurement"]
+EXPERIMENTS = ["experimentId time conditionId"]
+CONDITIONS = ["conditionId targetId targetValue"]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """A problem of version 2 on the model in tests/petab: the path of its YAML file."""
+
+    def build(measurements, observables=OBSERVABLES, parameters=(), experiments=(), conditions=(), **entries):
+        tables = {
+            "parameter": [*PARAMETERS, *parameters],
+            "observable": observables,
+            "measurement": measurements,
+            "experiment": [*EXPERIMENTS, *experiments],
+            "condition": [*CONDITIONS, *conditions],
+        }
+        content: dict = {"format_version": "2.0.0"}
+        content["model_files"] = {"exchange": {"location": "model.xml", "language": "sbml"}}
+        for kind, lines in tables.items():
+            (tmp_path / f"{kind}s.tsv").write_text(table(*lines))
+            content[f"{kind}_files"] = [f"{kind}s.tsv"]
+        shutil.copy(HERE / "model.xml", tmp_path)
+        (tmp_path / "problem.yaml").write_text(yaml.safe_dump(content | entries))
+        return tmp_path / "problem.yaml"
+
+    return build
+
+
+def normal(mean, sd=0.5) -> float:
+    return -float(np.sum(stats.norm.logpdf(DATA, mean, sd)))
+
+
+def nllh(path) -> float:
+    problem = petab.read(path)
+    return problem.nllh(problem.nominal)
+
+
+def test_the_model_as_it_is(write):
+    path = write([*MEASUREMENTS, *measured("-")])
+    problem = petab.read(path)
+    assert problem.nllh(problem.nominal) == pytest.approx(normal(exchange(TIMES)), rel=1e-8)
+    assert problem.parameters["k1"] == pf.Parameter(0.01, 100, log=True)  # its bounds are decades apart
+    assert problem.parameters["k2"] == pf.Parameter(0, 10, prior=pf.Normal(1, 2))
+
+
+def test_experiments_of_one_period(write):
+    path = write(
+        [*MEASUREMENTS, *measured("one"), *measured("two")],
+        parameters=["start 0.1 10 2 true - -"],
+        experiments=["one 0 fast", "one 0 full", "two 0 slow"],
+        conditions=["fast beta 2", "full A start", "slow beta k2/2"],
+    )
+    expected = normal(exchange(TIMES, 2 * K1, a0=2.0)) + normal(exchange(TIMES, K1 * K2 / 2))
+    assert petab.read(path).names == ("one", "two")
+    assert nllh(path) == pytest.approx(expected, rel=1e-8)
+
+
+def test_a_pre_equilibration_leaves_its_constants_behind(write):
+    path = write(
+        [*MEASUREMENTS, *measured("one"), *measured("two")],
+        experiments=["one -inf slow", "two -inf slow", "two 0 fast"],
+        conditions=["slow beta 0.25", "fast beta 2", "fast B 2"],
+    )
+    rest = (A0 + B0) * K2 / (K1 / 4 + K2)
+    expected = normal(rest) + normal(exchange(TIMES, 2 * K1, a0=rest, b0=2.0))
+    assert nllh(path) == pytest.approx(expected, rel=1e-8)
+    assert petab.read(path).names == ("one after slow", "two after slow")
+
+
+def test_placeholders_and_distributions(write):
+    path = write(
+        [
+            "observableId experimentId time measurement observableParameters noiseParameters",
+            *measured("-", "scale;1", "sigma"),
+            *measured("-", "-", "-", observable="obs_b"),
+        ],
+        observables=[
+            "observableId observableFormula noiseFormula noiseDistribution observablePlaceholders noisePlaceholders",
+            "obs_a factor*A+offset sd normal factor;offset sd",
+            "obs_b A 0.3 log-laplace - -",
+        ],
+        parameters=["scale 0.1 10 2 true - -", "sigma 0.1 10 0.7 false - -"],
+    )
+    mean = exchange(TIMES)
+    laplace = -np.sum(stats.laplace.logpdf(np.log(DATA), np.log(mean), 0.3)) + np.sum(np.log(DATA))
+    assert nllh(path) == pytest.approx(normal(2 * mean + 1, 0.7) + laplace, rel=1e-8)
+
+
+def test_fit_and_results(write, tmp_path):
+    path = write([*MEASUREMENTS, *measured("one")], experiments=["one 0 -"])
+    imported = petab.load(path)
+    fit = pf.fit(imported.problem)
+    assert fit.success
+    files = petab.write(fit, imported, tmp_path / "results")
+    text = files["parameters"].read_text().splitlines()
+    assert text[0].split("\t") == PARAMETERS[0].split()
+    assert float(text[1].split("\t")[3]) == pytest.approx(fit.parameters["k1"])
+    assert files["simulations"].read_text().splitlines()[0].split("\t")[-1] == "simulation"
+
+
+def test_the_library_reads_the_same_problem(write):
+    v2 = pytest.importorskip("petab.v2", reason="needs petab: pip install 'picardfit[petab]'")
+    path = write(
+        [*MEASUREMENTS, *measured("one")],
+        experiments=["one -inf slow", "one 0 fast"],
+        conditions=["slow beta 0.25", "fast beta 2"],
+    )
+    theirs, ours = v2.Problem.from_yaml(path), petab.load(path)
+    assert theirs.x_ids == list(ours.tables.parameters)
+    assert theirs.n_measurements == len(ours.tables.measurements)
+    assert [e.id for e in theirs.experiments] == ["one"]
+
+
+@pytest.mark.parametrize(
+    "changed, message",
+    [
+        (
+            {"experiments": ["one 0 -", "one 5 -"]},
+            "`experiments.tsv`, line 3: the experiment `one` has a period from time 5",
+        ),
+        (
+            {"experiments": ["two 0 -"]},
+            "line 2 names the experiment `one`, which is not in the experiment table",
+        ),
+        ({"experiments": ["one 0 fast"]}, "`experiments.tsv`, line 2 names the condition `fast`"),
+        (
+            {"experiments": ["one 0 a", "one 0 b"], "conditions": ["a beta 1", "b beta 2"]},
+            "sets `beta` by two conditions",
+        ),
+        ({"conditions": ["a beta -"]}, "`conditions.tsv`, line 2: a cell is empty"),
+        ({"parameters": ["s 0 1 1 1 - -"]}, "the estimate `1` is not known: use `true`, `false`"),
+        (
+            {"parameters": ["s 0 1 1 true cauchy 0;1"]},
+            "the priorDistribution `cauchy` of `s` is not supported",
+        ),
+        ({"mapping_files": ["mapping.tsv"]}, "mapping table"),
+        ({"model_files": {"m": {"location": "m.net", "language": "bngl"}}}, "the model `m` is in bngl"),
+        ({"model_files": ["m.xml"]}, "language and location"),
+        ({"observable_files": []}, "no observable table is named"),
+    ],
+)
+def test_what_is_refused(write, changed, message):
+    given = {"experiments": ["one 0 -"]} | changed
+    with pytest.raises(pf.InputError) as caught:
+        petab.read(write([*MEASUREMENTS, *measured("one")], **given))
+    assert message in str(caught.value)
+
+
+def test_a_broken_model_is_named(write):
+    path = write([*MEASUREMENTS, *measured("one")], experiments=["one -inf a"], conditions=["a beta 2"])
+    (path.parent / "model.xml").write_text("<sbml>")
+    with pytest.raises(pf.InputError, match=r"`model.xml` is not valid SBML"):
+        petab.read(path)
