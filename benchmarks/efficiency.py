@@ -29,7 +29,7 @@ import numpy as np
 
 import picardfit as pf
 from picardfit.collocation.sensitivity import sensitivity
-from picardfit.problem.named_values import border_from
+from picardfit.problem.named_values import unknowns_from
 from picardfit.simulation.simulate import noisy
 from picardfit.simulation.trajectories import Run
 from picardfit.solvers.refit import place_at, refit
@@ -103,14 +103,14 @@ COST += [Case("tumor", 0.0004, ALL_DOSES), Case("lorenz", 0.1, (("bounded_initia
 
 
 def runs_at_truth(problem: pf.Problem) -> tuple[np.ndarray, list[Run]]:
-    border = border_from(problem, problem.truth["parameters"], problem.truth["initial"])
-    unknowns = problem.unknowns
-    values, initial = unknowns.model_values(border), unknowns.initial(border)[0]
+    unknowns = unknowns_from(problem, problem.truth["parameters"], problem.truth["initial"])
+    layout = problem.layout
+    values, initial = layout.model_values(unknowns), layout.initial(unknowns)[0]
     runs = [
         Run(one.t0, initial[e], values[e], one.inputs, one.times, problem.breaks(e))
         for e, one in enumerate(problem.experiments)
     ]
-    return border, runs
+    return unknowns, runs
 
 
 def outputs_at_truth(problem: pf.Problem) -> list[np.ndarray]:
@@ -140,9 +140,9 @@ def information_at_truth(problem: pf.Problem, sd: float) -> tuple[list[str], np.
     For normal data of mean g and covariance V = sd^2 (1 + g g'), both functions of the unknowns:
     I_ab = g_a' V^-1 g_b + 1/2 tr(V^-1 V_a V^-1 V_b), s_a = g_a' V^-1 r + 1/2 (r' V^-1 V_a V^-1 r - tr V^-1 V_a).
     """
-    unknowns, model = problem.unknowns, problem.model
-    border, runs = runs_at_truth(problem)
-    places = [(e, c) for e, c in np.argwhere(unknowns.exists) if c < unknowns.local or e == 0]
+    layout, model = problem.layout, problem.model
+    unknowns, runs = runs_at_truth(problem)
+    places = [(e, c) for e, c in np.argwhere(layout.exists) if c < layout.local or e == 0]
     information, score = np.zeros((len(places), len(places))), np.zeros(len(places))
     for e, run in enumerate(runs):
         found = sensitivity(model, run)
@@ -152,13 +152,13 @@ def information_at_truth(problem: pf.Problem, sd: float) -> tuple[list[str], np.
         )
         slopes = by_x @ found.derivatives
         slopes[..., len(model.states) :] += by_p
-        by_border = np.concatenate(
-            [unknowns.initial(border)[1][e], np.zeros((len(model.parameters), unknowns.width))]
+        by_unknowns = np.concatenate(
+            [layout.initial(unknowns)[1][e], np.zeros((len(model.parameters), layout.width))]
         )
-        rows = len(model.states) + unknowns.free_parameters
-        by_border[rows, unknowns.border.parameters] = unknowns.parameter_slopes(border)[e]
-        slopes = slopes @ by_border  # (times, observables, width)
-        mine = np.array([c >= unknowns.local or k == e for k, c in places])
+        rows = len(model.states) + layout.free_parameters
+        by_unknowns[rows, layout.columns.parameters] = layout.parameter_slopes(unknowns)[e]
+        slopes = slopes @ by_unknowns  # (times, observables, width)
+        mine = np.array([c >= layout.local or k == e for k, c in places])
         jacobian = slopes[..., [c for _, c in places]] * mine
         residual = problem.samples.data[problem.samples.experiment == e] - value
         for g, j, r in zip(value, jacobian, residual, strict=True):
@@ -169,7 +169,7 @@ def information_at_truth(problem: pf.Problem, sd: float) -> tuple[list[str], np.
             score += j.T @ inverse @ r + 0.5 * (
                 np.einsum("i,aij,j->a", inverse @ r, change, inverse @ r) - np.einsum("aii->a", turned)
             )
-    return [unknowns.label(e, c) for e, c in places], information, score
+    return [layout.label(e, c) for e, c in places], information, score
 
 
 # ---- efficiency -------------------------------------------------------------------------------------------------

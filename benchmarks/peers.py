@@ -57,8 +57,8 @@ def attempts(name: str, tool: str, data_set: int, starts: int) -> list[Attempt]:
         began = time.process_time()
         search()
         warm = time.process_time() - began
-        border = task.at(np.clip(answer.vector, task.lower, task.upper))
-        found.append(Attempt(loss_at(problem, border), cold, warm, answer.message))
+        unknowns = task.at(np.clip(answer.vector, task.lower, task.upper))
+        found.append(Attempt(loss_at(problem, unknowns), cold, warm, answer.message))
     return found
 
 

@@ -102,7 +102,7 @@ class Row:
 
     size: int
     numbers: int
-    unknowns: int
+    layout: int
     segments: int
     iterations: int
     iteration: float  # seconds
@@ -127,7 +127,7 @@ def measured(name: str, size: int) -> Row:
     return Row(
         size=size,
         numbers=problem.measurements,
-        unknowns=problem.unknowns.count(),
+        layout=problem.layout.count(),
         segments=fit.certificate.segments,
         iterations=fit.iterations,
         iteration=float(np.median(np.diff(ticks))) if len(ticks) > 1 else whole,

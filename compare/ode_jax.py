@@ -38,7 +38,7 @@ WORDS = {
 def residual_function(task: Task, adjoint: diffrax.AbstractAdjoint) -> Callable:
     """residuals(free vector) -> (measurements,), with 1e3 spreads of the data where a simulation fails."""
     jax.config.update("jax_enable_x64", True)
-    problem, unknowns = task.problem, task.problem.unknowns
+    problem, layout = task.problem, task.problem.layout
     model = problem.model
     right, output = translated(model.rhs, WORDS), translated(model.output, WORDS)
     inputs = _inputs(task)
@@ -85,17 +85,17 @@ def residual_function(task: Task, adjoint: diffrax.AbstractAdjoint) -> Callable:
         )
         return rows(ts, found.ys)
 
-    border = border_function(task)
+    unknowns = unknowns_function(task)
     initial = initial_function(task)
 
     def residuals(free):
-        values = parameters_at(task, border(free))
-        starts = initial(border(free), values)
+        values = parameters_at(task, unknowns(free))
+        starts = initial(unknowns(free), values)
         args = (
             jnp.arange(len(times)),
             begins,
             jnp.asarray(times),
-            values[:, : unknowns.model_parameters],
+            values[:, : layout.model_parameters],
             starts,
         )
         if len(times) == 1:  # a batch of one costs several times a plain run
@@ -109,18 +109,18 @@ def residual_function(task: Task, adjoint: diffrax.AbstractAdjoint) -> Callable:
     return residuals
 
 
-def border_function(task: Task) -> Callable:
-    """free vector -> border (experiments, width), internal coordinates, always inside the bounds."""
+def unknowns_function(task: Task) -> Callable:
+    """free vector -> unknowns (experiments, width), internal coordinates, always inside the bounds."""
     rows, columns = task.places
-    local = task.problem.unknowns.local
+    local = task.problem.layout.local
     owner = np.where(columns < local, rows, 0)
-    base = jnp.asarray(task.start.border)
+    base = jnp.asarray(task.start.unknowns)
 
-    def border(free):
+    def unknowns(free):
         filled = base.at[owner, columns].set(inside(task, free))
         return filled.at[:, local:].set(filled[:1, local:])
 
-    return border
+    return unknowns
 
 
 def inside(task: Task, free):
@@ -151,27 +151,27 @@ def _kinds(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     return lower & upper, lower & ~upper, ~lower & upper
 
 
-def parameters_at(task: Task, border):
+def parameters_at(task: Task, unknowns):
     """(experiments, parameters): all parameters in natural units."""
-    unknowns = task.problem.unknowns
-    natural = jnp.where(unknowns.log, jnp.exp(jnp.where(unknowns.log, border, 0.0)), border)
-    columns = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])
-    return jnp.asarray(unknowns.base).at[:, columns].set(natural[:, len(unknowns.initial_states) :])
+    layout = task.problem.layout
+    natural = jnp.where(layout.log, jnp.exp(jnp.where(layout.log, unknowns, 0.0)), unknowns)
+    columns = np.concatenate([layout.local_parameters, layout.global_parameters])
+    return jnp.asarray(layout.base).at[:, columns].set(natural[:, len(layout.initial_states) :])
 
 
 def initial_function(task: Task) -> Callable:
-    """(border, parameters) -> initial states (experiments, states)."""
-    unknowns = task.problem.unknowns
-    free, column = np.nonzero(unknowns.exists[:, : len(unknowns.initial_states)])
-    state = unknowns.initial_states[column]
-    rows = None if unknowns.formulas is None else translated(unknowns.formulas, WORDS)
+    """(unknowns, parameters) -> initial states (experiments, states)."""
+    layout = task.problem.layout
+    free, column = np.nonzero(layout.exists[:, : len(layout.initial_states)])
+    state = layout.initial_states[column]
+    rows = None if layout.formulas is None else translated(layout.formulas, WORDS)
 
-    def initial(border, values):
-        natural = jnp.where(unknowns.log, jnp.exp(jnp.where(unknowns.log, border, 0.0)), border)
-        states = jnp.asarray(unknowns.known).at[free, state].set(natural[free, column])
+    def initial(unknowns, values):
+        natural = jnp.where(layout.log, jnp.exp(jnp.where(layout.log, unknowns, 0.0)), unknowns)
+        states = jnp.asarray(layout.known).at[free, state].set(natural[free, column])
         if rows is not None:
-            for e, s in zip(*np.nonzero(unknowns.formula_of >= 0), strict=True):
-                states = states.at[e, s].set(rows(0.0, (), values[e], ())[unknowns.formula_of[e, s]])
+            for e, s in zip(*np.nonzero(layout.formula_of >= 0), strict=True):
+                states = states.at[e, s].set(rows(0.0, (), values[e], ())[layout.formula_of[e, s]])
         return states
 
     return initial

@@ -14,7 +14,7 @@ from compare.task import Task
 from picardfit.errors import InputError, type_words
 from picardfit.fit import parameters_of
 from picardfit.model.parameters import Parameter, as_number
-from picardfit.problem.named_values import border_from
+from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.problem import Problem
 from picardfit.search.starts import Start, draw, make_start, open_values
 from picardfit.simulation.trajectories import predict
@@ -49,7 +49,7 @@ def run(
     best = min((row.loss for row in rows if np.isfinite(row.loss)), default=np.inf)
     floor = ROUNDING * float(np.nanmean(problem.samples.data**2))
     judged = tuple(replace(row, success=reaches(row.loss, best, floor)) for row in rows)
-    return Comparison(judged, parameters_of(problem, task.start.border))
+    return Comparison(judged, parameters_of(problem, task.start.unknowns))
 
 
 def least_squares_only(problem: Problem) -> Problem:
@@ -74,16 +74,16 @@ def common_start(
     seed: int,
 ) -> Start:
     """The start of all tools, with guessed states along the data for those that need a path."""
-    unknowns = problem.unknowns
-    given = border_from(problem, start, start_initial, missing="nan")
-    given = np.where(np.isfinite(given), given, unknowns.start)
-    drawn = open_values(problem, given, draw(unknowns, np.random.default_rng(seed)))
-    parameters = np.arange(unknowns.width) >= len(unknowns.initial_states)
-    outside = unknowns.exists & ((given < unknowns.lower) | (given > unknowns.upper))
+    layout = problem.layout
+    given = unknowns_from(problem, start, start_initial, missing="nan")
+    given = np.where(np.isfinite(given), given, layout.start)
+    drawn = open_values(problem, given, draw(layout, np.random.default_rng(seed)))
+    parameters = np.arange(layout.width) >= len(layout.initial_states)
+    outside = layout.exists & ((given < layout.lower) | (given > layout.upper))
     if outside.any():
         e, column = np.argwhere(outside)[0]
         raise InputError(
-            f"The start of `{unknowns.label(e, column)}` lies outside its bounds: move it inside or widen the bounds."
+            f"The start of `{layout.label(e, column)}` lies outside its bounds: move it inside or widen the bounds."
         )
     return make_start(problem, np.where(np.isfinite(given) | ~parameters, given, drawn))
 
@@ -96,14 +96,14 @@ def _row(tool: Tool, task: Task) -> Row:
     if report.answer is None:
         return Row(tool.name, versions, report.sentence, elapsed=report.elapsed)
     problem = task.problem
-    border = task.at(np.clip(report.answer.vector, task.lower, task.upper))
-    initial = problem.unknowns.initial(border)[0]
+    unknowns = task.at(np.clip(report.answer.vector, task.lower, task.upper))
+    initial = problem.layout.initial(unknowns)[0]
     return Row(
         tool.name,
         versions,
         report.sentence,
-        loss_at(problem, border),
-        parameters_of(problem, border),
+        loss_at(problem, unknowns),
+        parameters_of(problem, unknowns),
         {
             name: dict(zip(problem.model.states, row.tolist(), strict=True))
             for name, row in zip(problem.names, initial, strict=True)
@@ -113,10 +113,10 @@ def _row(tool: Tool, task: Task) -> Row:
     )
 
 
-def loss_at(problem: Problem, border: np.ndarray) -> float:
-    """`problem.loss` at a border: the paper's L_ls."""
-    unknowns = problem.unknowns
-    outputs = predict(problem, unknowns.model_values(border), unknowns.initial(border)[0])
+def loss_at(problem: Problem, unknowns: np.ndarray) -> float:
+    """`problem.loss` at an array of unknowns: the paper's L_ls."""
+    layout = problem.layout
+    outputs = predict(problem, layout.model_values(unknowns), layout.initial(unknowns)[0])
     if outputs is None:
         return np.inf
     gap = (outputs - problem.samples.data)[np.isfinite(problem.samples.data)]

@@ -39,7 +39,10 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A problem with a start, a seed and a budget in processor seconds; `at` and `pack` go between z and the border."""
+    """A problem with a start, a seed and a budget in processor seconds.
+
+    `at` and `pack` go between z and the unknowns.
+    """
 
     problem: Problem
     start: Start
@@ -48,54 +51,54 @@ class Task:
 
     @cached_property
     def places(self) -> tuple[np.ndarray, np.ndarray]:
-        """Experiment and border column of every unknown."""
-        unknowns = self.problem.unknowns
-        own = np.argwhere(unknowns.exists[:, : unknowns.local])
-        shared = np.flatnonzero(unknowns.exists[0, unknowns.local :]) + unknowns.local
+        """Experiment and column of every unknown."""
+        layout = self.problem.layout
+        own = np.argwhere(layout.exists[:, : layout.local])
+        shared = np.flatnonzero(layout.exists[0, layout.local :]) + layout.local
         rows = np.concatenate([own[:, 0], np.zeros(len(shared), int)])
         return rows, np.concatenate([own[:, 1], shared])
 
-    def pack(self, border: np.ndarray) -> np.ndarray:
-        return border[self.places]
+    def pack(self, unknowns: np.ndarray) -> np.ndarray:
+        return unknowns[self.places]
 
     def at(self, vector: np.ndarray) -> np.ndarray:
-        """The border (experiments, width) of a vector."""
-        border = self.start.border.copy()
-        border[self.places] = vector
-        local = self.problem.unknowns.local
-        border[:, local:] = border[:1, local:]
-        return border
+        """The unknowns (experiments, width) of a vector."""
+        unknowns = self.start.unknowns.copy()
+        unknowns[self.places] = vector
+        local = self.problem.layout.local
+        unknowns[:, local:] = unknowns[:1, local:]
+        return unknowns
 
     @cached_property
     def first(self) -> np.ndarray:
-        return np.clip(self.pack(self.start.border), self.lower, self.upper)
+        return np.clip(self.pack(self.start.unknowns), self.lower, self.upper)
 
     @property
     def lower(self) -> np.ndarray:
-        return self.pack(self.problem.unknowns.lower)
+        return self.pack(self.problem.layout.lower)
 
     @property
     def upper(self) -> np.ndarray:
-        return self.pack(self.problem.unknowns.upper)
+        return self.pack(self.problem.layout.upper)
 
     @cached_property
     def box(self) -> tuple[np.ndarray, np.ndarray]:
         """Finite bounds for tools that need them."""
-        low, high = search_box(self.problem.unknowns, self.start.border)
+        low, high = search_box(self.problem.layout, self.start.unknowns)
         return self.pack(low), self.pack(high)
 
     @cached_property
     def size(self) -> np.ndarray:
         """By how much each unknown may reasonably move."""
-        return self.pack(self.problem.unknowns.size(self.start.border))
+        return self.pack(self.problem.layout.size(self.start.unknowns))
 
     def residuals(self, vector: np.ndarray, rtol: float) -> np.ndarray:
         """Model minus data, (measurements,), by simulation with LSODA."""
         problem = self.problem
-        objective, unknowns = problem.samples.data, problem.unknowns
+        objective, layout = problem.samples.data, problem.layout
         measured = np.isfinite(objective)
-        border = self.at(vector)
-        parameters, initial = unknowns.model_values(border), unknowns.initial(border)[0]
+        unknowns = self.at(vector)
+        parameters, initial = layout.model_values(unknowns), layout.initial(unknowns)[0]
         runs = [
             Run(one.t0, initial[e], parameters[e], one.inputs, one.times, problem.breaks(e))
             for e, one in enumerate(problem.experiments)

@@ -71,33 +71,33 @@ def prepare(task: Task) -> Callable[[], Answer]:
 
 def _unknowns(task: Task, vector: ca.SX) -> tuple[list[list], list[list]]:
     """Model parameters and initial states of every experiment, as expressions of the vector."""
-    problem, unknowns = task.problem, task.problem.unknowns
+    problem, layout = task.problem, task.problem.layout
     place = {(int(e), int(c)): k for k, (e, c) in enumerate(zip(*task.places, strict=True))}
-    log = unknowns.log
+    log = layout.log
 
     def entry(e: int, column: int):
-        row = e if column < unknowns.local else 0
+        row = e if column < layout.local else 0
         if (row, column) not in place:
-            return float(unknowns.natural(task.start.border)[row, column])
+            return float(layout.natural(task.start.unknowns)[row, column])
         value = vector[place[row, column]]
         return ca.exp(value) if log[row, column] else value
 
-    columns = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])
-    skip = len(unknowns.initial_states)
+    columns = np.concatenate([layout.local_parameters, layout.global_parameters])
+    skip = len(layout.initial_states)
     parameters, initial = [], []
     for e in range(len(problem.experiments)):
-        values: list = unknowns.base[e].tolist()
+        values: list = layout.base[e].tolist()
         for k, index in enumerate(columns):
             values[index] = entry(e, skip + k)
-        states: list = unknowns.known[e].tolist()
-        for column, state in enumerate(unknowns.initial_states):
-            if unknowns.exists[e, column]:
+        states: list = layout.known[e].tolist()
+        for column, state in enumerate(layout.initial_states):
+            if layout.exists[e, column]:
                 states[state] = entry(e, column)
-        if unknowns.formulas is not None:
-            rows = translated(unknowns.formulas, WORDS)(0.0, (), values, ())
-            for state in np.flatnonzero(unknowns.formula_of[e] >= 0):
-                states[state] = rows[unknowns.formula_of[e, state]]
-        parameters.append(values[: unknowns.model_parameters])
+        if layout.formulas is not None:
+            rows = translated(layout.formulas, WORDS)(0.0, (), values, ())
+            for state in np.flatnonzero(layout.formula_of[e] >= 0):
+                states[state] = rows[layout.formula_of[e, state]]
+        parameters.append(values[: layout.model_parameters])
         initial.append(states)
     return parameters, initial
 

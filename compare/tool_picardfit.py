@@ -12,20 +12,20 @@ for _name in ("integrate", "linalg.lapack", "optimize", "special"):  # a fit imp
 
 
 def solve(task: Task) -> Answer:
-    unknowns = task.problem.unknowns
-    border = task.at(task.first)
-    parameters = unknowns.parameters(border)
-    initial = unknowns.initial(border)[0]
+    layout = task.problem.layout
+    unknowns = task.at(task.first)
+    parameters = layout.parameters(unknowns)
+    initial = layout.initial(unknowns)[0]
     start = {
         name: dict(zip(task.problem.names, parameters[:, k].tolist(), strict=True))
-        if k in unknowns.local_parameters
+        if k in layout.local_parameters
         else float(parameters[0, k])
-        for k, name in enumerate(unknowns.names)
+        for k, name in enumerate(layout.names)
     }
     first = {
         name: dict(zip(task.problem.model.states, row.tolist(), strict=True))
         for name, row in zip(task.problem.names, initial, strict=True)
     }
     found = fit(task.problem, start=start, start_initial=first, seed=task.seed)
-    vector = task.first if found.solution is None else task.pack(found.solution.border)
+    vector = task.first if found.solution is None else task.pack(found.solution.unknowns)
     return Answer(vector, found.success, found.message)

@@ -149,15 +149,15 @@ def _functions(library: Library, problem: Problem, states: np.ndarray) -> np.nda
 
 def _parameters(task: Task, library: Library, coefficients: np.ndarray) -> np.ndarray:
     """The start vector with parameters that explain the coefficients."""
-    problem, unknowns = task.problem, task.problem.unknowns
-    index = [k for k in unknowns.global_parameters if k < unknowns.model_parameters]
+    problem, layout = task.problem, task.problem.layout
+    index = [k for k in layout.global_parameters if k < layout.model_parameters]
     matrix = library.slopes[..., index].reshape(-1, len(index))
-    fixed = library.slopes @ unknowns.base[0, : unknowns.model_parameters]
+    fixed = library.slopes @ layout.base[0, : layout.model_parameters]
     target = (coefficients - library.constant - fixed).ravel()
     specs = [list(problem.parameters.values())[k].bounds for k in index]
     found = lsq_linear(matrix, target, bounds=tuple(np.array(specs, float).T)).x
-    values = unknowns.parameters(task.start.border)[:1, unknowns.global_parameters]
-    values[0, [list(unknowns.global_parameters).index(k) for k in index]] = found
-    natural = unknowns.natural(task.start.border)
-    natural[:, unknowns.local :] = values
-    return np.clip(task.pack(unknowns.internal(natural)), task.lower, task.upper)
+    values = layout.parameters(task.start.unknowns)[:1, layout.global_parameters]
+    values[0, [list(layout.global_parameters).index(k) for k in index]] = found
+    natural = layout.natural(task.start.unknowns)
+    natural[:, layout.local :] = values
+    return np.clip(task.pack(layout.internal(natural)), task.lower, task.upper)

@@ -16,11 +16,11 @@ import numpy as np
 
 import picardfit as pf
 from picardfit.collocation.adaptation import even_knots, state_scale
-from picardfit.collocation.condensing import unknowns_index
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Point, evaluate, linearise
 from picardfit.collocation.mesh import Mesh, rule
-from picardfit.problem.named_values import border_from
+from picardfit.problem.named_values import unknowns_from
+from picardfit.problem.unknowns import unknowns_index
 from picardfit.simulation.trajectories import Run, trajectories
 
 MEAN_ABSOLUTE = np.sqrt(2 / np.pi)
@@ -52,12 +52,12 @@ def relative_errors(problem: pf.Problem, sd: float, length: float) -> dict[str, 
 def sensitivities(problem: pf.Problem, length: float) -> tuple[list[str], np.ndarray, np.ndarray]:
     """At the truth: labels of the unknowns, outputs (samples, outputs), their slopes (samples, outputs, unknowns)."""
     system, point = _at_truth(problem, length)
-    unknowns, mesh = problem.unknowns, system.mesh
+    layout, mesh = problem.layout, system.mesh
     linear = linearise(system, point)
-    border = unknowns.border
-    parameters = np.zeros((len(border.parameters), border.width))
-    parameters[np.arange(len(parameters)), border.parameters] = 1
-    columns = np.empty((len(mesh), point.states.shape[1] + len(parameters), border.width))
+    unknowns = layout.columns
+    parameters = np.zeros((len(unknowns.parameters), unknowns.width))
+    parameters[np.arange(len(parameters)), unknowns.parameters] = 1
+    columns = np.empty((len(mesh), point.states.shape[1] + len(parameters), unknowns.width))
     columns[:, point.states.shape[1] :] = parameters
     columns[mesh.first, : point.states.shape[1]] = linear.quadratic.initial
     for end, segment in zip(linear.quadratic.end, mesh.linked, strict=True):  # continuity is exact
@@ -65,12 +65,12 @@ def sensitivities(problem: pf.Problem, length: float) -> tuple[list[str], np.nda
     jacobian = (
         linear.at_samples(system) @ columns[system.segment]
     )  # (samples, outputs, width) of the own experiment
-    index = unknowns_index(unknowns.exists, unknowns.local)
-    own = index[:, 1] >= unknowns.local
+    index = unknowns_index(layout.exists, layout.local)
+    own = index[:, 1] >= layout.local
     mine = problem.samples.experiment[:, None] == index[:, 0]
     chosen = np.where((own | mine)[:, None, :], jacobian[:, :, index[:, 1]], 0.0)
-    slopes = unknowns.slopes(point.border)[index[:, 0], index[:, 1]]
-    return [unknowns.label(e, c) for e, c in index], linear.outputs, chosen / slopes
+    slopes = layout.slopes(point.unknowns)[index[:, 0], index[:, 1]]
+    return [layout.label(e, c) for e, c in index], linear.outputs, chosen / slopes
 
 
 def information(outputs: np.ndarray, jacobian: np.ndarray, sd: float) -> np.ndarray:
@@ -109,10 +109,10 @@ def _inverse(matrix: np.ndarray) -> np.ndarray:
 def _at_truth(problem: pf.Problem, length: float) -> tuple[Discretisation, Point]:
     """The true path on an even mesh, by independent integration and then contraction."""
     truth, model = problem.truth, problem.model
-    border = border_from(problem, truth["parameters"], truth["initial"])
+    unknowns = unknowns_from(problem, truth["parameters"], truth["initial"])
     knots = tuple(even_knots(problem, e, length) for e in range(len(problem.experiments)))
     system = Discretisation(problem, Mesh(rule(NODES), knots))
-    params, initial = system.parameters(border), problem.unknowns.initial(border)[0]
+    params, initial = system.parameters(unknowns), problem.layout.initial(unknowns)[0]
     times = [
         np.sort(np.concatenate([k[:-1], t])) for k, t in zip(knots, _node_times(system.mesh), strict=True)
     ]
@@ -127,7 +127,7 @@ def _at_truth(problem: pf.Problem, length: float) -> tuple[Discretisation, Point
     path = np.concatenate(
         [x[np.searchsorted(t, n)] for x, t, n in zip(solutions, times, _node_times(system.mesh), strict=True)]
     ).reshape(len(system.mesh), NODES, -1)
-    point = evaluate(system, border, states, path, state_scale(problem, [path]))
+    point = evaluate(system, unknowns, states, path, state_scale(problem, [path]))
     if point is None:
         raise pf.InputError(f"The true path does not contract on segments of {length:g}: shorten them.")
     return system, point

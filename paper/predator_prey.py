@@ -425,7 +425,7 @@ def _valley_table(results: Results, plan: Plan) -> Table:
 
 def _noise_unit(problem: pf.Problem, loss: float) -> float:
     """The loss that the sum of squares gains when it grows by one variance of the noise, estimated from the fit."""
-    return loss / (problem.measurements - problem.unknowns.count())
+    return loss / (problem.measurements - problem.layout.count())
 
 
 def _valley(results: Results, plan: Plan) -> Picture:

@@ -24,9 +24,9 @@ from picardfit.solvers.picard_gradient.extended_loss import Setting
 
 @dataclass(frozen=True)
 class End:
-    """Where one data set stands: border and what Algorithm 4 says of itself."""
+    """Where one data set stands: unknowns and what Algorithm 4 says of itself."""
 
-    border: np.ndarray  # (experiments, width)
+    unknowns: np.ndarray  # (experiments, width)
     status: Status | None
     iterations: int
     slope: float
@@ -75,29 +75,29 @@ class Common:
     def places(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows of z: of every start state (segments, states), and of every parameter (parameters,)."""
         setting = self.setting
-        unknowns, count = setting.system.problem.unknowns, len(setting.first) + len(setting.inner)
-        states = len(unknowns.states)
+        layout, count = setting.system.problem.layout, len(setting.first) + len(setting.inner)
+        states = len(layout.states)
         of_states = np.full((count, states), -1)
-        free = unknowns.exists[:, : len(unknowns.initial_states)]
+        free = layout.exists[:, : len(layout.initial_states)]
         own = (
             np.cumsum(free).reshape(free.shape) - 1
         )  # rows of z: free initial states, experiment by experiment
-        shared = int(free.sum()) + np.arange(len(unknowns.global_parameters))
+        shared = int(free.sum()) + np.arange(len(layout.global_parameters))
         for e, first in enumerate(setting.first):
             for column in np.flatnonzero(free[e]):
-                of_states[first, unknowns.initial_states[column]] = own[e, column]
-        row_of = dict(zip(unknowns.global_parameters.tolist(), shared.tolist(), strict=True))
-        for e, s in zip(*np.nonzero(unknowns.formula_of >= 0), strict=True):
-            name = str(unknowns.formulas.expressions[unknowns.formula_of[e, s]])
-            of_states[setting.first[e], s] = row_of[unknowns.names.index(name)]
+                of_states[first, layout.initial_states[column]] = own[e, column]
+        row_of = dict(zip(layout.global_parameters.tolist(), shared.tolist(), strict=True))
+        for e, s in zip(*np.nonzero(layout.formula_of >= 0), strict=True):
+            name = str(layout.formulas.expressions[layout.formula_of[e, s]])
+            of_states[setting.first[e], s] = row_of[layout.names.index(name)]
         begin = int(free.sum()) + len(shared)
         inner = np.arange(len(setting.inner) * states).reshape(-1, states)
         of_states[setting.inner] = begin + inner
-        if (of_states < 0).any() or unknowns.log.any() or len(unknowns.local_parameters):
+        if (of_states < 0).any() or layout.log.any() or len(layout.local_parameters):
             raise NotImplementedError(
                 "Only problems without known initial states, logs and local parameters."
             )
-        return of_states, np.array([row_of[k] for k in range(unknowns.model_parameters)])
+        return of_states, np.array([row_of[k] for k in range(layout.model_parameters)])
 
     @cached_property
     def gather(self):
@@ -108,21 +108,21 @@ class Common:
         entries = (np.ones(len(of_states)), (of_states, np.arange(len(of_states))))
         return csr_array(entries, shape=(of_states.max() + 1, len(of_states)))
 
-    def column(self, border: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    def column(self, unknowns: np.ndarray, knots: np.ndarray) -> np.ndarray:
         """z of one data set."""
-        unknowns = self.setting.system.problem.unknowns
-        free = unknowns.exists[:, : len(unknowns.initial_states)]
-        own = border[:, : len(unknowns.initial_states)][free]
-        return np.concatenate([own, border[0, unknowns.local :], knots.ravel()])
+        layout = self.setting.system.problem.layout
+        free = layout.exists[:, : len(layout.initial_states)]
+        own = unknowns[:, : len(layout.initial_states)][free]
+        return np.concatenate([own, unknowns[0, layout.local :], knots.ravel()])
 
-    def border(self, column: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """The border of one data set from its z."""
-        unknowns = self.setting.system.problem.unknowns
-        free, border = unknowns.exists[:, : len(unknowns.initial_states)], like.copy()
+    def unknowns(self, column: np.ndarray, like: np.ndarray) -> np.ndarray:
+        """The unknowns of one data set from its z."""
+        layout = self.setting.system.problem.layout
+        free, unknowns = layout.exists[:, : len(layout.initial_states)], like.copy()
         count = int(free.sum())
-        border[:, : len(unknowns.initial_states)][free] = column[:count]
-        border[:, unknowns.local :] = column[count : count + len(unknowns.global_parameters)]
-        return border
+        unknowns[:, : len(layout.initial_states)][free] = column[:count]
+        unknowns[:, layout.local :] = column[count : count + len(layout.global_parameters)]
+        return unknowns
 
 
 def _having(entries: dict, column: int, weights: Sequence[str]) -> Iterable[tuple[int, str]]:
@@ -162,15 +162,15 @@ def descend(
 ) -> list[End]:
     """Run Algorithm 4 from the states that its `init` gave for data sets of one shape.
 
-    `look(number of the data set, name, steps, border)` is called after the steps `marks`, and when the norm of the
+    `look(number of the data set, name, steps, unknowns)` is called after the steps `marks`, and when the norm of the
     projected gradient by the parameters, by which the paper stops, is first below one of `slopes`.
     """
     common = Common(states[0].setting)
     ends: dict[int, End] = {}
-    likes = [s.place.border for s in states]
+    likes = [s.place.unknowns for s in states]
     for number, state in enumerate(states):
         if state.status is not None:
-            ends[number] = End(state.place.border, state.status, 0, state.slope, state.jump)
+            ends[number] = End(state.place.unknowns, state.status, 0, state.slope, state.jump)
     running = [n for n in range(len(states)) if n not in ends]
     scale = np.stack([s.setting.scale for s in states])
     herd = _assemble(common, states, running)
@@ -179,8 +179,8 @@ def descend(
         for k in np.flatnonzero(chosen):
             number = int(of.which[k])
             jump = float(np.abs(of.jumps[..., k] / scale[number]).max(initial=0.0))
-            border = common.border(of.z[:, k], likes[number])
-            ends[number] = End(border, status, done, float(of.norm[k]), jump)
+            unknowns = common.unknowns(of.z[:, k], likes[number])
+            ends[number] = End(unknowns, status, done, float(of.norm[k]), jump)
 
     done, open_slopes = 0, {limit: set(running) for limit in slopes}
     with np.errstate(all="ignore"):
@@ -200,7 +200,7 @@ def descend(
             for name, chosen in _seen(herd, done, marks if done < steps else (), open_slopes):
                 for k in chosen:
                     number = int(herd.which[k])
-                    look(number, name, done, common.border(herd.z[:, k], likes[number]))
+                    look(number, name, done, common.unknowns(herd.z[:, k], likes[number]))
     leave(herd, np.ones(len(herd.which), bool), None, done)
     return [ends[n] for n in range(len(states))]
 
@@ -223,21 +223,21 @@ def _seen(
 def _assemble(common: Common, states: Sequence[State], running: Sequence[int]) -> Herd:
     """The first state of a herd."""
     chosen = [states[n] for n in running]
-    unknowns = [s.setting.system.problem.unknowns for s in chosen]
+    layout = [s.setting.system.problem.layout for s in chosen]
     knots = [s.place.knots for s in chosen]
 
-    def columns(borders: Iterable[np.ndarray], inner: Iterable[np.ndarray]) -> np.ndarray:
-        made = [common.column(b, k) for b, k in zip(borders, inner, strict=True)]
+    def columns(many_unknowns: Iterable[np.ndarray], inner: Iterable[np.ndarray]) -> np.ndarray:
+        made = [common.column(b, k) for b, k in zip(many_unknowns, inner, strict=True)]
         return np.stack(made, axis=1) if made else np.zeros((0, 0))
 
-    z = columns([s.place.border for s in chosen], knots)
+    z = columns([s.place.unknowns for s in chosen], knots)
     endless = [np.full_like(k, np.inf) for k in knots]
     none = np.zeros(len(chosen))
     herd = Herd(
         which=np.array(running, int),
         z=z,
-        lower=columns([u.lower for u in unknowns], [-k for k in endless]),
-        upper=columns([u.upper for u in unknowns], endless),
+        lower=columns([u.lower for u in layout], [-k for k in endless]),
+        upper=columns([u.upper for u in layout], endless),
         weight=np.array([s.setting.scheme.continuity for s in chosen]),
         data=_stacked([s.setting.system.problem.samples.data for s in chosen]),
         path=_stacked([s.path.reshape(-1, s.path.shape[-1]) for s in chosen]),

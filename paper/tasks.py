@@ -14,7 +14,7 @@ import picardfit as pf
 from paper.bounds import relative_errors
 from paper.side_by_side import descend
 from picardfit.examples.common import around, standard_deviation
-from picardfit.problem.named_values import border_from
+from picardfit.problem.named_values import unknowns_from
 from picardfit.search.starts import make_start
 from picardfit.solvers.loop import Method
 
@@ -172,18 +172,18 @@ def _descend(tasks: Sequence[Task]) -> list[dict]:
     problems, states = [task.generate() for task in tasks], []
     began = time.process_time()
     for task, problem in zip(tasks, problems, strict=True):
-        given = border_from(problem, *_start(task, problem), missing="nan")
+        given = unknowns_from(problem, *_start(task, problem), missing="nan")
         states.append(algorithm_4(task, steps).init(problem, make_start(problem, given, None)))
     marks: list[dict] = [{} for _ in tasks]
 
-    def look(number: int, name: str, done: int, border: np.ndarray) -> None:
-        marks[number][name] = {**_look(problems[number], border), "iterations": done}
+    def look(number: int, name: str, done: int, unknowns: np.ndarray) -> None:
+        marks[number][name] = {**_look(problems[number], unknowns), "iterations": done}
 
     ends = descend(states, steps, look, MARKS, SLOPES)
     seconds = (time.process_time() - began) / len(tasks)
     return [
         {
-            **_look(problem, end.border),
+            **_look(problem, end.unknowns),
             "marks": seen,
             "slope": end.slope,
             "jump": end.jump,
@@ -207,11 +207,11 @@ def algorithm_4(task: Task, steps: int) -> Method:
     )
 
 
-def _look(problem: pf.Problem, border: np.ndarray) -> dict:
+def _look(problem: pf.Problem, unknowns: np.ndarray) -> dict:
     """Parameters, initial states, and the loss that a simulation from them has."""
-    unknowns = problem.unknowns
-    parameters = dict(zip(problem.parameters, unknowns.parameters(border)[0].tolist(), strict=True))
-    rows = unknowns.initial(border)[0].tolist()
+    layout = problem.layout
+    parameters = dict(zip(problem.parameters, layout.parameters(unknowns)[0].tolist(), strict=True))
+    rows = layout.initial(unknowns)[0].tolist()
     initial = {
         name: dict(zip(problem.model.states, row, strict=True))
         for name, row in zip(problem.names, rows, strict=True)

@@ -102,7 +102,7 @@ class Fit:
         """
         if self.solution is None:
             return float("inf")
-        if self.problem.noise is None and self.problem.measurements <= self.problem.unknowns.count():
+        if self.problem.noise is None and self.problem.measurements <= self.problem.layout.count():
             return None
         value = self.problem.objective.nllh(self._rows)
         return None if value == -float("inf") else value
@@ -114,7 +114,7 @@ class Fit:
     @property
     def estimated(self) -> int:
         """How many numbers were estimated; without a noise model its variance is one of them."""
-        return self.problem.unknowns.count() + (self.problem.noise is None)
+        return self.problem.layout.count() + (self.problem.noise is None)
 
     @property
     def aic(self) -> float | None:
@@ -141,7 +141,7 @@ class Fit:
         With levels that were estimated it is near measurements / (measurements - unknowns), and says nothing. None
         without a noise model, where `residual_variance` is the mean square, and without degrees of freedom.
         """
-        freedom = self.problem.measurements - self.problem.unknowns.count()
+        freedom = self.problem.measurements - self.problem.layout.count()
         if self.solution is None or freedom <= 0 or self.problem.noise is None:
             return None
         return float(np.nansum(self.problem.objective.residuals(self._rows) ** 2)) / freedom
@@ -188,14 +188,14 @@ class Fit:
     @cached_property
     def parameters(self) -> dict[str, float]:
         """Estimated and fixed parameters by name."""
-        return parameters_of(self.problem, None if self.solution is None else self.solution.border)
+        return parameters_of(self.problem, None if self.solution is None else self.solution.unknowns)
 
     @cached_property
     def initial_states(self) -> dict[str, dict[str, float]]:
         """experiment -> state -> value at the experiment's t0."""
         if self.solution is None:
             return {}
-        values, _ = self.problem.unknowns.initial(self.solution.border)
+        values, _ = self.problem.layout.initial(self.solution.unknowns)
         states = self.problem.model.states
         return {
             name: dict(zip(states, row.tolist(), strict=True))
@@ -210,7 +210,7 @@ class Fit:
         """
         if self.problem.noise is not None:
             return 1.0
-        freedom = self.problem.measurements - self.problem.unknowns.count()
+        freedom = self.problem.measurements - self.problem.layout.count()
         if self.solution is None or freedom <= 0:
             return float("nan")
         return 2 * path_value(self.solution) / freedom
@@ -218,9 +218,9 @@ class Fit:
     @property
     def yardstick(self) -> Yardstick:
         """How many standard errors an interval is wide, and how far a profile is followed."""
-        unknowns, count = self.problem.unknowns, self.problem.measurements
-        levels = unknowns.count(unknowns.noise_columns)
-        freedom = count - (unknowns.count() - levels)
+        layout, count = self.problem.layout, self.problem.measurements
+        levels = layout.count(layout.noise_columns)
+        freedom = count - (layout.count() - levels)
         if freedom <= 0 or (self.problem.noise is not None and not levels):
             return Yardstick(float("inf"))
         return Yardstick(float(freedom), count / freedom if levels else 1.0)
@@ -252,7 +252,7 @@ class Fit:
     @property
     def _slopes(self) -> np.ndarray:
         """(unknowns,): d natural / d internal of the unknowns `covariance_labels`."""
-        return self.problem.unknowns.slopes(self.solution.border)[tuple(self._information.index.T)]
+        return self.problem.layout.slopes(self.solution.unknowns)[tuple(self._information.index.T)]
 
     @property
     def covariance_labels(self) -> tuple[str, ...]:
@@ -422,7 +422,7 @@ class Fit:
         e = experiment_index(self.problem, experiment)
         if self.solution is None:
             raise InputError(f"There are no estimates: {self.message}")
-        return parameters_in(self.problem, self.solution.border, e)
+        return parameters_in(self.problem, self.solution.unknowns, e)
 
     def states(self, experiment: str, times) -> dict[str, np.ndarray]:
         """All states of an experiment at any times from its t0 on: measured and hidden, fitted or extrapolated."""

@@ -228,13 +228,13 @@ def fine_point(problem: pf.Problem, parts: int):
     """A simulated path on many short segments, with closed jumps."""
     knots = [even_knots(problem, e, 7.0 / parts) for e in range(len(problem.experiments))]
     system = Discretisation(problem, Mesh(rule(6), tuple(knots)))
-    border = np.full_like(problem.unknowns.lower, 0.5)
+    unknowns = np.full_like(problem.layout.lower, 0.5)
     params, start = {"k": 0.5, "q": 0.5}, {"x": 0.5, "z": 0.5}
     inputs = problem.experiments[0].inputs
     times = knots[0][:-1]
     run = pf.simulate(DOSED, params, start, np.append(times, knots[0][-1]), inputs=inputs)
     states = np.stack([np.asarray(run.states[name])[:-1] for name in ("x", "z")], axis=1)
-    point, failed = contract_from(system, border, states, np.ones(2))
+    point, failed = contract_from(system, unknowns, states, np.ones(2))
     assert not failed.any() or point is not None
     return system, point
 
@@ -260,7 +260,7 @@ def test_breaks_stay_knots():
 def test_open_jumps_are_no_place_to_join():
     system, point = fine_point(dosed(np.linspace(1, 7, 12)), 96)
     states = point.states + 0.05 * (np.arange(len(point.states)) % 2)[:, None]
-    opened, _ = contract_from(system, point.border, states, np.ones(2))
+    opened, _ = contract_from(system, point.unknowns, states, np.ones(2))
     assert coarsened(system, opened, np.ones(2), 1e-4, 1e-10).system is system
 
 

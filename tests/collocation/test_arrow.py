@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from picardfit.collocation.arrow import Arrow, arrow_of, invert, whole
-from picardfit.collocation.condensing import unknowns_index
+from picardfit.problem.unknowns import unknowns_index
 
 LOCAL, SHARED = 3, 4
 LEAST = 1e-12

@@ -11,21 +11,22 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize
 
 import picardfit.collocation.condensing as condense
-from picardfit.collocation.condensing import Border, Quadratic, factorise, solve_box, unknowns_index
+from picardfit.collocation.condensing import Quadratic, factorise, solve_box
 from picardfit.collocation.mesh import Mesh, rule
+from picardfit.problem.unknowns import UnknownsColumns, unknowns_index
 
 
 @dataclass(frozen=True)
 class Case:
     mesh: Mesh
-    border: Border
+    unknowns: UnknownsColumns
     model: Quadratic
     penalty: np.ndarray
     damping: np.ndarray
 
     @property
     def factor(self):
-        return factorise(self.mesh, self.border, self.model, self.penalty, self.damping)
+        return factorise(self.mesh, self.unknowns, self.model, self.penalty, self.damping)
 
     @property
     def reduced(self):
@@ -48,12 +49,12 @@ def random_case(seed, counts=(4, 1, 3), states=2, local=3, shared=2, extra=1) ->
         initial=rng.standard_normal((len(counts), states, width)),
     )
     penalty, damping = 10 ** rng.uniform(-1, 1, states), 10 ** rng.uniform(-3, 0, states)
-    return Case(mesh, Border(local, width, parameters), model, penalty, damping)
+    return Case(mesh, UnknownsColumns(local, width, parameters), model, penalty, damping)
 
 
 def whole(case: Case) -> tuple[np.ndarray, np.ndarray, int]:
-    """Matrix and slope over all inner states and then the border of each experiment; and how many inner ones."""
-    mesh, width, model = case.mesh, case.border.width, case.model
+    """Matrix and slope over all inner states and then the unknowns of each experiment; and how many inner ones."""
+    mesh, width, model = case.mesh, case.unknowns.width, case.model
     states = model.end.shape[1]
     inner = [j for j in range(len(mesh)) if j not in mesh.first]
     place = {j: slice(k * states, (k + 1) * states) for k, j in enumerate(inner)}
@@ -68,7 +69,7 @@ def whole(case: Case) -> tuple[np.ndarray, np.ndarray, int]:
             chart[:states, place[j]] = np.eye(states)
         else:
             chart[:states, own] = model.initial[e]
-        chart[states:, own] = np.eye(width)[case.border.parameters]
+        chart[states:, own] = np.eye(width)[case.unknowns.parameters]
         maps.append(chart)
         matrix += chart.T @ model.hessian[j] @ chart
         slope += chart.T @ model.slope[j]
@@ -85,7 +86,7 @@ def schur(case: Case) -> tuple[np.ndarray, np.ndarray]:
     matrix, slope, n = whole(case)
     solved = np.linalg.solve(matrix[:n, :n], np.column_stack([matrix[:n, n:], slope[:n]]))
     full = matrix[n:, n:] - matrix[n:, :n] @ solved[:, :-1]
-    count, width = len(case.mesh.first), case.border.width
+    count, width = len(case.mesh.first), case.unknowns.width
     blocks = full.reshape(count, width, count, width)[np.arange(count), :, np.arange(count)]
     return blocks, (slope[n:] - matrix[n:, :n] @ solved[:, -1]).reshape(count, width)
 
@@ -121,28 +122,28 @@ def test_reduced_slope_is_that_of_the_dense_elimination(shape):
 def test_back_substitution_minimises_over_the_inner_states(shape):
     case = random_case(3, **shape)
     matrix, slope, n = whole(case)
-    border = np.random.default_rng(0).standard_normal((len(case.mesh.first), case.border.width))
-    expected = np.linalg.solve(matrix[:n, :n], -slope[:n] - matrix[:n, n:] @ border.ravel())
-    got = np.delete(case.reduced.states(border), case.mesh.first, axis=0)
+    unknowns = np.random.default_rng(0).standard_normal((len(case.mesh.first), case.unknowns.width))
+    expected = np.linalg.solve(matrix[:n, :n], -slope[:n] - matrix[:n, n:] @ unknowns.ravel())
+    got = np.delete(case.reduced.states(unknowns), case.mesh.first, axis=0)
     np.testing.assert_allclose(got.ravel(), expected, rtol=1e-8, atol=1e-9)
 
 
-def test_first_states_follow_the_border():
+def test_first_states_follow_the_unknowns():
     case = random_case(4)
-    border = np.random.default_rng(0).standard_normal((3, case.border.width))
-    got = case.reduced.states(border)[case.mesh.first]
-    np.testing.assert_allclose(got, np.einsum("esw,ew->es", case.model.initial, border))
+    unknowns = np.random.default_rng(0).standard_normal((3, case.unknowns.width))
+    got = case.reduced.states(unknowns)[case.mesh.first]
+    np.testing.assert_allclose(got, np.einsum("esw,ew->es", case.model.initial, unknowns))
 
 
 @shapes
 def test_directional_slope_is_the_slope_of_the_whole_quadratic(shape):
     case = random_case(5, **shape)
     _, slope, n = whole(case)
-    border = np.random.default_rng(1).standard_normal((len(case.mesh.first), case.border.width))
-    states = case.reduced.states(border)
+    unknowns = np.random.default_rng(1).standard_normal((len(case.mesh.first), case.unknowns.width))
+    states = case.reduced.states(unknowns)
     inner = np.delete(states, case.mesh.first, axis=0).ravel()
-    expected = slope[:n] @ inner + slope[n:] @ border.ravel()
-    assert case.reduced.directional_slope(states, border) == pytest.approx(expected, rel=1e-9)
+    expected = slope[:n] @ inner + slope[n:] @ unknowns.ravel()
+    assert case.reduced.directional_slope(states, unknowns) == pytest.approx(expected, rel=1e-9)
 
 
 def test_reduce_leaves_the_slope_it_was_given_alone():
@@ -156,7 +157,7 @@ def test_one_factor_serves_other_right_hand_sides():
     case, other = random_case(7), random_case(8)
     slope, jump = other.model.slope, other.model.jump
     model = Quadratic(case.model.hessian, slope, case.model.end, jump, case.model.initial)
-    _, expected = schur(Case(case.mesh, case.border, model, case.penalty, case.damping))
+    _, expected = schur(Case(case.mesh, case.unknowns, model, case.penalty, case.damping))
     np.testing.assert_allclose(case.factor.reduce(slope, jump).slope, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -170,7 +171,7 @@ def test_an_indefinite_inner_block_is_refused():
         case.model.initial,
     )
     with pytest.raises(np.linalg.LinAlgError):
-        factorise(case.mesh, case.border, model, case.penalty, case.damping)
+        factorise(case.mesh, case.unknowns, model, case.penalty, case.damping)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -184,16 +185,16 @@ def test_an_indefinite_inner_block_is_refused():
 def test_eliminated_step_solves_the_dense_system(seed, counts, states, local, shared):
     """Unbounded: gradient of the whole quadratic vanishes at the step (shared columns summed over experiments)."""
     case = random_case(seed, tuple(counts), states, local, shared, extra=1)
-    hessian = case.factor.hessian + 1e-2 * np.eye(case.border.width)
+    hessian = case.factor.hessian + 1e-2 * np.eye(case.unknowns.width)
     free = np.full(case.reduced.slope.shape, np.inf)
-    border = solve_box(hessian, case.reduced.slope, case.border.local, -free, free)
-    step = np.delete(case.reduced.states(border), case.mesh.first, axis=0)
+    unknowns = solve_box(hessian, case.reduced.slope, case.unknowns.local, -free, free)
+    step = np.delete(case.reduced.states(unknowns), case.mesh.first, axis=0)
     matrix, slope, n = whole(case)
-    gradient = matrix @ np.concatenate([step.ravel(), border.ravel()]) + slope
-    on_border = gradient[n:].reshape(border.shape) + 1e-2 * border
-    on_border[:, case.border.local :] = on_border[:, case.border.local :].sum(axis=0)
-    size = 1 + np.abs(slope).max() + np.abs(matrix).max() * np.abs(border).max()
-    assert max(np.abs(gradient[:n]).max(initial=0.0), np.abs(on_border).max()) < 1e-9 * size
+    gradient = matrix @ np.concatenate([step.ravel(), unknowns.ravel()]) + slope
+    on_unknowns = gradient[n:].reshape(unknowns.shape) + 1e-2 * unknowns
+    on_unknowns[:, case.unknowns.local :] = on_unknowns[:, case.unknowns.local :].sum(axis=0)
+    size = 1 + np.abs(slope).max() + np.abs(matrix).max() * np.abs(unknowns).max()
+    assert max(np.abs(gradient[:n]).max(initial=0.0), np.abs(on_unknowns).max()) < 1e-9 * size
 
 
 # the bounded step

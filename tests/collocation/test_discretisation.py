@@ -65,13 +65,13 @@ def test_observables_that_are_states_need_no_formula(observables, selected):
         assert found == selected
     else:
         assert found.tolist() == selected
-    border, states = np.array([[0.3, 0.8, 1.2]]), np.full((4, 2), 0.5)
-    point, _ = contract_from(system, border, states, np.ones(2))
+    unknowns, states = np.array([[0.3, 0.8, 1.2]]), np.full((4, 2), 0.5)
+    point, _ = contract_from(system, unknowns, states, np.ones(2))
     outputs, by_states, by_parameters = system.linearised_outputs(point.sampled, point.params)
     np.testing.assert_array_equal(point.outputs, outputs)
     linear = linearise(system, point)
     plain = system_of(EVEN, {"a": "x", "b": "y"})
-    at_samples = linearise(plain, contract_from(plain, border, states, np.ones(2))[0]).at_samples(plain)
+    at_samples = linearise(plain, contract_from(plain, unknowns, states, np.ones(2))[0]).at_samples(plain)
     expected = by_states @ at_samples
     expected[..., 2:] += by_parameters
     np.testing.assert_allclose(linear.at_samples(system), expected, atol=1e-13)

@@ -61,19 +61,19 @@ def rich_system(nodes=4, family=Nodes.RADAU) -> Discretisation:
     return Discretisation(problem, Mesh(rule(nodes, family), knots))
 
 
-def border_of(problem, seed=1) -> np.ndarray:
+def unknowns_at(problem, seed=1) -> np.ndarray:
     """Random unknowns inside the bounds, shared columns equal."""
-    unknowns, rng = problem.unknowns, np.random.default_rng(seed)
-    border = rng.uniform(0.4, 0.9, unknowns.lower.shape)
-    border[:, unknowns.local :] = border[:1, unknowns.local :]
-    return np.where(unknowns.exists, border, unknowns.lower)
+    layout, rng = problem.layout, np.random.default_rng(seed)
+    unknowns = rng.uniform(0.4, 0.9, layout.lower.shape)
+    unknowns[:, layout.local :] = unknowns[:1, layout.local :]
+    return np.where(layout.exists, unknowns, layout.lower)
 
 
 def point_of(system, seed=1):
     """A point off the data, with jumps at every knot."""
     rng = np.random.default_rng(seed)
     states = rng.uniform(0.5, 1.5, (len(system.mesh), len(system.problem.model.states)))
-    point, _ = contract_from(system, border_of(system.problem, seed), states, np.ones(states.shape[1]))
+    point, _ = contract_from(system, unknowns_at(system.problem, seed), states, np.ones(states.shape[1]))
     return point
 
 
@@ -90,11 +90,11 @@ def place(request):
 STEP = 1e-6
 
 
-def moved(place, states=0.0, border=0.0):
-    """The point with start states and border moved, contracted by Newton's method."""
+def moved(place, states=0.0, unknowns=0.0):
+    """The point with start states and unknowns moved, contracted by Newton's method."""
     system, point, linear = place
     return evaluate(
-        system, point.border + border, point.states + states, point.path, np.ones(2), linear.nearby
+        system, point.unknowns + unknowns, point.states + states, point.path, np.ones(2), linear.nearby
     )
 
 
@@ -108,17 +108,17 @@ def differences(place, of) -> np.ndarray:
         step = STEP * np.eye(2)[state]
         ahead, behind = (moved(place, states=a * step) for a in (1, -1))
         columns.append((of(ahead) - of(behind)) / (2 * STEP))
-    unknowns = place[0].problem.unknowns
-    for column in unknowns.border.parameters:
-        step = STEP * np.eye(unknowns.width)[column]
-        ahead, behind = (moved(place, border=a * step) for a in (1, -1))
+    layout = place[0].problem.layout
+    for column in layout.columns.parameters:
+        step = STEP * np.eye(layout.width)[column]
+        ahead, behind = (moved(place, unknowns=a * step) for a in (1, -1))
         columns.append((of(ahead) - of(behind)) / (2 * STEP))
     return np.stack(columns, axis=-1)
 
 
 def test_free_parameters_are_those_of_the_model_that_are_not_fixed(place):
-    unknowns = place[0].problem.unknowns
-    assert [unknowns.names[k] for k in unknowns.free_parameters] == ["q", "m", "k", "s"]
+    layout = place[0].problem.layout
+    assert [layout.names[k] for k in layout.free_parameters] == ["q", "m", "k", "s"]
 
 
 def test_contracted_path_is_a_fixed_point(place):
@@ -154,10 +154,10 @@ def test_parameter_slope_is_that_of_differences_of_the_objective(place):
     system, point, linear = place
     summed = np.add.reduceat(linear.quadratic.slope[:, 2:], system.mesh.first)
     for e in range(2):
-        for k, column in enumerate(system.problem.unknowns.border.parameters):
-            step = np.zeros_like(point.border)
+        for k, column in enumerate(system.problem.layout.columns.parameters):
+            step = np.zeros_like(point.unknowns)
             step[e, column] = STEP
-            change = moved(place, border=step).data - moved(place, border=-step).data
+            change = moved(place, unknowns=step).data - moved(place, unknowns=-step).data
             assert summed[e, k] == pytest.approx(change / (2 * STEP), rel=1e-5, abs=1e-7)
 
 
@@ -173,10 +173,10 @@ def test_hessian_is_the_gauss_newton_matrix_of_what_was_measured(place):
 
 def test_initial_derivative_is_that_of_differences(place):
     system, point, linear = place
-    unknowns = system.problem.unknowns
-    for column in range(unknowns.width):
-        step = STEP * np.eye(unknowns.width)[column] * unknowns.exists
-        ahead, behind = unknowns.initial(point.border + step)[0], unknowns.initial(point.border - step)[0]
+    layout = system.problem.layout
+    for column in range(layout.width):
+        step = STEP * np.eye(layout.width)[column] * layout.exists
+        ahead, behind = layout.initial(point.unknowns + step)[0], layout.initial(point.unknowns - step)[0]
         expected = (ahead - behind) / (2 * STEP)
         np.testing.assert_allclose(linear.quadratic.initial[..., column], expected, rtol=1e-7, atol=1e-8)
 
@@ -201,19 +201,19 @@ def test_advance_with_no_step_stays():
     system = rich_system()
     point = point_of(system)
     linear = linearise(system, point)
-    zero = np.zeros_like(point.border), np.zeros_like(point.states)
+    zero = np.zeros_like(point.unknowns), np.zeros_like(point.states)
     trial = advance(system, point, linear, *zero, np.ones(2), np.zeros(2, bool))
     np.testing.assert_allclose(trial.path, point.path, atol=1e-10)
 
 
-def test_advance_ties_first_states_to_the_border():
+def test_advance_ties_first_states_to_the_unknowns():
     system = rich_system()
     point, rng = point_of(system), np.random.default_rng(2)
-    step = 1e-2 * rng.standard_normal(point.border.shape) * system.problem.unknowns.exists
+    step = 1e-2 * rng.standard_normal(point.unknowns.shape) * system.problem.layout.exists
     trial = advance(
         system, point, linearise(system, point), step, 0.1 * point.states, np.ones(2), np.zeros(2, bool)
     )
-    expected, _ = system.problem.unknowns.initial(trial.border)
+    expected, _ = system.problem.layout.initial(trial.unknowns)
     np.testing.assert_array_equal(trial.states[system.mesh.first], expected)
 
 
@@ -233,7 +233,7 @@ def test_advance_never_leaves_the_bounds():
     system, point, linear = gentle_place()
     step = np.array([[3.0, -3, 5, -5]])
     trial = advance(system, point, linear, step, np.zeros((3, 2)), np.ones(2), np.zeros(2, bool))
-    np.testing.assert_array_equal(trial.border, [[2, 0, 1, 0.2]])
+    np.testing.assert_array_equal(trial.unknowns, [[2, 0, 1, 0.2]])
 
 
 def test_positive_states_lose_at_most_nine_tenths():
@@ -254,33 +254,33 @@ def exact_solution():
     run = pf.simulate(LOTKA, TRUTH, {"x": 2.0, "y": 1.0}, times)
     problem = pf.Problem(LOTKA, pf.Experiment(times, run.observables))
     system = Discretisation(problem, Mesh(rule(9), (np.linspace(0, 4, 9),)))
-    border = np.array([[2.0, 1.0, *(TRUTH[n] for n in LOTKA.parameters)]])
+    unknowns = np.array([[2.0, 1.0, *(TRUTH[n] for n in LOTKA.parameters)]])
     knots = pf.simulate(LOTKA, TRUTH, {"x": 2.0, "y": 1.0}, system.mesh.start).states
-    point, _ = contract_from(system, border, np.stack([knots["x"], knots["y"]], axis=1), np.ones(2))
+    point, _ = contract_from(system, unknowns, np.stack([knots["x"], knots["y"]], axis=1), np.ones(2))
     return system, point
 
 
 def errors_of_steps(size) -> tuple[float, float]:
     """Distance from the exact solution after a Gauss-Newton step from `size` away, without and with correction."""
     system, exact = exact_solution()
-    rng, unknowns = np.random.default_rng(3), system.problem.unknowns
-    border = exact.border + size * rng.uniform(-1, 1, exact.border.shape)
+    rng, layout = np.random.default_rng(3), system.problem.layout
+    unknowns = exact.unknowns + size * rng.uniform(-1, 1, exact.unknowns.shape)
     states = exact.states + size * rng.uniform(-1, 1, exact.states.shape)
-    states[0] = border[0, :2]
-    begin = evaluate(system, border, states, exact.path, np.ones(2))
+    states[0] = unknowns[0, :2]
+    begin = evaluate(system, unknowns, states, exact.path, np.ones(2))
     linear = linearise(system, begin)
-    factor = factorise(system.mesh, unknowns.border, linear.quadratic, np.ones(2), np.zeros(2))
-    free, nothing = np.full_like(border, np.inf), np.zeros(2, bool)
+    factor = factorise(system.mesh, layout.columns, linear.quadratic, np.ones(2), np.zeros(2))
+    free, nothing = np.full_like(unknowns, np.inf), np.zeros(2, bool)
 
     def step(point, slope, jumps):
         reduced = factor.reduce(slope, jumps)
-        move = solve_box(factor.hessian, reduced.slope, unknowns.local, -free, free)
+        move = solve_box(factor.hessian, reduced.slope, layout.local, -free, free)
         return advance(system, point, linear, move, reduced.states(move), np.ones(2), nothing)
 
     trial = step(begin, linear.quadratic.slope, begin.jumps)
     better = step(trial, *curvature_of_step(system, begin, linear, trial))
     return tuple(
-        float(max(np.abs(p.border - exact.border).max(), np.abs(p.states - exact.states).max()))
+        float(max(np.abs(p.unknowns - exact.unknowns).max(), np.abs(p.states - exact.states).max()))
         for p in (trial, better)
     )
 

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from picardfit.collocation.arrow import Arrow, arrow_of, invert
-from picardfit.collocation.condensing import Border, Quadratic, factorise, solve_box, unknowns_index
+from picardfit.collocation.condensing import Quadratic, factorise, solve_box
 from picardfit.collocation.mesh import Mesh, rule
+from picardfit.problem.unknowns import UnknownsColumns, unknowns_index
 from properties import Properties
 
 solves = Properties(few=40, many=3000)
@@ -24,8 +25,8 @@ def widths(draw) -> tuple[int, int]:
     return local, draw(st.integers(0 if local else 1, 4))
 
 
-def random_quadratic(rng, counts, states, local, shared) -> tuple[Mesh, Border, Quadratic]:
-    """Data on some segments only; every border column may move the initial states, some of them the dynamics."""
+def random_quadratic(rng, counts, states, local, shared) -> tuple[Mesh, UnknownsColumns, Quadratic]:
+    """Data on some segments only; every column may move the initial states, some of them the dynamics."""
     mesh, width = Mesh(rule(2), tuple(np.arange(n + 1.0) for n in counts)), local + shared
     parameters = np.flatnonzero(rng.random(width) < 0.7)
     columns = states + len(parameters)
@@ -37,24 +38,24 @@ def random_quadratic(rng, counts, states, local, shared) -> tuple[Mesh, Border, 
         jump=rng.standard_normal((len(mesh.linked), states)),
         initial=rng.standard_normal((len(counts), states, width)),
     )
-    return mesh, Border(local, width, parameters), model
+    return mesh, UnknownsColumns(local, width, parameters), model
 
 
-def whole_gradient(mesh, border, model, penalty, damping, step, states) -> tuple[np.ndarray, np.ndarray]:
-    """Gradient of the whole quadratic by inner states (inner, states) and border (experiments, width).
+def whole_gradient(mesh, unknowns, model, penalty, damping, step, states) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient of the whole quadratic by inner states (inner, states) and unknowns (experiments, width).
 
-    Written as in the docstring of condense.py, segment by segment: `step` (experiments, width) of the border, `states`
-    (segments, states) of the starts of the segments.
+    Written as in the docstring of condensing.py, segment by segment: `step` (experiments, width) of the unknowns,
+    `states` (segments, states) of the starts of the segments.
     """
     count = states.shape[1]
-    by_state, by_border = np.zeros_like(states), np.zeros_like(step)
+    by_state, by_unknowns = np.zeros_like(states), np.zeros_like(step)
 
     def add(j: int, pull: np.ndarray) -> None:
         by_state[j] += pull[:count]
-        by_border[mesh.experiment[j], border.parameters] += pull[count:]
+        by_unknowns[mesh.experiment[j], unknowns.parameters] += pull[count:]
 
     for j, e in enumerate(mesh.experiment):
-        moved = np.append(states[j], step[e, border.parameters])
+        moved = np.append(states[j], step[e, unknowns.parameters])
         add(j, model.slope[j] + model.hessian[j] @ moved)
         if j in mesh.linked:
             k = int(np.flatnonzero(mesh.linked == j)[0])
@@ -62,8 +63,8 @@ def whole_gradient(mesh, border, model, penalty, damping, step, states) -> tuple
             add(j, model.end[k].T @ gap)
             by_state[j + 1] -= gap
     for e, first in enumerate(mesh.first):
-        by_border[e] += model.initial[e].T @ by_state[first]
-    return by_state[mesh.inner] + damping * states[mesh.inner], by_border
+        by_unknowns[e] += model.initial[e].T @ by_state[first]
+    return by_state[mesh.inner] + damping * states[mesh.inner], by_unknowns
 
 
 @solves.holds(
@@ -75,20 +76,20 @@ def whole_gradient(mesh, border, model, penalty, damping, step, states) -> tuple
 )
 def test_a_bounded_condensed_step_is_optimal_for_the_whole_quadratic(seed, counts, states, width, tightness):
     rng, (local, shared) = np.random.default_rng(seed), width
-    mesh, border, model = random_quadratic(rng, counts, states, local, shared)
+    mesh, unknowns, model = random_quadratic(rng, counts, states, local, shared)
     penalty, damping = 10 ** rng.uniform(-2, 2, states), 10 ** rng.uniform(-3, 0, states)
-    factor = factorise(mesh, border, model, penalty, damping)
+    factor = factorise(mesh, unknowns, model, penalty, damping)
     reduced = factor.reduce(model.slope, model.jump)
-    ridge = 10 ** rng.uniform(-3, 0, (len(counts), border.width))
+    ridge = 10 ** rng.uniform(-3, 0, (len(counts), unknowns.width))
     lower, upper = (side * tightness * rng.uniform(0, 2, reduced.slope.shape) for side in (-1, 1))
     fixed = rng.random(lower.shape) < 0.1
     lower[fixed] = upper[fixed] = 0.01
     for table in (lower, upper, ridge):
         table[:, local:] = table[:1, local:]
-    hessian = factor.hessian + ridge[:, None] * np.eye(border.width)
+    hessian = factor.hessian + ridge[:, None] * np.eye(unknowns.width)
     step = solve_box(hessian, reduced.slope, local, lower, upper)
     moved = reduced.states(step)
-    inner, outer = whole_gradient(mesh, border, model, penalty, damping, step, moved)
+    inner, outer = whole_gradient(mesh, unknowns, model, penalty, damping, step, moved)
     outer += ridge * step
     outer[:, local:] = outer[:, local:].sum(axis=0)
     size = (
@@ -111,24 +112,24 @@ def test_a_bounded_condensed_step_is_optimal_for_the_whole_quadratic(seed, count
 def test_the_condensed_matrix_is_the_schur_complement(seed, counts, states, width):
     """The whole matrix by its columns (the gradient is linear), reduced without structure."""
     rng, (local, shared) = np.random.default_rng(seed), width
-    mesh, border, model = random_quadratic(rng, counts, states, local, shared)
+    mesh, unknowns, model = random_quadratic(rng, counts, states, local, shared)
     penalty, damping = 10 ** rng.uniform(-2, 2, states), 10 ** rng.uniform(-2, 0, states)
     inner = len(mesh.inner) * states
-    size = inner + len(counts) * border.width
+    size = inner + len(counts) * unknowns.width
 
     def gradient(z: np.ndarray) -> np.ndarray:
         step, moved = z[inner:].reshape(len(counts), -1), np.empty((len(mesh), states))
         moved[mesh.inner] = z[:inner].reshape(-1, states)
         moved[mesh.first] = (model.initial @ step[..., None])[..., 0]
-        parts = whole_gradient(mesh, border, model, penalty, damping, step, moved)
+        parts = whole_gradient(mesh, unknowns, model, penalty, damping, step, moved)
         return np.concatenate([part.ravel() for part in parts])
 
     slope = gradient(np.zeros(size))
     matrix = np.stack([gradient(unit) - slope for unit in np.eye(size)], axis=1)
     solved = np.linalg.solve(matrix[:inner, :inner], np.column_stack([matrix[:inner, inner:], slope[:inner]]))
     dense = matrix[inner:, inner:] - matrix[inner:, :inner] @ solved[:, :-1]
-    factor = factorise(mesh, border, model, penalty, damping)
-    blocks = dense.reshape(len(counts), border.width, len(counts), border.width)
+    factor = factorise(mesh, unknowns, model, penalty, damping)
+    blocks = dense.reshape(len(counts), unknowns.width, len(counts), unknowns.width)
     expected = blocks[np.arange(len(counts)), :, np.arange(len(counts))]
     scale = 1 + np.abs(matrix).max() + np.abs(solved).max(initial=0.0) * np.abs(matrix).max()
     np.testing.assert_allclose(factor.hessian, expected, atol=1e-11 * scale)

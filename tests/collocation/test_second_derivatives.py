@@ -46,14 +46,14 @@ def system_of(observables, parameters, initial, noise=None, knots=(0.0, 0.6, 1.1
 
 def place(system: Discretisation):
     """Unknowns and segment states away from any solution."""
-    unknowns, rng = system.problem.unknowns, np.random.default_rng(0)
-    border = unknowns.internal(np.full((2, unknowns.width), 0.8) + 0.1 * rng.random(unknowns.width))
-    return border, 0.7 + 0.2 * rng.random((len(system.mesh), 2))
+    layout, rng = system.problem.layout, np.random.default_rng(0)
+    unknowns = layout.internal(np.full((2, layout.width), 0.8) + 0.1 * rng.random(layout.width))
+    return unknowns, 0.7 + 0.2 * rng.random((len(system.mesh), 2))
 
 
-def model_at(system: Discretisation, border, states, forces):
+def model_at(system: Discretisation, unknowns, states, forces):
     """The linear model and the slope by segment states and parameters, with constant forces on the ends."""
-    point, _ = contract_from(system, border, states, SCALE, 1e-13)
+    point, _ = contract_from(system, unknowns, states, SCALE, 1e-13)
     linear = linearise(system, point)
     slope = linear.quadratic.slope.copy()
     slope[system.mesh.linked] += (forces[:, None, :] @ linear.quadratic.end)[:, 0]
@@ -64,22 +64,24 @@ def model_at(system: Discretisation, border, states, forces):
 @pytest.mark.parametrize("case", [*CASES][:4])
 def test_columns_of_segments_are_differences_of_the_slope(case, family):
     system = system_of(*CASES[case], family=family)
-    border, states = place(system)
+    unknowns, states = place(system)
     forces = np.random.default_rng(1).normal(size=(len(system.mesh.linked), 2))
-    point, linear, _ = model_at(system, border, states, forces)
+    point, linear, _ = model_at(system, unknowns, states, forces)
     found = newton_model(system, point, linear, forces, SCALE).hessian
     np.testing.assert_allclose(found, found.transpose(0, 2, 1), atol=1e-12)
-    free = np.setdiff1d(np.arange(len(system.mesh)), system.mesh.first)  # the first ones start at the border
-    columns, step = system.problem.unknowns.border.parameters, 1e-5
+    free = np.setdiff1d(
+        np.arange(len(system.mesh)), system.mesh.first
+    )  # the first ones start at the unknowns
+    columns, step = system.problem.layout.columns.parameters, 1e-5
     for k in range(found.shape[2]):
         slopes = []
         for sign in (1, -1):
-            moved_border, moved = border.copy(), states.copy()
+            moved_unknowns, moved = unknowns.copy(), states.copy()
             if k < 2:
                 moved[:, k] += sign * step
             else:
-                moved_border[:, columns[k - 2]] += sign * step
-            slopes.append(model_at(system, moved_border, moved, forces)[2])
+                moved_unknowns[:, columns[k - 2]] += sign * step
+            slopes.append(model_at(system, moved_unknowns, moved, forces)[2])
         expected = (slopes[0] - slopes[1]) / (2 * step)
         np.testing.assert_allclose(found[free, :, k], expected[free], rtol=1e-5, atol=2e-6)
     curved = np.abs(found - linear.quadratic.hessian).max()
@@ -102,30 +104,30 @@ def test_kinks_keep_the_curvature_of_the_search():
     """A Laplace density with a formula as observable: only the formula and the path add theirs."""
     system = system_of({"o": "x*y"}, PLAIN, None, noise=pf.Laplace(scale=0.2))
     assert not system.objective.smooth
-    border, states = place(system)
+    unknowns, states = place(system)
     forces = np.zeros((len(system.mesh.linked), 2))
-    point, linear, _ = model_at(system, border, states, forces)
+    point, linear, _ = model_at(system, unknowns, states, forces)
     added = newton_model(system, point, linear, forces, SCALE).hessian - linear.quadratic.hessian
     assert 0 < np.abs(added).max() < 100 * np.abs(linear.quadratic.slope).max()
 
 
 def check_reduced_matrix(system: Discretisation) -> None:
-    unknowns, none = system.problem.unknowns, np.zeros((0, 2))
-    border, states = place(system)
+    layout, none = system.problem.layout, np.zeros((0, 2))
+    unknowns, states = place(system)
 
     def reduced(quadratic):
-        return factorise(system.mesh, unknowns.border, quadratic, none, np.zeros(2))
+        return factorise(system.mesh, layout.columns, quadratic, none, np.zeros(2))
 
-    def slope(border):
-        linear = model_at(system, border, states, none)[1]
+    def slope(unknowns):
+        linear = model_at(system, unknowns, states, none)[1]
         return reduced(linear.quadratic).reduce(linear.quadratic.slope, none).slope
 
-    point, linear, _ = model_at(system, border, states, none)
+    point, linear, _ = model_at(system, unknowns, states, none)
     found = reduced(newton_model(system, point, linear, none, SCALE)).hessian
-    for k in range(unknowns.width):
-        step = np.zeros_like(border)
+    for k in range(layout.width):
+        step = np.zeros_like(unknowns)
         step[:, k] = 1e-5
-        expected = (slope(border + step) - slope(border - step)) / 2e-5
+        expected = (slope(unknowns + step) - slope(unknowns - step)) / 2e-5
         np.testing.assert_allclose(found[:, :, k], expected, rtol=1e-5, atol=2e-6 * np.abs(found).max())
 
 

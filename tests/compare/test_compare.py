@@ -133,21 +133,21 @@ def test_given_starts_win_and_initial_states_come_from_the_data():
     assert Task(problem, start, 0, 1.0).first == pytest.approx([problem.samples.data[0, 0], 1.25])
 
 
-def test_vector_and_border_are_inverse_to_each_other():
+def test_vector_and_unknowns_are_inverse_to_each_other():
     task = task_of(mixed())
     vector = task.first + 0.01 * np.arange(len(task.first))
-    border = task.at(vector)
-    assert len(vector) == task.problem.unknowns.count() == 7
-    assert np.array_equal(task.pack(border), vector)
-    assert np.array_equal(border[0, task.problem.unknowns.local :], border[1, task.problem.unknowns.local :])
+    unknowns = task.at(vector)
+    assert len(vector) == task.problem.layout.count() == 7
+    assert np.array_equal(task.pack(unknowns), vector)
+    assert np.array_equal(unknowns[0, task.problem.layout.local :], unknowns[1, task.problem.layout.local :])
 
 
 def test_residuals_are_model_minus_what_was_measured():
     task = task_of(mixed())
     residuals = task.residuals(task.first, 1e-10)
     assert len(residuals) == task.problem.measurements
-    border = task.at(task.first)
-    parameters = task.problem.unknowns.parameters(border)
+    unknowns = task.at(task.first)
+    parameters = task.problem.layout.parameters(unknowns)
     values = {
         "k": parameters[0, 0],
         "s": {"a": parameters[0, 1], "b": parameters[1, 1]},
@@ -156,7 +156,7 @@ def test_residuals_are_model_minus_what_was_measured():
     assert list(task.problem.parameters)[:3] == ["k", "s", "c"]
     states = {
         name: dict(zip(task.problem.model.states, row, strict=True))
-        for name, row in zip(task.problem.names, task.problem.unknowns.initial(border)[0], strict=True)
+        for name, row in zip(task.problem.names, task.problem.layout.initial(unknowns)[0], strict=True)
     }
     assert task.loss(task.first, 1e-10) == pytest.approx(task.problem.loss(values, states), rel=1e-7)
 

@@ -32,10 +32,10 @@ def fit():
 
 def changed(fit, name, part):
     """The solution with one unknown moved by a part of its value; path and states stay as they were."""
-    unknowns, border = fit.problem.unknowns, fit.solution.border.copy()
-    column = [unknowns.label(0, c) for c in range(unknowns.width)].index(name)
-    border[:, column] *= 1 + part
-    return replace(fit.solution, border=border)
+    layout, unknowns = fit.problem.layout, fit.solution.unknowns.copy()
+    column = [layout.label(0, c) for c in range(layout.width)].index(name)
+    unknowns[:, column] *= 1 + part
+    return replace(fit.solution, unknowns=unknowns)
 
 
 # a good answer
@@ -102,7 +102,7 @@ def test_a_path_shifted_at_one_knot_is_detected(fit):
     states, path = fit.solution.states.copy(), fit.solution.path.copy()
     states[10:] += 0.01
     path[10:] += 0.01
-    shifted = evaluate(fit.solution.system, fit.solution.border, states, path, np.ones(2))
+    shifted = evaluate(fit.solution.system, fit.solution.unknowns, states, path, np.ones(2))
     certificate = certify(replace(fit.solution, states=states, path=shifted.path, jumps=shifted.jumps))
     assert certificate.largest_jump > 1e-3
     assert not certificate.agrees
@@ -111,12 +111,12 @@ def test_a_path_shifted_at_one_knot_is_detected(fit):
 def held(fit, part):
     """The best exact path with `a` held off its optimum by a part, as a solution of the free problem; and its loss."""
     other = pf.fit(pf.Problem(LOTKA, fit.problem.experiments, {"a": (1 + part) * fit.parameters["a"]}))
-    labels = [other.problem.unknowns.label(0, c) for c in range(other.problem.unknowns.width)]
-    values = dict(zip(labels, other.solution.border[0], strict=True)) | {"a": other.parameters["a"]}
-    unknowns = fit.problem.unknowns
-    border = np.array([[values[unknowns.label(0, c)] for c in range(unknowns.width)]])
+    labels = [other.problem.layout.label(0, c) for c in range(other.problem.layout.width)]
+    values = dict(zip(labels, other.solution.unknowns[0], strict=True)) | {"a": other.parameters["a"]}
+    layout = fit.problem.layout
+    unknowns = np.array([[values[layout.label(0, c)] for c in range(layout.width)]])
     system = replace(other.solution.system, problem=fit.problem)
-    return replace(other.solution, border=border, system=system), other.loss
+    return replace(other.solution, unknowns=unknowns, system=system), other.loss
 
 
 def test_an_exact_path_for_wrong_parameters_agrees_with_the_integration(fit):
@@ -215,9 +215,9 @@ def test_what_lies_beyond_the_bounds_is_no_promise():
         {"a": (0.1, 10), "q": pf.Parameter(1, 1e6, log=True)},
     )
     best = pf.fit(problem).solution
-    border = best.border.copy()
-    border[0, 1] = np.log(1e6) - 1e-3
-    solution = replace(best, border=border)
+    unknowns = best.unknowns.copy()
+    unknowns[0, 1] = np.log(1e6) - 1e-3
+    solution = replace(best, unknowns=unknowns)
     assert information(solution).promised_decrease() > 1e-2 * path_value(solution)
     assert certify(solution).gradient < 1e-4
 

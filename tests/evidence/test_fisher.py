@@ -89,7 +89,7 @@ def test_covariance_is_the_inverse_hessian_of_the_loss(make):
     problem = make()
     fit = pf.fit(problem)
     found = found_at(fit)
-    centre = fit.solution.border[found.index[:, 0], found.index[:, 1]]
+    centre = fit.solution.unknowns[found.index[:, 0], found.index[:, 1]]
     steps = 3 / np.sqrt(np.diag(found.matrix)) * 1e-3
     expected = np.linalg.inv(hessian(problem, found.labels, centre, steps))
     size = np.sqrt(np.diag(expected))
@@ -117,11 +117,11 @@ def test_slope_is_that_of_differences_of_the_loss():
     """Away from the optimum: an exact path for wrong parameters, as a solution of the free problem."""
     problem = lotka(sd=0.05)
     fit = pf.fit(pf.Problem(LOTKA, problem.experiments, {"a": 1.05, "b": 0.41, "c": 0.95}))
-    initial, unknowns = fit.initial_states["experiment 1"], problem.unknowns
+    initial, layout = fit.initial_states["experiment 1"], problem.layout
     values = fit.parameters | {f"{n}(0)": v for n, v in initial.items()}
-    border = np.array([[values[unknowns.label(0, c)] for c in range(unknowns.width)]])
+    unknowns = np.array([[values[layout.label(0, c)] for c in range(layout.width)]])
     system = replace(fit.solution.system, problem=problem)
-    found = information(replace(fit.solution, border=border, system=system))
+    found = information(replace(fit.solution, unknowns=unknowns, system=system))
     centre = np.array([values[n] for n in found.labels])
     for k, step in enumerate(1e-5 * np.eye(len(centre))):
         ahead, behind = (named_loss(problem, found.labels, centre + s * step) for s in (1, -1))

@@ -206,7 +206,7 @@ def test_data_of_a_dose_do_not_depend_on_the_others():
     ],
 )
 def test_tumour_initial_state_is_shared_or_free(options, unknowns):
-    assert tumor.generate(inputs=(1, 2, 3), **options).unknowns.count() == unknowns
+    assert tumor.generate(inputs=(1, 2, 3), **options).layout.count() == unknowns
 
 
 def test_lorenz_initial_states_are_bounded_around_the_truth():

@@ -103,7 +103,7 @@ def test_initial_states_in_every_form(write):
     text = MINIMAL + 'd = [0, 20]\n[initial]\nprey = "2*d"\npred = [1, 9]\n'
     problem = pf.read_problem(write(text))
     assert problem.initial["pred"] == pf.Parameter(1, 9)
-    assert problem.unknowns.count() == 5
+    assert problem.layout.count() == 5
     assert problem.loss({"a": 1, "b": 0.1, "c": 1, "d": 5}, {"pred": 5}) == problem.loss(
         {"a": 1, "b": 0.1, "c": 1, "d": 5}, {"prey": 10, "pred": 5}
     )

@@ -85,7 +85,7 @@ def test_scales_bounds_and_nominal_values(write):
     assert problem.nominal == {"k1": K1, "k2": K2, "fixed": 2.0, "idle": 4.0}
     assert problem.parameters["k1"] == pf.Parameter(0.01, 100, log=True)
     assert problem.parameters["k2"] == pf.Parameter(0, 10)
-    assert problem.unknowns.count() == 2
+    assert problem.layout.count() == 2
     expected = normal(exchange(TIMES) + 0.1, 2 * exchange(TIMES), 0.5)
     assert problem.nllh(problem.nominal) == pytest.approx(expected, rel=1e-8)
 
@@ -117,8 +117,8 @@ def test_conditions_that_set_initial_values(write):
     expected = normal(data, exchange(TIMES, a0=1.5, b0=2.0), 0.5) + normal(data, exchange(TIMES, b0=1.5), 0.5)
     problem = petab.read(path)
     assert problem.nllh(problem.nominal) == pytest.approx(expected, rel=1e-8)
-    assert not len(problem.unknowns.initial_states)  # they are exact, not estimated
-    assert problem.unknowns.initial(problem.unknowns.lower)[1].any()  # and carry their derivatives
+    assert not len(problem.layout.initial_states)  # they are exact, not estimated
+    assert problem.layout.initial(problem.layout.lower)[1].any()  # and carry their derivatives
 
 
 def test_conditions_that_set_a_volume_keep_amounts(write):

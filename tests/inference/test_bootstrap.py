@@ -52,7 +52,7 @@ def test_samples_depend_on_the_seed_only(fit):
 def test_samples_are_the_same_with_an_executor(fit, pool, workers):
     with pool(workers) as executor:
         found = fit.bootstrap(30, seed=1, executor=executor)
-    np.testing.assert_array_equal(found.borders, fit.bootstrap(30, seed=1).borders)
+    np.testing.assert_array_equal(found.unknowns, fit.bootstrap(30, seed=1).unknowns)
 
 
 @pytest.mark.parametrize("lines", [1, 2, 5, 7])
@@ -62,7 +62,7 @@ def test_a_bootstrap_goes_on_after_any_line(fit, tmp_path, lines):
     whole = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(whole[:lines]) + b"".join(whole[lines : lines + 1])[:20])
     found = fit.bootstrap(6, ledger=path, progress=lambda *news: done.append(news))
-    np.testing.assert_array_equal(found.borders, serial.borders)
+    np.testing.assert_array_equal(found.unknowns, serial.unknowns)
     assert done == [(k, 6) for k in range(lines, 7)]
 
 
@@ -70,7 +70,7 @@ def test_a_ledger_of_a_bootstrap_may_get_more_samples(fit, tmp_path):
     fit.bootstrap(4, ledger=tmp_path / "run.jsonl")
     with ProcessPoolExecutor(2) as executor:
         found = fit.bootstrap(9, ledger=tmp_path / "run.jsonl", executor=executor)
-    np.testing.assert_array_equal(found.borders, fit.bootstrap(9).borders)
+    np.testing.assert_array_equal(found.unknowns, fit.bootstrap(9).unknowns)
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,11 @@ def test_an_interrupt_keeps_the_samples_that_are_done(fit, tmp_path):
             raise KeyboardInterrupt
 
     found = fit.bootstrap(9, ledger=tmp_path / "run.jsonl", progress=stop)
-    assert (len(found.borders), found.missing) == (4, 5)
+    assert (len(found.unknowns), found.missing) == (4, 5)
     assert "5 not done (interrupted)" in str(found)
     whole = fit.bootstrap(9, ledger=tmp_path / "run.jsonl")
     assert whole.missing == 0
-    np.testing.assert_array_equal(whole.borders, fit.bootstrap(9).borders)
+    np.testing.assert_array_equal(whole.unknowns, fit.bootstrap(9).unknowns)
 
 
 def test_an_interrupt_before_two_samples_is_passed_on(fit):
@@ -118,7 +118,7 @@ def test_fits_that_break_down_are_counted(fit, monkeypatch):
 
     monkeypatch.setattr("picardfit.inference.bootstrap._one", fragile)
     found = fit.bootstrap(6)
-    assert (len(found.borders), found.failures) == (3, 3)
+    assert (len(found.unknowns), found.failures) == (3, 3)
     with pytest.raises(pf.InputError, match=r"1 of 2 fits to new data failed \(ArithmeticError: too fast\)"):
         fit.bootstrap(2)
 

@@ -259,18 +259,18 @@ def test_slopes_of_formulas_are_derivatives():
     noise = pf.Noise(additive=(0.01, 1.0))
     problem = pf.Problem(DECAY, runs, {"k": pf.Parameter(0.01, 5, log=True)}, noise=noise)
     fit = pf.fit(problem)
-    held, border, unknowns = (
+    held, unknowns, layout = (
         quantity(problem, "k*x(0)[q]/noise.additive"),
-        fit.solution.border,
-        problem.unknowns,
+        fit.solution.unknowns,
+        problem.layout,
     )
-    index = np.argwhere(unknowns.exists)
-    index = index[(index[:, 1] < unknowns.local) | (index[:, 0] == 0)]
-    found = held.slope(unknowns, border, index)
+    index = np.argwhere(layout.exists)
+    index = index[(index[:, 1] < layout.local) | (index[:, 0] == 0)]
+    found = held.slope(layout, unknowns, index)
     for (e, c), rate in zip(index, found, strict=True):
-        step = np.zeros_like(border)
-        step[slice(None) if c >= unknowns.local else e, c] = 1e-6
-        values = [held.value(unknowns, border + sign * step) for sign in (1, -1)]
+        step = np.zeros_like(unknowns)
+        step[slice(None) if c >= layout.local else e, c] = 1e-6
+        values = [held.value(layout, unknowns + sign * step) for sign in (1, -1)]
         assert rate == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-6, abs=1e-8)
     assert np.count_nonzero(found) == 3
 

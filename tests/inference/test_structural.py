@@ -7,7 +7,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.evidence.expected_information import expected
-from picardfit.problem.named_values import border_from
+from picardfit.problem.named_values import unknowns_from
 
 TIMES = np.linspace(0, 10, 21)
 LOTKA = pf.Model("prey' = r*prey - b*prey*pred; pred' = d*prey*pred - c*pred")
@@ -110,7 +110,7 @@ def test_equal_seeds_give_equal_answers():
 def test_derivatives_are_exact():
     """x = x0 exp(-k t), at any values and without data."""
     problem = pf.Problem(pf.Model("x' = -k*x"), pf.plan(TIMES, ["x"]))
-    found = expected(problem, border_from(problem, {"k": 0.7}, {"x": 2.0})).jacobian[:, 0]
+    found = expected(problem, unknowns_from(problem, {"k": 0.7}, {"x": 2.0})).jacobian[:, 0]
     decay = np.exp(-0.7 * TIMES)
     np.testing.assert_allclose(found, np.stack([decay, -2 * TIMES * decay], axis=1), rtol=1e-9, atol=1e-13)
 
@@ -120,15 +120,15 @@ def test_derivatives_are_exact():
 )
 def test_derivatives_do_not_depend_on_the_mesh(name):
     problem = getattr(pf.examples, name).generate()
-    border = border_from(problem, problem.truth["parameters"], problem.truth["initial"])
-    coarse, fine = (expected(problem, border, nodes).jacobian for nodes in (9, 11))
+    unknowns = unknowns_from(problem, problem.truth["parameters"], problem.truth["initial"])
+    coarse, fine = (expected(problem, unknowns, nodes).jacobian for nodes in (9, 11))
     size = np.abs(fine).max(axis=(0, 1))
     np.testing.assert_allclose(coarse / size, fine / size, atol=1e-8)
 
 
 def test_no_solution_has_no_derivatives():
     problem = pf.Problem(pf.Model("x' = k*x^2"), pf.plan([0, 1, 5], ["x"]))
-    assert expected(problem, border_from(problem, {"k": 1.0}, {"x": 1.0})) is None
+    assert expected(problem, unknowns_from(problem, {"k": 1.0}, {"x": 1.0})) is None
 
 
 @pytest.mark.parametrize(

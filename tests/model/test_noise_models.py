@@ -196,10 +196,10 @@ def test_curvature_is_the_average_second_derivative():
     fit = pf.fit(problem, start=values)
     slopes = []
     for seed in range(300):
-        other = problem.simulate_data(fit.solution.border, seed=seed)
+        other = problem.simulate_data(fit.solution.unknowns, seed=seed)
         system = replace(fit.solution.system, problem=other)
         s = fit.solution
-        point = point_at(system, s.border, s.states, s.path)
+        point = point_at(system, s.unknowns, s.states, s.path)
         slopes.append(chained(system, linearise(system, point).quadratic)[1][0])
     average = np.cov(np.array(slopes).T)
     information = fit._information
@@ -264,8 +264,8 @@ def test_known_equal_noise_gives_the_least_squares_estimate():
     assert known.nllh == pytest.approx(plain.nllh, rel=1e-7)  # its variance is the best one, too
     assert known.loss == pytest.approx(plain.loss, rel=1e-6)
     ratio = known.standard_errors["theta1"] / plain.standard_errors["theta1"]
-    count, unknowns = problem.measurements, problem.unknowns.count()
-    assert ratio == pytest.approx(np.sqrt((count - unknowns) / count), rel=1e-3)
+    count, layout = problem.measurements, problem.layout.count()
+    assert ratio == pytest.approx(np.sqrt((count - layout) / count), rel=1e-3)
 
 
 def test_levels_may_differ_between_experiments():

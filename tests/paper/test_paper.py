@@ -242,7 +242,7 @@ class TestSideBySide:
 
 def _begun(task):
     problem = task.generate()
-    given = tasks.border_from(problem, None, None, missing="nan")
+    given = tasks.unknowns_from(problem, None, None, missing="nan")
     return tasks.algorithm_4(task, 40).init(problem, tasks.make_start(problem, given, None))
 
 

@@ -57,7 +57,7 @@ def test_measurements_are_counted_without_gaps():
     ],
 )
 def test_unknowns_are_counted(options, count):
-    assert runs(**options).unknowns.count() == count
+    assert runs(**options).layout.count() == count
 
 
 def test_an_experiment_alone_is_a_list_of_one():
@@ -72,7 +72,7 @@ def test_unnamed_experiments_are_numbered():
 def test_an_experiments_own_initial_value_wins():
     own = pf.Experiment(TIMES, {"x": [3, 2, 1]}, initial={"x": 3.0})
     problem = pf.Problem(CHAIN, own, initial={"x": 5.0, "z": 0.0})
-    np.testing.assert_array_equal(problem.unknowns.known, [[3.0, 0.0]])
+    np.testing.assert_array_equal(problem.layout.known, [[3.0, 0.0]])
 
 
 def test_span_begins_at_t0_and_ends_at_the_last_sample():

@@ -16,18 +16,18 @@ def test_scales_and_offsets_of_candidates_are_fitted_without_integrating():
         {"k": wide, "offset": wide, "scale": wide, "s": pf.Parameter(1e-4, 10, log=True)},
         noise=pf.Noise(additive="s"),
     )
-    unknowns = problem.unknowns
-    names = [unknowns.label(0, c) for c in range(unknowns.width)]
+    layout = problem.layout
+    names = [layout.label(0, c) for c in range(layout.width)]
     assert {n for n, only in zip(names, measured_only(problem), strict=True) if only} == {
         "offset",
         "scale",
         "s",
     }
     rng = np.random.default_rng(0)
-    borders = rng.uniform(unknowns.lower, unknowns.upper, (12, *unknowns.lower.shape))
-    borders[..., names.index("k")] = 0.0
-    found = rank(problem, borders).best(8)
-    values = dict(zip(names, np.exp(found.borders[0, 0]), strict=True))
+    many_unknowns = rng.uniform(layout.lower, layout.upper, (12, *layout.lower.shape))
+    many_unknowns[..., names.index("k")] = 0.0
+    found = rank(problem, many_unknowns).best(8)
+    values = dict(zip(names, np.exp(found.many_unknowns[0, 0]), strict=True))
     assert values["k"] == 1.0
     assert values["offset"] == pytest.approx(0.2, rel=0.1)
     assert values["scale"] == pytest.approx(3.0, rel=0.02)

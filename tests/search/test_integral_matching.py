@@ -21,17 +21,17 @@ def matched(model, truth, initial, bounds=None, begin=None, inputs=None, pinned=
     one = pf.simulate(model, truth, initial, TIMES, inputs)
     experiments = [pf.Experiment(TIMES, one.observables, f"{e}", inputs) for e in range(runs)]
     problem = pf.Problem(model, experiments, parameters=bounds)
-    unknowns = problem.unknowns
+    layout = problem.layout
     states = np.stack([one.states[s] for s in model.states], axis=1)
-    labels = [unknowns.label(0, c) for c in range(unknowns.width)]
+    labels = [layout.label(0, c) for c in range(layout.width)]
     natural = [initial.get(n.split("(")[0], (begin or {}).get(n, 1.0)) for n in labels]
-    border = unknowns.internal(np.tile(natural, (runs, 1)))
-    open_ = unknowns.exists & ~np.isin(labels, pinned)
+    unknowns = layout.internal(np.tile(natural, (runs, 1)))
+    open_ = layout.exists & ~np.isin(labels, pinned)
     measured = np.tile(np.ones(len(model.states), bool) if known is None else known, (runs, 1))
     found = match_parameters(
-        problem, border, np.tile(TIMES, (runs, 1)), np.tile(states, (runs, 1, 1)), measured, open_
+        problem, unknowns, np.tile(TIMES, (runs, 1)), np.tile(states, (runs, 1, 1)), measured, open_
     )
-    return found, border, dict(zip(model.parameters, unknowns.model_values(found)[0].tolist(), strict=True))
+    return found, unknowns, dict(zip(model.parameters, layout.model_values(found)[0].tolist(), strict=True))
 
 
 PROBLEMS = {
@@ -117,24 +117,24 @@ def test_equations_of_states_that_were_not_measured_have_no_say():
 
 def test_a_model_that_is_not_finite_along_the_path_changes_nothing():
     problem = pf.Problem(pf.Model("x' = -k*sqrt(x)"), pf.Experiment([0, 1], {"x": [1, 1]}))
-    border, grid = np.array([[1.0, 0.5]]), np.linspace(0, 1, 21)[None]
+    unknowns, grid = np.array([[1.0, 0.5]]), np.linspace(0, 1, 21)[None]
     path = np.full((1, 21, 1), -1.0)
-    found = match_parameters(problem, border, grid, path, np.ones((1, 1), bool), np.ones((1, 2), bool))
-    np.testing.assert_array_equal(found, border)
+    found = match_parameters(problem, unknowns, grid, path, np.ones((1, 1), bool), np.ones((1, 2), bool))
+    np.testing.assert_array_equal(found, unknowns)
 
 
 def test_a_straight_path_gives_its_slope():
     problem = pf.Problem(pf.Model("x' = k"), pf.Experiment([0, 1], {"x": [1, 3]}))
-    border, grid, every = np.array([[1.0, 0.5]]), np.linspace(0, 1, 21)[None], np.ones((1, 2), bool)
-    found = match_parameters(problem, border, grid, 1 + 2 * grid[..., None], every[:, :1], every)
+    unknowns, grid, every = np.array([[1.0, 0.5]]), np.linspace(0, 1, 21)[None], np.ones((1, 2), bool)
+    found = match_parameters(problem, unknowns, grid, 1 + 2 * grid[..., None], every[:, :1], every)
     assert found[0, 1] == pytest.approx(2.0, rel=1e-6)
 
 
 def test_no_free_parameter_changes_nothing():
     problem = pf.Problem(pf.Model("x' = -k*x"), pf.Experiment([0, 1], {"x": [1, 2]}), parameters={"k": 1.0})
-    border, grid, every = np.array([[1.0]]), np.linspace(0, 1, 21)[None], np.ones((1, 1), bool)
-    found = match_parameters(problem, border, grid, np.ones((1, 21, 1)), every, every)
-    np.testing.assert_array_equal(found, border)
+    unknowns, grid, every = np.array([[1.0]]), np.linspace(0, 1, 21)[None], np.ones((1, 1), bool)
+    found = match_parameters(problem, unknowns, grid, np.ones((1, 21, 1)), every, every)
+    np.testing.assert_array_equal(found, unknowns)
 
 
 def test_a_start_from_dense_exact_data_is_near_the_truth():
@@ -142,5 +142,5 @@ def test_a_start_from_dense_exact_data_is_near_the_truth():
     problem = pf.Problem(
         LOTKA, pf.Experiment(TIMES, run.observables), parameters=dict.fromkeys(LOTKA_TRUTH, (0.01, 10))
     )
-    values = problem.unknowns.model_values(make_start(problem).border)[0]
+    values = problem.layout.model_values(make_start(problem).unknowns)[0]
     assert dict(zip(LOTKA.parameters, values, strict=True)) == pytest.approx(LOTKA_TRUTH, rel=2e-2)

@@ -76,7 +76,7 @@ def test_a_short_search_needs_no_help():
 
 
 def request_of(problem: pf.Problem, method) -> Request:
-    return Request(problem, method, np.full_like(problem.unknowns.lower, np.nan), 1, 0)
+    return Request(problem, method, np.full_like(problem.layout.lower, np.nan), 1, 0)
 
 
 def states_of(problem: pf.Problem, method) -> list:
@@ -92,7 +92,7 @@ def test_shooting_leads_from_a_closed_path_to_the_optimum():
     problem, method = pf.examples.van_der_pol.generate(seed=1, eps=0.2), pf.LiftedGaussNewton()
     request, states = request_of(problem, method), states_of(problem, method)
     best = states[-1]
-    away = best.point.border * 1.1
+    away = best.point.unknowns * 1.1
     closed = method.resume(problem, along(problem, away, method.nodes, method.resolution))
     helped = by_shooting(request, closed)
     assert closed.loss > 1.2 * best.loss
@@ -119,7 +119,7 @@ def test_functions_of_the_user_are_not_shot():
     model = pf.Model.from_function(slope, states=["x"], parameters=["k"])
     problem = pf.Problem(model, pf.Experiment(times, {"x": 2 * np.exp(-times)}), {"k": (0.1, 3.0)})
     method = pf.LiftedGaussNewton()
-    away = problem.unknowns.internal(np.full_like(problem.unknowns.lower, 1.5))
+    away = problem.layout.internal(np.full_like(problem.layout.lower, 1.5))
     closed = method.resume(problem, along(problem, away, method.nodes, method.resolution))
     assert by_shooting(request_of(problem, method), closed) is None
 

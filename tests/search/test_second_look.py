@@ -206,10 +206,10 @@ def test_other_methods_do_not_look():
 
 def test_every_second_start_keeps_the_values_it_was_dealt():
     problem = PONDS.generate(98, 0.05, ponds=1, bounds=dict(PONDS.IMPLIED_BOUNDS))
-    part = spread_evenly(problem.unknowns, 1, 0)[0]
-    columns = problem.unknowns.border.parameters
-    dealt = open_values(problem, problem.unknowns.start, part)[0, columns]
-    kept, moved = (make_start(problem, part=part, matched=m).border[0, columns] for m in (False, True))
+    part = spread_evenly(problem.layout, 1, 0)[0]
+    columns = problem.layout.columns.parameters
+    dealt = open_values(problem, problem.layout.start, part)[0, columns]
+    kept, moved = (make_start(problem, part=part, matched=m).unknowns[0, columns] for m in (False, True))
     np.testing.assert_array_equal(kept, dealt)
     assert np.abs(moved / dealt - 1).max() > 0.1
 
@@ -221,7 +221,7 @@ def test_the_program_in_a_report_asks_as_the_fit_did(looked, tmp_path):
 
 
 def test_equations_that_do_not_bear_other_initial_states_keep_their_answer(looked, monkeypatch):
-    def broken(problem, borders):
+    def broken(problem, many_unknowns):
         raise ArithmeticError("too low")
 
     monkeypatch.setattr("picardfit.search.second_look.rank", broken)
@@ -262,5 +262,5 @@ def test_what_is_at_a_bound_of_a_log_parameter(value, at):
     data = pf.Experiment(np.linspace(0, 1, 5), {"x": np.exp(-np.linspace(0, 1, 5))}, initial={"x": 1.0})
     problem = pf.Problem(model, data, {"k": pf.Parameter(1.0, 100.0, log=True)})
     fit = pf.fit(problem)
-    moved = replace(fit.solution, border=np.array([[np.log(value)]]))
+    moved = replace(fit.solution, unknowns=np.array([[np.log(value)]]))
     assert _at_bound(moved).tolist() == [[at]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.problem.named_values import border_from
+from picardfit.problem.named_values import unknowns_from
 from picardfit.search.starts import draw, make_start, open_values, search_box, spread_evenly
 
 TIMES = np.linspace(0, 4, 41)
@@ -16,11 +16,11 @@ def start(model, data, times=TIMES, given=None, rng=None, **options):
     problem = pf.Problem(
         pf.Model(model) if isinstance(model, str) else model, pf.Experiment(times, data), **options
     )
-    return make_start(problem, None if given is None else border_from(problem, given, missing="nan"), rng)
+    return make_start(problem, None if given is None else unknowns_from(problem, given, missing="nan"), rng)
 
 
 def natural(made, problem):
-    return problem.unknowns.parameters(made.border)[0]
+    return problem.layout.parameters(made.unknowns)[0]
 
 
 def growth(parameter):
@@ -30,8 +30,8 @@ def growth(parameter):
 
 
 def box(parameter, around=np.nan):
-    unknowns = growth(parameter).unknowns
-    low, high = search_box(unknowns, np.full(unknowns.lower.shape, around))
+    layout = growth(parameter).layout
+    low, high = search_box(layout, np.full(layout.lower.shape, around))
     return low[0, -1], high[0, -1]
 
 
@@ -127,26 +127,26 @@ def test_known_zero_initial_state_is_kept():
 
 
 def test_initial_state_is_read_off_the_data():
-    assert start("x' = -k*x", {"x": 3 + TIMES}).border[0, 0] == pytest.approx(3.0)
+    assert start("x' = -k*x", {"x": 3 + TIMES}).unknowns[0, 0] == pytest.approx(3.0)
 
 
 def test_initial_state_stays_in_its_bounds():
-    assert start("x' = -k*x", {"x": 3 + TIMES}, initial={"x": (0, 2)}).border[0, 0] == 2.0
+    assert start("x' = -k*x", {"x": 3 + TIMES}, initial={"x": (0, 2)}).unknowns[0, 0] == 2.0
 
 
 def test_hidden_initial_state_is_near_the_middle_of_its_bounds():
     made = start("x' = -x; z' = -z", {"x": np.exp(-TIMES)}, initial={"z": (2, 6)})
-    assert made.border[0, 1] == pytest.approx(3.8)
+    assert made.unknowns[0, 1] == pytest.approx(3.8)
 
 
 def test_hidden_initial_state_without_bounds_has_the_size_of_the_measured_ones():
     made = start("x' = -x; z' = -z", {"x": 500 + 0 * TIMES})
-    assert made.border[0, 1] == pytest.approx(500)
+    assert made.unknowns[0, 1] == pytest.approx(500)
 
 
 def test_log_initial_state_with_negative_data_is_positive():
     made = start("x' = -k*x", {"x": -1 - TIMES}, initial={"x": pf.Parameter(log=True)})
-    assert np.isfinite(made.border).all()
+    assert np.isfinite(made.unknowns).all()
 
 
 # parameters
@@ -163,7 +163,7 @@ def test_log_initial_state_with_negative_data_is_positive():
 )
 def test_open_parameters_begin_near_the_middle(parameter, middle):
     problem = growth(parameter)
-    opened = problem.unknowns.parameters(open_values(problem, problem.unknowns.start, None))
+    opened = problem.layout.parameters(open_values(problem, problem.layout.start, None))
     assert opened[0, 0] == pytest.approx(middle)
 
 
@@ -174,7 +174,7 @@ def test_own_starts_are_kept():
 
 def test_given_values_win_over_own_starts():
     problem = growth(pf.Parameter(0, 10, start=9.0))
-    made = make_start(problem, border_from(problem, {"k": 2.0}, missing="nan"))
+    made = make_start(problem, unknowns_from(problem, {"k": 2.0}, missing="nan"))
     assert natural(made, problem)[0] == 2.0
 
 
@@ -199,7 +199,7 @@ def test_missing_bounds_are_replaced_by_an_interval_around_the_start(parameter, 
 def test_drawn_values_differ_from_each_other():
     problem = pf.examples.lorenz.generate(seed=1)
     first, second = (
-        open_values(problem, problem.unknowns.start, draw(problem.unknowns, np.random.default_rng(s)))
+        open_values(problem, problem.layout.start, draw(problem.layout, np.random.default_rng(s)))
         for s in (1, 2)
     )
     assert np.abs(first - second).max() > 0.01
@@ -208,14 +208,14 @@ def test_drawn_values_differ_from_each_other():
 def test_random_starts_repeat_with_their_seed():
     problem = pf.examples.lorenz.generate(seed=1)
     first, second = (make_start(problem, rng=np.random.default_rng(1)) for _ in range(2))
-    np.testing.assert_array_equal(first.border, second.border)
+    np.testing.assert_array_equal(first.unknowns, second.unknowns)
     np.testing.assert_array_equal(first.tables[0][1], second.tables[0][1])
 
 
 def test_drawn_values_do_not_stay_at_the_given_ones():
     problem = growth(pf.Parameter(0, 10, start=9.0))
     drawn = [
-        open_values(problem, problem.unknowns.start, draw(problem.unknowns, np.random.default_rng(s)))[0, -1]
+        open_values(problem, problem.layout.start, draw(problem.layout, np.random.default_rng(s)))[0, -1]
         for s in range(20)
     ]
     assert min(drawn) < 4 < 6 < max(drawn)
@@ -224,13 +224,13 @@ def test_drawn_values_do_not_stay_at_the_given_ones():
 def test_random_starts_lie_in_the_bounds():
     problem = pf.examples.tumor.generate(seed=1)
     for seed in range(5):
-        made = make_start(problem, rng=np.random.default_rng(seed)).border
-        assert np.all((made >= problem.unknowns.lower) & (made <= problem.unknowns.upper))
+        made = make_start(problem, rng=np.random.default_rng(seed)).unknowns
+        assert np.all((made >= problem.layout.lower) & (made <= problem.layout.upper))
 
 
 def test_shared_parameters_agree_in_all_experiments():
     problem = pf.examples.rosenzweig_macarthur.generate(seed=1)
-    made = make_start(problem, rng=np.random.default_rng(0)).border[:, problem.unknowns.local :]
+    made = make_start(problem, rng=np.random.default_rng(0)).unknowns[:, problem.layout.local :]
     np.testing.assert_array_equal(made, np.broadcast_to(made[:1], made.shape))
 
 
@@ -244,8 +244,8 @@ def test_even_starts_fill_every_part_of_the_bounds():
     """Of 64 scrambled Sobol points one lies in each 64th of every bound."""
     run = pf.Experiment(TIMES, {"x": np.exp(-TIMES)})
     model = pf.Model("x' = -k*x + q")
-    unknowns = pf.Problem(model, run, {"k": (0, 1), "q": (1, 9)}, {"x": (0, 2)}).unknowns
-    parts = spread_evenly(unknowns, 64, seed=5)
+    layout = pf.Problem(model, run, {"k": (0, 1), "q": (1, 9)}, {"x": (0, 2)}).layout
+    parts = spread_evenly(layout, 64, seed=5)
     assert parts.shape == (64, 1, 3)
     for column in range(3):
         assert sorted(np.floor(64 * parts[:, 0, column])) == list(range(64))
@@ -253,8 +253,8 @@ def test_even_starts_fill_every_part_of_the_bounds():
 
 def test_even_starts_share_shared_parameters_and_extend_each_other():
     runs = [pf.Experiment(TIMES, {"x": np.exp(-TIMES)}, name=name) for name in "abc"]
-    unknowns = pf.Problem(pf.Model("x' = -k*x"), runs, {"k": (0, 1)}, {"x": (0, 2)}).unknowns
-    parts = spread_evenly(unknowns, 9, seed=5)
+    layout = pf.Problem(pf.Model("x' = -k*x"), runs, {"k": (0, 1)}, {"x": (0, 2)}).layout
+    parts = spread_evenly(layout, 9, seed=5)
     assert (parts[:, :, 1] == parts[:, :1, 1]).all()
     assert len(np.unique(parts[:, :, 0])) == 27
-    np.testing.assert_array_equal(parts[:4], spread_evenly(unknowns, 4, seed=5))
+    np.testing.assert_array_equal(parts[:4], spread_evenly(layout, 4, seed=5))

@@ -10,7 +10,7 @@ from picardfit.errors import InputError
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
 from picardfit.problem.experiment import Experiment
-from picardfit.problem.named_values import border_from
+from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.problem import Problem
 from picardfit.simulation.simulate import noisy, simulate
 
@@ -109,7 +109,7 @@ def test_noise_has_the_covariance_of_the_paper():
     np.testing.assert_allclose(np.cov(data.T), sd**2 * (np.eye(2) + np.outer(g, g)), atol=0.005)
 
 
-# ---- values by name: problem.loss and border_from ------------------------------------------------
+# ---- values by name: problem.loss and unknowns_from ------------------------------------------------
 
 
 def ponds(**changes):
@@ -172,15 +172,15 @@ def test_formula_initial_states_follow_their_parameters():
 
 def test_log_parameters_are_given_in_natural_units():
     problem = ponds(parameters={"a": Parameter(0.1, 10, log=True), "b": 0.0})
-    border = border_from(problem, {"a": 2.0}, STARTS)
-    assert border[0, -1] == pytest.approx(np.log(2.0))
-    assert problem.unknowns.parameters(border)[1, 0] == pytest.approx(2.0)
+    unknowns = unknowns_from(problem, {"a": 2.0}, STARTS)
+    assert unknowns[0, -1] == pytest.approx(np.log(2.0))
+    assert problem.layout.parameters(unknowns)[1, 0] == pytest.approx(2.0)
 
 
 def test_what_is_not_given_can_be_nan():
     problem = ponds()
-    border = border_from(problem, {}, {"pond 2": {"prey": 3.0}}, missing="nan")
-    values = {problem.unknowns.label(e, c): border[e, c] for e, c in np.argwhere(problem.unknowns.exists)}
+    unknowns = unknowns_from(problem, {}, {"pond 2": {"prey": 3.0}}, missing="nan")
+    values = {problem.layout.label(e, c): unknowns[e, c] for e, c in np.argwhere(problem.layout.exists)}
     assert values["prey(0)[pond 2]"] == 3.0
     assert np.isnan([values["prey(0)[pond 1]"], values["pred(0)[pond 1]"], values["a"]]).all()
 

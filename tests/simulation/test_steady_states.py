@@ -73,22 +73,22 @@ def problem(data=(0.5, 0.45)):
 
 def test_an_experiment_starts_from_rest():
     one = problem()
-    border = np.array([[1.0, 0.6]])
-    values, slope = one.unknowns.initial(border)
+    unknowns = np.array([[1.0, 0.6]])
+    values, slope = one.layout.initial(unknowns)
     total = 1.2
     assert values[0] == pytest.approx([total * 0.6 / 0.9, total * 0.3 / 0.9])
     h = 1e-6
     for column in range(2):
-        up, down = border.copy(), border.copy()
+        up, down = unknowns.copy(), unknowns.copy()
         up[0, column] += h
         down[0, column] -= h
-        change = (one.unknowns.initial(up)[0] - one.unknowns.initial(down)[0]) / (2 * h)
+        change = (one.layout.initial(up)[0] - one.layout.initial(down)[0]) / (2 * h)
         assert slope[0, :, column] == pytest.approx(change[0], rel=1e-6)
 
 
 def test_rest_is_fitted_and_saved(tmp_path):
     truth = problem().experiments[0]
-    start = problem().unknowns.initial(np.array([[1.0, 0.6]]))[0][0]
+    start = problem().layout.initial(np.array([[1.0, 0.6]]))[0][0]
     model = problem().model
     data = pf.simulate(
         model, {"k": 1.0, "b": 0.6}, dict(zip("AB", start, strict=True)), truth.times, {"d": 0.8}

@@ -51,29 +51,29 @@ def dosed(bounds=None) -> pf.Problem:
     return pf.Problem(DOSED, runs, parameters=free | (bounds or {}), initial={"z": 0.2})
 
 
-def vector_of(problem, border) -> np.ndarray:
-    unknowns = problem.unknowns
-    own = unknowns.exists[:, : unknowns.local]
-    return np.concatenate([border[:, : unknowns.local][own], border[0, unknowns.local :]])
+def vector_of(problem, unknowns) -> np.ndarray:
+    layout = problem.layout
+    own = layout.exists[:, : layout.local]
+    return np.concatenate([unknowns[:, : layout.local][own], unknowns[0, layout.local :]])
 
 
 def by_scipy(problem, begin) -> np.ndarray:
     """The optimum (internal unknowns) by SciPy's least squares over an independent integration."""
-    unknowns = problem.unknowns
-    own = unknowns.exists[:, : unknowns.local]
+    layout = problem.layout
+    own = layout.exists[:, : layout.local]
 
-    def border(vector):
-        full = np.zeros_like(unknowns.lower)
-        full[:, : unknowns.local][own] = vector[: own.sum()]
-        full[:, unknowns.local :] = vector[own.sum() :]
+    def unknowns(vector):
+        full = np.zeros_like(layout.lower)
+        full[:, : layout.local][own] = vector[: own.sum()]
+        full[:, layout.local :] = vector[own.sum() :]
         return full
 
     def residuals(vector):
-        rows = border(vector)
-        gap = predict(problem, unknowns.model_values(rows), unknowns.initial(rows)[0]) - problem.samples.data
+        rows = unknowns(vector)
+        gap = predict(problem, layout.model_values(rows), layout.initial(rows)[0]) - problem.samples.data
         return gap[np.isfinite(gap)]
 
-    low, high = vector_of(problem, unknowns.lower), vector_of(problem, unknowns.upper)
+    low, high = vector_of(problem, layout.lower), vector_of(problem, layout.upper)
     inside = np.clip(vector_of(problem, begin), low + 1e-3, high - 1e-3)
     return least_squares(
         residuals,
@@ -106,9 +106,9 @@ def lotka_fit():
 
 def test_reaches_the_optimum_of_scipy(solved):
     problem, fit = solved
-    border = fit.solution.border
-    begin = border + 0.02 * np.sign(np.sin(np.arange(border.size))).reshape(border.shape)
-    np.testing.assert_allclose(vector_of(problem, border), by_scipy(problem, begin), rtol=1e-6, atol=1e-6)
+    unknowns = fit.solution.unknowns
+    begin = unknowns + 0.02 * np.sign(np.sin(np.arange(unknowns.size))).reshape(unknowns.shape)
+    np.testing.assert_allclose(vector_of(problem, unknowns), by_scipy(problem, begin), rtol=1e-6, atol=1e-6)
 
 
 def test_jumps_vanish(solved):
@@ -127,7 +127,10 @@ def test_parameters_at_bounds_are_the_constrained_optimum():
     problem = dosed({"k": (0.9, 5), "s": (0.1, 1.7)})
     fit = pf.fit(problem)
     np.testing.assert_allclose(
-        vector_of(problem, fit.solution.border), by_scipy(problem, fit.solution.border), rtol=1e-6, atol=1e-6
+        vector_of(problem, fit.solution.unknowns),
+        by_scipy(problem, fit.solution.unknowns),
+        rtol=1e-6,
+        atol=1e-6,
     )
 
 
@@ -222,7 +225,7 @@ def test_experiments_with_very_different_spans():
     problem = pf.Problem(model, [short, long], parameters={"k": (1e-4, 10), "m": (0, 10)})
     fit = pf.fit(problem)
     np.testing.assert_allclose(
-        vector_of(problem, fit.solution.border), by_scipy(problem, fit.solution.border), rtol=1e-6
+        vector_of(problem, fit.solution.unknowns), by_scipy(problem, fit.solution.unknowns), rtol=1e-6
     )
 
 
@@ -300,8 +303,8 @@ def test_refinement_is_local(layer_fit):
 
 
 def test_a_layer_gives_the_optimum_of_scipy(layer_fit):
-    problem, border = layer_problem(), layer_fit.solution.border
-    assert layer_fit.parameters["k"] == pytest.approx(by_scipy(problem, 1.02 * border)[0], rel=1e-6)
+    problem, unknowns = layer_problem(), layer_fit.solution.unknowns
+    assert layer_fit.parameters["k"] == pytest.approx(by_scipy(problem, 1.02 * unknowns)[0], rel=1e-6)
 
 
 def converged_state(problem, method):
@@ -351,7 +354,7 @@ def test_no_more_segments_than_allowed():
 def test_resume_from_a_solution_stays_there(lotka_fit):
     method = pf.LiftedGaussNewton()
     outcome = run(method, method.resume(lotka_fit.problem, lotka_fit.solution))
-    np.testing.assert_allclose(outcome.solution.border, lotka_fit.solution.border, rtol=1e-7)
+    np.testing.assert_allclose(outcome.solution.unknowns, lotka_fit.solution.unknowns, rtol=1e-7)
 
 
 def test_resume_from_a_solution_is_quick(lotka_fit):
@@ -364,17 +367,17 @@ def test_resume_from_a_solution_is_quick(lotka_fit):
 def test_resume_with_other_data_finds_their_optimum(lotka_fit):
     other, method = lotka(seed=1), pf.LiftedGaussNewton()
     outcome = run(method, method.resume(other, lotka_fit.solution))
-    np.testing.assert_allclose(outcome.solution.border, pf.fit(other).solution.border, rtol=1e-5)
+    np.testing.assert_allclose(outcome.solution.unknowns, pf.fit(other).solution.unknowns, rtol=1e-5)
 
 
 def test_a_step_leaves_its_state_alone():
     problem = lotka()
     method = pf.LiftedGaussNewton()
     state = method.init(problem, make_start(problem))
-    kept = [a.copy() for a in (state.point.border, state.point.states, state.point.path, state.multipliers)]
+    kept = [a.copy() for a in (state.point.unknowns, state.point.states, state.point.path, state.multipliers)]
     method.step(state)
     for before, after in zip(
-        kept, (state.point.border, state.point.states, state.point.path, state.multipliers), strict=True
+        kept, (state.point.unknowns, state.point.states, state.point.path, state.multipliers), strict=True
     ):
         np.testing.assert_array_equal(before, after)
 

@@ -52,7 +52,7 @@ def run(method, problem, start=None):
 
 def values(state) -> np.ndarray:
     """(width,): the unknowns of the first experiment in natural units."""
-    return state.setting.system.problem.unknowns.natural(state.place.border)[0]
+    return state.setting.system.problem.layout.natural(state.place.unknowns)[0]
 
 
 def van_der_pol(t, x, a=1.0, b=1.0):
@@ -145,23 +145,23 @@ def ruffled(method):
     problem = ponds_problem()
     rng = np.random.default_rng(3)
     state = method.init(problem, make_start(problem))
-    place, unknowns = state.place, problem.unknowns
-    border = place.border + 0.1 * rng.normal(size=place.border.shape) * unknowns.exists
-    border[:, unknowns.local :] = border[0, unknowns.local :]
-    place = state.setting.place(border, place.knots + 0.1 * rng.normal(size=place.knots.shape))
+    place, layout = state.place, problem.layout
+    unknowns = place.unknowns + 0.1 * rng.normal(size=place.unknowns.shape) * layout.exists
+    unknowns[:, layout.local :] = unknowns[0, layout.local :]
+    place = state.setting.place(unknowns, place.knots + 0.1 * rng.normal(size=place.knots.shape))
     return state.setting, place, state.path + 0.1 * rng.normal(size=state.path.shape)
 
 
-def slope_by_border(setting, place, path, step=1e-6) -> np.ndarray:
+def slope_by_unknowns(setting, place, path, step=1e-6) -> np.ndarray:
     """Central differences of the loss: shared columns moved in all experiments at once."""
-    unknowns = setting.system.problem.unknowns
-    slopes = np.zeros_like(place.border)
-    for e, column in np.argwhere(unknowns.exists):
-        rows = slice(None) if column >= unknowns.local else e
+    layout = setting.system.problem.layout
+    slopes = np.zeros_like(place.unknowns)
+    for e, column in np.argwhere(layout.exists):
+        rows = slice(None) if column >= layout.local else e
         for sign in (1, -1):
-            border = place.border.copy()
-            border[rows, column] += sign * step
-            slopes[e, column] += sign * loss(setting, setting.place(border, place.knots), path) / (2 * step)
+            unknowns = place.unknowns.copy()
+            unknowns[rows, column] += sign * step
+            slopes[e, column] += sign * loss(setting, setting.place(unknowns, place.knots), path) / (2 * step)
     return slopes
 
 
@@ -171,7 +171,7 @@ def slope_by_knots(setting, place, path, step=1e-6) -> np.ndarray:
         for sign in (1, -1):
             knots = place.knots.copy()
             knots[index] += sign * step
-            slopes[index] += sign * loss(setting, setting.place(place.border, knots), path) / (2 * step)
+            slopes[index] += sign * loss(setting, setting.place(place.unknowns, knots), path) / (2 * step)
     return slopes
 
 
@@ -188,10 +188,10 @@ every_order = pytest.mark.parametrize(
 
 
 @every_order
-def test_gradient_by_the_border_agrees_with_finite_differences(method):
+def test_gradient_by_the_unknowns_agrees_with_finite_differences(method):
     setting, place, path = ruffled(method)
     np.testing.assert_allclose(
-        gradient(setting, place, path).border, slope_by_border(setting, place, path), atol=1e-7, rtol=1e-6
+        gradient(setting, place, path).unknowns, slope_by_unknowns(setting, place, path), atol=1e-7, rtol=1e-6
     )
 
 
@@ -227,14 +227,14 @@ def test_loss_is_the_formula_of_the_paper():
 def test_gradient_in_natural_units_under_a_given_set():
     """d/d(log a) = a d/da."""
     problem = ponds_problem()
-    shared = problem.unknowns.width - problem.unknowns.local
+    shared = problem.layout.width - problem.layout.local
     plain, given = (
         ruffled(ExtendedGradientContractMultiplier(segments=2, parameter_set=convex))
         for convex in (None, Box((0.01,) * shared, (9.0,) * shared))
     )
-    logs = problem.unknowns.log[0, problem.unknowns.local :]
-    natural = problem.unknowns.natural(given[1].border)[0, problem.unknowns.local :]
-    inner, outer = (gradient(*one).border[0, problem.unknowns.local :] for one in (plain, given))
+    logs = problem.layout.log[0, problem.layout.local :]
+    natural = problem.layout.natural(given[1].unknowns)[0, problem.layout.local :]
+    inner, outer = (gradient(*one).unknowns[0, problem.layout.local :] for one in (plain, given))
     np.testing.assert_allclose(inner, outer * np.where(logs, natural, 1.0), rtol=1e-12)
 
 
@@ -249,10 +249,10 @@ def test_gradient_of_a_high_order_approaches_the_shooting_gradient():
         )
         return 0.5 * np.mean(np.sum((path.y.T - samples.data) ** 2, axis=1))
 
-    z, step = start.border[0], 1e-5 * np.eye(4)
+    z, step = start.unknowns[0], 1e-5 * np.eye(4)
     wanted = np.array([(shooting(z + e) - shooting(z - e)) / 2e-5 for e in step])
     errors = [
-        np.abs(GradientDescent(order=n, nodes=6).init(problem, start).gradient.border[0] - wanted).max()
+        np.abs(GradientDescent(order=n, nodes=6).init(problem, start).gradient.unknowns[0] - wanted).max()
         for n in (4, 8, 16)
     ]
     assert errors[0] > 10 * errors[1] > 1000 * errors[2]
@@ -289,7 +289,7 @@ def test_fixed_point_of_algorithm_3_is_feasible(third, order):
 
 
 def test_fixed_point_of_algorithm_3_is_stationary(third):
-    assert np.abs(third[2].gradient.border).max() < 1e-6
+    assert np.abs(third[2].gradient.unknowns).max() < 1e-6
 
 
 def test_bias_of_algorithm_3_shrinks_as_the_order_grows(third):
@@ -322,7 +322,7 @@ def test_fixed_point_of_algorithm_4_is_feasible(fourth, name):
 @pytest.mark.parametrize("name", ["van der pol", "lorenz"])
 def test_fixed_point_of_algorithm_4_is_stationary(fourth, name):
     slope = fourth[name].gradient
-    assert max(np.abs(slope.border).max(), np.abs(slope.knots).max()) < 1e-4
+    assert max(np.abs(slope.unknowns).max(), np.abs(slope.knots).max()) < 1e-4
 
 
 def test_penalty_leaves_jumps_in_inverse_proportion_to_its_weight():
@@ -351,7 +351,7 @@ def test_first_order_repels_from_the_truth_when_the_penalty_is_large(order, attr
         for _ in range(15):
             path = applied(setting, place, path)
         found = gradient(setting, place, path)
-        return np.concatenate([found.border[0, :2], found.knots.ravel(), found.border[0, 2:]])
+        return np.concatenate([found.unknowns[0, :2], found.knots.ravel(), found.unknowns[0, 2:]])
 
     z = np.append(truth.ravel(), [1.0, 1.0])
     jacobian = np.array([(slope(z + e) - slope(z - e)) / 2e-5 for e in 1e-5 * np.eye(len(z))])
@@ -366,7 +366,7 @@ def test_fixed_point_of_algorithm_2_is_feasible():
 def test_algorithm_2_does_not_move_what_the_output_does_not_contain():
     problem = van_der_pol_problem()
     start = make_start(problem)
-    np.testing.assert_array_equal(run(GradientContractive(), problem, start).place.border, start.border)
+    np.testing.assert_array_equal(run(GradientContractive(), problem, start).place.unknowns, start.unknowns)
 
 
 def test_algorithm_2_moves_a_parameter_of_the_output():
@@ -426,8 +426,8 @@ def test_known_initial_states_stay_exactly():
 
 def test_initial_states_by_formula_follow_the_parameters():
     state = run(ExtendedGradientContractMultiplier(max_iterations=20), ponds_problem())
-    unknowns = state.setting.system.problem.unknowns
-    natural = dict(zip(unknowns.names, unknowns.parameters(state.place.border)[0], strict=True))
+    layout = state.setting.system.problem.layout
+    natural = dict(zip(layout.names, layout.parameters(state.place.unknowns)[0], strict=True))
     assert state.place.x[0, 1] == pytest.approx(natural["start"] * natural["k"], rel=1e-15)
 
 
@@ -435,7 +435,9 @@ def test_fixed_rate_makes_the_printed_step():
     method = GradientContractMultiplier(rate=0.01)
     before = method.init(van_der_pol_problem(), make_start(van_der_pol_problem()))
     after = method.step(before)
-    np.testing.assert_array_equal(after.place.border, before.place.border - 0.01 * before.gradient.border)
+    np.testing.assert_array_equal(
+        after.place.unknowns, before.place.unknowns - 0.01 * before.gradient.unknowns
+    )
 
 
 def test_path_moves_by_the_share_sigma():
@@ -450,7 +452,7 @@ def test_algorithm_1_keeps_its_constant_path():
     problem = van_der_pol_problem()
     start = make_start(problem)
     state = run(GradientDescent(order=3, max_iterations=20), problem, start)
-    np.testing.assert_array_equal(state.path, np.broadcast_to(start.border[0, :2], state.path.shape))
+    np.testing.assert_array_equal(state.path, np.broadcast_to(start.unknowns[0, :2], state.path.shape))
 
 
 def test_loss_falls_at_every_step_of_the_line_search():
@@ -487,7 +489,7 @@ def test_chained_segments_act_as_one_operator():
 def test_path_of_the_solution_solves_the_equation(method):
     solution = method.solution(run(replace(method, max_iterations=200), van_der_pol_problem()))
     system = solution.system
-    spread = system.spread(system.parameters(solution.border))
+    spread = system.spread(system.parameters(solution.unknowns))
     gap = residual(system.field, solution.states, solution.path, spread)
     assert np.abs(gap).max() < 2e-3
 

@@ -104,9 +104,9 @@ def test_where_small_jumps_matter_much_a_warm_search_does_not_stray():
     data = exact + 0.05 * np.random.default_rng(1).standard_normal(len(exact))
     bounds = {name: pf.Parameter(value / 10, 10 * value, log=True) for name, value in truth.items()}
     problem, method = pf.Problem(model, [pf.Experiment(times, {"x": data})], bounds), pf.LiftedGaussNewton()
-    border = np.array([[2.01261485, -0.43058987, 2.63451367, -0.17132055]])  # in a narrow valley
+    unknowns = np.array([[2.01261485, -0.43058987, 2.63451367, -0.17132055]])  # in a narrow valley
     with np.errstate(all="ignore"):
-        path = along(problem, border, method.nodes, method.resolution)
+        path = along(problem, unknowns, method.nodes, method.resolution)
         outcome = run(method, method.resume(problem, path, LARGEST_PENALTY))
     assert outcome.status is pf.Status.CONVERGED
     assert outcome.iterations < 100

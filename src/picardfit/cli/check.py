@@ -110,7 +110,7 @@ def _warnings(problem: Problem) -> list[str]:
     from picardfit.errors import listing
 
     said = _early_start(problem)
-    unknowns, measured = problem.unknowns.count(), problem.measurements
+    unknowns, measured = problem.layout.count(), problem.measurements
     if measured < unknowns:
         said.append(
             f"There are fewer measurements ({measured}) than unknowns ({unknowns}): not all can be determined."
@@ -138,7 +138,7 @@ def _early_start(problem: Problem) -> list[str]:
     """A warning when an unknown initial state is sought long before the first sample."""
     from picardfit.problem.experiment import after_a_void
 
-    free = problem.unknowns.exists[:, : len(problem.unknowns.initial_states)].any(axis=1)
+    free = problem.layout.exists[:, : len(problem.layout.initial_states)].any(axis=1)
     for one, unknown in zip(problem.experiments, free, strict=True):
         if unknown and after_a_void(one.t0, one.times):
             return [
@@ -169,7 +169,7 @@ def _show(file: _File, structure: Structure | None, analysis: Analysis | None, w
     if len(problem.experiments) > MOST_SHOWN:
         out.print(f"... and {len(problem.experiments) - MOST_SHOWN} more")
     out.print()
-    out.print(f"{count(problem.measurements, 'measurement')}, {count(problem.unknowns.count(), 'unknown')}")
+    out.print(f"{count(problem.measurements, 'measurement')}, {count(problem.layout.count(), 'unknown')}")
     if structure is not None:
         out.print(f"\n{structure}", markup=False)
     if analysis is not None:
@@ -208,7 +208,7 @@ def _record(file: _File, structure: Structure | None, analysis: Analysis | None,
             for one in problem.experiments
         },
         "measurements": problem.measurements,
-        "unknowns": problem.unknowns.count(),
+        "unknowns": problem.layout.count(),
         "warnings": warnings,
     }
     if analysis is not None:

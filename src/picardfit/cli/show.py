@@ -85,11 +85,11 @@ def estimate_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, ...]]:
 
 def estimated_values(fit: Fit) -> dict[str, float]:
     """Parameters and estimated initial states under the names of `parameter_rows`."""
-    values, unknowns = dict(fit.parameters), fit.problem.unknowns
+    values, layout = dict(fit.parameters), fit.problem.layout
     for e, experiment in enumerate(fit.problem.names):
-        for column, state in enumerate(unknowns.initial_states):
-            if unknowns.exists[e, column]:
-                values[unknowns.label(e, column)] = fit.initial_states[experiment][
+        for column, state in enumerate(layout.initial_states):
+            if layout.exists[e, column]:
+                values[layout.label(e, column)] = fit.initial_states[experiment][
                     fit.problem.model.states[state]
                 ]
     return values

@@ -31,7 +31,7 @@ def state_scale(problem: Problem, tables: list[np.ndarray], least: float = 0.0) 
 
 def first_mesh(problem: Problem, start: Start, rule: Rule, scale: np.ndarray) -> Mesh:
     """Segments with about equal shares of the Jacobian's norm, of the samples and of time; breaks are knots."""
-    params = problem.unknowns.model_values(start.border)
+    params = problem.layout.model_values(start.unknowns)
     knots = []
     for e in range(len(problem.experiments)):
         grid, path = start.tables[e]

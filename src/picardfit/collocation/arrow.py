@@ -38,7 +38,7 @@ class Arrow:
     cross: np.ndarray  # (experiments, local, shared): B_e
     shared: np.ndarray  # (shared, shared): C
     there: np.ndarray  # (experiments, local) bool
-    columns: np.ndarray  # (shared,): border column of each shared unknown
+    columns: np.ndarray  # (shared,): column of each shared unknown
 
     def __len__(self) -> int:
         return int(self.there.sum()) + len(self.shared)
@@ -276,7 +276,7 @@ class Inverse:
         return (self.own_root * scale[..., None]).transpose(0, 2, 1) @ self.arrow.own
 
     def energies(self, experiment: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """v' inverse v of vectors over the border columns (q, width) of one experiment each, (q,).
+        """v' inverse v of vectors over the columns (q, width) of one experiment each, (q,).
 
         Also whether each has a part in a direction without curvature.
         """

@@ -1,6 +1,6 @@
-"""Block-banded normal equations with a border: assemble, eliminate the segment states, solve, back-substitute.
+"""Block-banded normal equations: assemble, eliminate the segment states, solve for the unknowns, back-substitute.
 
-Unknowns of one Gauss-Newton step are the states at all inner knots and, per experiment, a border
+Variables of one Gauss-Newton step are the states at all inner knots and, per experiment, a row of unknowns
 b = [free initial states and local parameters of this experiment | global parameters]. Inner states couple only to
 their neighbours, so one banded Cholesky factorisation (cost linear in segments) leaves a small dense system per
 experiment, and a second elimination of the local columns leaves one for the global parameters (an arrow).
@@ -12,27 +12,14 @@ with d_j = (state at the start of segment j, free parameters), c_j the jump at t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
-from picardfit.collocation.mesh import Mesh, compact
+from picardfit.collocation.mesh import Mesh
+from picardfit.problem.unknowns import UnknownsColumns
 
 MOST_DOWNHILL = 100  # projected Newton steps
-
-
-@dataclass(frozen=True)
-class Border:
-    """Which border column each derivative column belongs to."""
-
-    local: int  # the first `local` columns belong to one experiment, the others are shared
-    width: int
-    parameters: np.ndarray  # (free parameters,): border column of each parameter column
-
-    @cached_property
-    def columns(self) -> slice | np.ndarray:
-        """`parameters` as an index that is quick to use."""
-        return compact(self.parameters)
 
 
 @dataclass(frozen=True)
@@ -43,46 +30,48 @@ class Quadratic:
     slope: np.ndarray  # (segments, columns)
     end: np.ndarray  # (linked, states, columns): derivative of the end state of segments with a successor
     jump: np.ndarray  # (linked, states): end state minus next start state
-    initial: np.ndarray  # (experiments, states, border): derivative of the initial state by the border
-    border: np.ndarray | None = None  # (experiments, border, border): further curvature of the border itself
+    initial: np.ndarray  # (experiments, states, unknowns): derivative of the initial state by the unknowns
+    unknowns: np.ndarray | None = (
+        None  # (experiments, width, width): further curvature of the unknowns themselves
+    )
 
     def jump_change(
-        self, mesh: Mesh, border: Border, border_step: np.ndarray, states_step: np.ndarray
+        self, mesh: Mesh, columns: UnknownsColumns, unknowns_step: np.ndarray, states_step: np.ndarray
     ) -> np.ndarray:
         """(linked, states): by how much a step changes the jumps, to first order."""
-        columns = mesh.columns(states_step, border_step[:, border.columns])[mesh.linked_rows]
-        return (self.end @ columns[..., None])[..., 0] - states_step[mesh.inner_rows]
+        moved = mesh.columns(states_step, unknowns_step[:, columns.index])[mesh.linked_rows]
+        return (self.end @ moved[..., None])[..., 0] - states_step[mesh.inner_rows]
 
 
 @dataclass(frozen=True)
 class Factor:
-    """The factorised inner block with what couples it to the border; serves any number of right-hand sides."""
+    """The factorised inner block with what couples it to the unknowns; serves any number of right-hand sides."""
 
     mesh: Mesh
-    border: Border
+    columns: UnknownsColumns
     weighted: np.ndarray  # W B: (linked, states, columns)
     penalty: np.ndarray  # (linked, states), or (states,) for all alike
     initial: np.ndarray
     cholesky: np.ndarray  # lower band
-    cross: np.ndarray  # (inner, states, border)
+    cross: np.ndarray  # (inner, states, width)
     solved: np.ndarray  # inner block^-1 cross
-    hessian: np.ndarray  # reduced: (experiments, border, border)
+    hessian: np.ndarray  # reduced: (experiments, width, width)
 
     def reduce(self, slope: np.ndarray, jump: np.ndarray) -> Reduced:
         """Eliminate the inner states from the slope of data (segments, columns) and jumps (linked, states)."""
-        mesh, columns = self.mesh, self.border.columns
+        mesh, index = self.mesh, self.columns.index
         states, first, inner = self.cross.shape[1], mesh.first, mesh.inner_rows
         slope = slope.copy()
         slope[mesh.linked_rows] += (jump[:, None, :] @ self.weighted)[:, 0]
         inner_slope = slope[inner, :states] - self.penalty * jump
-        full = np.zeros((len(first), self.border.width))
-        full[:, columns] = np.add.reduceat(slope[:, states:], first)
+        full = np.zeros((len(first), self.columns.width))
+        full[:, index] = np.add.reduceat(slope[:, states:], first)
         full += (self.initial.transpose(0, 2, 1) @ slope[first, :states, None])[..., 0]
         solved = _solve_band(self.cholesky, inner_slope)
         reduced = full.copy()
         for e, (a, b) in enumerate(mesh.inner_ranges):
             if b > a:
-                reduced[e] -= solved[a:b].ravel() @ self.cross[a:b].reshape(-1, self.border.width)
+                reduced[e] -= solved[a:b].ravel() @ self.cross[a:b].reshape(-1, self.columns.width)
         return Reduced(self, reduced, full, inner_slope, solved)
 
 
@@ -91,29 +80,29 @@ class Reduced:
     """A slope after the inner states are eliminated."""
 
     factor: Factor
-    slope: np.ndarray  # (experiments, border)
+    slope: np.ndarray  # (experiments, width)
     full_slope: np.ndarray  # before elimination
     inner_slope: np.ndarray  # (inner, states)
     solved: np.ndarray  # inner block^-1 inner_slope
 
-    def states(self, border_step: np.ndarray) -> np.ndarray:
+    def states(self, unknowns_step: np.ndarray) -> np.ndarray:
         """Back-substitution: the step of all segment start states (segments, states)."""
         factor, mesh = self.factor, self.factor.mesh
         step = np.empty((len(mesh), factor.initial.shape[1]))
-        step[mesh.first] = (factor.initial @ border_step[:, :, None])[..., 0]
+        step[mesh.first] = (factor.initial @ unknowns_step[:, :, None])[..., 0]
         inner = mesh.inner_rows
-        mine = border_step if len(border_step) == 1 else border_step[mesh.experiment[inner]]
+        mine = unknowns_step if len(unknowns_step) == 1 else unknowns_step[mesh.experiment[inner]]
         step[inner] = -(self.solved + (factor.solved @ mine[:, :, None])[..., 0])
         return step
 
-    def directional_slope(self, states_step: np.ndarray, border_step: np.ndarray) -> float:
+    def directional_slope(self, states_step: np.ndarray, unknowns_step: np.ndarray) -> float:
         """g' d of the whole step."""
         inner = states_step[self.factor.mesh.inner_rows]
-        return float(np.vdot(self.inner_slope, inner) + np.vdot(self.full_slope, border_step))
+        return float(np.vdot(self.inner_slope, inner) + np.vdot(self.full_slope, unknowns_step))
 
 
 def factorise(
-    mesh: Mesh, border: Border, model: Quadratic, penalty: np.ndarray, damping: np.ndarray
+    mesh: Mesh, columns: UnknownsColumns, model: Quadratic, penalty: np.ndarray, damping: np.ndarray
 ) -> Factor:
     """Factorise the inner block, with a penalty of jumps (linked, states) or (states,) and a damping (states,).
 
@@ -124,20 +113,20 @@ def factorise(
     total = model.hessian.copy()
     total[mesh.linked_rows] += model.end.transpose(0, 2, 1) @ weighted
 
-    columns = border.columns
+    index = columns.index
     diagonal = total[inner, :states, :states].copy()
     diagonal.reshape(len(diagonal), states * states)[:, :: states + 1] += penalty + damping
-    cross = np.zeros((len(mesh.inner), states, border.width))
-    cross[..., columns] = total[inner, :states, states:] - weighted[..., states:]
+    cross = np.zeros((len(mesh.inner), states, columns.width))
+    cross[..., index] = total[inner, :states, states:] - weighted[..., states:]
     begins, owner = mesh.first_links
     cross[begins] -= weighted[begins, :, :states] @ model.initial[owner]
 
-    hessian = np.zeros((len(first), border.width, border.width))
-    inside = columns if isinstance(columns, slice) else columns[:, None]
-    hessian[:, inside, columns] = np.add.reduceat(total[:, states:, states:], first)
-    _add_first(hessian, total[first], model.initial, columns)
-    if model.border is not None:
-        hessian += model.border
+    hessian = np.zeros((len(first), columns.width, columns.width))
+    inside = index if isinstance(index, slice) else index[:, None]
+    hessian[:, inside, index] = np.add.reduceat(total[:, states:, states:], first)
+    _add_first(hessian, total[first], model.initial, index)
+    if model.unknowns is not None:
+        hessian += model.unknowns
 
     between, upper = mesh.between
     band = _band(diagonal, -weighted[between, :, :states], upper)
@@ -145,13 +134,13 @@ def factorise(
     solved = _solve_band(cholesky, cross)
     for e, (a, b) in enumerate(mesh.inner_ranges):
         if b > a:
-            flat = cross[a:b].reshape(-1, border.width)
-            hessian[e] -= flat.T @ solved[a:b].reshape(-1, border.width)
-    return Factor(mesh, border, weighted, penalty, model.initial, cholesky, cross, solved, hessian)
+            flat = cross[a:b].reshape(-1, columns.width)
+            hessian[e] -= flat.T @ solved[a:b].reshape(-1, columns.width)
+    return Factor(mesh, columns, weighted, penalty, model.initial, cholesky, cross, solved, hessian)
 
 
 def is_convex(hessian: np.ndarray, local: int, held: np.ndarray) -> bool:
-    """Whether the matrix over all unknowns, without the `held` columns (experiments, border), is positive definite."""
+    """Whether the matrix over all unknowns, without the `held` columns (experiments, width), is positive definite."""
     if not local or len(hessian) == 1:
         hessian, held, local = hessian.sum(axis=0, keepdims=True), held[:1], 0
     masked = _without(hessian, held)
@@ -180,7 +169,7 @@ def solve_box(
 ) -> np.ndarray:
     """argmin of sum_e 1/2 b_e' R_e b_e + s_e' b_e over lower <= b <= upper, global columns equal in all experiments.
 
-    Shapes (experiments, border); returns the step in that shape. A primal-dual active set: columns that leave the box
+    Shapes (experiments, width); returns the step in that shape. A primal-dual active set: columns that leave the box
     are held at the bound, held columns whose multiplier has the wrong sign are released. Variables with
     lower == upper stay fixed.
     """
@@ -219,12 +208,12 @@ def _solve_box(hessian, slope, local, lower, upper) -> np.ndarray:
 
 
 def _gradient(hessian, slope, local, step) -> np.ndarray:
-    """(experiments, border): derivative by each unknown after a step."""
+    """(experiments, width): derivative by each unknown after a step."""
     return _summed(slope + (hessian @ step[:, :, None])[..., 0], local)
 
 
 def _summed(slope: np.ndarray, local: int) -> np.ndarray:
-    """(experiments, border): derivative by each unknown; global columns hold the sum over experiments."""
+    """(experiments, width): derivative by each unknown; global columns hold the sum over experiments."""
     if len(slope) == 1:
         return slope
     summed = slope.copy()
@@ -254,13 +243,6 @@ def _solve_box_downhill(hessian, slope, local, lower, upper, step) -> np.ndarray
             break
         step, least, last = trial, found, held if inside and part == 1.0 else None
     return step
-
-
-def unknowns_index(chosen: np.ndarray, local: int) -> np.ndarray:
-    """(unknowns, 2): experiment and border column of chosen unknowns; global columns stand once, with experiment 0."""
-    own = np.argwhere(chosen[:, :local])
-    shared = local + np.flatnonzero(chosen[0, local:])
-    return np.concatenate([own, np.stack([np.zeros_like(shared), shared], axis=1)]).astype(int)
 
 
 def _solve_held(hessian, slope, local, held, value) -> np.ndarray:
@@ -313,7 +295,7 @@ def _spd_solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _add_first(hessian, total, initial, columns) -> None:
-    """Terms of the first segments, whose start state is a function of the border: in place."""
+    """Terms of the first segments, whose start state is a function of the unknowns: in place."""
     states = initial.shape[1]
     back = initial.transpose(0, 2, 1)
     hessian += back @ total[:, :states, :states] @ initial

@@ -11,12 +11,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from picardfit.collocation.mesh import Mesh, compact
+from picardfit.collocation.mesh import Mesh
 from picardfit.collocation.picard import Field
 from picardfit.collocation.sample_lines import Places, places
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.problem.likelihood import Objective
 from picardfit.problem.problem import Problem
+from picardfit.problem.unknowns import compact
 
 LARGEST_PART = 200_000  # numbers in the Newton matrices of a part: they should stay in the cache
 
@@ -42,10 +43,10 @@ class Discretisation:
     def objective(self) -> Objective:
         return self.problem.objective if self.surrogate is None else self.surrogate
 
-    def value(self, border: np.ndarray, rows: np.ndarray) -> float:
+    def value(self, unknowns: np.ndarray, rows: np.ndarray) -> float:
         """What is minimised: the cost of the data at these rows, and of the unknowns by their priors."""
         value, priors = self.objective.value(rows), self.problem.priors
-        return value if priors is None else value + priors.value(border)
+        return value if priors is None else value + priors.value(unknowns)
 
     @cached_property
     def field(self) -> Field:
@@ -112,9 +113,9 @@ class Discretisation:
             for k, (a, b) in enumerate(pairwise(edges))
         ]
 
-    def parameters(self, border: np.ndarray) -> np.ndarray:
+    def parameters(self, unknowns: np.ndarray) -> np.ndarray:
         """(experiments, parameters of model and noise) in natural units."""
-        return self.problem.unknowns.measured_values(border)
+        return self.problem.layout.measured_values(unknowns)
 
     def spread(self, per_experiment: np.ndarray) -> np.ndarray:
         """(experiments, k) -> (segments, 1, k), or (k,) of a single experiment: to broadcast over nodes."""

@@ -49,7 +49,7 @@ class Nearby:
 class Point:
     """Unknowns of the lifted problem with everything evaluated there."""
 
-    border: np.ndarray  # (experiments, width)
+    unknowns: np.ndarray  # (experiments, width)
     params: np.ndarray  # (experiments, parameters of model and noise), natural units
     states: np.ndarray  # (segments, states): start state of each segment
     path: np.ndarray  # (segments, nodes, states), contracted: u = P u
@@ -104,8 +104,8 @@ def linearise(system: Discretisation, point: Point, expected: bool = False) -> L
 
     `expected`: with the Fisher information where the search prefers another curvature.
     """
-    unknowns = system.problem.unknowns
-    chain = None if unknowns.linear else unknowns.parameter_slopes(point.border)
+    layout = system.problem.layout
+    chain = None if layout.linear else layout.parameter_slopes(point.unknowns)
     groups = list(zip(*(_derivatives(system, point, chain, part) for part in system.parts), strict=True))
     rate, old = max(groups.pop()), point.nearby and point.nearby.inverse
     # each group is let go once it is joined: all of them twice would be most of the memory of a fit
@@ -116,7 +116,7 @@ def linearise(system: Discretisation, point: Point, expected: bool = False) -> L
     jacobian = _by_line(jacobian)
     hessian = system.places.by_segment(white.transpose(0, 2, 1) @ white)
     slope = _slope(system, terms.slope, jacobian)
-    quadratic = Quadratic(hessian, slope, ends, point.jumps, unknowns.initial_derivative(point.border))
+    quadratic = Quadratic(hessian, slope, ends, point.jumps, layout.initial_derivative(point.unknowns))
     return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse, rate, point.path)
 
 
@@ -143,7 +143,7 @@ def _outputs(
         return point.outputs, at_samples[:, :, system.selected]
     outputs, out_x, out_p = system.linearised_outputs(point.sampled, point.params)
     jacobian = system.places.filled(out_x) @ at_samples
-    out_p = out_p[..., system.problem.unknowns.free_columns]
+    out_p = out_p[..., system.problem.layout.free_columns]
     if chain is not None:
         out_p *= system.of_samples(chain)[..., None, :]
     jacobian[..., point.states.shape[1] :] += system.places.filled(out_p)
@@ -166,7 +166,7 @@ def _derivatives(system: Discretisation, point: Point, chain: np.ndarray | None,
     params = system.spread(point.params)
     field, nearby = system.field.part(mine), point.nearby and point.nearby.part(mine)
     _, wrt_x, wrt_p = field.linearise(point.path[mine], params if params.ndim == 1 else params[mine])
-    wrt_p = wrt_p[..., system.problem.unknowns.free_columns]
+    wrt_p = wrt_p[..., system.problem.layout.free_columns]
     if chain is not None:
         chain = system.spread(chain)
         wrt_p *= (chain if chain.ndim == 1 else chain[mine])[..., None, :]
@@ -204,25 +204,25 @@ def _solved(
 
 
 def point_at(
-    system: Discretisation, border, states, path, params=None, slopes=None, residual=np.nan, nearby=None
+    system: Discretisation, unknowns, states, path, params=None, slopes=None, residual=np.nan, nearby=None
 ) -> Point:
     """The point with these unknowns and this path, whether it is contracted or not."""
     mesh = system.mesh
     with np.errstate(all="ignore"):
         if params is None:
-            params = system.parameters(border)
+            params = system.parameters(unknowns)
         if slopes is None:
             slopes = system.field.slopes(path, system.spread(params))
         jumps = end_states(mesh, states, path)[mesh.linked_rows] - states[mesh.inner_rows]
         sampled = system.at_samples(states, path)
         outputs = system.outputs(sampled, params)
-        data = system.value(border, outputs)
-    return Point(border, params, states, path, slopes, jumps, sampled, outputs, data, residual, nearby)
+        data = system.value(unknowns, outputs)
+    return Point(unknowns, params, states, path, slopes, jumps, sampled, outputs, data, residual, nearby)
 
 
 def evaluate(
     system: Discretisation,
-    border,
+    unknowns,
     states,
     path,
     scale,
@@ -234,13 +234,13 @@ def evaluate(
     Without `nearby` Newton matrices are inverted where the path is. `enough` is the |u - P u| relative to
     the scale at which to stop.
     """
-    params = system.parameters(border)
+    params = system.parameters(unknowns)
     spread = system.spread(params)
     with np.errstate(all="ignore"):
         path, slopes, error, nearby = _contracted(system, states, path, spread, scale, nearby, enough)
     if not error < max(TOLERATED, TIMES_ENOUGH * enough):
         return None
-    point = point_at(system, border, states, path, params, slopes, error, nearby)
+    point = point_at(system, unknowns, states, path, params, slopes, error, nearby)
     return point if np.isfinite(point.data) and np.isfinite(point.jumps).all() else None
 
 
@@ -312,24 +312,24 @@ def advance(
     system: Discretisation,
     point: Point,
     linear: Linearisation,
-    border_step: np.ndarray,
+    unknowns_step: np.ndarray,
     states_step: np.ndarray,
     scale: np.ndarray,
     positive: np.ndarray,
     enough: float = CONTRACTED,
 ) -> Point | None:
     """Move along the multipliers S, then contract; `positive` states lose at most nine tenths until they are small."""
-    mesh, unknowns = system.mesh, system.problem.unknowns
-    border = np.minimum(np.maximum(point.border + border_step, unknowns.lower), unknowns.upper)
+    mesh, layout = system.mesh, system.problem.layout
+    unknowns = np.minimum(np.maximum(point.unknowns + unknowns_step, layout.lower), layout.upper)
     states = point.states + states_step
     if positive.any():
         least = np.where(point.states > SMALL * scale, 0.1 * point.states, -SMALL * scale)
         states = np.where(positive, np.maximum(states, least), states)
-    states[mesh.first], _ = unknowns.initial(border)
-    columns = mesh.columns(states - point.states, (border - point.border)[:, unknowns.border.columns])
+    states[mesh.first], _ = layout.initial(unknowns)
+    columns = mesh.columns(states - point.states, (unknowns - point.unknowns)[:, layout.columns.index])
     multipliers = linear.multipliers.reshape(len(mesh), -1, columns.shape[1])
     path = point.path + (multipliers @ columns[:, :, None]).reshape(point.path.shape)
-    return evaluate(system, border, states, path, scale, linear.nearby, enough)
+    return evaluate(system, unknowns, states, path, scale, linear.nearby, enough)
 
 
 def curvature_of_step(system: Discretisation, point: Point, linear: Linearisation, trial: Point):
@@ -340,9 +340,9 @@ def curvature_of_step(system: Discretisation, point: Point, linear: Linearisatio
     A second solve with the same factors takes it back (a second-order correction; for small steps this is geodesic
     acceleration): e = r(trial) - r - J d for the data, likewise for the jumps.
     """
-    mesh, unknowns = system.mesh, system.problem.unknowns
+    mesh, layout = system.mesh, system.problem.layout
     moved = trial.states - point.states
-    step = mesh.columns(moved, (trial.border - point.border)[:, unknowns.border.columns])
+    step = mesh.columns(moved, (trial.unknowns - point.unknowns)[:, layout.columns.index])
     jumps = point.jumps + (linear.quadratic.end @ step[mesh.linked_rows][..., None])[..., 0]
     jumps -= moved[mesh.inner_rows]
     change = linear.jacobian @ system.places.of_lines(step)[..., None]
@@ -352,17 +352,17 @@ def curvature_of_step(system: Discretisation, point: Point, linear: Linearisatio
 
 
 def contract_from(
-    system: Discretisation, border, states, scale, enough: float = CONTRACTED
+    system: Discretisation, unknowns, states, scale, enough: float = CONTRACTED
 ) -> tuple[Point | None, np.ndarray]:
     """Contract straight lines between guessed knot states with fresh Newton matrices.
 
     `enough` is the |u - P u| relative to the scale at which to stop. Returns the point, or None and the segments that
     are too long for one.
     """
-    mesh, unknowns = system.mesh, system.problem.unknowns
+    mesh, layout = system.mesh, system.problem.layout
     states = states.copy()
-    states[mesh.first], _ = unknowns.initial(border)
-    spread = system.spread(system.parameters(border))
+    states[mesh.first], _ = layout.initial(unknowns)
+    spread = system.spread(system.parameters(unknowns))
     following = states.copy()
     following[mesh.linked] = states[mesh.linked + 1]
     path = states[:, None, :] + mesh.rule.nodes[:, None] * (following - states)[:, None, :]
@@ -380,18 +380,18 @@ def contract_from(
         failed = ~(np.abs(gap / scale).max(axis=(1, 2)) < max(TOLERATED, enough))
         if failed.any():
             return None, failed
-        point = evaluate(system, border, states, path, scale, nearby, enough)
+        point = evaluate(system, unknowns, states, path, scale, nearby, enough)
         if point is None:
-            failed = _unmeasured(system, border, states, path)
+            failed = _unmeasured(system, unknowns, states, path)
     return point, failed
 
 
-def _unmeasured(system: Discretisation, border, states, path) -> np.ndarray:
+def _unmeasured(system: Discretisation, unknowns, states, path) -> np.ndarray:
     """(segments,) bool: segments whose samples have no finite outputs, as the logarithm of a state that overshot zero.
 
     All of them where there is no such sample.
     """
-    outputs = system.outputs(system.at_samples(states, path), system.parameters(border))
+    outputs = system.outputs(system.at_samples(states, path), system.parameters(unknowns))
     found = np.zeros(len(system.mesh), bool)
     found[system.segment[~np.isfinite(outputs).all(axis=1)]] = True
     return found if found.any() else ~found
@@ -410,10 +410,10 @@ def _inverse(matrix: np.ndarray) -> np.ndarray:
 
 
 def carried_inverse(
-    system: Discretisation, border: np.ndarray, path: np.ndarray, inverse: np.ndarray, fresh: np.ndarray
+    system: Discretisation, unknowns: np.ndarray, path: np.ndarray, inverse: np.ndarray, fresh: np.ndarray
 ) -> np.ndarray:
     """The inverses of the Newton matrices with those of the `fresh` segments (bool) made anew: in place."""
-    chosen, spread = np.flatnonzero(fresh), system.spread(system.parameters(border))
+    chosen, spread = np.flatnonzero(fresh), system.spread(system.parameters(unknowns))
     field = system.field.part(chosen)
     _, wrt_x, _ = field.linearise(path[chosen], spread if spread.ndim == 1 else spread[chosen])
     inverse[chosen] = _inverse(newton_matrix(field.mesh, wrt_x))

@@ -17,6 +17,7 @@ from numpy.polynomial import legendre
 
 from picardfit.errors import InputError
 from picardfit.problem.experiment import runs
+from picardfit.problem.unknowns import compact
 
 
 class Nodes(Enum):
@@ -227,13 +228,6 @@ class Mesh:
             segment[mine] = self.first[e] + np.clip(inside, 0, len(knots) - 2)
         fraction = (times - self.start[segment]) / self.length[segment]
         return segment, np.clip(fraction, 0.0, 1.0)
-
-
-def compact(index: np.ndarray) -> slice | np.ndarray:
-    """An index as a slice where it counts up without gaps: views instead of copies."""
-    if len(index) and (np.diff(index) == 1).all():
-        return slice(int(index[0]), int(index[-1]) + 1)
-    return index
 
 
 def uniform_knots(span: tuple[float, float], length: float, breaks: Sequence[float] = ()) -> np.ndarray:

@@ -20,7 +20,7 @@ from picardfit.collocation.condensing import Quadratic
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, Point
 from picardfit.formulas.kernels import BatchedMap
-from picardfit.problem.unknowns import Unknowns
+from picardfit.problem.unknowns import UnknownsLayout
 
 LARGEST = 500_000  # numbers in the derivatives of a group of columns
 STEP = 1e-7  # of a difference, in units of the states' scale or the parameters' size
@@ -43,7 +43,7 @@ def newton_model(
     if system.selected is not None or not system.objective.smooth:
         hessian += linear.quadratic.hessian
     hessian = 0.5 * (hessian + hessian.transpose(0, 2, 1))
-    return replace(linear.quadratic, hessian=hessian, border=_of_initial(system, point, linear, forces))
+    return replace(linear.quadratic, hessian=hessian, unknowns=_of_initial(system, point, linear, forces))
 
 
 class _Differences:
@@ -53,10 +53,10 @@ class _Differences:
         self, system: Discretisation, point: Point, linear: Linearisation, scale: np.ndarray
     ) -> None:
         self._system, self._point, self._linear, self._scale = system, point, linear, scale
-        unknowns, own = system.problem.unknowns, system.problem.unknowns.border.parameters
-        self._log = unknowns.log[:, own]  # (experiments, free parameters)
-        self._size = _sizes(unknowns, point.border)[:, own]
-        self._chain = unknowns.parameter_slopes(point.border)
+        layout, own = system.problem.layout, system.problem.layout.columns.parameters
+        self._log = layout.log[:, own]  # (experiments, free parameters)
+        self._size = _sizes(layout, point.unknowns)[:, own]
+        self._chain = layout.parameter_slopes(point.unknowns)
         self._slope = system.objective.terms(linear.outputs).slope[:, None, :]  # (samples, 1, rows)
 
     @cached_property
@@ -80,7 +80,7 @@ class _Differences:
         """(segments, columns, columns): w' f_zz, not yet symmetric."""
         slope = self._slope_by_path(forces)
         system, path, multipliers = self._system, self._point.path, self._linear.multipliers
-        mesh, field, free = system.mesh, system.field, system.problem.unknowns.free_columns
+        mesh, field, free = system.mesh, system.field, system.problem.layout.free_columns
         segments, _, states, columns = multipliers.shape
         _, wrt_x, wrt_p = field.linearise(path, system.spread(self._point.params))
         inverse, flat = self._linear.inverse, slope.reshape(segments, 1, -1)
@@ -114,7 +114,7 @@ class _Differences:
         If the objective is not smooth only the part slope' g_zz that its rows have.
         """
         system, sampled, places = self._system, self._point.sampled, self._system.places
-        samples, free = system.problem.samples, system.problem.unknowns.free_columns
+        samples, free = system.problem.samples, system.problem.layout.free_columns
         slope, (out_x, out_p) = self._slope, self._outputs
         groups = [
             system.derivatives_at_samples(self._linear.multipliers[part.segments], part)
@@ -148,7 +148,7 @@ class _Differences:
 
         `speed` (chosen, rows) is that of the states relative to their scale, `experiment` (rows,) whose row it is.
         """
-        unknowns, states = self._system.problem.unknowns, len(self._scale)
+        layout, states = self._system.problem.layout, len(self._scale)
         columns = np.arange(states + self._size.shape[1])[chosen]
         fastest = np.zeros((len(columns), len(self._size)))
         np.maximum.at(fastest.T, experiment, speed.T)
@@ -159,7 +159,7 @@ class _Differences:
         params, chain = (
             np.repeat(one[None], len(columns), axis=0) for one in (self._point.params, self._chain)
         )
-        place, log = unknowns.free_parameters[parameter], self._log[:, parameter].T
+        place, log = layout.free_parameters[parameter], self._log[:, parameter].T
         old = params[own, :, place]
         with np.errstate(over="ignore"):
             params[own, :, place] = moved = np.where(log, old * np.exp(length[own]), old + length[own])
@@ -167,9 +167,9 @@ class _Differences:
         return length[:, experiment], params[:, experiment], chain[:, experiment]
 
 
-def _sizes(unknowns: Unknowns, border: np.ndarray) -> np.ndarray:
+def _sizes(layout: UnknownsLayout, unknowns: np.ndarray) -> np.ndarray:
     """(experiments, width): what steps of the unknowns are measured by."""
-    return np.where(unknowns.log | (border == 0), 1.0, np.abs(border))
+    return np.where(layout.log | (unknowns == 0), 1.0, np.abs(unknowns))
 
 
 def _chunks(columns: int, size: int) -> list[slice]:
@@ -181,18 +181,18 @@ def _chunks(columns: int, size: int) -> list[slice]:
 def _of_initial(
     system: Discretisation, point: Point, linear: Linearisation, forces: np.ndarray
 ) -> np.ndarray | None:
-    """(experiments, border, border): slope by the initial states times their second derivatives, if there are any."""
-    mesh, unknowns, states = system.mesh, system.problem.unknowns, point.states.shape[1]
-    if unknowns.plain_initial or unknowns.rests is not None:
+    """(experiments, width, width): slope by the initial states times their second derivatives, if there are any."""
+    mesh, layout, states = system.mesh, system.problem.layout, point.states.shape[1]
+    if layout.plain_initial or layout.rests is not None:
         return None
     slope = linear.quadratic.slope[:, :states].copy()
     slope[mesh.linked] += (forces[:, None, :] @ linear.quadratic.end[..., :states])[:, 0]
-    first, border = slope[mesh.first][:, None, :], point.border
-    size = _sizes(unknowns, border)
-    result = np.empty((len(border), unknowns.width, unknowns.width))
-    for b in range(unknowns.width):
-        moved, length = border.copy(), STEP * size[:, b]
+    first, unknowns = slope[mesh.first][:, None, :], point.unknowns
+    size = _sizes(layout, unknowns)
+    result = np.empty((len(unknowns), layout.width, layout.width))
+    for b in range(layout.width):
+        moved, length = unknowns.copy(), STEP * size[:, b]
         moved[:, b] += length
-        change = unknowns.initial_derivative(moved) - linear.quadratic.initial
+        change = layout.initial_derivative(moved) - linear.quadratic.initial
         result[:, :, b] = (first @ change)[:, 0] / length[:, None]
     return 0.5 * (result + result.transpose(0, 2, 1))

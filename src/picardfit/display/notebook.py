@@ -52,7 +52,7 @@ def model_html(model: Model) -> str:
 
 def problem_html(problem: Problem) -> str:
     size = (
-        f"{count(problem.unknowns.count(), 'unknown')} from {count(problem.measurements, 'measurement')} in "
+        f"{count(problem.layout.count(), 'unknown')} from {count(problem.measurements, 'measurement')} in "
         f"{count(len(problem.experiments), 'experiment')}"
     )
     noise = "least squares" if problem.noise is None else f"noise: {noise_words(problem.noise)}"

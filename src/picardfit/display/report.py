@@ -211,7 +211,7 @@ def _head(fit: Fit, found: Identifiability | None, title: str) -> str:
     kind, headline, sentences = verdict(fit, found)
     problem = fit.problem
     summary = (
-        f"{count(problem.unknowns.count(), 'unknown')} from {count(problem.measurements, 'measurement')} in "
+        f"{count(problem.layout.count(), 'unknown')} from {count(problem.measurements, 'measurement')} in "
         f"{count(len(problem.experiments), 'experiment')}, written on {date.today():%d %B %Y}"
     )
     text, headline = (_unbroken(escape(one)) for one in (" ".join(sentences), headline))

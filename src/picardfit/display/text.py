@@ -37,7 +37,7 @@ def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, s
     from picardfit.inference.identifiability import undetermined  # which needs this module
 
     errors, intervals = fit.standard_errors, fit.intervals(level)
-    unknowns, problem = fit.problem.unknowns, fit.problem
+    layout, problem = fit.problem.layout, fit.problem
     bounds, held = _bounds(fit), set(fit.certificate.at_bound)
     told, lost = fit.status.converged, set(fit.certificate.undetermined or ())
     if told and math.isfinite(fit.residual_variance):
@@ -58,47 +58,47 @@ def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, s
 
     rows = [row(name, value) for name, value in fit.parameters.items()]
     for e, experiment in enumerate(problem.names):
-        for column, state in enumerate(unknowns.initial_states):
-            if unknowns.exists[e, column]:
+        for column, state in enumerate(layout.initial_states):
+            if layout.exists[e, column]:
                 value = fit.initial_states[experiment][problem.model.states[state]]
-                rows.append(row(unknowns.label(e, column), value))
+                rows.append(row(layout.label(e, column), value))
     return rows
 
 
 def units(fit: Fit) -> dict[str, str]:
     """The units that were given, under the names of `parameter_rows`."""
-    problem, unknowns, model = fit.problem, fit.problem.unknowns, fit.problem.model
+    problem, layout, model = fit.problem, fit.problem.layout, fit.problem.model
     found: dict[str, str] = {}
     for name, one in problem.parameters.items():
         unit = one.unit or model.unit(name)
         found |= {f"{name}[{e}]": unit for e in problem.names} if one.local else {name: unit}
     for e, initial in enumerate(problem.initial_by_experiment):
-        for column, state in enumerate(unknowns.initial_states):
+        for column, state in enumerate(layout.initial_states):
             spec = initial.get(model.states[state])
             own = spec.unit if isinstance(spec, Parameter) else ""
-            found[unknowns.label(e, column)] = own or model.unit(model.states[state])
+            found[layout.label(e, column)] = own or model.unit(model.states[state])
     return {name: unit for name, unit in found.items() if unit}
 
 
 def true_values(fit: Fit) -> dict[str, float]:
     """The values that made simulated data, under the names of `parameter_rows`; empty for real data."""
     problem = fit.problem
-    truth, unknowns = problem.truth or {}, problem.unknowns
+    truth, layout = problem.truth or {}, problem.layout
     known = dict(truth.get("parameters", {}))
     for e, experiment in enumerate(problem.names):
         initial = truth.get("initial", {}).get(experiment, {})
-        for column, state in enumerate(unknowns.initial_states):
+        for column, state in enumerate(layout.initial_states):
             if problem.model.states[state] in initial:
-                known[unknowns.label(e, column)] = initial[problem.model.states[state]]
+                known[layout.label(e, column)] = initial[problem.model.states[state]]
     return known
 
 
 def _bounds(fit: Fit) -> dict[str, tuple[float, float]]:
     """Bounds of every unknown in natural units."""
-    unknowns = fit.problem.unknowns
-    low, high = unknowns.natural(unknowns.lower), unknowns.natural(unknowns.upper)
-    places = [(e, c) for e in range(len(low)) for c in range(unknowns.width) if unknowns.exists[e, c]]
-    return {unknowns.label(e, c): (float(low[e, c]), float(high[e, c])) for e, c in places}
+    layout = fit.problem.layout
+    low, high = layout.natural(layout.lower), layout.natural(layout.upper)
+    places = [(e, c) for e in range(len(low)) for c in range(layout.width) if layout.exists[e, c]]
+    return {layout.label(e, c): (float(low[e, c]), float(high[e, c])) for e, c in places}
 
 
 def _remark(error: float, lost: bool, interval: tuple[float, float], bounds: tuple[float, float]) -> str:
@@ -123,7 +123,7 @@ def fit_text(fit: Fit, most: int = 40) -> str:
     lines = [
         f"picardfit: {state}. {fit.message}",
         f"{count(len(problem.experiments), 'experiment')}, {count(problem.measurements, 'measurement')}, "
-        f"{count(problem.unknowns.count(), 'unknown')}; {effort(fit)}",
+        f"{count(problem.layout.count(), 'unknown')}; {effort(fit)}",
     ]
     if fit.solution is None:
         return "\n".join(lines)
@@ -167,7 +167,7 @@ def error_lines(fit: Fit) -> list[str]:
 
 def _numbers(fit: Fit) -> str:
     problem = fit.problem
-    return f"{count(problem.measurements, 'measurement')} and {count(problem.unknowns.count(), 'unknown')}"
+    return f"{count(problem.measurements, 'measurement')} and {count(problem.layout.count(), 'unknown')}"
 
 
 def statistics_lines(fit: Fit) -> list[str]:

@@ -90,11 +90,11 @@ def certify(solution: Solution) -> Certificate:
     scale = state_scale(problem, [solution.path], least=1e-6)  # a state that is zero has no scale of its own
     point = solution.point
     gap, value = solution.path - apply(mesh, solution.states, point.slopes), point.data
-    initial, _ = problem.unknowns.initial(solution.border)
+    initial, _ = problem.layout.initial(solution.unknowns)
     size = max(problem.objective.size(point.outputs, value), problem.objective.least, 1e-300)
     for rtol in TOLERANCES:
         outputs = predict(problem, point.params, initial, rtol)
-        again = np.inf if outputs is None else system.value(solution.border, outputs)
+        again = np.inf if outputs is None else system.value(solution.unknowns, outputs)
         if abs(again - value) <= CLOSE * size:
             break
     found = information(solution)
@@ -120,16 +120,16 @@ def _promised(solution: Solution, found: Information, size: float) -> float:
     free = found.promised_decrease()
     if not free > PROMISING * size or len(found.index) > FEW:
         return free
-    unknowns, place = solution.system.problem.unknowns, tuple(found.index.T)
-    lower, upper = (bound[place] - solution.border[place] for bound in (unknowns.lower, unknowns.upper))
+    layout, place = solution.system.problem.layout, tuple(found.index.T)
+    lower, upper = (bound[place] - solution.unknowns[place] for bound in (layout.lower, layout.upper))
     step = solve_box(found.matrix[None], found.slope[None], 0, lower[None], upper[None])[0]
     return min(free, max(0.0, -float(step @ (found.slope + 0.5 * found.matrix @ step))))
 
 
 def _undetermined(solution: Solution, found: Information, size: float) -> tuple[str, ...]:
     """Unknowns with an infinite variance; one that stopped at a bound without being pushed there counts as free."""
-    unknowns, border = solution.system.problem.unknowns, solution.border
-    reach = unknowns.size(border)
+    layout, unknowns = solution.system.problem.layout, solution.unknowns
+    reach = layout.size(unknowns)
     pushed = {one.label for one in found.held if one.slope * reach[one.place] > UNPUSHED * size}
     if len(pushed) == len(found.held):
         return found.undetermined

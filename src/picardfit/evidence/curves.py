@@ -27,7 +27,7 @@ def states_along(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
         end, _ = mesh.locate(np.array([last]), np.array([e]))
         begin = end_states(mesh, states, path)[end[0]]
         wanted, back = np.unique(times[beyond], return_inverse=True)
-        own = system.parameters(solution.border)[e, : len(problem.model.parameters)]
+        own = system.parameters(solution.unknowns)[e, : len(problem.model.parameters)]
         run = Run(last, begin, own, one.inputs, wanted, problem.model.breaks(one.inputs))
         ahead = trajectories(problem.model, [run])[0]
         values[beyond] = np.nan if ahead is None else ahead[back]
@@ -38,7 +38,7 @@ def outputs_at(solution: Solution, e: int, times: np.ndarray, states: np.ndarray
     """(times, observables) of experiment e, from its states (times, states)."""
     problem = solution.system.problem
     model, one = problem.model, problem.experiments[e]
-    params = problem.unknowns.model_values(solution.border)[e]
+    params = problem.layout.model_values(solution.unknowns)[e]
     return model.output.value(times, states, params, one.inputs_at(model.inputs, times))
 
 

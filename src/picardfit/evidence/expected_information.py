@@ -33,7 +33,7 @@ GRID = 120
 
 @dataclass(frozen=True)
 class Expected:
-    """A problem's path at given values, with derivatives by the border (experiments, width), internal coordinates."""
+    """A problem's path at given values, with derivatives by the unknowns (experiments, width), internal coordinates."""
 
     system: Discretisation
     linear: Linearisation
@@ -50,17 +50,17 @@ class Expected:
 
     @cached_property
     def jacobian(self) -> np.ndarray:
-        """(samples, observables, width): derivatives of the outputs by the border row of the sample's experiment."""
+        """(samples, observables, width): derivatives of the outputs by the unknowns row of the sample's experiment."""
         starts = start_derivatives(self.system, self.linear.quadratic)
         return self.linear.at_samples(self.system) @ starts[self.system.segment]
 
 
-def expected(problem: Problem, border: np.ndarray, nodes: int = NODES) -> Expected | None:
+def expected(problem: Problem, unknowns: np.ndarray, nodes: int = NODES) -> Expected | None:
     """Path and derivatives of a problem at unknowns in internal coordinates; None where there is no solution.
 
     Planned experiments get the predicted values as their data, so that every measurement counts.
     """
-    runs = _runs(problem, border, [_grid(problem, e) for e in range(len(problem.experiments))])
+    runs = _runs(problem, unknowns, [_grid(problem, e) for e in range(len(problem.experiments))])
     solved = trajectories(problem.model, runs)
     if any(states is None or not np.isfinite(states).all() for states in solved):
         return None
@@ -69,16 +69,16 @@ def expected(problem: Problem, border: np.ndarray, nodes: int = NODES) -> Expect
         return None
     tables = tuple((run.times, states) for run, states in zip(runs, solved, strict=True))
     with np.errstate(all="ignore"):
-        found = on_mesh(filled, Start(border, tables, np.zeros(len(problem.model.states), bool)), nodes)
+        found = on_mesh(filled, Start(unknowns, tables, np.zeros(len(problem.model.states), bool)), nodes)
         linear = found and _polished(*found)
     if not linear or not np.isfinite(linear.jacobian).all():
         return None
     return Expected(found[0], linear)
 
 
-def solvable(problem: Problem, border: np.ndarray) -> list[bool]:
+def solvable(problem: Problem, unknowns: np.ndarray) -> list[bool]:
     """Whether each experiment can be integrated to its end."""
-    runs = _runs(problem, border, [_grid(problem, e) for e in range(len(problem.experiments))])
+    runs = _runs(problem, unknowns, [_grid(problem, e) for e in range(len(problem.experiments))])
     return [states is not None for states in trajectories(problem.model, runs)]
 
 
@@ -105,22 +105,22 @@ def _grid(problem: Problem, experiment: int) -> np.ndarray:
     return np.unique(np.concatenate([np.linspace(start, stop, GRID + 1), times, between]))
 
 
-def _runs(problem: Problem, border: np.ndarray, times: Sequence[np.ndarray]) -> list[Run]:
-    params, initial = problem.unknowns.model_values(border), problem.unknowns.initial(border)[0]
+def _runs(problem: Problem, unknowns: np.ndarray, times: Sequence[np.ndarray]) -> list[Run]:
+    params, initial = problem.layout.model_values(unknowns), problem.layout.initial(unknowns)[0]
     return [
         Run(one.t0, initial[e], params[e], one.inputs, times[e], problem.breaks(e))
         for e, one in enumerate(problem.experiments)
     ]
 
 
-def simulated(problem: Problem, border: np.ndarray) -> Start | None:
+def simulated(problem: Problem, unknowns: np.ndarray) -> Start | None:
     """A start on the path of these unknowns, by independent integration; None where there is no solution."""
-    runs = _runs(problem, border, [_grid(problem, e) for e in range(len(problem.experiments))])
+    runs = _runs(problem, unknowns, [_grid(problem, e) for e in range(len(problem.experiments))])
     solved = trajectories(problem.model, runs, rtol=1e-8)
     if any(states is None or not np.isfinite(states).all() for states in solved):
         return None
     tables = tuple((run.times, states) for run, states in zip(runs, solved, strict=True))
-    return Start(border, tables, np.zeros(len(problem.model.states), bool))
+    return Start(unknowns, tables, np.zeros(len(problem.model.states), bool))
 
 
 def on_mesh(
@@ -130,11 +130,11 @@ def on_mesh(
     scale = state_scale(problem, [states for _, states in start.tables], least=1e-12)
     mesh = first_mesh(problem, start, rule(nodes), scale)
     for _ in range(REFINEMENTS):
-        states = _knot_states(problem, start.border, mesh)
+        states = _knot_states(problem, start.unknowns, mesh)
         if states is None or len(mesh) > MOST_SEGMENTS:
             return None
         system = Discretisation(problem, mesh)
-        point, chosen = contract_from(system, start.border, states, scale)
+        point, chosen = contract_from(system, start.unknowns, states, scale)
         if point is not None:
             chosen = unresolved(mesh, point.states, point.path, scale, tolerance)
             chosen[mesh.linked] |= (np.abs(point.jumps) > ASTRAY * scale).any(axis=1)
@@ -144,15 +144,15 @@ def on_mesh(
     return None if point is None else (system, point)
 
 
-def _knot_states(problem: Problem, border: np.ndarray, mesh: Mesh) -> np.ndarray | None:
+def _knot_states(problem: Problem, unknowns: np.ndarray, mesh: Mesh) -> np.ndarray | None:
     """(segments, states): start state of each segment, by integration."""
-    solved = trajectories(problem.model, _runs(problem, border, [knots[:-1] for knots in mesh.knots]))
+    solved = trajectories(problem.model, _runs(problem, unknowns, [knots[:-1] for knots in mesh.knots]))
     return None if any(states is None for states in solved) else np.concatenate(solved)
 
 
 def _polished(system: Discretisation, point: Point) -> Linearisation | None:
     """The linearisation at a path without jumps: Newton steps for the path of each segment, then for the knots."""
-    mesh, spread = system.mesh, system.spread(system.parameters(point.border))
+    mesh, spread = system.mesh, system.spread(system.parameters(point.unknowns))
     scale = state_scale(system.problem, [point.path], least=1e-12)
     linear = linearise(system, point)
     for _ in range(POLISHES):
@@ -161,7 +161,7 @@ def _polished(system: Discretisation, point: Point) -> Linearisation | None:
         path = point.path + (linear.multipliers[..., : step.shape[1]] @ step[:, None, :, None])[..., 0]
         gap = apply(mesh, states, system.field.slopes(path, spread)) - path
         path = path + (linear.inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
-        moved = evaluate(system, point.border, states, path, scale, linear.nearby)
+        moved = evaluate(system, point.unknowns, states, path, scale, linear.nearby)
         if moved is None:
             return None
         point, linear = moved, linearise(system, moved, expected=True)

@@ -12,11 +12,12 @@ from functools import cached_property, partial
 import numpy as np
 
 from picardfit.collocation.arrow import Arrow, Inverse, Observe, arrow_of, invert
-from picardfit.collocation.condensing import Quadratic, unknowns_index
+from picardfit.collocation.condensing import Quadratic
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import linearise
 from picardfit.errors import InputError
 from picardfit.model.parameters import is_number
+from picardfit.problem.unknowns import unknowns_index
 from picardfit.solvers.loop import Solution
 
 DETERMINED = (
@@ -29,7 +30,7 @@ class Held:
     """An unknown that sits on a bound: how the objective rises when it leaves it, the others following."""
 
     label: str
-    place: tuple[int, int]  # experiment and border column
+    place: tuple[int, int]  # experiment and column
     side: int  # -1 on its lower bound, 1 on its upper bound
     slope: float  # away from the bound, at least 0
     curvature: float
@@ -61,7 +62,7 @@ class Information:
     """Fisher information of the unknowns that exist and are not at a bound."""
 
     labels: tuple[str, ...]
-    index: np.ndarray  # (unknowns, 2): experiment and border column; global columns have experiment 0
+    index: np.ndarray  # (unknowns, 2): experiment and column; global columns have experiment 0
     arrow: Arrow  # over the unknowns, internal; least squares: for residuals of unit variance
     slope: np.ndarray  # (unknowns,): gradient of the objective
     at_bound: tuple[str, ...]
@@ -99,7 +100,7 @@ class Information:
         return covariance
 
     def spread(self, experiment: int, jacobian: np.ndarray, variance: float = 1.0) -> np.ndarray:
-        """(...,): standard error of quantities whose derivatives by the border of one experiment are (..., width).
+        """(...,): standard error of quantities whose derivatives by the unknowns of one experiment are (..., width).
 
         Infinite where a quantity depends on what the data do not determine.
         """
@@ -168,21 +169,21 @@ def information(solution: Solution, everything: bool = False) -> Information:
     """The information at a solution; with `everything` also of the unknowns at a bound."""
     system = solution.system
     problem = system.problem
-    unknowns = problem.unknowns
+    layout = problem.layout
     with np.errstate(over="ignore", invalid="ignore"):  # exploding derivatives end as an infinite variance
         hessian, gradient = chained(system, linearise(system, solution.point, expected=True).quadratic)
     if problem.priors is not None:
-        slope, curvature = problem.priors.terms(solution.border)
-        hessian = hessian + curvature[:, :, None] * np.eye(unknowns.width)
+        slope, curvature = problem.priors.terms(solution.unknowns)
+        hessian = hessian + curvature[:, :, None] * np.eye(layout.width)
         gradient = gradient + slope
     bound = at_bound(solution)
-    chosen = unknowns.exists & (everything | ~bound)
-    index = unknowns_index(chosen, unknowns.local)
-    arrow = arrow_of(hessian, unknowns.local, chosen)
+    chosen = layout.exists & (everything | ~bound)
+    index = unknowns_index(chosen, layout.local)
+    arrow = arrow_of(hessian, layout.local, chosen)
     total = gradient.sum(axis=0)
-    own = index[:, 1] < unknowns.local
+    own = index[:, 1] < layout.local
     slope = np.where(own, gradient[tuple(index.T)], total[index[:, 1]])
-    labels = tuple(unknowns.label(e, c) for e, c in index)
+    labels = tuple(layout.label(e, c) for e, c in index)
     inner = Information(
         labels,
         index,
@@ -206,10 +207,10 @@ def _held(solution: Solution, inner: Information, hessian, gradient, bound) -> t
     """The unknowns at a bound, each let loose alone: its curvature is the Schur complement against the free ones."""
     if not np.isfinite(hessian).all():
         return ()
-    unknowns = solution.system.problem.unknowns
-    index = unknowns_index(bound, unknowns.local)
+    layout = solution.system.problem.layout
+    index = unknowns_index(bound, layout.local)
     experiment, column = index.T
-    local = column < unknowns.local
+    local = column < layout.local
     curvature = np.where(local, hessian[experiment, column, column], 0.0)
     explained = np.zeros(len(index))
     explained[local], _ = inner.inverse.energies(experiment[local], hessian[experiment[local], column[local]])
@@ -220,17 +221,17 @@ def _held(solution: Solution, inner: Information, hessian, gradient, bound) -> t
         own = hessian[:, c, : inner.arrow.there.shape[1]]
         explained[k] = inner.inverse.energy(inner.arrow.join(own, total[c, inner.arrow.columns]))
         curvature[k] = total[c, c]
-    middle = 0.5 * (unknowns.lower[experiment, column] + unknowns.upper[experiment, column])
-    side = np.where(solution.border[experiment, column] > middle, 1, -1)
+    middle = 0.5 * (layout.lower[experiment, column] + layout.upper[experiment, column])
+    side = np.where(solution.unknowns[experiment, column] > middle, 1, -1)
     away, curvature = np.maximum(-side * slope, 0.0), np.maximum(curvature - explained, 0.0)
     return tuple(
-        Held(unknowns.label(e, c), (int(e), int(c)), int(side[k]), float(away[k]), float(curvature[k]))
+        Held(layout.label(e, c), (int(e), int(c)), int(side[k]), float(away[k]), float(curvature[k]))
         for k, (e, c) in enumerate(index)
     )
 
 
 def chained(system: Discretisation, quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray]:
-    """Hessian (experiments, width, width) and slope (experiments, width), inner states as functions of the border.
+    """Hessian (experiments, width, width) and slope (experiments, width), inner states as functions of the unknowns.
 
     Continuity is exact: the derivative of a segment's start state is carried from segment to segment.
     """
@@ -247,11 +248,11 @@ def reduced(
 
 
 def start_derivatives(system: Discretisation, quadratic: Quadratic) -> np.ndarray:
-    """(segments, states + free parameters, width): derivative of each segment's own unknowns by the border."""
-    mesh, border = system.mesh, system.problem.unknowns.border
+    """(segments, states + free parameters, width): derivative of each segment's own unknowns by the unknowns."""
+    mesh, unknowns = system.mesh, system.problem.layout.columns
     states = quadratic.initial.shape[1]
-    columns = np.zeros((len(mesh), states + len(border.parameters), border.width))
-    columns[:, states + np.arange(len(border.parameters)), border.parameters] = 1
+    columns = np.zeros((len(mesh), states + len(unknowns.parameters), unknowns.width))
+    columns[:, states + np.arange(len(unknowns.parameters)), unknowns.parameters] = 1
     columns[mesh.first, :states] = quadratic.initial
     if len(mesh.first) == 1:  # plain products are several times faster than indexed ones
         for j, end in enumerate(quadratic.end):
@@ -267,16 +268,16 @@ def start_derivatives(system: Discretisation, quadratic: Quadratic) -> np.ndarra
 
 def at_bound(solution: Solution) -> np.ndarray:
     """(experiments, width): unknowns that sit on a bound."""
-    unknowns, border = solution.system.problem.unknowns, solution.border
+    layout, unknowns = solution.system.problem.layout, solution.unknowns
     with np.errstate(invalid="ignore"):
-        width = unknowns.upper - unknowns.lower
+        width = layout.upper - layout.lower
         near = 1e-9 * np.minimum(
-            np.where(np.isfinite(width), width, np.inf), np.maximum(np.abs(border), 1e-300)
+            np.where(np.isfinite(width), width, np.inf), np.maximum(np.abs(unknowns), 1e-300)
         )
-        touching = (border - unknowns.lower <= near) | (unknowns.upper - border <= near)
-    return touching & unknowns.exists
+        touching = (unknowns - layout.lower <= near) | (layout.upper - unknowns <= near)
+    return touching & layout.exists
 
 
 def labels_at_bound(solution: Solution) -> tuple[str, ...]:
-    unknowns = solution.system.problem.unknowns
-    return tuple(unknowns.label(e, c) for e, c in unknowns_index(at_bound(solution), unknowns.local))
+    layout = solution.system.problem.layout
+    return tuple(layout.label(e, c) for e, c in unknowns_index(at_bound(solution), layout.local))

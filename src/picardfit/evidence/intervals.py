@@ -19,19 +19,19 @@ def interval_ends(
     An unknown at its bound: from there as far as the quadratic model of its profile stays below factor^2 / 2. The
     others reach farther to the side to which they go when it leaves its bound.
     """
-    unknowns, border = solution.system.problem.unknowns, solution.border
+    layout, unknowns = solution.system.problem.layout, solution.unknowns
     at = tuple(found.index.T)
-    below, above = _reaches(found, unknowns.upper - unknowns.lower, factor, variance)
-    low, high = np.full_like(unknowns.lower, np.nan), np.full_like(unknowns.lower, np.nan)
-    low[at], high[at] = border[at] - below, border[at] + above
+    below, above = _reaches(found, layout.upper - layout.lower, factor, variance)
+    low, high = np.full_like(layout.lower, np.nan), np.full_like(layout.lower, np.nan)
+    low[at], high[at] = unknowns[at] - below, unknowns[at] + above
     for one in found.held:
-        bound = border[one.place]
+        bound = unknowns[one.place]
         other = bound - one.side * one.reach(0.5 * factor**2 * variance)
         low[one.place], high[one.place] = min(bound, other), max(bound, other)
-    low = unknowns.natural(np.maximum(low, unknowns.lower))
-    high = unknowns.natural(np.minimum(high, unknowns.upper))
+    low = layout.natural(np.maximum(low, layout.lower))
+    high = layout.natural(np.minimum(high, layout.upper))
     places = [*map(tuple, found.index), *(one.place for one in found.held)]
-    return {unknowns.label(*p): (float(low[p]), float(high[p])) for p in places}
+    return {layout.label(*p): (float(low[p]), float(high[p])) for p in places}
 
 
 def _reaches(

@@ -20,7 +20,7 @@ def observed_curvature(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """D' H D, (k, k), from differences of the gradient over two widths of step; None where it cannot be had.
 
-    `index` (unknowns, 2): experiment and border column; `directions` D (unknowns, k) in internal coordinates.
+    `index` (unknowns, 2): experiment and column; `directions` D (unknowns, k) in internal coordinates.
     """
     place = place_at(solution.system.problem, solution)
     if place is None:
@@ -34,9 +34,9 @@ def observed_curvature(
 
 
 def _products(place: Place, directions: np.ndarray, width: float) -> np.ndarray | None:
-    unknowns, border, at = place.system.problem.unknowns, place.point.border, tuple(place.index.T)
-    size = np.where(border == 0, unknowns.size(border), np.abs(border))
-    size = np.where(unknowns.log, 1.0, size)[at]
+    layout, unknowns, at = place.system.problem.layout, place.point.unknowns, tuple(place.index.T)
+    size = np.where(unknowns == 0, layout.size(unknowns), np.abs(unknowns))
+    size = np.where(layout.log, 1.0, size)[at]
     columns = []
     for direction in directions.T:
         length = width / np.abs(direction / size).max()

@@ -58,7 +58,7 @@ class Optimum:
 
 
 def clusters(best: Solution, value: float, found: Mapping[int, tuple[float, np.ndarray]]) -> dict[int, int]:
-    """Number of the optimum (0 is the best) of each start, from its (objective, border).
+    """Number of the optimum (0 is the best) of each start, from its (objective, unknowns).
 
     `best`, `value`: the best solution and its objective.
     """
@@ -67,8 +67,8 @@ def clusters(best: Solution, value: float, found: Mapping[int, tuple[float, np.n
     numbers: dict[int, int] = {}
     heads: list[tuple[float, np.ndarray]] = []
     for start in sorted(found, key=lambda k: (found[k][0], k)):
-        objective, border = found[start]
-        place = metric.place(border)
+        objective, unknowns = found[start]
+        place = metric.place(unknowns)
 
         def same(head: tuple[float, np.ndarray], objective=objective, place=place) -> bool:
             least, other = head
@@ -114,7 +114,7 @@ class _Metric:
 
     def __init__(self, best: Solution, found: Information, variance: float) -> None:
         self._at, self._found = tuple(found.index.T), found
-        sizes = best.system.problem.unknowns.size(best.border)[self._at]
+        sizes = best.system.problem.layout.size(best.unknowns)[self._at]
         self._determined = np.sqrt(variance * found.variances()) <= sizes
         if not found.arrow.finite:
             return
@@ -128,11 +128,11 @@ class _Metric:
                 np.stack([self._without_own(arrow.join(nothing, unit)) for unit in units], axis=1)
             )
 
-    def place(self, border: np.ndarray) -> np.ndarray:
+    def place(self, unknowns: np.ndarray) -> np.ndarray:
         """Coordinates in which distances are plain."""
         if not self._found.arrow.finite:
             return np.zeros(0)
-        place = self._without_own(np.where(self._determined, border[self._at], 0.0))
+        place = self._without_own(np.where(self._determined, unknowns[self._at], 0.0))
         return place - self._span @ (self._span.T @ place) if self._span.size else place
 
     def _without_own(self, vector: np.ndarray) -> np.ndarray:
@@ -152,6 +152,6 @@ def _variance(problem: Problem, value: float) -> float:
     """Variance of one residual at an optimum, not smaller than rounding allows; 1 for a likelihood."""
     if not isinstance(problem.objective, LeastSquares):
         return 1.0
-    freedom = max(problem.measurements - problem.unknowns.count(), 1)
+    freedom = max(problem.measurements - problem.layout.count(), 1)
     least = EXACT * float(np.nansum(problem.samples.data**2)) / problem.measurements
     return max(2 * value / freedom, least, 1e-300)

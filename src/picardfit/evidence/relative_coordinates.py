@@ -94,12 +94,12 @@ class Covariance:
 
 def in_relative_units(fit: Fit, found: Information) -> tuple[Relative, Covariance]:
     """All unknowns of a fit, and what its information tells of any of them."""
-    unknowns, (rows, columns) = fit.problem.unknowns, found.index.T
-    border = fit.solution.border
+    layout, (rows, columns) = fit.problem.layout, found.index.T
+    unknowns = fit.solution.unknowns
     values, lower, upper = (
-        unknowns.natural(one)[rows, columns] for one in (border, unknowns.lower, unknowns.upper)
+        layout.natural(one)[rows, columns] for one in (unknowns, layout.lower, layout.upper)
     )
-    log, slopes = unknowns.log[rows, columns], unknowns.slopes(border)[rows, columns]
+    log, slopes = layout.log[rows, columns], layout.slopes(unknowns)[rows, columns]
     variance = fit.residual_variance
     variance = variance if variance > 0 else np.nan
     path = _path_size(fit)[rows, columns]
@@ -123,11 +123,11 @@ def in_relative_units(fit: Fit, found: Information) -> tuple[Relative, Covarianc
 
 def _path_size(fit: Fit) -> np.ndarray:
     """(experiments, width): how large the state of an unknown initial value becomes; 0 for parameters."""
-    unknowns, solution = fit.problem.unknowns, fit.solution
+    layout, solution = fit.problem.layout, fit.solution
     largest = np.abs(solution.path).max(axis=1)  # (segments, states)
     states = np.maximum.reduceat(largest, solution.system.mesh.first)  # (experiments, states)
-    sizes = np.zeros_like(unknowns.lower)
-    sizes[:, : len(unknowns.initial_states)] = states[:, unknowns.initial_states]
+    sizes = np.zeros_like(layout.lower)
+    sizes[:, : len(layout.initial_states)] = states[:, layout.initial_states]
     return sizes
 
 

@@ -161,16 +161,16 @@ def freedom(problem: Problem, found: Information | None) -> tuple[int, int] | No
     data do not determine it, and where outliers hardly matter (a half with Laplace noise). `found`: the information at
     the solution, if the search converged.
     """
-    unknowns, count = problem.unknowns, problem.measurements
-    least = count - unknowns.count()
-    estimated = bool((unknowns.noise_columns & unknowns.exists).any())
+    layout, count = problem.layout, problem.measurements
+    least = count - layout.count()
+    estimated = bool((layout.noise_columns & layout.exists).any())
     if estimated or least <= 0 or problem.scatter is None:
         return None
     normal = all(column.shape is Shape.NORMAL for column in problem.scatter.columns)
     if not normal or found is None:
         return least, count
     believed = () if problem.priors is None else problem.priors.entries
-    loose = {*found.undetermined, *(unknowns.label(e, c) for e, c, *_ in believed)}
+    loose = {*found.undetermined, *(layout.label(e, c) for e, c, *_ in believed)}
     return least, count - sum(label not in loose for label in found.labels)
 
 

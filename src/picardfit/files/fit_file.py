@@ -197,7 +197,7 @@ def _belief_record(name: str, spec: object) -> object:
 
 def solution_record(solution: Solution) -> dict[str, object]:
     mesh = solution.system.mesh
-    arrays = {key: getattr(solution, key) for key in ("border", "states", "path", "jumps")}
+    arrays = {key: getattr(solution, key) for key in ("unknowns", "states", "path", "jumps")}
     if not all(np.isfinite(values).all() for values in arrays.values()):
         raise InputError(
             "The path of this fit is not finite, nothing can be saved: fit again from other starts."
@@ -259,7 +259,7 @@ def _check_solution(fit: Fit, value: float) -> None:
     problem, solution = fit.problem, fit.solution
     system = solution.system
     with np.errstate(all="ignore"):
-        params = system.spread(system.parameters(solution.border))
+        params = system.spread(system.parameters(solution.unknowns))
         gap = residual(system.field, solution.states, solution.path, params)
         largest = np.abs(gap / state_scale(problem, [solution.path])).max()
         if problem.noise is None:
@@ -404,7 +404,7 @@ def solution_of(problem: Problem, record: dict) -> Solution:
     mesh = Mesh(_rule(array(get(record, "nodes"), (None,), "nodes")), _knots(problem, record))
     states, segments = len(problem.model.states), len(mesh)
     shapes = {
-        "border": (len(problem.experiments), problem.unknowns.width),
+        "unknowns": (len(problem.experiments), problem.layout.width),
         "states": (segments, states),
         "path": (segments, len(mesh.rule.nodes), states),
         "jumps": (len(mesh.linked), states),

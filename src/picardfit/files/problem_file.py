@@ -117,7 +117,7 @@ def _problem(source: Source, model, experiments, parameters, initial, truth, noi
             model, experiments, parameters=parameters, initial=initial, truth=truth, noise=noise
         )
         problem.check_inputs()
-        if problem.unknowns.count() == 0:
+        if problem.layout.count() == 0:
             source.fault(("parameters",), "Everything is fixed: give at least one parameter bounds.")
         return problem
     except InputError as error:

@@ -251,10 +251,10 @@ class NumericMap:
         """Value and derivatives: (*batch, rows), (*batch, rows, states), (*batch, rows, parameters)."""
         batch, (t, x, p, u) = _flatten(t, x, p, u)
         columns, count = len(x) + len(p), t.size
-        unknowns = np.concatenate([x, p])  # (columns, points)
-        steps = _STEP * np.maximum(np.abs(unknowns), _SMALLEST_SCALE)
+        layout = np.concatenate([x, p])  # (columns, points)
+        steps = _STEP * np.maximum(np.abs(layout), _SMALLEST_SCALE)
         moves = np.eye(columns)[:, :, None] * steps  # (column moved, columns, points)
-        moved = np.concatenate([unknowns[None], unknowns + moves, unknowns - moves])
+        moved = np.concatenate([layout[None], layout + moves, layout - moves])
         copies = len(moved)
         moved = np.moveaxis(moved, 0, 1).reshape(columns, copies * count)
         values = self._evaluate(np.tile(t, copies), moved[: len(x)], moved[len(x) :], np.tile(u, copies))

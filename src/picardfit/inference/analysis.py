@@ -23,7 +23,7 @@ from picardfit.display.text import number
 from picardfit.errors import InputError, listing
 from picardfit.fit import Fit
 from picardfit.model.parameters import to_natural
-from picardfit.problem.named_values import border_from
+from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.problem import Problem
 from picardfit.search.starts import Start, make_start, search_box
 
@@ -190,7 +190,7 @@ def analyse(
 
 def _start(problem: Problem, start: Mapping[str, object] | Fit | None) -> Start:
     if not isinstance(start, Fit):
-        return make_start(problem, border_from(problem, start, missing="nan"))
+        return make_start(problem, unknowns_from(problem, start, missing="nan"))
     if start.problem is not problem or start.solution is None:
         raise InputError(
             "`start` is not a solved fit of this problem: pass pf.fit(problem), or parameter values."
@@ -202,12 +202,12 @@ def _start(problem: Problem, start: Mapping[str, object] | Fit | None) -> Start:
         times = np.append(knots[0], mesh.node_times[mine].ravel())
         states = np.concatenate([solution.states[mesh.first[e]][None], *solution.path[mine]])
         tables.append((times, states))
-    return Start(solution.border, tuple(tables), np.zeros(len(problem.model.states), bool))
+    return Start(solution.unknowns, tuple(tables), np.zeros(len(problem.model.states), bool))
 
 
 def _along(problem: Problem, start: Start) -> Constants:
     """The constants along the start's path."""
-    params = problem.unknowns.measured_values(start.border)
+    params = problem.layout.measured_values(start.unknowns)
     largest, radius = np.zeros(3), 0.0
     for e, (grid, _) in enumerate(start.tables):
         times = np.interp(np.linspace(0, len(grid) - 1, 8 * len(grid) - 7), np.arange(len(grid)), grid)
@@ -220,12 +220,12 @@ def _along(problem: Problem, start: Start) -> Constants:
 
 def _on_ball(problem: Problem, start: Start, samples: int, rng: np.random.Generator) -> tuple[Constants, int]:
     """The constants on B_a x Theta and all times, from evenly spread points and a local ascent; and how many points."""
-    unknowns, states = problem.unknowns, len(problem.model.states)
+    layout, states = problem.layout, len(problem.model.states)
     radius = 2 * float(np.linalg.norm(np.abs(_state_box(problem, start)).max(axis=0)))
-    columns, free = unknowns.border.parameters, unknowns.free_parameters
-    low, high = (bound[0, columns] for bound in search_box(unknowns, start.border))
+    columns, free = layout.columns.parameters, layout.free_parameters
+    low, high = (bound[0, columns] for bound in search_box(layout, start.unknowns))
     spans = np.array([problem.span(e) for e in range(len(problem.experiments))])
-    fixed = unknowns.measured_values(start.border)
+    fixed = layout.measured_values(start.unknowns)
 
     def norms(points: np.ndarray) -> np.ndarray:
         """(points, 3) at points [time | x / a | theta], each part in its unit interval or ball."""
@@ -233,7 +233,7 @@ def _on_ball(problem: Problem, start: Start, samples: int, rng: np.random.Genera
         experiment = np.minimum(where.astype(int), len(spans) - 1)
         times = spans[experiment, 0] + (where - experiment) * np.diff(spans)[experiment, 0]
         params = fixed[experiment]
-        params[:, free] = to_natural(low + points[:, 1 + states :] * (high - low), unknowns.log[0, columns])
+        params[:, free] = to_natural(low + points[:, 1 + states :] * (high - low), layout.log[0, columns])
         return _norms(problem, experiment, times, radius * points[:, 1 : 1 + states], params)
 
     cube = _latin_hypercube(samples, 2 + states + len(free), rng)
@@ -251,14 +251,14 @@ def _latin_hypercube(count: int, dimensions: int, rng: np.random.Generator) -> n
 
 def _state_box(problem: Problem, start: Start) -> np.ndarray:
     """(2, states): X, the smallest box with the start's path, widened, and the finite bounds of the initial states."""
-    unknowns = problem.unknowns
+    layout = problem.layout
     every = np.concatenate([states for _, states in start.tables])
     low, high = every.min(axis=0), every.max(axis=0)
     margin = WIDER * (high - low)
     low, high = low - margin, high + margin
-    bounds = np.stack([unknowns.natural(unknowns.lower), unknowns.natural(unknowns.upper)])
-    for column, state in enumerate(unknowns.initial_states):
-        given = bounds[:, unknowns.exists[:, column], column]
+    bounds = np.stack([layout.natural(layout.lower), layout.natural(layout.upper)])
+    for column, state in enumerate(layout.initial_states):
+        given = bounds[:, layout.exists[:, column], column]
         given = given[np.isfinite(given)]
         low[state], high[state] = given.min(initial=low[state]), given.max(initial=high[state])
     return np.stack([low, high])
@@ -304,7 +304,7 @@ def _project(points: np.ndarray, states: int) -> np.ndarray:
 
 def _norms(problem: Problem, experiment, times, states, params) -> np.ndarray:
     """(points, 3): spectral norms of df/dx and df/dtheta, and |f|; infinite where they are not finite."""
-    free = problem.unknowns.free_parameters
+    free = problem.layout.free_parameters
     inputs = problem.inputs_at(experiment, times)
     slopes, wrt_x, wrt_p = problem.rhs.linearise(times, states, params, inputs)
     return np.stack([_size(m) for m in (wrt_x, wrt_p[..., free], slopes[..., None])], axis=1)
@@ -330,12 +330,12 @@ def _place(problem: Problem, start: Start, length: float) -> tuple[Discretisatio
     states = np.concatenate([start.states(k[:-1], e) for e, k in enumerate(knots)])
     path = [start.states(mesh.node_times[mesh.experiment == e].ravel(), e) for e in range(len(knots))]
     path = np.concatenate(path).reshape(len(mesh), NODES, -1)
-    return system, point_at(system, start.border, states, path)
+    return system, point_at(system, start.unknowns, states, path)
 
 
 def _contraction(system: Discretisation, point: Point) -> float:
     """The largest |P v - P u| / |v - u| over the segments, for v = u + the constant that P amplifies most."""
-    mesh, spread = system.mesh, system.spread(system.parameters(point.border))
+    mesh, spread = system.mesh, system.spread(system.parameters(point.unknowns))
     slopes, wrt_x, _ = system.field.linearise(point.path, spread)
     if not all(np.isfinite(part).all() for part in (point.path, slopes, wrt_x)):
         return np.inf
@@ -354,7 +354,7 @@ def _curvature(system: Discretisation, point: Point) -> tuple[int, tuple[float, 
     from scipy.sparse import block_diag
 
     mesh, states = system.mesh, point.states.shape[1]
-    chart = _chart(system, system.problem.unknowns.initial(point.border)[1])
+    chart = _chart(system, system.problem.layout.initial(point.unknowns)[1])
     count = chart.shape[1]
     if count > MOST_UNKNOWNS or not np.isfinite(point.data) or not np.isfinite(point.jumps).all():
         return count, (np.nan, np.nan)
@@ -393,24 +393,24 @@ def _extremes(matrix: csr_array) -> tuple[float, float]:
 def _chart(system: Discretisation, initial: np.ndarray) -> csr_array:
     """(segments * columns, unknowns): columns [states | free parameters] of every segment by all unknowns.
 
-    The unknowns are the start states of inner segments, the own border columns of each experiment and the shared ones.
+    The unknowns are the start states of inner segments, the own columns of each experiment and the shared ones.
     """
     from scipy.sparse import csr_array
 
-    mesh, unknowns = system.mesh, system.problem.unknowns
-    states, border, local = initial.shape[1], unknowns.border.parameters, unknowns.local
+    mesh, layout = system.mesh, system.problem.layout
+    states, columns, local = initial.shape[1], layout.columns.parameters, layout.local
     inner = np.setdiff1d(np.arange(len(mesh)), mesh.first)
-    own = np.cumsum(unknowns.exists[:, :local]).reshape(len(mesh.first), local) - 1
-    shared = own.max(initial=-1) + 1 + np.tile(np.arange(unknowns.width - local), (len(own), 1))
+    own = np.cumsum(layout.exists[:, :local]).reshape(len(mesh.first), local) - 1
+    shared = own.max(initial=-1) + 1 + np.tile(np.arange(layout.width - local), (len(own), 1))
     place = len(inner) * states + np.concatenate([own, shared], axis=1)  # (experiments, width)
-    rows = np.arange(len(mesh) * (states + len(border))).reshape(len(mesh), -1)
+    rows = np.arange(len(mesh) * (states + len(columns))).reshape(len(mesh), -1)
     e, state, column = np.nonzero(initial)
     entries = [  # (rows, columns, values)
         (rows[inner, :states].ravel(), np.arange(len(inner) * states), np.ones(len(inner) * states)),
         (
             rows[:, states:].ravel(),
-            place[mesh.experiment][:, border].ravel(),
-            np.ones(len(mesh) * len(border)),
+            place[mesh.experiment][:, columns].ravel(),
+            np.ones(len(mesh) * len(columns)),
         ),
         (rows[mesh.first[e], state], place[e, column], initial[e, state, column]),
     ]
@@ -420,7 +420,7 @@ def _chart(system: Discretisation, initial: np.ndarray) -> csr_array:
 
 
 def _unbounded(problem: Problem) -> tuple[str, ...]:
-    unknowns = problem.unknowns
-    columns = unknowns.border.parameters
-    open_ = ~(np.isfinite(unknowns.lower[0, columns]) & np.isfinite(unknowns.upper[0, columns]))
-    return tuple(unknowns.names[k] for k in unknowns.free_parameters[open_])
+    layout = problem.layout
+    columns = layout.columns.parameters
+    open_ = ~(np.isfinite(layout.lower[0, columns]) & np.isfinite(layout.upper[0, columns]))
+    return tuple(layout.names[k] for k in layout.free_parameters[open_])

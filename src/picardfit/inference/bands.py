@@ -180,11 +180,11 @@ def _setting(fit: Fit, e: int, times: np.ndarray, inputs, initial) -> _Setting:
     return _Setting(e, times, np.argsort(times, kind="stable"), signals, given, bool(inputs or initial))
 
 
-def _run(fit: Fit, setting: _Setting, border: np.ndarray) -> Run:
+def _run(fit: Fit, setting: _Setting, unknowns: np.ndarray) -> Run:
     """The initial value problem at given unknowns (experiments, width)."""
     problem, e = fit.problem, setting.experiment
-    unknowns, one = problem.unknowns, problem.experiments[e]
-    start = unknowns.initial(border)[0][e].copy()
+    layout, one = problem.layout, problem.experiments[e]
+    start = layout.initial(unknowns)[0][e].copy()
     for state, value in setting.given.items():
         start[state] = value
     breaks = {
@@ -192,17 +192,17 @@ def _run(fit: Fit, setting: _Setting, border: np.ndarray) -> Run:
         *(b for signal in setting.inputs.values() for b in signal.breakpoints),
     }
     times = setting.times[setting.order]
-    params = unknowns.model_values(border)[e]
+    params = layout.model_values(unknowns)[e]
     return Run(one.t0, start, params, setting.inputs, times, tuple(sorted(breaks)))
 
 
 def _by_derivatives(fit: Fit, information: Information, setting: _Setting, limit: float, noise: bool):
     """((value, low, high, standard error) of states, the same of observables), each (times, names)."""
-    problem, border, e = fit.problem, fit.solution.border, setting.experiment
-    unknowns, model = problem.unknowns, problem.model
-    run = _run(fit, setting, border)
+    problem, unknowns, e = fit.problem, fit.solution.unknowns, setting.experiment
+    layout, model = problem.layout, problem.model
+    run = _run(fit, setting, unknowns)
     found = _as_far_as_it_goes(model, run, None if setting.new else fit.solution.system.mesh.knots[e])
-    by_border = _by_border(unknowns, border, e, setting)  # (states + parameters, width)
+    by_unknowns = _by_unknowns(layout, unknowns, e, setting)  # (states + parameters, width)
     inputs = _inputs(model, setting, run.times)
     values, by_state, by_parameter = model.output.linearise(run.times, found.states, run.params, inputs)
     by_outputs = by_state @ found.derivatives
@@ -210,10 +210,10 @@ def _by_derivatives(fit: Fit, information: Information, setting: _Setting, limit
     variance = fit.residual_variance
     both = []
     for value, derivative in ((found.states, found.derivatives), (values, by_outputs)):
-        error = information.spread(e, derivative @ by_border, variance)
+        error = information.spread(e, derivative @ by_unknowns, variance)
         total = error
         if noise and value is values:
-            total = np.sqrt(error**2 + _noise_variance(fit, setting, border, run.times, found.states))
+            total = np.sqrt(error**2 + _noise_variance(fit, setting, unknowns, run.times, found.states))
         both.append((value, value - limit * total, value + limit * total, total))
     return tuple(both)
 
@@ -236,21 +236,21 @@ def _as_far_as_it_goes(model: Model, run: Run, knots: np.ndarray | None) -> Sens
     return Sensitivity(states, derivatives)
 
 
-def _by_border(unknowns, border: np.ndarray, e: int, setting: _Setting) -> np.ndarray:
-    """Derivative of (initial state, model parameters) of one experiment by its border row."""
-    initial = unknowns.initial(border)[1][e].copy()
+def _by_unknowns(layout, unknowns: np.ndarray, e: int, setting: _Setting) -> np.ndarray:
+    """Derivative of (initial state, model parameters) of one experiment by its unknowns row."""
+    initial = layout.initial(unknowns)[1][e].copy()
     initial[list(setting.given)] = 0.0
-    parameters = np.zeros((unknowns.model_parameters, unknowns.width))
-    own = unknowns.free_parameters < unknowns.model_parameters  # the others are the noise's
-    columns = unknowns.border.parameters[own]
-    parameters[unknowns.free_parameters[own], columns] = unknowns.slopes(border)[e, columns]
+    parameters = np.zeros((layout.model_parameters, layout.width))
+    own = layout.free_parameters < layout.model_parameters  # the others are the noise's
+    columns = layout.columns.parameters[own]
+    parameters[layout.free_parameters[own], columns] = layout.slopes(unknowns)[e, columns]
     return np.concatenate([initial, parameters])
 
 
 def _by_samples(fit: Fit, setting: _Setting, bootstrap: Bootstrap, level: float, noise: bool):
     """The same from the percentiles of bootstrap samples; the values are those of the fit."""
     model = fit.problem.model
-    runs = [_run(fit, setting, border) for border in (fit.solution.border, *bootstrap.borders)]
+    runs = [_run(fit, setting, unknowns) for unknowns in (fit.solution.unknowns, *bootstrap.unknowns)]
     solved = trajectories(model, runs)
     inputs = _inputs(model, setting, runs[0].times)
     empty = np.full((len(runs[0].times), len(model.states)), np.nan)
@@ -263,8 +263,8 @@ def _by_samples(fit: Fit, setting: _Setting, bootstrap: Bootstrap, level: float,
         drawn = values[1:]
         if noise and values is outputs:
             spread = [
-                _noise_variance(fit, setting, border, runs[0].times, x)
-                for border, x in zip(bootstrap.borders, states[1:], strict=True)
+                _noise_variance(fit, setting, unknowns, runs[0].times, x)
+                for unknowns, x in zip(bootstrap.unknowns, states[1:], strict=True)
             ]
             drawn = drawn + np.sqrt(spread) * rng.standard_normal(drawn.shape)
         low, high = np.nanquantile(drawn, [0.5 - level / 2, 0.5 + level / 2], axis=0)
@@ -272,12 +272,14 @@ def _by_samples(fit: Fit, setting: _Setting, bootstrap: Bootstrap, level: float,
     return tuple(both)
 
 
-def _noise_variance(fit: Fit, setting: _Setting, border, times: np.ndarray, states: np.ndarray) -> np.ndarray:
+def _noise_variance(
+    fit: Fit, setting: _Setting, unknowns, times: np.ndarray, states: np.ndarray
+) -> np.ndarray:
     """(times, observables): variance of a measurement around its prediction; noise in logs to first order."""
     problem, model = fit.problem, fit.problem.model
     if problem.scatter is None:
         return np.full((len(times), len(model.observables)), fit.residual_variance)
-    params = problem.unknowns.measured_values(border)[setting.experiment]
+    params = problem.layout.measured_values(unknowns)[setting.experiment]
     rows = problem.measurement.value(times, states, params, _inputs(model, setting, times))
     count = len(model.observables)
     outputs, levels, more = rows[:, :count], rows[:, count : 2 * count], rows[:, 2 * count :]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.collocation.condensing import unknowns_index
 from picardfit.errors import InputError
 from picardfit.evidence.certificate import path_rows
 from picardfit.evidence.fisher import quantile
@@ -19,6 +18,7 @@ from picardfit.parallel.ordered_map import Work, Written
 from picardfit.problem.common_noise import CommonNoise
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import array
+from picardfit.problem.unknowns import unknowns_index
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Solution, run
 from picardfit.solvers.refit import place_at, refit
@@ -44,7 +44,7 @@ class Bootstrap:
 
     samples: dict[str, np.ndarray]
     estimates: dict[str, float]  # of the fit
-    borders: np.ndarray  # (samples, experiments, width): the unknowns in internal coordinates
+    unknowns: np.ndarray  # (samples, experiments, width): the unknowns in internal coordinates
     failures: int
     kind: Kind
     seed: int
@@ -89,7 +89,7 @@ class Bootstrap:
             )
             for row in rows
         ]
-        count = len(self.borders)
+        count = len(self.unknowns)
         head = f"{self.kind.value} bootstrap: {count} fits"
         head += f", {self.failures} failed" if self.failures else ""
         head += f", {self.missing} not done (interrupted)" if self.missing else ""
@@ -120,7 +120,7 @@ def bootstrap(fit: Fit, count: int, kind: Kind | str, seed: int, tools: Tools | 
         raise InputError(
             f"There are no degrees of freedom left to learn the noise from: {remedy}, or fix some unknowns."
         )
-    shape = fit.solution.border.shape
+    shape = fit.solution.unknowns.shape
     work = run_many(
         fit,
         partial(_one, fit.problem, fit.solution, fit.residual_variance, freedom, kind, seed),
@@ -135,14 +135,14 @@ def bootstrap(fit: Fit, count: int, kind: Kind | str, seed: int, tools: Tools | 
 
 def estimates(fit: Fit) -> dict[str, float]:
     """All unknowns of a fit by name, natural units."""
-    unknowns = fit.problem.unknowns
-    index = unknowns_index(unknowns.exists, unknowns.local)
-    values = unknowns.natural(fit.solution.border)[tuple(index.T)]
-    return {unknowns.label(e, c): value for (e, c), value in zip(index, values.tolist(), strict=True)}
+    layout = fit.problem.layout
+    index = unknowns_index(layout.exists, layout.local)
+    values = layout.natural(fit.solution.unknowns)[tuple(index.T)]
+    return {layout.label(e, c): value for (e, c), value in zip(index, values.tolist(), strict=True)}
 
 
 def _collect(fit: Fit, work: Work, kind: Kind, seed: int, count: int) -> Bootstrap:
-    good = [border for border in work.results.values() if border is not None]
+    good = [unknowns for unknowns in work.results.values() if unknowns is not None]
     done = len(work.results) + len(work.failures)
     if len(good) < 2 and work.interrupted:
         raise KeyboardInterrupt
@@ -151,14 +151,14 @@ def _collect(fit: Fit, work: Work, kind: Kind, seed: int, count: int) -> Bootstr
         raise InputError(
             f"{done - len(good)} of {done} fits to new data failed{reason}: the problem is too sensitive."
         )
-    borders, unknowns = np.array(good), fit.problem.unknowns
-    index = unknowns_index(unknowns.exists, unknowns.local)
-    values = unknowns.natural(borders)[:, index[:, 0], index[:, 1]]
+    many_unknowns, layout = np.array(good), fit.problem.layout
+    index = unknowns_index(layout.exists, layout.local)
+    values = layout.natural(many_unknowns)[:, index[:, 0], index[:, 1]]
     known = estimates(fit)
     return Bootstrap(
         samples=dict(zip(known, values.T, strict=True)),
         estimates=known,
-        borders=borders,
+        unknowns=many_unknowns,
         failures=done - len(good),
         kind=kind,
         seed=seed,
@@ -181,17 +181,17 @@ def _one(
     place = place_at(renewed, solution)
     found = None if place is None else refit(place, variance, tolerance=SETTLED)
     if found is not None:
-        return found.point.border
+        return found.point.unknowns
     method = LiftedGaussNewton()
     outcome = run(method, method.resume(renewed, solution))
-    return outcome.solution.border if outcome.status.success else None
+    return outcome.solution.unknowns if outcome.status.success else None
 
 
 def _freedom(problem: Problem) -> int:
     """Measurements minus unknowns; levels of the noise do not make residuals smaller."""
-    levels = problem.unknowns.noise_columns & problem.unknowns.exists
-    own = int(levels[:, : problem.unknowns.local].sum() + levels[:1, problem.unknowns.local :].sum())
-    return problem.measurements - problem.unknowns.count() + own
+    levels = problem.layout.noise_columns & problem.layout.exists
+    own = int(levels[:, : problem.layout.local].sum() + levels[:1, problem.layout.local :].sum())
+    return problem.measurements - problem.layout.count() + own
 
 
 def _robust(problem: Problem) -> np.ndarray:

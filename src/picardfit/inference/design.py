@@ -26,7 +26,7 @@ from picardfit.errors import InputError, did_you_mean, listing, type_words
 from picardfit.fit import Fit
 from picardfit.inference.combinations import percent
 from picardfit.inference.design_choice import choose, covariance, scores
-from picardfit.inference.design_information import borders, of_interest, stage_at
+from picardfit.inference.design_information import many_unknowns, of_interest, stage_at
 from picardfit.model.parameters import as_number
 from picardfit.problem.experiment import Experiment, plan
 from picardfit.problem.likelihood import LeastSquares
@@ -134,8 +134,8 @@ def design(
     budget = _count(budget, "budget", None if repeat else len(offered))
     both = problem.with_experiments([*done, *offered])
     stages = [
-        stage_at(both, len(done), border, criterion, interest, _variance(base, sd))
-        for border in _borders(base, both, at, initial, scenarios, seed)
+        stage_at(both, len(done), unknowns, criterion, interest, _variance(base, sd))
+        for unknowns in _many_unknowns(base, both, at, initial, scenarios, seed)
     ]
     chosen = choose(stages, criterion, budget, repeat)
     return _report(stages, criterion, [one.name for one in offered], chosen, of_interest(both, interest))
@@ -173,8 +173,8 @@ def design_times(
     instants = [_instant(grid, time) for time in rows]
     both = problem.with_experiments([*done, *instants])
     stages = [
-        stage_at(both, len(done), border, criterion, interest, _variance(base, sd), one_experiment=True)
-        for border in _borders(base, both, at, initial, scenarios, seed)
+        stage_at(both, len(done), unknowns, criterion, interest, _variance(base, sd), one_experiment=True)
+        for unknowns in _many_unknowns(base, both, at, initial, scenarios, seed)
     ]
     chosen = choose(stages, criterion, count, repeat)
     found = _report(stages, criterion, [f"{t:g}" for t in rows], chosen, of_interest(both, interest))
@@ -264,10 +264,12 @@ def _count(value: object, name: str, most: int | None) -> int:
     return int(value)
 
 
-def _borders(base: Fit | Problem, both: Problem, at, initial, scenarios: int, seed: int) -> list[np.ndarray]:
+def _many_unknowns(
+    base: Fit | Problem, both: Problem, at, initial, scenarios: int, seed: int
+) -> list[np.ndarray]:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed = {seed!r} is not a whole number from 0 on: write for example seed=0.")
-    return borders(base, both, at, initial, _count(scenarios, "scenarios", None), int(seed))
+    return many_unknowns(base, both, at, initial, _count(scenarios, "scenarios", None), int(seed))
 
 
 def _variance(base: Fit | Problem, sd: float | None) -> float:

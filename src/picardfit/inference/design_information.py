@@ -15,7 +15,7 @@ from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.evidence.expected_information import expected, solvable
 from picardfit.fit import Fit
 from picardfit.formulas.grammar import BatchedMap, names, parse
-from picardfit.problem.named_values import border_from
+from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.problem import Problem
 from picardfit.search.starts import draw, open_values
 
@@ -36,40 +36,42 @@ class Stage:
 # ---- values at which to look --------------------------------------------------------------------------------
 
 
-def borders(base: Fit | Problem, both: Problem, at, initial, scenarios: int, seed: int) -> list[np.ndarray]:
+def many_unknowns(
+    base: Fit | Problem, both: Problem, at, initial, scenarios: int, seed: int
+) -> list[np.ndarray]:
     """Unknowns of all experiments, internal coordinates, at every set of values."""
     sets = [at] if at is None or isinstance(at, Mapping) else list(at)
     if not sets:
         raise InputError("`at` is empty: pass parameter values, or leave it out.")
-    borders = [_border(base, both, one, initial) for one in sets]
+    many_unknowns = [_unknowns(base, both, one, initial) for one in sets]
     rng = np.random.default_rng(seed)
     for _ in range(scenarios - 1):
-        borders.append(_drawn(base, both, borders[0], rng))
-    return borders
+        many_unknowns.append(_drawn(base, both, many_unknowns[0], rng))
+    return many_unknowns
 
 
-def _border(base: Fit | Problem, both: Problem, at, initial) -> np.ndarray:
-    unknowns = both.unknowns
-    given = border_from(both, at or {}, initial or {}, missing="nan")
+def _unknowns(base: Fit | Problem, both: Problem, at, initial) -> np.ndarray:
+    layout = both.layout
+    given = unknowns_from(both, at or {}, initial or {}, missing="nan")
     if isinstance(base, Fit):
         known = _estimates(base, both)
         given = np.where(np.isnan(given), known, given)
         with np.errstate(invalid="ignore"):
             count = np.isfinite(known).sum(axis=0)
             mean = np.nansum(known, axis=0) / np.where(count, count, np.nan)
-        given = np.where(np.isnan(given) & np.isnan(unknowns.start), mean, given)
-    given = np.where(np.isnan(given), unknowns.start, given)
+        given = np.where(np.isnan(given) & np.isnan(layout.start), mean, given)
+    given = np.where(np.isnan(given), layout.start, given)
     if both.priors is not None:
-        believed = np.clip(both.priors.moments(unknowns.lower)[0], unknowns.lower, unknowns.upper)
+        believed = np.clip(both.priors.moments(layout.lower)[0], layout.lower, layout.upper)
         given = np.where(np.isnan(given), believed, given)
-    border = np.where(np.isnan(given), open_values(both, given, None), given)
-    border[:, unknowns.local :] = border[:1, unknowns.local :]
-    return np.where(unknowns.exists, border, unknowns.lower)
+    unknowns = np.where(np.isnan(given), open_values(both, given, None), given)
+    unknowns[:, layout.local :] = unknowns[:1, layout.local :]
+    return np.where(layout.exists, unknowns, layout.lower)
 
 
 def _estimates(fit: Fit, both: Problem) -> np.ndarray:
-    """The estimates as a border of the larger problem; NaN for what only candidates have."""
-    old = fit.problem.unknowns
+    """The estimates as an array of unknowns of the larger problem; NaN for what only candidates have."""
+    old = fit.problem.layout
     initial = {
         name: {
             both.model.states[s]: fit.initial_states[name][both.model.states[s]] for s in old.initial_states
@@ -78,46 +80,44 @@ def _estimates(fit: Fit, both: Problem) -> np.ndarray:
         if name in both.names
     }
     free = {n: v for n, v in fit.parameters.items() if "[" not in n or n[:-1].split("[", 1)[1] in both.names}
-    return border_from(both, free, initial, missing="nan")
+    return unknowns_from(both, free, initial, missing="nan")
 
 
 def _drawn(base: Fit | Problem, both: Problem, centre: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Other global parameters: from the fit's errors, cut at the bounds; or from the priors and bounds."""
-    unknowns, border = both.unknowns, centre.copy()
-    shared = slice(unknowns.local, None)
+    layout, unknowns = both.layout, centre.copy()
+    shared = slice(layout.local, None)
     if isinstance(base, Fit):
         unit, knowledge = _units(both, centre)
-        spread = np.array(
-            [base.standard_errors.get(unknowns.label(0, c), np.inf) for c in range(unknowns.width)]
-        )
-        spread = spread / np.where(unknowns.log[0], unknowns.natural(centre)[0], 1.0)
+        spread = np.array([base.standard_errors.get(layout.label(0, c), np.inf) for c in range(layout.width)])
+        spread = spread / np.where(layout.log[0], layout.natural(centre)[0], 1.0)
         spread = np.minimum(np.nan_to_num(spread, nan=np.inf), unit[0] / np.sqrt(knowledge[0]))
-        border[:, shared] += (spread * rng.standard_normal(unknowns.width))[shared]
+        unknowns[:, shared] += (spread * rng.standard_normal(layout.width))[shared]
     else:
-        border[:, shared] = open_values(both, centre, draw(unknowns, rng))[:1, shared]
+        unknowns[:, shared] = open_values(both, centre, draw(layout, rng))[:1, shared]
         if both.priors is not None:
             mean, sd = (one[0] for one in both.priors.moments(centre))
-            believed = mean + sd * rng.standard_normal(unknowns.width)
-            border[:, shared] = np.where(np.isfinite(believed), believed, border)[:, shared]
-    return np.clip(border, unknowns.lower, unknowns.upper)
+            believed = mean + sd * rng.standard_normal(layout.width)
+            unknowns[:, shared] = np.where(np.isfinite(believed), believed, unknowns)[:, shared]
+    return np.clip(unknowns, layout.lower, layout.upper)
 
 
-def _units(both: Problem, border: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _units(both: Problem, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(experiments, width) each: internal size of one relative unit, and what is known before, in relative units.
 
     Bounds count by half their width, in logarithms for log parameters. A prior counts by its variance, not by the
     curvature at its top, which a Laplace density has without limit.
     """
-    unknowns = both.unknowns
-    natural, slopes = unknowns.natural(border), unknowns.slopes(border)
+    layout = both.layout
+    natural, slopes = layout.natural(unknowns), layout.slopes(unknowns)
     with np.errstate(invalid="ignore"):
-        half = 0.5 * (unknowns.upper - unknowns.lower)
+        half = 0.5 * (layout.upper - layout.lower)
     half = np.where(np.isfinite(half) & (half > 0), half, np.nan)
     size = np.where(natural != 0, np.abs(natural), np.where(np.isnan(half), 1.0, half))
     unit = size / slopes
     knowledge = np.where(np.isnan(half), 1 / UNKNOWN**2, (unit / half) ** 2)
     if both.priors is not None:
-        knowledge = knowledge + (unit / both.priors.moments(border)[1]) ** 2
+        knowledge = knowledge + (unit / both.priors.moments(unknowns)[1]) ** 2
     return unit, knowledge
 
 
@@ -125,43 +125,49 @@ def _units(both: Problem, border: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def stage_at(
-    both: Problem, done: int, border, criterion: str, interest, variance: float, one_experiment: bool = False
+    both: Problem,
+    done: int,
+    unknowns,
+    criterion: str,
+    interest,
+    variance: float,
+    one_experiment: bool = False,
 ) -> Stage:
     """Information in relative coordinates; with `one_experiment` all candidates share their local unknowns."""
-    unknowns = both.unknowns
-    found = expected(both, border)
+    layout = both.layout
+    found = expected(both, unknowns)
     if found is None:
-        bad = [n for n, fine in zip(both.names, solvable(both, border), strict=True) if not fine]
+        bad = [n for n, fine in zip(both.names, solvable(both, unknowns), strict=True) if not fine]
         raise InputError(
             f"The model cannot be integrated in {listing(bad or both.names)} at these values: "
             f"change `at` or `initial`, or shorten the plan."
         )
-    unit, prior = _units(both, border)
+    unit, prior = _units(both, unknowns)
     hessians = found.hessians * unit[:, :, None] * unit[:, None, :] / variance
-    local, shared = slice(0, unknowns.local), slice(unknowns.local, None)
-    own = prior[:, local] * unknowns.exists[:, local] + ~unknowns.exists[:, local]
-    hessians[:, np.arange(unknowns.local), np.arange(unknowns.local)] += own
+    local, shared = slice(0, layout.local), slice(layout.local, None)
+    own = prior[:, local] * layout.exists[:, local] + ~layout.exists[:, local]
+    hessians[:, np.arange(layout.local), np.arange(layout.local)] += own
     condensed = hessians[:, shared, shared] - hessians[:, shared, local] @ np.linalg.solve(
         hessians[:, local, local], hessians[:, local, shared]
     )
     base = condensed[:done].sum(axis=0) + np.diag(prior[0, shared])
     items = condensed[done:]
     if one_experiment:
-        order = np.r_[np.arange(unknowns.local, unknowns.width), np.arange(unknowns.local)]
+        order = np.r_[np.arange(layout.local, layout.width), np.arange(layout.local)]
         items = hessians[done:][:, order][:, :, order]
         knowledge = np.diag(own[done])
         globals_ = len(base)
         items[:, globals_:, globals_:] -= knowledge
         base = np.block(
-            [[base, np.zeros((globals_, unknowns.local))], [np.zeros((unknowns.local, globals_)), knowledge]]
+            [[base, np.zeros((globals_, layout.local))], [np.zeros((layout.local, globals_)), knowledge]]
         )
-    rows = np.zeros((len(unknowns.global_parameters), len(base)))
+    rows = np.zeros((len(layout.global_parameters), len(base)))
     rows[:, : len(rows)] = np.eye(len(rows))
-    chosen = [unknowns.names[k] for k in unknowns.global_parameters]
+    chosen = [layout.names[k] for k in layout.global_parameters]
     wanted = rows[[chosen.index(name) for name in of_interest(both, interest)]]
     targets = wanted
     if criterion.startswith("c:"):
-        targets = _gradient(both, border, criterion[2:], unit[0, shared]) @ rows
+        targets = _gradient(both, unknowns, criterion[2:], unit[0, shared]) @ rows
     elif criterion == "E":
         targets = _determinable(wanted, prior[0, shared], base + items.sum(axis=0))
     return Stage(base, items, targets, wanted)
@@ -179,11 +185,11 @@ def _determinable(rows: np.ndarray, prior: np.ndarray, everything: np.ndarray) -
 
 def of_interest(both: Problem, given: Sequence[str] | None) -> list[str]:
     """The parameters that count."""
-    unknowns = both.unknowns
-    known = [unknowns.names[k] for k in unknowns.global_parameters]
+    layout = both.layout
+    known = [layout.names[k] for k in layout.global_parameters]
     if given is None:
-        levels = range(unknowns.model_parameters, unknowns.measured_parameters)
-        own = [unknowns.names[k] for k in unknowns.global_parameters if k not in levels]
+        levels = range(layout.model_parameters, layout.measured_parameters)
+        own = [layout.names[k] for k in layout.global_parameters if k not in levels]
         if not (own or known):
             raise InputError("There is no parameter common to all experiments: free one that is not local.")
         return own or known
@@ -198,23 +204,21 @@ def of_interest(both: Problem, given: Sequence[str] | None) -> list[str]:
     return list(given)
 
 
-def _gradient(both: Problem, border: np.ndarray, text: str, unit: np.ndarray) -> np.ndarray:
+def _gradient(both: Problem, unknowns: np.ndarray, text: str, unit: np.ndarray) -> np.ndarray:
     """(1, globals): relative change of a formula by a relative change of each global parameter."""
-    unknowns = both.unknowns
+    layout = both.layout
     expression = parse(text, "The criterion")
-    known = [
-        n for k, n in enumerate(unknowns.names) if k not in unknowns.local_parameters and n.isidentifier()
-    ]
+    known = [n for k, n in enumerate(layout.names) if k not in layout.local_parameters and n.isidentifier()]
     for name in sorted(names(expression)):
         if name not in known:
             raise InputError(
                 f"The criterion `c:{text}` uses `{name}`, which is not a global parameter: it may use {listing(known)}."
                 + did_you_mean(name, known)
             )
-    formula = BatchedMap([expression], parameters=unknowns.names)
+    formula = BatchedMap([expression], parameters=layout.names)
     nothing = np.zeros(0)
-    value, _, slope = formula.linearise(0.0, nothing, unknowns.parameters(border)[0], nothing)
-    slopes = slope[0, unknowns.global_parameters] * unknowns.slopes(border)[0, unknowns.local :] * unit
+    value, _, slope = formula.linearise(0.0, nothing, layout.parameters(unknowns)[0], nothing)
+    slopes = slope[0, layout.global_parameters] * layout.slopes(unknowns)[0, layout.local :] * unit
     if not np.isfinite(slopes).all() or not slopes.any():
         raise InputError(f"The formula '{text}' does not depend on a free parameter here: choose another.")
     return (slopes / (abs(value[0]) or 1.0))[None]

@@ -322,7 +322,7 @@ def _differs(relative: Relative, k: int, value: float) -> bool:
 
 def _alternatives(fit: Fit, relative: Relative) -> tuple[dict[str, float], ...]:
     """Distinct optima among the starts that the data cannot tell from the best one."""
-    freedom = fit.problem.measurements - fit.problem.unknowns.count()
+    freedom = fit.problem.measurements - fit.problem.layout.count()
     if freedom <= 0:
         return ()
     best = min((one.loss for one in fit.starts if one.status.success), default=np.nan)

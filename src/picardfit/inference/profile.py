@@ -182,7 +182,7 @@ class _Side:
     values: np.ndarray  # (points,), internal
     rises: np.ndarray  # (points,)
     slopes: np.ndarray  # (points,)
-    borders: np.ndarray  # (points, experiments, width)
+    many_unknowns: np.ndarray  # (points, experiments, width)
     end: End
     refits: int = 0
     linearisations: int = 0
@@ -208,14 +208,14 @@ def profiles(fit: Fit, wanted: Sequence[str], level: float, tools: Tools | None 
         {"level": float(level)},
         tools,
         "sides of profiles",
-        Written(_encoded, partial(_decoded, fit.solution.border.shape)),
+        Written(_encoded, partial(_decoded, fit.solution.unknowns.shape)),
     )
     if work.failures and not work.results and not work.interrupted:
         raise InputError(f"No profile could be followed: {next(iter(work.failures.values()))}")
     found = {}
     for name in wanted:
         own = [_key(name, sign) for sign in (-1, 1)]
-        sides = [_done(work, key, fit.solution.border.shape) for key in own]
+        sides = [_done(work, key, fit.solution.unknowns.shape) for key in own]
         if not all(side.end is End.INTERRUPTED for side in sides):
             whole = _collect(fit, ground, name, sides, level)
             reasons = tuple(work.failures[key] for key in own if key in work.failures)
@@ -266,7 +266,7 @@ def _side(ground: _Ground, task: tuple[str, int]) -> _Side:
         np.array([k.c for k in knots]),
         np.array([k.rise for k in knots]),
         np.array([k.slope for k in knots]),
-        np.array([k.border for k in knots]).reshape(-1, *middle.border.shape),
+        np.array([k.unknowns for k in knots]).reshape(-1, *middle.unknowns.shape),
         end,
         march.refits,
         march.linearisations,
@@ -291,31 +291,31 @@ def _encoded(side: _Side) -> dict[str, object]:
 def _decoded(shape: tuple[int, int], record: dict) -> _Side:
     points = array(get(record, "values"), (None,), "values")
     lines = (array(get(record, key), (len(points),), key) for key in ("rises", "slopes"))
-    borders = array(get(record, "borders"), (len(points), *shape), "borders")
+    many_unknowns = array(get(record, "many_unknowns"), (len(points), *shape), "many_unknowns")
     counts = (get(record, key, int) for key in ("refits", "linearisations"))
-    return _Side(points, *lines, borders, End[get(record, "end", str)], *counts)
+    return _Side(points, *lines, many_unknowns, End[get(record, "end", str)], *counts)
 
 
 def _collect(fit: Fit, ground: _Ground, name: str, sides: Sequence[_Side], level: float) -> Profile:
     below, above = sides
     march, middle = ground.march(name)
-    held, unknowns, index = march.held, fit.problem.unknowns, middle.place.index
+    held, layout, index = march.held, fit.problem.layout, middle.place.index
     internal = np.concatenate([below.values[::-1], [middle.c], above.values])
-    borders = np.concatenate([below.borders[::-1], middle.border[None], above.borders])
-    natural = unknowns.natural(borders)[:, index[:, 0], index[:, 1]]
+    many_unknowns = np.concatenate([below.many_unknowns[::-1], middle.unknowns[None], above.many_unknowns])
+    natural = layout.natural(many_unknowns)[:, index[:, 0], index[:, 1]]
     return Profile(
         name=held.label,
-        estimate=float(held.natural(unknowns, np.array(middle.c))),
-        values=held.natural(unknowns, internal),
+        estimate=float(held.natural(layout, np.array(middle.c))),
+        values=held.natural(layout, internal),
         rises=np.concatenate([below.rises[::-1], [middle.rise], above.rises]),
-        unknowns={unknowns.label(e, c): natural[:, i] for i, (e, c) in enumerate(index)},
+        unknowns={layout.label(e, c): natural[:, i] for i, (e, c) in enumerate(index)},
         level=level,
         yardstick=fit.yardstick,
         ends=(below.end, above.end),
         internal=internal,
         slopes=np.concatenate([below.slopes[::-1], [middle.slope], above.slopes]),
         curvature=middle.curvature,
-        log=held.formula is None and bool(unknowns.log[held.place]),
+        log=held.formula is None and bool(layout.log[held.place]),
         refits=below.refits + above.refits,
         linearisations=below.linearisations + above.linearisations,
         unit=units(fit).get(held.label, ""),

@@ -47,7 +47,7 @@ class Knot:
     curvature: float  # Fisher's second derivative of the rise
     direction: np.ndarray  # (unknowns,): d unknowns / dc
     place: Place | None  # only of the first and the last
-    border: np.ndarray
+    unknowns: np.ndarray
 
 
 class March:
@@ -59,7 +59,7 @@ class March:
 
     def first(self, settled: Refit) -> Knot:
         """The estimate; where it sits on a bound of its own the objective has a slope there."""
-        c = self.held.value(settled.place.system.problem.unknowns, settled.point.border)
+        c = self.held.value(settled.place.system.problem.layout, settled.point.unknowns)
         model = model_step(settled.place, self.held, c) if np.isfinite(c) else None
         if model is None:
             raise InputError(
@@ -70,8 +70,8 @@ class March:
 
     def side(self, middle: Knot, sign: int) -> tuple[list[Knot], End]:
         """Knots from the estimate outwards and how that side ended."""
-        unknowns = middle.place.system.problem.unknowns
-        bound = self.held.bounds(unknowns)[sign > 0]
+        layout = middle.place.system.problem.layout
+        bound = self.held.bounds(layout)[sign > 0]
         far, knots = self._farthest(middle), [middle]
         if abs(bound - middle.c) <= 1e-12 * max(abs(middle.c), 1e-300):
             return [], End.AT_BOUND
@@ -100,10 +100,10 @@ class March:
         return knots[1:], End.OPEN
 
     def _farthest(self, middle: Knot) -> float:
-        held, unknowns = self.held, middle.place.system.problem.unknowns
-        if held.formula is None and unknowns.log[held.place]:
+        held, layout = self.held, middle.place.system.problem.layout
+        if held.formula is None and layout.log[held.place]:
             return FARTHEST_LOG
-        size = 1.0 if held.formula is not None else unknowns.size(middle.border)[held.place]
+        size = 1.0 if held.formula is not None else layout.size(middle.unknowns)[held.place]
         spread = self.limit / np.sqrt(middle.curvature / 2) if middle.curvature > 0 else 0.0
         return FARTHEST * max(abs(middle.c), size, spread)
 
@@ -185,26 +185,26 @@ class March:
 
     def _corner(self, knot: Knot, sign: int) -> float:
         """The formula where all its unknowns are on the bounds towards which it grows; sign * inf if there are none."""
-        place, unknowns = knot.place, knot.place.system.problem.unknowns
-        normal = sign * self.held.slope(unknowns, knot.border, place.index)
-        corner = knot.border.copy()
+        place, layout = knot.place, knot.place.system.problem.layout
+        normal = sign * self.held.slope(layout, knot.unknowns, place.index)
+        corner = knot.unknowns.copy()
         for (e, c), rate in zip(place.index, normal, strict=True):
             if rate != 0:
-                rows = slice(None) if c >= unknowns.local else e
-                corner[rows, c] = (unknowns.upper if rate > 0 else unknowns.lower)[e, c]
-        away = sign * (self.held.value(unknowns, corner) - knot.c)
+                rows = slice(None) if c >= layout.local else e
+                corner[rows, c] = (layout.upper if rate > 0 else layout.lower)[e, c]
+        away = sign * (self.held.value(layout, corner) - knot.c)
         # a hair inside, because nothing is free to move in the corner itself
         return knot.c + sign * away * (1 - INSIDE) if np.isfinite(away) and away > 0 else sign * np.inf
 
     def _blocked(self, knot: Knot, sign: int) -> bool:
         """Whether every unknown of the formula sits on the bound that stops it."""
-        place, unknowns = knot.place, knot.place.system.problem.unknowns
-        normal, at = sign * self.held.slope(unknowns, knot.border, place.index), tuple(place.index.T)
+        place, layout = knot.place, knot.place.system.problem.layout
+        normal, at = sign * self.held.slope(layout, knot.unknowns, place.index), tuple(place.index.T)
         room = np.where(
-            normal > 0, unknowns.upper[at] - knot.border[at], knot.border[at] - unknowns.lower[at]
+            normal > 0, layout.upper[at] - knot.unknowns[at], knot.unknowns[at] - layout.lower[at]
         )
         return bool(
-            np.all((normal == 0) | (room <= 10 * INSIDE * np.maximum(np.abs(knot.border[at]), 1e-300)))
+            np.all((normal == 0) | (room <= 10 * INSIDE * np.maximum(np.abs(knot.unknowns[at]), 1e-300)))
         )
 
     def _knot(self, found: Refit, c: float, model: Step) -> Knot:
@@ -215,7 +215,7 @@ class March:
             curvature=2 / (model.variance * self.unit) if model.variance > 0 else 0.0,
             direction=model.direction,
             place=found.place,
-            border=found.point.border,
+            unknowns=found.point.unknowns,
         )
 
 

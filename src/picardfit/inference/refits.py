@@ -77,6 +77,6 @@ def _identity(fit: Fit, settings: Mapping[str, object], words: str) -> dict[str,
         "picardfit": __version__,
         "work": words,
         "problem": problem_digest(fit.problem),
-        "estimates": digest(fit.solution.border),
+        "estimates": digest(fit.solution.unknowns),
         **settings,
     }

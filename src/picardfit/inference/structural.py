@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.checks import is_number
-from picardfit.collocation.condensing import unknowns_index
 from picardfit.errors import InputError, type_words
 from picardfit.evidence.expected_information import expected
 from picardfit.formulas.grammar import names
@@ -32,7 +31,7 @@ from picardfit.inference.combinations import (
 from picardfit.model.model import Model
 from picardfit.problem.experiment import Experiment, plan
 from picardfit.problem.problem import Problem
-from picardfit.problem.unknowns import Unknowns
+from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
 from picardfit.search.starts import draw, open_values
 
 DENSE = 41  # times added to each experiment: structure is about what could be seen, not about few samples
@@ -165,8 +164,8 @@ def structural(
     dense = problem.with_experiments(
         [_densified(one, problem.span(e)) for e, one in enumerate(problem.experiments)]
     )
-    index = unknowns_index(dense.unknowns.exists & _acting(dense.unknowns), dense.unknowns.local)
-    labels = tuple(dense.unknowns.label(e, c) for e, c in index)
+    index = unknowns_index(dense.layout.exists & _acting(dense.layout), dense.layout.local)
+    labels = tuple(dense.layout.label(e, c) for e, c in index)
     found = _random_slopes(problem, dense, index, int(points), np.random.default_rng(seed))
     if not len(index):
         return Structure((), 0, (), len(found), len(found), np.inf, 0)
@@ -218,20 +217,20 @@ def _densified(one: Experiment, span: tuple[float, float]) -> Experiment:
     return replace(plan(None, own, one.name, one.inputs, one.initial, one.t0), rest=one.rest)
 
 
-def _acting(unknowns: Unknowns) -> np.ndarray:
+def _acting(layout: UnknownsLayout) -> np.ndarray:
     """(width,) bool: unknowns that act on the states or observables: not those that only the noise has."""
-    every = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])
-    formulas = () if unknowns.formulas is None else unknowns.formulas.expressions
+    every = np.concatenate([layout.local_parameters, layout.global_parameters])
+    formulas = () if layout.formulas is None else layout.formulas.expressions
     used = set().union(*map(names, formulas))
-    own = [k < unknowns.model_parameters or unknowns.names[k] in used for k in every]
-    return np.concatenate([np.ones(len(unknowns.initial_states), bool), np.array(own, bool)])
+    own = [k < layout.model_parameters or layout.names[k] in used for k in every]
+    return np.concatenate([np.ones(len(layout.initial_states), bool), np.array(own, bool)])
 
 
 def _random_slopes(problem: Problem, dense: Problem, index, points: int, rng) -> list[_Slopes]:
     found: list[_Slopes] = []
     for _ in range(ATTEMPTS * points):
-        border = open_values(dense, dense.unknowns.start, draw(dense.unknowns, rng))
-        slopes = _slopes(problem, dense, index, border)
+        unknowns = open_values(dense, dense.layout.start, draw(dense.layout, rng))
+        slopes = _slopes(problem, dense, index, unknowns)
         if slopes is not None:
             found.append(slopes)
         if len(found) == points:
@@ -244,18 +243,16 @@ def _random_slopes(problem: Problem, dense: Problem, index, points: int, rng) ->
     return found
 
 
-def _slopes(problem: Problem, dense: Problem, index: np.ndarray, border: np.ndarray) -> _Slopes | None:
-    coarse, fine = (expected(dense, border, nodes) for nodes in NODES)
+def _slopes(problem: Problem, dense: Problem, index: np.ndarray, unknowns: np.ndarray) -> _Slopes | None:
+    coarse, fine = (expected(dense, unknowns, nodes) for nodes in NODES)
     if coarse is None or fine is None:
         return None
-    unknowns, samples = dense.unknowns, coarse.system.problem.samples
+    layout, samples = dense.layout, coarse.system.problem.samples
     values, slopes = (
-        a[index[:, 0], index[:, 1]] for a in (unknowns.natural(border), unknowns.slopes(border))
+        a[index[:, 0], index[:, 1]] for a in (layout.natural(unknowns), layout.slopes(unknowns))
     )
     measured = np.isfinite(samples.data)  # (samples, observables)
-    mine = (index[:, 1] >= unknowns.local) | (
-        samples.experiment[:, None] == index[:, 0]
-    )  # (samples, unknowns)
+    mine = (index[:, 1] >= layout.local) | (samples.experiment[:, None] == index[:, 0])  # (samples, unknowns)
     observables = measured.shape[1]
     weight = measured / _sizes(samples, coarse.outputs[:, :observables], measured)
     both = [

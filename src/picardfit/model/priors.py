@@ -17,7 +17,7 @@ from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:
-    from picardfit.problem.unknowns import Unknowns
+    from picardfit.problem.unknowns import UnknownsLayout
 
 OUTSIDE = 0.01  # probability of values as far out as the bounds, below which these contradict the prior
 SMOOTH = 1e-3  # |d| of a Laplace density is sqrt(d^2 + w^2) - w, with this w
@@ -204,33 +204,33 @@ class Priors:
     """All priors of a problem. Unknowns shared by the experiments stand once, in row 0."""
 
     shape: tuple[int, int]  # (experiments, width)
-    entries: tuple[tuple[int, int, bool, Prior], ...]  # (experiment, border column, is log, prior)
+    entries: tuple[tuple[int, int, bool, Prior], ...]  # (experiment, column, is log, prior)
 
-    def value(self, border: np.ndarray) -> float:
-        return sum(terms(prior, float(border[e, c]), is_log)[0] for e, c, is_log, prior in self.entries)
+    def value(self, unknowns: np.ndarray) -> float:
+        return sum(terms(prior, float(unknowns[e, c]), is_log)[0] for e, c, is_log, prior in self.entries)
 
-    def terms(self, border: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def terms(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slope and curvature, each (experiments, width)."""
         slope, curvature = np.zeros(self.shape), np.zeros(self.shape)
         for e, c, is_log, prior in self.entries:
-            _, slope[e, c], curvature[e, c] = terms(prior, float(border[e, c]), is_log)
+            _, slope[e, c], curvature[e, c] = terms(prior, float(unknowns[e, c]), is_log)
         return slope, curvature
 
-    def outside(self, unknowns: Unknowns) -> tuple[str, ...]:
+    def outside(self, layout: UnknownsLayout) -> tuple[str, ...]:
         """A sentence for every prior that hardly leaves room within the bounds."""
-        lower, upper = unknowns.natural(unknowns.lower), unknowns.natural(unknowns.upper)
+        lower, upper = layout.natural(layout.lower), layout.natural(layout.upper)
         return tuple(
-            f"The prior of `{unknowns.label(e, c)}` says {told(prior)}, but its bounds are {lower[e, c]:g} to "
+            f"The prior of `{layout.label(e, c)}` says {told(prior)}, but its bounds are {lower[e, c]:g} to "
             f"{upper[e, c]:g}: correct one of them."
             for e, c, _, prior in self.entries
             if reach(prior, float(lower[e, c]), float(upper[e, c])) < OUTSIDE
         )
 
-    def moments(self, border: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations, each (experiments, width); NaN and inf where there is no prior."""
         mean, sd = np.full(self.shape, np.nan), np.full(self.shape, np.inf)
         for e, c, is_log, prior in self.entries:
-            mean[e, c], sd[e, c] = moments(prior, float(border[e, c]), is_log)
+            mean[e, c], sd[e, c] = moments(prior, float(unknowns[e, c]), is_log)
         return mean, sd
 
 

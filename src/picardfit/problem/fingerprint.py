@@ -29,7 +29,7 @@ def problem_digest(problem: Problem) -> str:
 
 def _samples(problem: Problem) -> list:
     """Names, bounds, data and inputs, and the equations at a few points, to ten digits."""
-    model, samples, unknowns = problem.model, problem.samples, problem.unknowns
+    model, samples, layout = problem.model, problem.samples, problem.layout
     rng = np.random.default_rng(0)
     x, p, u = (
         rng.uniform(0.1, 2.0, (16, len(group))) for group in (model.states, model.parameters, model.inputs)
@@ -37,6 +37,6 @@ def _samples(problem: Problem) -> list:
     inputs = problem.inputs_at(samples.experiment, samples.times)
     values = [part.value(rng.uniform(size=16), x, p, u) for part in (model.rhs, model.output)]
     rounded = [np.char.mod("%.9e", a).tolist() for a in (*values, inputs)]
-    arrays = [samples.times, samples.data, unknowns.lower, unknowns.upper, unknowns.base, unknowns.known]
+    arrays = [samples.times, samples.data, layout.lower, layout.upper, layout.base, layout.known]
     named = [problem.names, model.states, model.parameters, model.inputs, model.observables]
     return [*named, *rounded, *arrays]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SAME = 1e-6  # relative difference up to which a value that needs not be given may be repeated
 
 
-def border_from(
+def unknowns_from(
     problem: Problem,
     parameters: Mapping[str, object] | None,
     initial: Mapping[str, object] | None = None,
@@ -24,7 +24,7 @@ def border_from(
     optional: tuple[str, ...] = (),
     words: tuple[str, str] = ("parameters", "initial"),
 ) -> np.ndarray:
-    """The border (experiments, width), internal coordinates, of values in natural units.
+    """The unknowns (experiments, width), internal coordinates, of values in natural units.
 
     `parameters`: {"a": 1.0} for all experiments; local ones also {"a": {"pond 1": 1.0}} or {"a[pond 1]":
     1.0}. `initial`: {"prey": 1.0} for all experiments or {"pond 1": {"prey": 1.0}}. An unknown without a
@@ -32,86 +32,84 @@ def border_from(
     initial states and those given by a formula may be left out; what is said about them must agree with the
     problem. `words`: what the caller calls the two mappings.
     """
-    unknowns = problem.unknowns
+    layout = problem.layout
     # (experiments, parameters) and (experiments, states), NaN where nothing was said
     values = _parameter_values(problem, {} if parameters is None else parameters, words[0])
     states = _state_values(problem, {} if initial is None else initial, words[1])
     natural = np.concatenate(
         [
-            states[:, unknowns.initial_states],
-            values[:, unknowns.local_parameters],
-            values[:, unknowns.global_parameters],
+            states[:, layout.initial_states],
+            values[:, layout.local_parameters],
+            values[:, layout.global_parameters],
         ],
         axis=1,
     )
     _check_positive(problem, natural)
-    border = np.where(unknowns.exists, unknowns.internal(natural), unknowns.lower)
-    lost = unknowns.exists & np.isnan(border)
-    every = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])
-    spared = [unknowns.names[k] in optional for k in every]
-    lost[:, len(unknowns.initial_states) :] &= ~np.array(spared, bool)
+    unknowns = np.where(layout.exists, layout.internal(natural), layout.lower)
+    lost = layout.exists & np.isnan(unknowns)
+    every = np.concatenate([layout.local_parameters, layout.global_parameters])
+    spared = [layout.names[k] in optional for k in every]
+    lost[:, len(layout.initial_states) :] &= ~np.array(spared, bool)
     if missing == "error" and lost.any():
         e, column = np.argwhere(lost)[0]
-        label = unknowns.label(e, column)
-        if column < len(unknowns.initial_states):
-            state = unknowns.states[unknowns.initial_states[column]]
+        label = layout.label(e, column)
+        if column < len(layout.initial_states):
+            state = layout.states[layout.initial_states[column]]
             raise InputError(f'`{label}` is unknown and has no value: add initial={{"{state}": ...}}.')
         raise InputError(f'`{label}` has no value: add "{label}": ... to the parameters.')
-    _check_agreement(problem, values, unknowns.base, _fixed(problem), unknowns.names, "is fixed at")
-    known = unknowns.initial(border)[0]
+    _check_agreement(problem, values, layout.base, _fixed(problem), layout.names, "is fixed at")
+    known = layout.initial(unknowns)[0]
     settled = np.ones(known.shape, bool)
-    settled[:, unknowns.initial_states] = ~unknowns.exists[:, : len(unknowns.initial_states)]
+    settled[:, layout.initial_states] = ~layout.exists[:, : len(layout.initial_states)]
     _check_agreement(
-        problem, states, known, settled, [f"{s}(0)" for s in unknowns.states], "is settled by the problem as"
+        problem, states, known, settled, [f"{s}(0)" for s in layout.states], "is settled by the problem as"
     )
-    return border
+    return unknowns
 
 
-def parameters_of(problem: Problem, border: np.ndarray | None) -> dict[str, float]:
+def parameters_of(problem: Problem, unknowns: np.ndarray | None) -> dict[str, float]:
     """Parameters by name from unknowns; local ones as `a[experiment]`."""
-    if border is None:
+    if unknowns is None:
         return {}
-    unknowns = problem.unknowns
-    values = _exact_at_bounds(problem, border)
+    layout = problem.layout
+    values = _exact_at_bounds(problem, unknowns)
     named: dict[str, float] = {}
-    for k, name in enumerate(unknowns.names):
-        if k in unknowns.local_parameters:
-            named |= {f"{name}[{one}]": float(values[e, k]) for e, one in enumerate(unknowns.experiments)}
+    for k, name in enumerate(layout.names):
+        if k in layout.local_parameters:
+            named |= {f"{name}[{one}]": float(values[e, k]) for e, one in enumerate(layout.experiments)}
         else:
             named[name] = float(values[0, k])
     return named
 
 
-def _exact_at_bounds(problem: Problem, border: np.ndarray) -> np.ndarray:
+def _exact_at_bounds(problem: Problem, unknowns: np.ndarray) -> np.ndarray:
     """(experiments, parameters), where the exponential of the logarithm of a bound is the bound itself."""
-    unknowns = problem.unknowns
-    values = unknowns.parameters(border)
-    for c, k in enumerate(
-        [*unknowns.local_parameters, *unknowns.global_parameters], len(unknowns.initial_states)
-    ):
+    layout = problem.layout
+    values = layout.parameters(unknowns)
+    for c, k in enumerate([*layout.local_parameters, *layout.global_parameters], len(layout.initial_states)):
         for edge, bound in zip(
-            (unknowns.lower, unknowns.upper), problem.parameters[unknowns.names[k]].bounds, strict=True
+            (layout.lower, layout.upper), problem.parameters[layout.names[k]].bounds, strict=True
         ):
-            values[unknowns.log[:, c] & (border[:, c] == edge[:, c]), k] = bound
+            values[layout.log[:, c] & (unknowns[:, c] == edge[:, c]), k] = bound
     return values
 
 
-def parameters_in(problem: Problem, border: np.ndarray, e: int) -> dict[str, float]:
+def parameters_in(problem: Problem, unknowns: np.ndarray, e: int) -> dict[str, float]:
     """The parameters in experiment e under their plain names; those that only the noise has are left out."""
-    values = problem.unknowns.parameters(border)[e]
+    values = problem.layout.parameters(unknowns)[e]
     noise = set(problem.noise_names) - set(problem.initial_names)
-    named = zip(problem.unknowns.names, values.tolist(), strict=True)
+    named = zip(problem.layout.names, values.tolist(), strict=True)
     return {name: value for name, value in named if name not in noise}
 
 
 def labels_of(problem: Problem) -> list[str]:
     """Names of the unknowns: parameters in the order of `parameters_of`, then initial states."""
-    unknowns = problem.unknowns
-    initial = len(unknowns.initial_states)
-    places = np.argwhere(unknowns.exists)
-    estimated = {unknowns.label(e, c) for e, c in places if c >= initial}
-    names = (name for name in parameters_of(problem, unknowns.lower) if name in estimated)
-    return [*names, *(unknowns.label(e, c) for e, c in places if c < initial)]
+    layout = problem.layout
+    initial = len(layout.initial_states)
+    places = np.argwhere(layout.exists)
+    estimated = {layout.label(e, c) for e, c in places if c >= initial}
+    names = (name for name in parameters_of(problem, layout.lower) if name in estimated)
+    return [*names, *(layout.label(e, c) for e, c in places if c < initial)]
 
 
 def _fixed(problem: Problem) -> np.ndarray:
@@ -218,10 +216,10 @@ def _check_mapping(given: object, what: str) -> None:
 
 
 def _check_positive(problem: Problem, natural: np.ndarray) -> None:
-    wrong = problem.unknowns.exists & problem.unknowns.log & (natural <= 0)
+    wrong = problem.layout.exists & problem.layout.log & (natural <= 0)
     if wrong.any():
         e, column = np.argwhere(wrong)[0]
-        label = problem.unknowns.label(e, column)
+        label = problem.layout.label(e, column)
         raise InputError(
             f"`{label}` is {natural[e, column]:g} but was declared with log=True: give a positive value."
         )

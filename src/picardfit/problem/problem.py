@@ -17,12 +17,12 @@ from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel, Scatter, bind
 from picardfit.model.priors import Priors
 from picardfit.problem.experiment import Experiment, neighbour_noise, runs
-from picardfit.problem.layout import priors_of, unknowns_of
+from picardfit.problem.layout_builder import layout_of, priors_of
 from picardfit.problem.likelihood import LeastSquares, Objective
 from picardfit.problem.measurement import Measurement, Padded, padded
-from picardfit.problem.named_values import border_from
+from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.readonly import ReadOnly
-from picardfit.problem.unknowns import Unknowns
+from picardfit.problem.unknowns import UnknownsLayout
 from picardfit.problem.validation import (
     all_parameters,
     check_experiments,
@@ -165,7 +165,7 @@ class Problem:
 
     @property
     def _measured_names(self) -> tuple[str, ...]:
-        return self.unknowns.names[: self.unknowns.measured_parameters]
+        return self.layout.names[: self.layout.measured_parameters]
 
     @cached_property
     def output_scale(self) -> np.ndarray:
@@ -178,8 +178,8 @@ class Problem:
         return np.maximum(spread, 1e-2 * np.abs(filled).max(axis=0))
 
     @cached_property
-    def unknowns(self) -> Unknowns:
-        return unknowns_of(self)
+    def layout(self) -> UnknownsLayout:
+        return layout_of(self)
 
     @property
     def noise_names(self) -> tuple[str, ...]:
@@ -215,7 +215,7 @@ class Problem:
     def remarks(self) -> tuple[str, ...]:
         """What was left out when the experiments were read, and priors that contradict their bounds."""
         left_out = dict.fromkeys(remark for one in self.experiments for remark in one.remarks)
-        return (*left_out, *(() if self.priors is None else self.priors.outside(self.unknowns)))
+        return (*left_out, *(() if self.priors is None else self.priors.outside(self.layout)))
 
     def span(self, experiment: int) -> tuple[float, float]:
         """First and last time of an experiment."""
@@ -256,7 +256,7 @@ class Problem:
         experiments or {"pond 1": {"prey": 1.0}}. What the problem fixes may be left out.
         """
         levels = () if self.scatter is None else tuple(self.scatter.parameters)
-        outputs = self._predicted(border_from(self, parameters, initial, optional=levels))
+        outputs = self._predicted(unknowns_from(self, parameters, initial, optional=levels))
         if outputs is None or not np.isfinite(g := outputs[:, : len(self.model.observables)]).all():
             return inf
         return self.least_squares.value(g) / len(self.samples.times)
@@ -267,14 +267,14 @@ class Problem:
         Values as for `loss`, estimated noise levels among the parameters. Without a noise model: normal noise with the
         one variance for all measurements that makes it smallest.
         """
-        rows = self._predicted(border_from(self, parameters, initial))
+        rows = self._predicted(unknowns_from(self, parameters, initial))
         value = inf if rows is None else self.objective.nllh(rows)
         return value if np.isfinite(value) or value == -inf else inf
 
-    def _predicted(self, border: np.ndarray) -> np.ndarray | None:
+    def _predicted(self, unknowns: np.ndarray) -> np.ndarray | None:
         """Rows (samples, rows) by independent integration, or None."""
         self.check_inputs()
-        return predict(self, self.unknowns.measured_values(border), self.unknowns.initial(border)[0])
+        return predict(self, self.layout.measured_values(unknowns), self.layout.initial(unknowns)[0])
 
     def simulate_data(
         self,
@@ -295,8 +295,8 @@ class Problem:
                 if sd is None
                 else "This problem has a noise model: leave sd out."
             )
-        is_border = isinstance(parameters, np.ndarray)
-        rows = self._predicted(parameters if is_border else border_from(self, parameters, initial))
+        is_array = isinstance(parameters, np.ndarray)
+        rows = self._predicted(parameters if is_array else unknowns_from(self, parameters, initial))
         if rows is None:
             raise InputError("The equations have no solution at these values: choose others.")
         rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
@@ -328,4 +328,4 @@ class Problem:
         if len(self.experiments) > 20:
             lines.append(f"  and {len(self.experiments) - 20} more")
         lines += self.remarks
-        return "\n".join([*lines, f"{self.unknowns.count()} unknowns"])
+        return "\n".join([*lines, f"{self.layout.count()} unknowns"])

@@ -11,7 +11,7 @@ import numpy as np
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.formulas.grammar import BatchedMap, names, parse
 from picardfit.problem.problem import Problem
-from picardfit.problem.unknowns import Unknowns
+from picardfit.problem.unknowns import UnknownsLayout
 
 NAME = r"[\w.]+(\(0\))?(\[[^\]]*\])?"  # what looks like the label of one unknown
 
@@ -21,45 +21,45 @@ class Quantity:
     """A number that depends on the unknowns: the unknown at `place` in its internal coordinate, or a formula."""
 
     label: str
-    place: tuple[int, int] | None  # experiment and border column of the unknown
+    place: tuple[int, int] | None  # experiment and column of the unknown
     formula: BatchedMap | None  # of all parameters in the first experiment, then of `members`
     members: tuple[tuple[int, int], ...] = ()  # places of unknowns that belong to one experiment
 
-    def value(self, unknowns: Unknowns, border: np.ndarray) -> float:
+    def value(self, layout: UnknownsLayout, unknowns: np.ndarray) -> float:
         if self.formula is None:
-            return float(border[self.place])
+            return float(unknowns[self.place])
         empty = np.zeros((1, 0))
-        return float(self.formula.value(np.zeros(1), empty, self._arguments(unknowns, border), empty)[0, 0])
+        return float(self.formula.value(np.zeros(1), empty, self._arguments(layout, unknowns), empty)[0, 0])
 
-    def slope(self, unknowns: Unknowns, border: np.ndarray, index: np.ndarray) -> np.ndarray:
+    def slope(self, layout: UnknownsLayout, unknowns: np.ndarray, index: np.ndarray) -> np.ndarray:
         """(unknowns,): derivative by the unknowns of `index`, internal coordinates."""
         if self.formula is None:
             return np.all(index == self.place, axis=1).astype(float)
         empty = np.zeros((1, 0))
         _, _, by_argument = self.formula.linearise(
-            np.zeros(1), empty, self._arguments(unknowns, border), empty
+            np.zeros(1), empty, self._arguments(layout, unknowns), empty
         )
-        by_border = np.zeros_like(border)
-        by_border[:, unknowns.local :] = by_argument[0, 0, unknowns.global_parameters]
-        for k, place in enumerate(self.members, len(unknowns.names)):
-            by_border[place] += by_argument[0, 0, k]
-        return (by_border * unknowns.slopes(border))[tuple(index.T)]
+        by_unknowns = np.zeros_like(unknowns)
+        by_unknowns[:, layout.local :] = by_argument[0, 0, layout.global_parameters]
+        for k, place in enumerate(self.members, len(layout.names)):
+            by_unknowns[place] += by_argument[0, 0, k]
+        return (by_unknowns * layout.slopes(unknowns))[tuple(index.T)]
 
-    def _arguments(self, unknowns: Unknowns, border: np.ndarray) -> np.ndarray:
+    def _arguments(self, layout: UnknownsLayout, unknowns: np.ndarray) -> np.ndarray:
         """(1, arguments) in natural units."""
-        natural = unknowns.natural(border)
+        natural = layout.natural(unknowns)
         own = [natural[place] for place in self.members]
-        return np.concatenate([unknowns.parameters(border)[0], own])[None]
+        return np.concatenate([layout.parameters(unknowns)[0], own])[None]
 
-    def bounds(self, unknowns: Unknowns) -> tuple[float, float]:
+    def bounds(self, layout: UnknownsLayout) -> tuple[float, float]:
         """Between which values it can lie, as far as that is known."""
         if self.formula is not None:
             return -np.inf, np.inf
-        return float(unknowns.lower[self.place]), float(unknowns.upper[self.place])
+        return float(layout.lower[self.place]), float(layout.upper[self.place])
 
-    def natural(self, unknowns: Unknowns, values: np.ndarray) -> np.ndarray:
+    def natural(self, layout: UnknownsLayout, values: np.ndarray) -> np.ndarray:
         """Values of the quantity in natural units."""
-        log = self.formula is None and bool(unknowns.log[self.place])
+        log = self.formula is None and bool(layout.log[self.place])
         with np.errstate(over="ignore"):
             return np.exp(values) if log else np.asarray(values, float)
 
@@ -68,10 +68,10 @@ def quantity(problem: Problem, text: object) -> Quantity:
     """The unknown of this name (`a`, `a[pond 1]`, `prey(0)[pond 1]`), or a formula of such names."""
     if not isinstance(text, str):
         raise InputError(f"{text!r} is not text: write the name of a parameter, or a formula such as 'a/b'.")
-    unknowns = problem.unknowns
+    layout = problem.layout
     places = {
-        unknowns.label(e, c): (int(e) if c < unknowns.local else 0, int(c))
-        for e, c in np.argwhere(unknowns.exists)[::-1]
+        layout.label(e, c): (int(e) if c < layout.local else 0, int(c))
+        for e, c in np.argwhere(layout.exists)[::-1]
     }
     label = text.strip()
     if len(problem.names) == 1:

@@ -1,6 +1,6 @@
 """The unknowns of a problem as one array, and how it becomes parameters and initial states.
 
-Per experiment there is a row b (the border of condense.py):
+Per experiment there is a row b (the unknowns of condense.py):
 [free initial states | local parameters | global parameters]; global columns
 are the same in all rows. A log parameter lives in b as its logarithm.
 """
@@ -12,12 +12,24 @@ from functools import cached_property
 
 import numpy as np
 
-from picardfit.collocation.condensing import Border
-from picardfit.collocation.mesh import compact
 from picardfit.formulas.grammar import BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.parameters import natural_slope, to_internal, to_natural
 from picardfit.simulation.steady_states import settle
+
+
+@dataclass(frozen=True)
+class UnknownsColumns:
+    """Which column each derivative column belongs to."""
+
+    local: int  # the first `local` columns belong to one experiment, the others are shared
+    width: int
+    parameters: np.ndarray  # (free parameters,): column of each parameter column
+
+    @cached_property
+    def index(self) -> slice | np.ndarray:
+        """`parameters` as an index that is quick to use."""
+        return compact(self.parameters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +45,8 @@ class Rests:
 
 
 @dataclass(frozen=True)
-class Unknowns:
-    """Arrays that map border rows (experiments, width) to parameters and initial states."""
+class UnknownsLayout:
+    """Arrays that map rows of unknowns (experiments, width) to parameters and initial states."""
 
     experiments: tuple[str, ...]
     states: tuple[str, ...]
@@ -79,18 +91,18 @@ class Unknowns:
         return compact(self.free_parameters)
 
     @cached_property
-    def border(self) -> Border:
-        """Border column of every free parameter of model and noise."""
+    def columns(self) -> UnknownsColumns:
+        """Column of every free parameter of model and noise."""
         every = np.concatenate([self.local_parameters, self.global_parameters])
         columns = len(self.initial_states) + np.flatnonzero(every < self.measured_parameters)
-        return Border(self.local, self.width, columns)
+        return UnknownsColumns(self.local, self.width, columns)
 
-    def at_bounds(self, border: np.ndarray) -> np.ndarray:
-        """(experiments, width) bool: columns of a border that stand at a bound, or cannot move at all."""
-        return (border <= self.lower) | (border >= self.upper)
+    def at_bounds(self, unknowns: np.ndarray) -> np.ndarray:
+        """(experiments, width) bool: columns of an array of unknowns that stand at a bound, or cannot move at all."""
+        return (unknowns <= self.lower) | (unknowns >= self.upper)
 
     def count(self, columns: np.ndarray | bool = True) -> int:
-        """How many numbers are estimated; of some border columns only, if these are given as (width,) bool."""
+        """How many numbers are estimated; of some columns only, if these are given as (width,) bool."""
         chosen = self.exists & columns
         return int(chosen[:, : self.local].sum() + chosen[:1, self.local :].sum())
 
@@ -99,26 +111,26 @@ class Unknowns:
         """Whether no unknown lives as its logarithm."""
         return not self.log.any()
 
-    def natural(self, border: np.ndarray) -> np.ndarray:
-        return border if self.linear else to_natural(border, self.log)
+    def natural(self, unknowns: np.ndarray) -> np.ndarray:
+        return unknowns if self.linear else to_natural(unknowns, self.log)
 
-    def slopes(self, border: np.ndarray) -> np.ndarray:
+    def slopes(self, unknowns: np.ndarray) -> np.ndarray:
         """d natural / d internal."""
-        return natural_slope(self.natural(border), self.log)
+        return natural_slope(self.natural(unknowns), self.log)
 
     def internal(self, natural: np.ndarray) -> np.ndarray:
         return to_internal(natural, self.log)
 
-    def size(self, border: np.ndarray) -> np.ndarray:
+    def size(self, unknowns: np.ndarray) -> np.ndarray:
         """(experiments, width): by how much an unknown may reasonably move from a start, in internal coordinates."""
         with np.errstate(invalid="ignore"):
             width = self.upper - self.lower
-        own = np.where(self.log | (border == 0), 1.0, np.abs(border))
+        own = np.where(self.log | (unknowns == 0), 1.0, np.abs(unknowns))
         return np.where(np.isfinite(width) & (width > 0), width, own)
 
-    def parameters(self, border: np.ndarray) -> np.ndarray:
+    def parameters(self, unknowns: np.ndarray) -> np.ndarray:
         """(experiments, parameters): all parameters in natural units."""
-        natural, values = self.natural(border), self.base.copy()
+        natural, values = self.natural(unknowns), self.base.copy()
         skip = len(self.initial_states)
         own, shared = self._places
         values[:, own] = natural[:, skip : self.local]
@@ -130,13 +142,13 @@ class Unknowns:
         """Local and global parameters as indices that are quick to use."""
         return compact(self.local_parameters), compact(self.global_parameters)
 
-    def model_values(self, border: np.ndarray) -> np.ndarray:
+    def model_values(self, unknowns: np.ndarray) -> np.ndarray:
         """(experiments, model parameters): those of them that the model has."""
-        return self.parameters(border)[:, : self.model_parameters]
+        return self.parameters(unknowns)[:, : self.model_parameters]
 
-    def measured_values(self, border: np.ndarray) -> np.ndarray:
+    def measured_values(self, unknowns: np.ndarray) -> np.ndarray:
         """(experiments, measured parameters): those of the model, then those of the noise."""
-        return self.parameters(border)[:, : self.measured_parameters]
+        return self.parameters(unknowns)[:, : self.measured_parameters]
 
     @cached_property
     def noise_columns(self) -> np.ndarray:
@@ -145,13 +157,13 @@ class Unknowns:
         own = (every >= self.model_parameters) & (every < self.measured_parameters)
         return np.concatenate([np.zeros(len(self.initial_states), bool), own])
 
-    def parameter_slopes(self, border: np.ndarray) -> np.ndarray:
+    def parameter_slopes(self, unknowns: np.ndarray) -> np.ndarray:
         """(experiments, free parameters): d natural / d internal of the free parameters of model and noise."""
-        return self.slopes(border)[:, self.border.parameters]
+        return self.slopes(unknowns)[:, self.columns.parameters]
 
-    def initial_derivative(self, border: np.ndarray) -> np.ndarray:
-        """(experiments, states, width): derivative of the initial states by the border."""
-        return self._unit_derivative if self.plain_initial else self.initial(border)[1]
+    def initial_derivative(self, unknowns: np.ndarray) -> np.ndarray:
+        """(experiments, states, width): derivative of the initial states by the unknowns."""
+        return self._unit_derivative if self.plain_initial else self.initial(unknowns)[1]
 
     @cached_property
     def plain_initial(self) -> bool:
@@ -159,25 +171,25 @@ class Unknowns:
         free, column, _ = self._free_initial
         return self.formulas is None and self.rests is None and not self.log[free, column].any()
 
-    def initial(self, border: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Initial states (experiments, states) and their derivative (experiments, states, width) by the border."""
+    def initial(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Initial states (experiments, states) and their derivative (experiments, states, width) by the unknowns."""
         free, column, state = self._free_initial
-        natural = self.natural(border)
+        natural = self.natural(unknowns)
         values = self.known.copy()
         values[free, state] = natural[free, column]
         if self.plain_initial:
             return values, self._unit_derivative
         derivative = np.zeros((*values.shape, self.width))
-        derivative[free, state, column] = self.slopes(border)[free, column]
+        derivative[free, state, column] = self.slopes(unknowns)[free, column]
         if self.formulas is not None:
-            self._add_formulas(border, self.formula_of, values, derivative)
+            self._add_formulas(unknowns, self.formula_of, values, derivative)
         if self.rests is not None:
-            self._add_rests(border, values, derivative)
+            self._add_rests(unknowns, values, derivative)
         return values, derivative
 
     @cached_property
     def _free_initial(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Experiment, border column and state of every free initial state."""
+        """Experiment, column and state of every free initial state."""
         experiment, column = np.nonzero(self.exists[:, : len(self.initial_states)])
         return experiment, column, self.initial_states[column]
 
@@ -190,11 +202,11 @@ class Unknowns:
         derivative.setflags(write=False)
         return derivative
 
-    def _add_formulas(self, border, formula_of, values, derivative) -> None:
-        count = len(border)
+    def _add_formulas(self, unknowns, formula_of, values, derivative) -> None:
+        count = len(unknowns)
         empty = np.zeros((count, 0))
-        value, _, wrt_p = self.formulas.linearise(np.zeros(count), empty, self.parameters(border), empty)
-        slopes = self.slopes(border)
+        value, _, wrt_p = self.formulas.linearise(np.zeros(count), empty, self.parameters(unknowns), empty)
+        slopes = self.slopes(unknowns)
         every = np.concatenate([self.local_parameters, self.global_parameters])
         columns = np.arange(len(self.initial_states), self.width)
         for e, state in zip(*np.nonzero(formula_of >= 0), strict=True):
@@ -202,13 +214,13 @@ class Unknowns:
             values[e, state] = value[e, row]
             derivative[e, state, columns] = wrt_p[e, row, every] * slopes[e, columns]
 
-    def _add_rests(self, border, values, derivative) -> None:
+    def _add_rests(self, unknowns, values, derivative) -> None:
         """States that go on from a rest, NaN where the system does not come to rest."""
         rests = self.rests
-        start, by_border = rests.known.copy(), np.zeros_like(derivative)
+        start, by_unknowns = rests.known.copy(), np.zeros_like(derivative)
         if self.formulas is not None:
-            self._add_formulas(border, rests.formula_of, start, by_border)
-        params, slopes = self.model_values(border), self.slopes(border)
+            self._add_formulas(unknowns, rests.formula_of, start, by_unknowns)
+        params, slopes = self.model_values(unknowns), self.slopes(unknowns)
         every = np.concatenate([self.local_parameters, self.global_parameters])
         own = every < self.model_parameters
         columns = len(self.initial_states) + np.flatnonzero(own)
@@ -218,7 +230,7 @@ class Unknowns:
             if steady is None:
                 values[e, kept], derivative[e, kept] = np.nan, np.nan
                 continue
-            slope = steady.by_start @ by_border[e]
+            slope = steady.by_start @ by_unknowns[e]
             slope[:, columns] += steady.by_params[:, every[own]] * slopes[e, columns]
             values[e, kept], derivative[e, kept] = steady.states[kept], slope[kept]
 
@@ -231,3 +243,17 @@ class Unknowns:
             index = self.local_parameters[column - len(self.initial_states)]
             return f"{self.names[index]}[{self.experiments[experiment]}]"
         return self.names[self.global_parameters[column - self.local]]
+
+
+def unknowns_index(chosen: np.ndarray, local: int) -> np.ndarray:
+    """(unknowns, 2): experiment and column of chosen unknowns; global columns stand once, with experiment 0."""
+    own = np.argwhere(chosen[:, :local])
+    shared = local + np.flatnonzero(chosen[0, local:])
+    return np.concatenate([own, np.stack([np.zeros_like(shared), shared], axis=1)]).astype(int)
+
+
+def compact(index: np.ndarray) -> slice | np.ndarray:
+    """An index as a slice where it counts up without gaps: views instead of copies."""
+    if len(index) and (np.diff(index) == 1).all():
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index

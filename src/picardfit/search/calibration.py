@@ -17,52 +17,56 @@ STEPS = 10  # of the descent in scales and offsets
 LITTLE = 1e-3  # a gain that hardly counts: of the loss, or per measurement of a likelihood
 
 
-def fit_measured(problem: Problem, borders: np.ndarray, states: np.ndarray) -> np.ndarray:
+def fit_measured(problem: Problem, many_unknowns: np.ndarray, states: np.ndarray) -> np.ndarray:
     """Candidates (candidates, experiments, width) with the parameters that only measurements have at their best.
 
     The states at the samples (candidates, samples, states) are held.
     """
-    noise = problem.unknowns.noise_columns
+    noise = problem.layout.noise_columns
     scales = measured_only(problem) & ~noise
     if scales.any():
-        borders = _borrowed(problem, borders, states, scales)
+        many_unknowns = _borrowed(problem, many_unknowns, states, scales)
     if noise.any():
-        borders = _with_levels(problem, borders, states)
-    return _descended(problem, borders, states) if scales.any() else borders
+        many_unknowns = _with_levels(problem, many_unknowns, states)
+    return _descended(problem, many_unknowns, states) if scales.any() else many_unknowns
 
 
-def costs(problem: Problem, borders: np.ndarray, states: np.ndarray) -> np.ndarray:
+def costs(problem: Problem, many_unknowns: np.ndarray, states: np.ndarray) -> np.ndarray:
     """(candidates,): the objective of candidates with given states at the samples."""
-    rows = measured(problem, borders, states)
-    return np.array([value_of(problem, *one) for one in zip(borders, rows, strict=True)])
+    rows = measured(problem, many_unknowns, states)
+    return np.array([value_of(problem, *one) for one in zip(many_unknowns, rows, strict=True)])
 
 
-def _borrowed(problem: Problem, borders: np.ndarray, states: np.ndarray, scales: np.ndarray) -> np.ndarray:
+def _borrowed(
+    problem: Problem, many_unknowns: np.ndarray, states: np.ndarray, scales: np.ndarray
+) -> np.ndarray:
     """Candidates with the scales (width,) of others where those serve better: far off they have no slope."""
-    best, least = borders, costs(problem, borders, states)
-    for shift in range(1, min(LENDERS, len(borders))):
-        trial = np.where(scales, np.roll(borders, shift, axis=0), borders)
+    best, least = many_unknowns, costs(problem, many_unknowns, states)
+    for shift in range(1, min(LENDERS, len(many_unknowns))):
+        trial = np.where(scales, np.roll(many_unknowns, shift, axis=0), many_unknowns)
         values = costs(problem, trial, states)
         best, least = np.where((values < least)[:, None, None], trial, best), np.minimum(values, least)
     return best
 
 
-def _with_levels(problem: Problem, borders: np.ndarray, states: np.ndarray) -> np.ndarray:
+def _with_levels(problem: Problem, many_unknowns: np.ndarray, states: np.ndarray) -> np.ndarray:
     """Candidates with noise levels that fit their residuals."""
-    noise, everything = problem.unknowns.noise_columns, np.ones(borders.shape[1:], bool)
-    outputs = measured(problem, borders, states)[..., : len(problem.model.observables)]
-    borders, levels = borders.copy(), borders[0][:, noise]
-    for k in range(len(borders)):
-        borders[k][:, noise] = levels  # those of the last one are not far away
-        borders[k] = fit_levels(problem, borders[k], outputs[k], states[k], everything)
-        levels = borders[k][:, noise]
-    return borders
+    noise, everything = problem.layout.noise_columns, np.ones(many_unknowns.shape[1:], bool)
+    outputs = measured(problem, many_unknowns, states)[..., : len(problem.model.observables)]
+    many_unknowns, levels = many_unknowns.copy(), many_unknowns[0][:, noise]
+    for k in range(len(many_unknowns)):
+        many_unknowns[k][:, noise] = levels  # those of the last one are not far away
+        many_unknowns[k] = fit_levels(problem, many_unknowns[k], outputs[k], states[k], everything)
+        levels = many_unknowns[k][:, noise]
+    return many_unknowns
 
 
-def _descended(problem: Problem, borders: np.ndarray, states: np.ndarray) -> np.ndarray:
+def _descended(problem: Problem, many_unknowns: np.ndarray, states: np.ndarray) -> np.ndarray:
     """Candidates after steps downhill in all parameters that only measurements have."""
-    runners = setting_out(borders, terms_at(problem, borders, np.full(len(borders), np.inf), states))
+    runners = setting_out(
+        many_unknowns, terms_at(problem, many_unknowns, np.full(len(many_unknowns), np.inf), states)
+    )
     for _ in range(STEPS):
         trial = stepped(problem, runners)
         runners = after(problem, runners, trial, terms_at(problem, trial, runners.values, states), LITTLE)
-    return runners.borders
+    return runners.many_unknowns

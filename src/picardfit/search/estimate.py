@@ -18,7 +18,7 @@ from picardfit.fit import NOTHING_CERTIFIED, Fit
 from picardfit.model.inputs import Table
 from picardfit.parallel.ordered_map import check_tools, single_threaded
 from picardfit.problem.experiment import after_a_void
-from picardfit.problem.named_values import border_from, parameters_of
+from picardfit.problem.named_values import parameters_of, unknowns_from
 from picardfit.problem.problem import Problem
 from picardfit.search.multistart import Ending, Request, outcome_of, search_all
 from picardfit.search.second_look import IMPLAUSIBLE, LITTLE, look_again
@@ -70,14 +70,14 @@ def fit(
     asked = None if starts == 1 and second_look else starts
     seed = _whole(seed, "seed", least=0)
     _check_tools(method, executor, progress, ledger)
-    if problem.unknowns.count() == 0:
+    if problem.layout.count() == 0:
         raise InputError(
             "Every parameter and initial state is fixed: leave at least one of them free to estimate."
         )
     began = time.perf_counter()
     _check_measured(problem)
     problem.check_inputs()
-    given = border_from(problem, start, start_initial, missing="nan", words=("start", "start_initial"))
+    given = unknowns_from(problem, start, start_initial, missing="nan", words=("start", "start_initial"))
     _check_inside(problem, given)
     request = Request(problem, method, given, asked, seed)
     found = search_all(request, executor, ledger, progress)
@@ -133,7 +133,7 @@ def _start_results(fit: Fit, endings: Mapping[int, Ending]) -> tuple[StartResult
     """How every start ended, and in which optimum."""
     problem = fit.problem
     reached = {
-        k: (one.value, one.border)
+        k: (one.value, one.unknowns)
         for k, one in endings.items()
         if one.status.success and np.isfinite(one.value)
     }
@@ -147,7 +147,7 @@ def _start_results(fit: Fit, endings: Mapping[int, Ending]) -> tuple[StartResult
             one.status,
             one.iterations,
             one.seconds,
-            parameters_of(problem, one.border),
+            parameters_of(problem, one.unknowns),
             numbers.get(k),
         )
         for k, one in endings.items()
@@ -225,7 +225,7 @@ def _culprits(request: Request, status: Status) -> list[str]:
 
 
 def _warnings(problem: Problem, status: Status, certificate: Certificate) -> tuple[str, ...]:
-    count, measured = problem.unknowns.count(), problem.measurements
+    count, measured = problem.layout.count(), problem.measurements
     said = [*problem.remarks, *_early_starts(problem), *_short_tables(problem)]
     for name in (switching := _switching(problem)):
         said.append(
@@ -302,7 +302,7 @@ def _short_tables(problem: Problem) -> list[str]:
 
 def _early_starts(problem: Problem) -> list[str]:
     """A warning when an unknown initial state is sought long before the first sample."""
-    free = problem.unknowns.exists[:, : len(problem.unknowns.initial_states)].any(axis=1)
+    free = problem.layout.exists[:, : len(problem.layout.initial_states)].any(axis=1)
     for one in (e for e, open_ in zip(problem.experiments, free, strict=True) if open_):
         first = float(one.times[0])
         if after_a_void(one.t0, one.times):
@@ -344,13 +344,13 @@ def _check_measured(problem: Problem) -> None:
 
 
 def _check_inside(problem: Problem, given: np.ndarray) -> None:
-    unknowns = problem.unknowns
-    outside = unknowns.exists & ((given < unknowns.lower) | (given > unknowns.upper))
+    layout = problem.layout
+    outside = layout.exists & ((given < layout.lower) | (given > layout.upper))
     if outside.any():
         e, column = np.argwhere(outside)[0]
-        low, high = unknowns.natural(unknowns.lower)[e, column], unknowns.natural(unknowns.upper)[e, column]
+        low, high = layout.natural(layout.lower)[e, column], layout.natural(layout.upper)[e, column]
         raise InputError(
-            f"The start of `{unknowns.label(e, column)}`, {unknowns.natural(given)[e, column]:g}, lies outside its "
+            f"The start of `{layout.label(e, column)}`, {layout.natural(given)[e, column]:g}, lies outside its "
             f"bounds [{low:g}, {high:g}]: move it inside or widen the bounds."
         )
 

@@ -22,34 +22,34 @@ STEPS = 15
 
 def match_parameters(
     problem: Problem,
-    border: np.ndarray,
+    unknowns: np.ndarray,
     grids: np.ndarray,
     path: np.ndarray,
     measured: np.ndarray,
     open_: np.ndarray,
 ) -> np.ndarray:
-    """The border with its open parameter columns moved to where the integrals of f match the guessed path.
+    """The unknowns with its open parameter columns moved to where the integrals of f match the guessed path.
 
     `grids` (experiments, points), `path` (experiments, points, states), `measured` (experiments, states) bool,
     `open_` (experiments, width) bool: what may move.
     """
-    columns = problem.unknowns.border.parameters
+    columns = problem.layout.columns.parameters
     movable = open_.copy()
-    movable[:, np.setdiff1d(np.arange(problem.unknowns.width), columns)] = False
+    movable[:, np.setdiff1d(np.arange(problem.layout.width), columns)] = False
     if not movable.any() or not measured.any():
-        return border
+        return unknowns
     residuals = _Residuals(problem, grids, path, measured)
-    lower = np.where(movable, problem.unknowns.lower - border, 0.0)
-    upper = np.where(movable, problem.unknowns.upper - border, 0.0)
-    return border + _descend(residuals, border, lower, upper)
+    lower = np.where(movable, problem.layout.lower - unknowns, 0.0)
+    upper = np.where(movable, problem.layout.upper - unknowns, 0.0)
+    return unknowns + _descend(residuals, unknowns, lower, upper)
 
 
-def _descend(residuals: _Residuals, border, lower, upper) -> np.ndarray:
+def _descend(residuals: _Residuals, unknowns, lower, upper) -> np.ndarray:
     """Levenberg-Marquardt on the total move, kept inside [lower, upper]."""
-    move, damping = np.zeros_like(border), 1e-3
-    value, slope, hessian = residuals.terms(border)
-    local = residuals.problem.unknowns.local
-    index = np.arange(border.shape[1])
+    move, damping = np.zeros_like(unknowns), 1e-3
+    value, slope, hessian = residuals.terms(unknowns)
+    local = residuals.problem.layout.local
+    index = np.arange(unknowns.shape[1])
     for _ in range(STEPS):
         if not np.isfinite(value):
             break
@@ -60,7 +60,7 @@ def _descend(residuals: _Residuals, border, lower, upper) -> np.ndarray:
             step = solve_box(damped, slope, local, lower - move, upper - move)
         except np.linalg.LinAlgError:
             break
-        trial = residuals.terms(border + move + step)
+        trial = residuals.terms(unknowns + move + step)
         if trial[0] < value:
             gain = (value - trial[0]) / max(value, 1e-300)
             move, damping = move + step, max(damping * 0.2, 1e-10)
@@ -75,7 +75,7 @@ def _descend(residuals: _Residuals, border, lower, upper) -> np.ndarray:
 
 
 class _Residuals:
-    """The matching residuals and their Gauss-Newton terms in the border."""
+    """The matching residuals and their Gauss-Newton terms in the unknowns."""
 
     def __init__(self, problem: Problem, grids: np.ndarray, path: np.ndarray, measured: np.ndarray) -> None:
         self.problem, self.grids, self.path = problem, grids, path
@@ -91,22 +91,22 @@ class _Residuals:
         self.trust = measured[:, None, :] / np.where(size > 0, size, 1.0)  # (experiments, 1, states)
         self.inputs = problem.inputs_at(np.arange(len(grids)), grids)
 
-    def terms(self, border: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    def terms(self, unknowns: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Value, slope (experiments, width) and Gauss-Newton Hessian (experiments, width, width)."""
-        unknowns = self.problem.unknowns
-        params = unknowns.measured_values(border)[:, None, :]
+        layout = self.problem.layout
+        params = layout.measured_values(unknowns)[:, None, :]
         slopes, _, wrt_p = self.problem.rhs.linearise(self.grids, self.path, params, self.inputs)
         with np.errstate(all="ignore"):
             gap = (self.weights @ slopes - self.change) * self.trust
             value = 0.5 * float(np.sum(gap * gap))
-        width, columns = unknowns.width, unknowns.border.parameters
-        slope, hessian = np.zeros((len(border), width)), np.zeros((len(border), width, width))
+        width, columns = layout.width, layout.columns.parameters
+        slope, hessian = np.zeros((len(unknowns), width)), np.zeros((len(unknowns), width, width))
         if not np.isfinite(value) or not np.all(np.isfinite(wrt_p)):
             return np.inf, slope, hessian
-        chain = unknowns.parameter_slopes(border)[:, None, None, :]
-        moved = (wrt_p[..., unknowns.free_parameters] * chain).reshape(*wrt_p.shape[:2], -1)
+        chain = layout.parameter_slopes(unknowns)[:, None, None, :]
+        moved = (wrt_p[..., layout.free_parameters] * chain).reshape(*wrt_p.shape[:2], -1)
         jacobian = (self.weights @ moved).reshape(*gap.shape, -1) * self.trust[..., None]
-        flat = jacobian.reshape(len(border), -1, len(columns))
-        slope[:, columns] = (gap.reshape(len(border), 1, -1) @ flat)[:, 0]
+        flat = jacobian.reshape(len(unknowns), -1, len(columns))
+        slope[:, columns] = (gap.reshape(len(unknowns), 1, -1) @ flat)[:, 0]
         hessian[:, columns[:, None], columns] = flat.transpose(0, 2, 1) @ flat
         return value, slope, hessian

@@ -52,7 +52,7 @@ class Ending:
     iterations: int
     seconds: float
     jump: float
-    border: np.ndarray | None  # (experiments, width)
+    unknowns: np.ndarray | None  # (experiments, width)
     solution: Solution | dict | None = None  # a dictionary when it came from a worker or a ledger
     trace: np.ndarray | None = None  # (iterations, 3)
 
@@ -169,7 +169,7 @@ def by_shooting(request: Request, state: State) -> State | None:
     if state.jump > CLOSED or len(samples) > SOME or max(samples) > SHORT:
         return None
     point = state.point
-    path = along(problem, downhill(problem, point.border), method.nodes, method.resolution)
+    path = along(problem, downhill(problem, point.unknowns), method.nodes, method.resolution)
     gain = WORTH * problem.objective.size(point.outputs, point.data)
     if path is None or not path_value(path) < path_value(method.solution(state)) - gain:
         return None
@@ -202,7 +202,7 @@ def parts_of(request: Request, starts: int) -> list[np.ndarray | None]:
     """Where between the bounds each start lies; the first at what is given and the middle."""
     if starts == 1:
         return [None]
-    return [None, *spread_evenly(request.problem.unknowns, starts - 1, request.seed)]
+    return [None, *spread_evenly(request.problem.layout, starts - 1, request.seed)]
 
 
 def search_some(
@@ -283,11 +283,11 @@ def ending_of(outcome: Outcome) -> Ending:
     solution = outcome.solution
     value = np.inf if solution is None else path_value(solution)
     jump = float(outcome.trace[-1, 1]) if len(outcome.trace) else np.nan
-    border = None if solution is None else solution.border
+    unknowns = None if solution is None else solution.unknowns
     if not np.isfinite(value) or not np.isfinite(solution.path).all():
         solution, value = None, np.inf
     return Ending(
-        outcome.status, value, outcome.iterations, outcome.seconds, jump, border, solution, outcome.trace
+        outcome.status, value, outcome.iterations, outcome.seconds, jump, unknowns, solution, outcome.trace
     )
 
 
@@ -302,21 +302,21 @@ def _encoded(ending: Ending) -> dict[str, object]:
         "iterations": ending.iterations,
         "seconds": ending.seconds,
         "jump": ending.jump,
-        "border": ending.border,
+        "unknowns": ending.unknowns,
         "solution": solution_record(solution) if isinstance(solution, Solution) else solution,
         "trace": ending.trace,
     }
 
 
 def _decoded(record: dict) -> Ending:
-    border, trace = get(record, "border", list | None), get(record, "trace", list | None)
+    unknowns, trace = get(record, "unknowns", list | None), get(record, "trace", list | None)
     return Ending(
         Status[get(record, "status", str)],
         number(get(record, "value"), "value"),
         get(record, "iterations", int),
         number(get(record, "seconds"), "seconds"),
         number(get(record, "jump"), "jump"),
-        None if border is None else array(border, (None, None), "border"),
+        None if unknowns is None else array(unknowns, (None, None), "unknowns"),
         get(record, "solution", dict | None),
         None if trace is None else trace_of(trace),
     )

@@ -43,13 +43,13 @@ FINALISTS, POLISHES = 3, 25  # candidates that go on at a closer tolerance, and 
 class Candidates:
     """Unknowns with what they cost (inf where the integration fails), best first after `screen`."""
 
-    borders: np.ndarray  # (candidates, experiments, width)
+    many_unknowns: np.ndarray  # (candidates, experiments, width)
     values: np.ndarray  # (candidates,)
 
     def best(self, count: int) -> Candidates:
         order = np.argsort(self.values, kind="stable")[:count]
         order = order[np.isfinite(self.values[order])]
-        return Candidates(self.borders[order], self.values[order])
+        return Candidates(self.many_unknowns[order], self.values[order])
 
 
 def screen(problem: Problem, given: np.ndarray, seed: int, further: np.ndarray) -> Candidates:
@@ -65,27 +65,27 @@ def screen(problem: Problem, given: np.ndarray, seed: int, further: np.ndarray) 
         if not len(ranked.values):  # the equations have no solution anywhere
             return ranked
         found = relay(problem, ranked, max(LANES // fewer, 8), np.random.default_rng([seed, len(spread)]))
-    return Candidates(found.borders, found.values).best(FINALISTS)
+    return Candidates(found.many_unknowns, found.values).best(FINALISTS)
 
 
-def polished(problem: Problem, borders: np.ndarray, well: bool = True) -> Candidates:
+def polished(problem: Problem, many_unknowns: np.ndarray, well: bool = True) -> Candidates:
     """Candidates after more steps at a closer tolerance, or only a few, best first, one of each optimum."""
-    if not len(borders):
-        return Candidates(borders, np.zeros(0))
+    if not len(many_unknowns):
+        return Candidates(many_unknowns, np.zeros(0))
     with np.errstate(all="ignore"):
-        ends = _distinct(problem, polish(problem, borders, LAST if well else LITTLE))
-    return Candidates(ends.borders, ends.values)
+        ends = _distinct(problem, polish(problem, many_unknowns, LAST if well else LITTLE))
+    return Candidates(ends.many_unknowns, ends.values)
 
 
-def along(problem: Problem, border: np.ndarray, nodes: int, tolerance: float) -> Solution | None:
+def along(problem: Problem, unknowns: np.ndarray, nodes: int, tolerance: float) -> Solution | None:
     """The simulated path of these unknowns on a mesh that resolves it to a tolerance; None where there is none."""
-    start = simulated(problem, border)
+    start = simulated(problem, unknowns)
     with np.errstate(all="ignore"):
         found = start and on_mesh(problem, start, nodes, tolerance)
     if not found:
         return None
     system, point = found
-    return Solution(system, point.border, point.states, point.path, point.jumps)
+    return Solution(system, point.unknowns, point.states, point.path, point.jumps)
 
 
 def roughness(problem: Problem) -> float:
@@ -103,12 +103,12 @@ def roughness(problem: Problem) -> float:
 
 def _cost(problem: Problem, outputs: np.ndarray) -> float:
     """The objective of given outputs (samples, observables), at their best noise levels."""
-    samples, unknowns, inputs = problem.samples, problem.unknowns, inputs_of(problem)
-    border = np.where(np.isfinite(unknowns.start), unknowns.start, 0.0)
-    border = np.clip(border, unknowns.lower, unknowns.upper)
+    samples, layout, inputs = problem.samples, problem.layout, inputs_of(problem)
+    unknowns = np.where(np.isfinite(layout.start), layout.start, 0.0)
+    unknowns = np.clip(unknowns, layout.lower, layout.upper)
     states = np.zeros((len(outputs), len(problem.model.states)))
-    border = fit_levels(problem, border, outputs, states, np.ones(border.shape, bool))
-    params = unknowns.measured_values(border)[samples.experiment]
+    unknowns = fit_levels(problem, unknowns, outputs, states, np.ones(unknowns.shape, bool))
+    params = layout.measured_values(unknowns)[samples.experiment]
     rows = problem.measurement.value(samples.times, states, params, inputs)
     rows[:, : outputs.shape[1]] = outputs
     if problem.scatter is not None:
@@ -135,16 +135,16 @@ def _distinct(problem: Problem, found: Runners) -> Runners:
     return found[new]
 
 
-def rank(problem: Problem, borders: np.ndarray) -> Candidates:
+def rank(problem: Problem, many_unknowns: np.ndarray) -> Candidates:
     """Candidates (candidates, experiments, width) and what they cost, after fitting all that needs no integration."""
-    states = Simulated(problem, borders, TOLERANCE, differentiable=False).states
-    values, borders = np.full(len(borders), np.inf), borders.copy()
-    outputs = measured(problem, borders, states)[..., : len(problem.model.observables)]
+    states = Simulated(problem, many_unknowns, TOLERANCE, differentiable=False).states
+    values, many_unknowns = np.full(len(many_unknowns), np.inf), many_unknowns.copy()
+    outputs = measured(problem, many_unknowns, states)[..., : len(problem.model.observables)]
     sound = np.isfinite(outputs).all(axis=(1, 2))
     if sound.any():
-        borders[sound] = fit_measured(problem, borders[sound], states[sound])
-        values[sound] = costs(problem, borders[sound], states[sound])
-    return Candidates(borders, values)
+        many_unknowns[sound] = fit_measured(problem, many_unknowns[sound], states[sound])
+        values[sound] = costs(problem, many_unknowns[sound], states[sound])
+    return Candidates(many_unknowns, values)
 
 
 def relay(problem: Problem, queue: Candidates, lanes: int, rng: np.random.Generator) -> Runners:
@@ -154,7 +154,7 @@ def relay(problem: Problem, queue: Candidates, lanes: int, rng: np.random.Genera
     fewer when they began as variations. It ends when there has been no better one for a while.
     """
     enough = fine(problem)
-    runners, waiting = begin(problem, queue.borders[:lanes], TOLERANCE), queue.borders[lanes:]
+    runners, waiting = begin(problem, queue.many_unknowns[:lanes], TOLERANCE), queue.many_unknowns[lanes:]
     ended, leader, since = runners[:0], np.inf, 0
     for _ in range(STEPS):
         runners = advance(problem, runners, TOLERANCE, LITTLE)
@@ -185,18 +185,20 @@ def _best_of_each(found: Candidates) -> np.ndarray:
     """(k, experiments, width): the best of every TRIES in a row."""
     groups = found.values.reshape(-1, TRIES)
     best = np.arange(len(groups)) * TRIES + groups.argmin(axis=1)
-    return found.borders[best[np.isfinite(found.values[best])]]
+    return found.many_unknowns[best[np.isfinite(found.values[best])]]
 
 
-def downhill(problem: Problem, border: np.ndarray) -> np.ndarray:
+def downhill(problem: Problem, unknowns: np.ndarray) -> np.ndarray:
     """Unknowns (experiments, width) after steps at the loose tolerance, as long as they gain much."""
     with np.errstate(all="ignore"):
-        return polish(problem, border[None], MUCH, TOLERANCE).borders[0]
+        return polish(problem, unknowns[None], MUCH, TOLERANCE).many_unknowns[0]
 
 
-def polish(problem: Problem, borders: np.ndarray, little: float = LAST, tolerance: float = CLOSER) -> Runners:
+def polish(
+    problem: Problem, many_unknowns: np.ndarray, little: float = LAST, tolerance: float = CLOSER
+) -> Runners:
     """Candidates (candidates, experiments, width) after more steps at a tolerance, until they gain little."""
-    runners = begin(problem, borders, tolerance)
+    runners = begin(problem, many_unknowns, tolerance)
     ended = runners[runners.ended]
     for _ in range(POLISHES):
         runners = advance(problem, runners[~runners.ended], tolerance, little)
@@ -220,4 +222,4 @@ def fine(problem: Problem) -> float:
 
 
 def _levels_free(problem: Problem) -> bool:
-    return bool(problem.unknowns.noise_columns.any())
+    return bool(problem.layout.noise_columns.any())

@@ -145,14 +145,14 @@ def _doubt(request: Request, found: Searches) -> Doubt:
 def _hides(problem: Problem) -> bool:
     """Whether there is an unknown initial state that no observable shows."""
     by_states, _ = problem.model.output.jacobian_pattern
-    return bool((~by_states.any(axis=0))[problem.unknowns.initial_states].any())
+    return bool((~by_states.any(axis=0))[problem.layout.initial_states].any())
 
 
 def _pressed(solution: Solution) -> bool:
     """Whether an unknown is at a bound and the curves do not meet the data precisely."""
-    problem, border = solution.system.problem, solution.border
-    unknowns, data = problem.unknowns, problem.samples.data
-    if not (unknowns.exists & unknowns.at_bounds(border)).any():
+    problem, unknowns = solution.system.problem, solution.unknowns
+    layout, data = problem.layout, problem.samples.data
+    if not (layout.exists & layout.at_bounds(unknowns)).any():
         return False
     size = np.where(problem.output_scale > 0, problem.output_scale, 1.0)
     left = (data - solution.point.outputs[:, : data.shape[1]]) / size
@@ -174,14 +174,14 @@ def _next(found: Searches) -> int:
 
 
 def _with_search(
-    request: Request, found: Searches, news: Callable | None, border_of: Callable[[], np.ndarray | None]
+    request: Request, found: Searches, news: Callable | None, unknowns_at: Callable[[], np.ndarray | None]
 ) -> Searches:
     """The searches and one along the simulated path of the unknowns that a function finds, if there are any."""
     index = _next(found)
 
     def search_there() -> Ending | None:
-        border = border_of()
-        return None if border is None else _onward(request, border, reporter(request, index, news))
+        unknowns = unknowns_at()
+        return None if unknowns is None else _onward(request, unknowns, reporter(request, index, news))
 
     return _with_ending(found, index, search_there)
 
@@ -211,20 +211,20 @@ def _varied(
 ) -> np.ndarray | None:
     """Of a few unknowns around an optimum, which a function finds, the best; None if there are none."""
     solution = path_of(request, best)
-    if not best.status.success or solution is None or not len(borders := moved(request, solution)):
+    if not best.status.success or solution is None or not len(many_unknowns := moved(request, solution)):
         return None
-    ranked = rank(request.problem, borders).best(1).borders
+    ranked = rank(request.problem, many_unknowns).best(1).many_unknowns
     return ranked[0] if len(ranked) else None
 
 
 def _at_bound(solution: Solution) -> np.ndarray:
     """(experiments, width) bool: parameters of the curves that stand at one of two bounds."""
-    unknowns, border = solution.system.problem.unknowns, solution.border
-    bounded = unknowns.exists & np.isfinite(unknowns.lower) & np.isfinite(unknowns.upper)
-    bounded[:, : len(unknowns.initial_states)] = False
-    bounded &= ~unknowns.noise_columns
-    bounds = (unknowns.lower, unknowns.upper)
-    at = [np.abs(border - one) <= ON_BOUND * np.where(unknowns.log, 1.0, np.abs(one)) for one in bounds]
+    layout, unknowns = solution.system.problem.layout, solution.unknowns
+    bounded = layout.exists & np.isfinite(layout.lower) & np.isfinite(layout.upper)
+    bounded[:, : len(layout.initial_states)] = False
+    bounded &= ~layout.noise_columns
+    bounds = (layout.lower, layout.upper)
+    at = [np.abs(unknowns - one) <= ON_BOUND * np.where(layout.log, 1.0, np.abs(one)) for one in bounds]
     return bounded & np.any(at, axis=0)
 
 
@@ -233,12 +233,12 @@ def _released(request: Request, solution: Solution) -> np.ndarray:
 
     A corner of the box draws a search that comes near it; one that begins inside, on the curves, need not end there.
     """
-    unknowns, border, at = request.problem.unknowns, solution.border, _at_bound(solution)
+    layout, unknowns, at = request.problem.layout, solution.unknowns, _at_bound(solution)
     if not at.any():
-        return border[None][:0]
-    parts = np.random.default_rng([request.seed, SHIFTS]).uniform(size=(SHIFTS, *border.shape))
-    parts[..., unknowns.local :] = parts[:, :1, unknowns.local :]
-    return np.array([np.where(at, open_values(request.problem, border, part), border) for part in parts])
+        return unknowns[None][:0]
+    parts = np.random.default_rng([request.seed, SHIFTS]).uniform(size=(SHIFTS, *unknowns.shape))
+    parts[..., layout.local :] = parts[:, :1, layout.local :]
+    return np.array([np.where(at, open_values(request.problem, unknowns, part), unknowns) for part in parts])
 
 
 def _unweighted(request: Request) -> np.ndarray | None:
@@ -247,13 +247,13 @@ def _unweighted(request: Request) -> np.ndarray | None:
     The better one of two starts; none for least squares, and where noise levels are unknown.
     """
     problem = request.problem
-    if problem.scatter is None or problem.unknowns.noise_columns.any():
+    if problem.scatter is None or problem.layout.noise_columns.any():
         return None
     plain = replace(request, problem=replace(problem, noise=None))
     parts = parts_of(plain, 1 + LOOKS)
     found = [search(plain, (k, parts[k])) for k in (0, MATCHED)]
     ended = [one for one in found if one.status.success]
-    return min(ended, key=lambda one: one.value).border if ended else None
+    return min(ended, key=lambda one: one.value).unknowns if ended else None
 
 
 def _shifts(request: Request, solution: Solution) -> np.ndarray:
@@ -261,17 +261,17 @@ def _shifts(request: Request, solution: Solution) -> np.ndarray:
 
     Starts that are led by the data all agree about hidden initial states; what is simulated from others need not.
     """
-    unknowns, border = request.problem.unknowns, solution.border
-    states = unknowns.initial_states
+    layout, unknowns = request.problem.layout, solution.unknowns
+    states = layout.initial_states
     if not len(states):
-        return border[None][:0]
+        return unknowns[None][:0]
     ways = np.random.default_rng([request.seed, LOOKS]).choice(
-        [-SHIFT, SHIFT], (SHIFTS, len(border), len(states))
+        [-SHIFT, SHIFT], (SHIFTS, len(unknowns), len(states))
     )
     span = np.ptp(solution.path, axis=(0, 1))[states]
-    moved = np.repeat(border[None], SHIFTS, axis=0)
-    moved[:, :, : len(states)] += ways * np.where(unknowns.log[:, : len(states)], 1.0, span)
-    return np.where(unknowns.exists, np.clip(moved, unknowns.lower, unknowns.upper), border)
+    moved = np.repeat(unknowns[None], SHIFTS, axis=0)
+    moved[:, :, : len(states)] += ways * np.where(layout.log[:, : len(states)], 1.0, span)
+    return np.where(layout.exists, np.clip(moved, layout.lower, layout.upper), unknowns)
 
 
 def _from_own_start(request: Request, found: Searches, news: Callable[[Progress], None] | None) -> Searches:
@@ -283,7 +283,7 @@ def _from_own_start(request: Request, found: Searches, news: Callable[[Progress]
 
 def _screened(request: Request, found: Searches, news: Callable[[Progress], None] | None) -> Searches:
     """The searches and the one that goes on from the best simulated candidate that can be put on a mesh."""
-    ends = [one.border for one in found.endings.values() if one.border is not None]
+    ends = [one.unknowns for one in found.endings.values() if one.unknowns is not None]
     further = np.array([b for b in ends if np.isfinite(b).all()]).reshape(-1, *request.given.shape)
     index, began = _next(found), time.perf_counter()
     try:
@@ -303,16 +303,18 @@ def _from_candidates(request: Request, further: np.ndarray, news: Callable) -> E
     best = screen(problem, request.given, request.seed, further)
     if len(best.values) and best.values[0] < fine(problem):
         soon = replace(request, method=replace(method, max_iterations=min(method.max_iterations, AT_LEAST)))
-        for border in polished(problem, best.borders[:1], well=False).borders:
-            ending = _onward(soon, border, news)
+        for unknowns in polished(problem, best.many_unknowns[:1], well=False).many_unknowns:
+            ending = _onward(soon, unknowns, news)
             if ending is not None and (ending.status.success or ending.status is Status.INTERRUPTED):
                 return ending
             tried.append(ending)
-    onward = (_onward(request, border, news) for border in polished(problem, best.borders).borders)
+    onward = (
+        _onward(request, unknowns, news) for unknowns in polished(problem, best.many_unknowns).many_unknowns
+    )
     tried.append(next((ending for ending in onward if ending is not None), None))
     ended = _best(tried)
     if ended and ended.status is Status.ITERATION_LIMIT and ended.iterations < method.max_iterations:
-        return _best([ended, _onward(request, ended.border, news)])  # it was the brief one
+        return _best([ended, _onward(request, ended.unknowns, news)])  # it was the brief one
     return ended
 
 
@@ -321,10 +323,10 @@ def _best(endings: list[Ending | None]) -> Ending | None:
     return min(ended, key=lambda one: (not one.status.success, one.value), default=None)
 
 
-def _onward(request: Request, border: np.ndarray, news: Callable) -> Ending | None:
+def _onward(request: Request, unknowns: np.ndarray, news: Callable) -> Ending | None:
     """A search that begins on the simulated path of these unknowns, never worse than it; None without a path."""
     method = request.method
-    path = along(request.problem, border, method.nodes, method.resolution)
+    path = along(request.problem, unknowns, method.nodes, method.resolution)
     if path is None:
         return None
     with np.errstate(all="ignore"):
@@ -333,4 +335,4 @@ def _onward(request: Request, border: np.ndarray, news: Callable) -> Ending | No
     if ending.status.success or (ending.value <= value and ending.jump <= CLOSED):
         return ending
     jump = float(np.abs(path.jumps / state_scale(request.problem, [path.path])).max(initial=0.0))
-    return replace(ending, value=value, jump=jump, border=border, solution=path)
+    return replace(ending, value=value, jump=jump, unknowns=unknowns, solution=path)

@@ -54,18 +54,18 @@ class Terms:
 class Runners:
     """Candidates on their way downhill."""
 
-    borders: np.ndarray  # (runners, experiments, width)
+    many_unknowns: np.ndarray  # (runners, experiments, width)
     terms: Terms
     damping: np.ndarray  # (runners,)
     idle: np.ndarray  # (runners,): steps in a row that gained next to nothing; IDLE for those given up
     varied: np.ndarray  # (runners,) bool: those that began as a variation of another
 
     def __len__(self) -> int:
-        return len(self.borders)
+        return len(self.many_unknowns)
 
     def __getitem__(self, chosen: np.ndarray) -> Runners:
         return Runners(
-            self.borders[chosen],
+            self.many_unknowns[chosen],
             self.terms[chosen],
             self.damping[chosen],
             self.idle[chosen],
@@ -74,7 +74,7 @@ class Runners:
 
     def __add__(self, other: Runners) -> Runners:
         return Runners(
-            np.concatenate([self.borders, other.borders]),
+            np.concatenate([self.many_unknowns, other.many_unknowns]),
             self.terms + other.terms,
             np.concatenate([self.damping, other.damping]),
             np.concatenate([self.idle, other.idle]),
@@ -91,16 +91,18 @@ class Runners:
         return self.idle >= IDLE
 
 
-def begin(problem: Problem, borders: np.ndarray, rtol: float, varied: int = 0) -> Runners:
+def begin(problem: Problem, many_unknowns: np.ndarray, rtol: float, varied: int = 0) -> Runners:
     """Candidates (candidates, experiments, width) that set out; so many of them, the last, are variations."""
-    return setting_out(borders, terms_of(problem, borders, np.full(len(borders), np.inf), rtol), varied)
+    return setting_out(
+        many_unknowns, terms_of(problem, many_unknowns, np.full(len(many_unknowns), np.inf), rtol), varied
+    )
 
 
-def setting_out(borders: np.ndarray, terms: Terms, varied: int = 0) -> Runners:
+def setting_out(many_unknowns: np.ndarray, terms: Terms, varied: int = 0) -> Runners:
     """Candidates (candidates, experiments, width) with their terms, at the first damping."""
-    count = len(borders)
+    count = len(many_unknowns)
     return Runners(
-        borders,
+        many_unknowns,
         terms,
         np.full(count, FIRST_DAMPING),
         np.where(np.isfinite(terms.values), 0, IDLE),
@@ -121,11 +123,11 @@ def advance(problem: Problem, runners: Runners, rtol: float, little: float) -> R
 
 def stepped(problem: Problem, runners: Runners) -> np.ndarray:
     """(runners, experiments, width): where the steps of the runners lead."""
-    unknowns, terms = problem.unknowns, runners.terms
-    trial = runners.borders.copy()
+    layout, terms = problem.layout, runners.terms
+    trial = runners.many_unknowns.copy()
     for k in np.flatnonzero(np.isfinite(terms.values)):
         step = _step(problem, trial[k], terms.slopes[k], terms.hessians[k], runners.damping[k])
-        trial[k] = np.clip(trial[k] + step, unknowns.lower, unknowns.upper)
+        trial[k] = np.clip(trial[k] + step, layout.lower, layout.upper)
     return trial
 
 
@@ -137,7 +139,7 @@ def after(problem: Problem, runners: Runners, trial: np.ndarray, ahead: Terms, l
     idle = gain <= little * (terms.values if problem.scatter is None else problem.measurements)
     damping = np.where(better, np.maximum(0.2 * runners.damping, 1e-5), 10 * runners.damping)
     return Runners(
-        np.where(better[:, None, None], trial, runners.borders),
+        np.where(better[:, None, None], trial, runners.many_unknowns),
         terms.taking(better, ahead),
         damping,
         np.where(damping > STUCK, IDLE, np.where(better, np.where(idle, runners.idle + 1, 0), runners.idle)),
@@ -145,37 +147,37 @@ def after(problem: Problem, runners: Runners, trial: np.ndarray, ahead: Terms, l
     )
 
 
-def _step(problem: Problem, border, slope, hessian, damping: float) -> np.ndarray:
+def _step(problem: Problem, unknowns, slope, hessian, damping: float) -> np.ndarray:
     """A bounded Levenberg-Marquardt step (experiments, width)."""
-    unknowns = problem.unknowns
-    size = unknowns.size(border)
-    damped, index = hessian.copy(), np.arange(unknowns.width)
+    layout = problem.layout
+    size = layout.size(unknowns)
+    damped, index = hessian.copy(), np.arange(layout.width)
     diagonal = hessian[:, index, index].copy()
-    diagonal[:, unknowns.local :] = diagonal[:, unknowns.local :].sum(axis=0) / len(diagonal)
+    diagonal[:, layout.local :] = diagonal[:, layout.local :].sum(axis=0) / len(diagonal)
     least = 1e-6 * float((diagonal * size**2).max(initial=1e-300)) / size**2
     damped[:, index, index] += damping * np.maximum(diagonal, least)
-    reach = np.where(unknowns.log, REACH, np.inf)
-    lower = np.maximum(unknowns.lower - border, -reach)
-    upper = np.minimum(unknowns.upper - border, reach)
+    reach = np.where(layout.log, REACH, np.inf)
+    lower = np.maximum(layout.lower - unknowns, -reach)
+    upper = np.minimum(layout.upper - unknowns, reach)
     try:
-        step = solve_box(damped, slope, unknowns.local, lower, upper)
+        step = solve_box(damped, slope, layout.local, lower, upper)
     except np.linalg.LinAlgError:
-        return np.zeros_like(border)
+        return np.zeros_like(unknowns)
     return np.where(np.isfinite(step), step, 0.0)
 
 
-def terms_of(problem: Problem, borders: np.ndarray, least: np.ndarray, rtol: float) -> Terms:
+def terms_of(problem: Problem, many_unknowns: np.ndarray, least: np.ndarray, rtol: float) -> Terms:
     """Values, slopes and Gauss-Newton curvatures of candidates (candidates, experiments, width).
 
     Those that do not fall below `least` (candidates,) get no slopes.
     """
-    found = Simulated(problem, borders, rtol)
-    return terms_at(problem, borders, least, found.states, found.slopes)
+    found = Simulated(problem, many_unknowns, rtol)
+    return terms_at(problem, many_unknowns, least, found.states, found.slopes)
 
 
 def terms_at(
     problem: Problem,
-    borders: np.ndarray,
+    many_unknowns: np.ndarray,
     least: np.ndarray,
     states: np.ndarray,
     slopes_of: Callable[[np.ndarray], np.ndarray] | None = None,
@@ -185,11 +187,11 @@ def terms_at(
     `slopes_of` gives their derivatives (chosen, samples, states, width). Without it the states are held, and only the
     parameters that nothing but the measurements have (`measured_only`) get slopes.
     """
-    unknowns, samples = problem.unknowns, problem.samples
-    count, (experiments, width) = len(borders), unknowns.lower.shape
-    params = np.array([unknowns.measured_values(b) for b in borders])[:, samples.experiment]
+    layout, samples = problem.layout, problem.samples
+    count, (experiments, width) = len(many_unknowns), layout.lower.shape
+    params = np.array([layout.measured_values(b) for b in many_unknowns])[:, samples.experiment]
     rows = problem.measurement.value(samples.times, states, params, inputs_of(problem))
-    values = np.array([value_of(problem, b, r) for b, r in zip(borders, rows, strict=True)])
+    values = np.array([value_of(problem, b, r) for b, r in zip(many_unknowns, rows, strict=True)])
     slopes, hessians = np.zeros((count, experiments, width)), np.zeros((count, experiments, width, width))
     better = np.flatnonzero(values < least)
     if not len(better):
@@ -197,9 +199,9 @@ def terms_at(
     rows, wrt_x, wrt_p = problem.measurement.linearise(
         samples.times, states[better], params[better], inputs_of(problem)
     )
-    chain = np.array([unknowns.parameter_slopes(b) for b in borders[better]])[:, samples.experiment, None]
+    chain = np.array([layout.parameter_slopes(b) for b in many_unknowns[better]])[:, samples.experiment, None]
     jacobian = np.zeros((*rows.shape, width))  # (better, samples, rows, width)
-    jacobian[..., unknowns.border.parameters] = wrt_p[..., unknowns.free_parameters] * chain
+    jacobian[..., layout.columns.parameters] = wrt_p[..., layout.free_parameters] * chain
     moved = measured_only(problem) if slopes_of is None else np.ones(width, bool)
     jacobian[..., ~moved] = 0.0
     if slopes_of is not None:
@@ -214,7 +216,7 @@ def terms_at(
         slopes[k] = np.add.reduceat((terms.slope[:, None, :] @ jacobian[i])[:, 0], edges)
         hessians[k] = np.add.reduceat(white.transpose(0, 2, 1) @ white, edges)
         if problem.priors is not None:
-            slope, curvature = problem.priors.terms(borders[k])
+            slope, curvature = problem.priors.terms(many_unknowns[k])
             slopes[k] += slope * moved
             hessians[k] += (curvature * moved)[:, :, None] * np.eye(width)
     return Terms(values, slopes, hessians)
@@ -222,18 +224,20 @@ def terms_at(
 
 def measured_only(problem: Problem) -> np.ndarray:
     """(width,) bool: unknown parameters on which no state depends."""
-    unknowns = problem.unknowns
-    only = np.zeros(unknowns.width, bool)
-    only[unknowns.border.parameters] = unknowns.exists.any(axis=0)[unknowns.border.parameters]
-    if unknowns.formulas is not None:
-        every = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])
-        _, pattern = unknowns.formulas.jacobian_pattern
-        only[len(unknowns.initial_states) :] &= ~pattern.any(axis=0)[every]
+    layout = problem.layout
+    only = np.zeros(layout.width, bool)
+    only[layout.columns.parameters] = layout.exists.any(axis=0)[layout.columns.parameters]
+    if layout.formulas is not None:
+        every = np.concatenate([layout.local_parameters, layout.global_parameters])
+        _, pattern = layout.formulas.jacobian_pattern
+        only[len(layout.initial_states) :] &= ~pattern.any(axis=0)[every]
     return only & ~_felt(problem)
 
 
-def value_of(problem: Problem, border: np.ndarray, rows: np.ndarray) -> float:
-    value = problem.objective.value(rows) + (0.0 if problem.priors is None else problem.priors.value(border))
+def value_of(problem: Problem, unknowns: np.ndarray, rows: np.ndarray) -> float:
+    value = problem.objective.value(rows) + (
+        0.0 if problem.priors is None else problem.priors.value(unknowns)
+    )
     return value if np.isfinite(value) else np.inf
 
 
@@ -241,16 +245,18 @@ class Simulated:
     """Candidates (candidates, experiments, width) integrated to their samples, as many at a time as memory allows."""
 
     def __init__(
-        self, problem: Problem, borders: np.ndarray, rtol: float, differentiable: bool = True
+        self, problem: Problem, many_unknowns: np.ndarray, rtol: float, differentiable: bool = True
     ) -> None:
         size = len(problem.experiments) * len(problem.model.states)
-        groups = np.array_split(np.arange(len(borders)), max(1, -(-len(borders) * size // LARGEST)))
-        self._parts = [_Part(problem, borders[few], rtol, differentiable) for few in groups]
+        groups = np.array_split(
+            np.arange(len(many_unknowns)), max(1, -(-len(many_unknowns) * size // LARGEST))
+        )
+        self._parts = [_Part(problem, many_unknowns[few], rtol, differentiable) for few in groups]
         self._edges = np.cumsum([0, *map(len, groups)])
         self.states = np.concatenate([part.states for part in self._parts])  # (candidates, samples, states)
 
     def slopes(self, chosen: np.ndarray) -> np.ndarray:
-        """(chosen, samples, states, width): derivatives by the border of candidates (ascending) that did not fail."""
+        """(chosen, samples, states, width): derivatives by the unknowns of candidates (ascending) that did not fail."""
         found = []
         for part, (first, end) in zip(self._parts, pairwise(self._edges), strict=True):
             found.append(part.slopes(chosen[(chosen >= first) & (chosen < end)] - first))
@@ -260,26 +266,28 @@ class Simulated:
 class _Part:
     """Candidates that are integrated side by side; their states are NaN where one failed."""
 
-    def __init__(self, problem: Problem, borders: np.ndarray, rtol: float, differentiable: bool) -> None:
-        unknowns = problem.unknowns
-        self.problem, self.borders = problem, borders
-        self.count, self.experiments = len(borders), len(problem.experiments)
-        initial = np.array([unknowns.initial(b)[0] for b in borders])
-        params = np.array([unknowns.model_values(b) for b in borders])
+    def __init__(
+        self, problem: Problem, many_unknowns: np.ndarray, rtol: float, differentiable: bool
+    ) -> None:
+        layout = problem.layout
+        self.problem, self.many_unknowns = problem, many_unknowns
+        self.count, self.experiments = len(many_unknowns), len(problem.experiments)
+        initial = np.array([layout.initial(b)[0] for b in many_unknowns])
+        params = np.array([layout.model_values(b) for b in many_unknowns])
         owner = np.repeat(np.arange(self.experiments), self.count)
         tracks = Tracks(owner, *(_by_experiment(a) for a in (initial, params)))
         self.march = march(problem, tracks, rtol, differentiable)
         self.states = self._by_sample([self.march.states(track) for track in range(len(owner))], self.count)
 
     def slopes(self, chosen: np.ndarray) -> np.ndarray:
-        unknowns, width = self.problem.unknowns, self.problem.unknowns.width
+        layout, width = self.problem.layout, self.problem.layout.width
         if not len(chosen):
             return np.zeros((0, *self.states.shape[1:], width))
-        by_border = np.array([unknowns.initial_derivative(b) for b in self.borders[chosen]])
-        acting = np.flatnonzero(_felt(self.problem) | (by_border != 0).any(axis=(0, 1, 2)))
-        ways = np.array([_by_border(self.problem, b) for b in self.borders[chosen]])
+        by_unknowns = np.array([layout.initial_derivative(b) for b in self.many_unknowns[chosen]])
+        acting = np.flatnonzero(_felt(self.problem) | (by_unknowns != 0).any(axis=(0, 1, 2)))
+        ways = np.array([_by_unknowns(self.problem, b) for b in self.many_unknowns[chosen]])
         tracks = (np.arange(self.experiments)[:, None] * self.count + chosen).ravel()
-        found = self.march.slopes(tracks, *(_by_experiment(a[..., acting]) for a in (by_border, ways)))
+        found = self.march.slopes(tracks, *(_by_experiment(a[..., acting]) for a in (by_unknowns, ways)))
         wide = np.zeros((len(chosen), *self.states.shape[1:], width))
         wide[..., acting] = self._by_sample(found, len(chosen))
         return wide
@@ -298,30 +306,30 @@ def _by_experiment(values: np.ndarray) -> np.ndarray:
 
 def _felt(problem: Problem) -> np.ndarray:
     """(width,) bool: parameters that appear in the right-hand side."""
-    unknowns = problem.unknowns
+    layout = problem.layout
     _, pattern = problem.model.rhs.jacobian_pattern
-    every = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])
-    own = every < unknowns.model_parameters
-    felt = np.zeros(unknowns.width, bool)
-    felt[len(unknowns.initial_states) + np.flatnonzero(own)] = pattern.any(axis=0)[every[own]]
-    return felt & unknowns.exists.any(axis=0)
+    every = np.concatenate([layout.local_parameters, layout.global_parameters])
+    own = every < layout.model_parameters
+    felt = np.zeros(layout.width, bool)
+    felt[len(layout.initial_states) + np.flatnonzero(own)] = pattern.any(axis=0)[every[own]]
+    return felt & layout.exists.any(axis=0)
 
 
-def _by_border(problem: Problem, border: np.ndarray) -> np.ndarray:
-    """(experiments, model parameters, width): derivative of the model's parameters by the border."""
-    unknowns = problem.unknowns
-    every = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])
-    own = np.flatnonzero(every < unknowns.model_parameters)
-    columns = len(unknowns.initial_states) + own
-    derivative = np.zeros((len(border), unknowns.model_parameters, unknowns.width))
-    derivative[:, every[own], columns] = unknowns.slopes(border)[:, columns]
+def _by_unknowns(problem: Problem, unknowns: np.ndarray) -> np.ndarray:
+    """(experiments, model parameters, width): derivative of the model's parameters by the unknowns."""
+    layout = problem.layout
+    every = np.concatenate([layout.local_parameters, layout.global_parameters])
+    own = np.flatnonzero(every < layout.model_parameters)
+    columns = len(layout.initial_states) + own
+    derivative = np.zeros((len(unknowns), layout.model_parameters, layout.width))
+    derivative[:, every[own], columns] = layout.slopes(unknowns)[:, columns]
     return derivative
 
 
-def measured(problem: Problem, borders: np.ndarray, states: np.ndarray) -> np.ndarray:
+def measured(problem: Problem, many_unknowns: np.ndarray, states: np.ndarray) -> np.ndarray:
     """(candidates, samples, rows) from states at the samples."""
     samples = problem.samples
-    params = np.array([problem.unknowns.measured_values(b) for b in borders])[:, samples.experiment]
+    params = np.array([problem.layout.measured_values(b) for b in many_unknowns])[:, samples.experiment]
     return problem.measurement.value(samples.times, states, params, inputs_of(problem))
 
 

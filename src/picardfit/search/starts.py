@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.collocation.condensing import unknowns_index
 from picardfit.formulas.algebra import symbol
 from picardfit.problem.problem import Problem
-from picardfit.problem.unknowns import Unknowns
+from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
 from picardfit.search.integral_matching import match_parameters
 from picardfit.solvers.noise_levels import fit_levels, smoothed
 
@@ -33,7 +32,7 @@ ROUNDS = 2  # of marching hidden states and matching parameters in turn
 class Start:
     """Where a search begins: unknowns in internal coordinates and a table of guessed states per experiment."""
 
-    border: np.ndarray  # (experiments, width)
+    unknowns: np.ndarray  # (experiments, width)
     tables: tuple[tuple[np.ndarray, np.ndarray], ...]  # (times (k,), states (k, states)) per experiment
     positive: np.ndarray  # (states,) bool: begins positive and can neither reach nor cross zero
 
@@ -60,25 +59,25 @@ def make_start(
     `rng`, `part` (experiments, width) says how far between the bounds each value lies, from 0 to 1. What is not
     `matched` to the data keeps the values it was dealt.
     """
-    part = draw(problem.unknowns, rng) if part is None and rng is not None else part
-    wanted = problem.unknowns.start
+    part = draw(problem.layout, rng) if part is None and rng is not None else part
+    wanted = problem.layout.start
     if given is not None:
         wanted = np.where(np.isfinite(given), given, wanted)
-    border = open_values(problem, wanted, part)
+    unknowns = open_values(problem, wanted, part)
     pinned = np.isfinite(wanted) & (part is None)
-    border = np.where(pinned, wanted, border)
-    border[:, problem.unknowns.local :] = border[:1, problem.unknowns.local :]
-    return _with_states(problem, border, pinned, matched)
+    unknowns = np.where(pinned, wanted, unknowns)
+    unknowns[:, problem.layout.local :] = unknowns[:1, problem.layout.local :]
+    return _with_states(problem, unknowns, pinned, matched)
 
 
-def draw(unknowns: Unknowns, rng: np.random.Generator) -> np.ndarray:
+def draw(layout: UnknownsLayout, rng: np.random.Generator) -> np.ndarray:
     """(experiments, width): uniform random numbers, the same in all rows of a global column."""
-    part = rng.uniform(size=unknowns.lower.shape)
-    part[:, unknowns.local :] = part[:1, unknowns.local :]
+    part = rng.uniform(size=layout.lower.shape)
+    part[:, layout.local :] = part[:1, layout.local :]
     return part
 
 
-def spread_evenly(unknowns: Unknowns, count: int, seed: int) -> np.ndarray:
+def spread_evenly(layout: UnknownsLayout, count: int, seed: int) -> np.ndarray:
     """(count, experiments, width): the first points of a scrambled Sobol sequence, in parts of the bounds.
 
     The k-th point depends on `seed` and k only. Shared parameters take the first and best dimensions; unknowns beyond
@@ -86,11 +85,11 @@ def spread_evenly(unknowns: Unknowns, count: int, seed: int) -> np.ndarray:
     """
     from scipy.stats.qmc import Sobol
 
-    index = unknowns_index(unknowns.exists, unknowns.local)
-    index = index[np.argsort(index[:, 1] < unknowns.local, kind="stable")][: Sobol.MAXDIM]
+    index = unknowns_index(layout.exists, layout.local)
+    index = index[np.argsort(index[:, 1] < layout.local, kind="stable")][: Sobol.MAXDIM]
     points = Sobol(len(index), seed=np.random.default_rng(seed)).random_base2((count - 1).bit_length())
-    parts = np.stack([draw(unknowns, np.random.default_rng([seed, k])) for k in range(1, count + 1)])
-    own = index[:, 1] < unknowns.local
+    parts = np.stack([draw(layout, np.random.default_rng([seed, k])) for k in range(1, count + 1)])
+    own = index[:, 1] < layout.local
     parts[:, index[own, 0], index[own, 1]] = points[:count, own]
     parts[:, :, index[~own, 1]] = points[:count, None, ~own]
     return parts
@@ -98,10 +97,10 @@ def spread_evenly(unknowns: Unknowns, count: int, seed: int) -> np.ndarray:
 
 def open_values(problem: Problem, around: np.ndarray, part: np.ndarray | None) -> np.ndarray:
     """Middle of the bounds, or `part` of the way between them; `around` (internal, or NaN) replaces missing bounds."""
-    unknowns = problem.unknowns
-    low, high = search_box(unknowns, around)
+    layout = problem.layout
+    low, high = search_box(layout, around)
     part = np.full(low.shape, NEAR_MIDDLE) if part is None else part
-    wide = ~unknowns.log & (low > 0) & (high > WIDE * low)
+    wide = ~layout.log & (low > 0) & (high > WIDE * low)
     with np.errstate(invalid="ignore", divide="ignore"):
         geometric = low * (high / low) ** part
     return np.where(wide, geometric, low + part * (high - low))
@@ -112,29 +111,29 @@ def candidates(problem: Problem, given: np.ndarray, count: int, seed: int) -> np
 
     `given` (internal, NaN where open) replaces missing bounds.
     """
-    unknowns = problem.unknowns
-    wanted = np.where(np.isfinite(given), given, unknowns.start)
-    nothing = np.zeros(unknowns.lower.shape, bool)
+    layout = problem.layout
+    wanted = np.where(np.isfinite(given), given, layout.start)
+    nothing = np.zeros(layout.lower.shape, bool)
     _, by_parameters = problem.model.output.jacobian_pattern
     found, measured = [], None
-    for part in spread_evenly(unknowns, count, seed):
-        border = open_values(problem, wanted, part)
-        if len(unknowns.initial_states):
+    for part in spread_evenly(layout, count, seed):
+        unknowns = open_values(problem, wanted, part)
+        if len(layout.initial_states):
             if measured is None or by_parameters.any():
-                params = unknowns.model_values(border)
+                params = layout.model_values(unknowns)
                 measured = [_measured_states(problem, e, params[e]) for e in range(len(params))]
-            border = _initial_from_data(problem, border, nothing, measured, _typical_size(measured))
-        found.append(border)
+            unknowns = _initial_from_data(problem, unknowns, nothing, measured, _typical_size(measured))
+        found.append(unknowns)
     return np.array(found)
 
 
-def search_box(unknowns: Unknowns, around: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def search_box(layout: UnknownsLayout, around: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(experiments, width) each: the bounds, made finite where they are not.
 
     A missing bound is replaced by one about as far from `around` (internal; 1 in natural units where NaN) as 0 is, or
     a decade away for a log parameter.
     """
-    lower, upper, log = unknowns.lower, unknowns.upper, unknowns.log
+    lower, upper, log = layout.lower, layout.upper, layout.log
     no_low, no_high = ~np.isfinite(lower), ~np.isfinite(upper)
     centre = np.where(np.isfinite(around), around, np.where(log, 0.0, 1.0))
     base = np.where(no_low & no_high, centre, np.where(no_low, upper, lower))
@@ -147,80 +146,80 @@ def search_box(unknowns: Unknowns, around: np.ndarray) -> tuple[np.ndarray, np.n
     return low, high
 
 
-def _with_states(problem: Problem, border: np.ndarray, pinned: np.ndarray, matched: bool) -> Start:
+def _with_states(problem: Problem, unknowns: np.ndarray, pinned: np.ndarray, matched: bool) -> Start:
     """Add tables of states and read initial states off them; match the parameters that nothing pinned to them."""
-    unknowns = problem.unknowns
-    params = unknowns.model_values(border)
+    layout = problem.layout
+    params = layout.model_values(unknowns)
     measured = [_measured_states(problem, e, params[e]) for e in range(len(problem.experiments))]
     typical = _typical_size(measured)
-    border = _initial_from_data(problem, border, pinned, measured, typical, dealt=not matched)
+    unknowns = _initial_from_data(problem, unknowns, pinned, measured, typical, dealt=not matched)
     grids = np.stack([_grid(problem, e) for e in range(len(problem.experiments))])  # (experiments, MARCH + 1)
     known = np.zeros((len(grids), len(problem.model.states)), bool)
     for e, tables in enumerate(measured):
         known[e, list(tables)] = True
     for _ in range(ROUNDS if matched and not known.all() else 1):
-        path = _path(problem, border, grids, measured, known, typical)
-        border = _tame(problem, border, ~pinned, grids, path)
+        path = _path(problem, unknowns, grids, measured, known, typical)
+        unknowns = _tame(problem, unknowns, ~pinned, grids, path)
         if matched:
-            border = match_parameters(problem, border, grids, path, known, ~pinned)
+            unknowns = match_parameters(problem, unknowns, grids, path, known, ~pinned)
     positive = path.min(axis=(0, 1)) > 0
     if positive.any():
-        positive &= signs(problem, unknowns.model_values(border), typical)[1]
-    start = Start(border, tuple(zip(grids, path, strict=True)), positive)
-    if not unknowns.noise_columns.any():
+        positive &= signs(problem, layout.model_values(unknowns), typical)[1]
+    start = Start(unknowns, tuple(zip(grids, path, strict=True)), positive)
+    if not layout.noise_columns.any():
         return start
-    border = fit_levels(problem, border, smoothed(problem), start.at_samples(problem), ~pinned)
-    return replace(start, border=border)
+    unknowns = fit_levels(problem, unknowns, smoothed(problem), start.at_samples(problem), ~pinned)
+    return replace(start, unknowns=unknowns)
 
 
 def _tame(
-    problem: Problem, border: np.ndarray, open_: np.ndarray, grids: np.ndarray, path: np.ndarray
+    problem: Problem, unknowns: np.ndarray, open_: np.ndarray, grids: np.ndarray, path: np.ndarray
 ) -> np.ndarray:
     """Halve the open parameters until f is finite and not absurdly large along the guessed path."""
-    unknowns = problem.unknowns
+    layout = problem.layout
     inputs = problem.inputs_at(np.arange(len(grids)), grids)
     span = (grids[:, -1] - grids[:, 0])[:, None, None]
     limit = ABSURD * max(float(np.abs(path).max()), 1e-300)
-    movable = open_ & (np.arange(unknowns.width) >= len(unknowns.initial_states))
+    movable = open_ & (np.arange(layout.width) >= len(layout.initial_states))
     for _ in range(HALVINGS):
-        slopes = problem.model.rhs.value(grids, path, unknowns.model_values(border)[:, None, :], inputs)
+        slopes = problem.model.rhs.value(grids, path, layout.model_values(unknowns)[:, None, :], inputs)
         with np.errstate(all="ignore"):
             if np.all(np.abs(slopes * span) < limit):
                 break
-        smaller = np.clip(unknowns.internal(0.5 * unknowns.natural(border)), unknowns.lower, unknowns.upper)
-        border = np.where(movable, smaller, border)
-    return border
+        smaller = np.clip(layout.internal(0.5 * layout.natural(unknowns)), layout.lower, layout.upper)
+        unknowns = np.where(movable, smaller, unknowns)
+    return unknowns
 
 
 def _initial_from_data(
-    problem: Problem, border, pinned, measured, typical: float, dealt: bool = False
+    problem: Problem, unknowns, pinned, measured, typical: float, dealt: bool = False
 ) -> np.ndarray:
-    """The border with open initial states read off the data, or of typical size where hidden and unbounded.
+    """The unknowns with open initial states read off the data, or of typical size where hidden and unbounded.
 
-    Where the border was `dealt`, that many times the typical size.
+    Where the unknowns was `dealt`, that many times the typical size.
     """
-    unknowns, border = problem.unknowns, border.copy()
-    for column, state in enumerate(unknowns.initial_states):
+    layout, unknowns = problem.layout, unknowns.copy()
+    for column, state in enumerate(layout.initial_states):
         for e, tables in enumerate(measured):
-            low, high = unknowns.lower[e, column], unknowns.upper[e, column]
-            if pinned[e, column] or not unknowns.exists[e, column]:
+            low, high = layout.lower[e, column], layout.upper[e, column]
+            if pinned[e, column] or not layout.exists[e, column]:
                 continue
             if state in tables:
                 guess = np.interp(problem.experiments[e].t0, *tables[state])
             elif np.isfinite(low) and np.isfinite(high):
                 continue
             else:
-                guess = typical * (unknowns.natural(border)[e, column] if dealt else 1.0)
-            guess = np.log(max(guess, 1e-6 * typical)) if unknowns.log[e, column] else guess
-            border[e, column] = np.clip(guess, low, high)
-    return border
+                guess = typical * (layout.natural(unknowns)[e, column] if dealt else 1.0)
+            guess = np.log(max(guess, 1e-6 * typical)) if layout.log[e, column] else guess
+            unknowns[e, column] = np.clip(guess, low, high)
+    return unknowns
 
 
-def _path(problem: Problem, border, grids, measured, known, typical: float) -> np.ndarray:
+def _path(problem: Problem, unknowns, grids, measured, known, typical: float) -> np.ndarray:
     """(experiments, points, states): measured states interpolated, hidden ones marched, populations kept positive."""
-    unknowns = problem.unknowns
-    params = unknowns.model_values(border)
-    initial, _ = unknowns.initial(border)
+    layout = problem.layout
+    params = layout.model_values(unknowns)
+    initial, _ = layout.initial(unknowns)
     path = np.repeat(initial[:, None, :], grids.shape[1], axis=1)
     for e, tables in enumerate(measured):
         for state, (times, values) in tables.items():

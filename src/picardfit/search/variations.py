@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from picardfit.collocation.condensing import unknowns_index
 from picardfit.problem.problem import Problem
+from picardfit.problem.unknowns import unknowns_index
 from picardfit.search.shooting import Runners
 from picardfit.search.starts import open_values
 
@@ -24,14 +24,14 @@ def variations(problem: Problem, parents: Runners, count: int, rng: np.random.Ge
     or mixed with others. Moves are in logarithms, or in units of the unknown's own size. The better a parent the more
     often it is taken.
     """
-    unknowns, made = problem.unknowns, []
+    layout, made = problem.layout, []
     # one unit of a log-likelihood, or what that is in squares of residuals as large as those of the best
     cost = 1.0 if problem.scatter is not None else 2 * parents.values[0] / problem.measurements
-    loose = [Loose(problem, *one) for one in zip(parents.borders, parents.terms.hessians, strict=True)]
+    loose = [Loose(problem, *one) for one in zip(parents.many_unknowns, parents.terms.hessians, strict=True)]
     for k in range(count):
-        other, third = parents.borders[rng.integers(len(parents), size=2)]
+        other, third = parents.many_unknowns[rng.integers(len(parents), size=2)]
         index = rng.integers(1 + rng.integers(len(parents)))
-        one, unit = parents.borders[index], loose[index].unit
+        one, unit = parents.many_unknowns[index], loose[index].unit
         chance, normal = rng.uniform(size=one.shape), rng.standard_normal(one.shape)
         kind = k // TRIES % 4
         if kind == 0:
@@ -39,30 +39,30 @@ def variations(problem: Problem, parents: Runners, count: int, rng: np.random.Ge
         elif kind == 1:
             move = loose[index].move(normal, 3.0 * cost, 4.0)
         elif kind == 2:
-            pinned = unknowns.at_bounds(one)
+            pinned = layout.at_bounds(one)
             move = np.where(
                 pinned, open_values(problem, one, chance) - one, loose[index].move(normal, cost, 1.0)
             )
         else:
             move = np.where(chance < 0.7, other - third, 0.0) + 0.1 * unit * normal
-        move[:, unknowns.local :] = move[:1, unknowns.local :]
-        made.append(np.clip(one + move, unknowns.lower, unknowns.upper))
-    return np.array(made).reshape(-1, *unknowns.lower.shape)
+        move[:, layout.local :] = move[:1, layout.local :]
+        made.append(np.clip(one + move, layout.lower, layout.upper))
+    return np.array(made).reshape(-1, *layout.lower.shape)
 
 
 class Loose:
     """How the unknowns of an optimum can move together: far where the data say little, hardly where they say much.
 
-    `border` (experiments, width) and the curvature there, `hessian` (experiments, width, width).
+    `unknowns` (experiments, width) and the curvature there, `hessian` (experiments, width, width).
     """
 
-    def __init__(self, problem: Problem, border: np.ndarray, hessian: np.ndarray) -> None:
-        unknowns = problem.unknowns
-        experiment, column = unknowns_index(unknowns.exists, unknowns.local).T
-        self.number = np.full(border.shape, -1)  # of the unknown, -1 where there is none
+    def __init__(self, problem: Problem, unknowns: np.ndarray, hessian: np.ndarray) -> None:
+        layout = problem.layout
+        experiment, column = unknowns_index(layout.exists, layout.local).T
+        self.number = np.full(unknowns.shape, -1)  # of the unknown, -1 where there is none
         self.number[experiment, column] = np.arange(len(column))
-        self.number[:, unknowns.local :] = self.number[0, unknowns.local :]
-        self.unit = np.where(unknowns.log, 1.0, np.maximum(np.abs(border), 0.02 * unknowns.size(border)))
+        self.number[:, layout.local :] = self.number[0, layout.local :]
+        self.unit = np.where(layout.log, 1.0, np.maximum(np.abs(unknowns), 0.02 * layout.size(unknowns)))
         whole = np.zeros((len(column), len(column)))
         for one, numbers, unit in zip(hessian, self.number, self.unit, strict=True):
             there = np.flatnonzero(numbers >= 0)

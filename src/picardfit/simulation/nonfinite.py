@@ -205,12 +205,12 @@ def _evaluate(expressions: Sequence[sympy.Expr], values: Mapping[str, float]) ->
 
 
 def _in_initial_formulas(problem: Problem, start: Start) -> tuple[str, Culprit] | None:
-    unknowns = problem.unknowns
+    layout = problem.layout
     with np.errstate(all="ignore"):
-        initial, _ = unknowns.initial(start.border)
-    params = unknowns.parameters(start.border)
+        initial, _ = layout.initial(start.unknowns)
+    params = layout.parameters(start.unknowns)
     for e, row in np.argwhere(~np.isfinite(initial)):
-        state, values = unknowns.states[row], dict(zip(unknowns.names, params[e].tolist(), strict=True))
+        state, values = layout.states[row], dict(zip(layout.names, params[e].tolist(), strict=True))
         spec = problem.initial_by_experiment[e][state]
         if isinstance(spec, sympy.Expr):
             label = f"the initial formula of `{state}`"
@@ -222,8 +222,8 @@ def _in_initial_formulas(problem: Problem, start: Start) -> tuple[str, Culprit] 
 
 def _along_path(problem: Problem, start: Start) -> tuple[str, Culprit] | None:
     """The first thing along the guessed paths: equations, then observables, then derivatives of the equations."""
-    model, params = problem.model, problem.unknowns.model_values(start.border)
-    initial, _ = problem.unknowns.initial(start.border)
+    model, params = problem.model, problem.layout.model_values(start.unknowns)
+    initial, _ = problem.layout.initial(start.unknowns)
     for e, one in enumerate(problem.experiments):
         path = _points(problem, start, e, params[e], _filled(start.tables[e][0]))
         samples = _points(problem, start, e, params[e], one.times)

@@ -28,7 +28,7 @@ class Solution:
     """What a method hands over: unknowns and path on a mesh."""
 
     system: Discretisation
-    border: np.ndarray = field(repr=False)  # (experiments, width), internal coordinates
+    unknowns: np.ndarray = field(repr=False)  # (experiments, width), internal coordinates
     states: np.ndarray = field(repr=False)  # (segments, states): start state of each segment
     path: np.ndarray = field(repr=False)  # (segments, nodes, states)
     jumps: np.ndarray = field(repr=False)  # (linked, states)
@@ -36,7 +36,7 @@ class Solution:
     @cached_property
     def point(self) -> Point:
         """Slopes, samples, outputs and the objective along the path, evaluated anew."""
-        return point_at(self.system, self.border, self.states, self.path)
+        return point_at(self.system, self.unknowns, self.states, self.path)
 
     def __getstate__(self) -> dict:
         return {key: value for key, value in self.__dict__.items() if key != "point"}

@@ -16,37 +16,37 @@ DONE = 1e-6  # promised decrease per measurement at which the levels fit
 
 
 def fit_levels(
-    problem: Problem, border: np.ndarray, outputs: np.ndarray, states: np.ndarray, movable: np.ndarray
+    problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: np.ndarray, movable: np.ndarray
 ) -> np.ndarray:
-    """The border with its movable noise columns where the likelihood of given residuals is largest.
+    """The unknowns with its movable noise columns where the likelihood of given residuals is largest.
 
     `outputs` (samples, observables) and `states` (samples, states) are held; `movable` (experiments, width) bool.
     Fisher scoring with steps of at most `LONGEST`, halved until the likelihood grows.
     """
-    unknowns = problem.unknowns
-    movable = movable & unknowns.noise_columns & unknowns.exists
+    layout = problem.layout
+    movable = movable & layout.noise_columns & layout.exists
     if not movable.any():
-        return border
-    value, slope, hessian = _terms(problem, border, outputs, states)
+        return unknowns
+    value, slope, hessian = _terms(problem, unknowns, outputs, states)
     for _ in range(STEPS):
         if not np.isfinite(value):
-            return border
-        reach = np.where(unknowns.log, LONGEST, LONGEST * np.maximum(np.abs(border), 1e-3))
-        lower = np.where(movable, np.maximum(unknowns.lower - border, -reach), 0.0)
-        upper = np.where(movable, np.minimum(unknowns.upper - border, reach), 0.0)
-        step = solve_box(hessian, slope, unknowns.local, lower, upper)
+            return unknowns
+        reach = np.where(layout.log, LONGEST, LONGEST * np.maximum(np.abs(unknowns), 1e-3))
+        lower = np.where(movable, np.maximum(layout.lower - unknowns, -reach), 0.0)
+        upper = np.where(movable, np.minimum(layout.upper - unknowns, reach), 0.0)
+        step = solve_box(hessian, slope, layout.local, lower, upper)
         promised = -float(np.sum(slope * step)) / 2
         for _ in range(12):
-            trial = _terms(problem, border + step, outputs, states)
+            trial = _terms(problem, unknowns + step, outputs, states)
             if trial[0] <= value:
                 break
             step = step / 2
         else:
-            return border
-        border, (value, slope, hessian) = border + step, trial
+            return unknowns
+        unknowns, (value, slope, hessian) = unknowns + step, trial
         if promised < DONE * problem.measurements:
             break
-    return border
+    return unknowns
 
 
 def smoothed(problem: Problem) -> np.ndarray:
@@ -70,36 +70,36 @@ def smoothed(problem: Problem) -> np.ndarray:
 
 
 def frozen_objective(
-    problem: Problem, border: np.ndarray, outputs: np.ndarray, states: np.ndarray
+    problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: np.ndarray
 ) -> Objective | None:
     """The objective with its levels held at what they are for these outputs; None for least squares."""
     if problem.scatter is None:
         return None
-    levels, _ = _levels(problem, border, outputs, states)
+    levels, _ = _levels(problem, unknowns, outputs, states)
     return problem.objective.with_frozen(levels)
 
 
-def _levels(problem: Problem, border: np.ndarray, outputs: np.ndarray, states: np.ndarray):
+def _levels(problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: np.ndarray):
     samples = problem.samples
-    params = problem.unknowns.measured_values(border)[samples.experiment]
+    params = problem.layout.measured_values(unknowns)[samples.experiment]
     inputs = problem.inputs_at(samples.experiment, samples.times)
     return problem.measurement.levels_at(samples.times, outputs, states, params, inputs)
 
 
-def _terms(problem: Problem, border: np.ndarray, outputs: np.ndarray, states: np.ndarray):
+def _terms(problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: np.ndarray):
     """Value, slope (experiments, width) and curvature (experiments, width, width) by the noise columns."""
-    unknowns, owner = problem.unknowns, problem.samples.experiment
-    levels, wrt_p = _levels(problem, border, outputs, states)
+    layout, owner = problem.layout, problem.samples.experiment
+    levels, wrt_p = _levels(problem, unknowns, outputs, states)
     terms = problem.objective.terms(np.concatenate([outputs, levels], axis=1), expected=True)
-    columns, count = unknowns.border.parameters, outputs.shape[1]
+    columns, count = layout.columns.parameters, outputs.shape[1]
     jacobian = np.zeros((len(outputs), count + levels.shape[1], len(columns)))
     jacobian[:, count:] = (
-        wrt_p[..., unknowns.free_parameters] * unknowns.parameter_slopes(border)[owner][:, None]
+        wrt_p[..., layout.free_parameters] * layout.parameter_slopes(unknowns)[owner][:, None]
     )
-    jacobian *= unknowns.noise_columns[columns]
+    jacobian *= layout.noise_columns[columns]
     white = whitened(terms.factor, jacobian)
-    slope, hessian = np.zeros(border.shape), np.zeros((*border.shape, border.shape[1]))
-    for e in range(len(border)):
+    slope, hessian = np.zeros(unknowns.shape), np.zeros((*unknowns.shape, unknowns.shape[1]))
+    for e in range(len(unknowns)):
         mine = owner == e
         slope[e, columns] = np.einsum("si,sic->c", terms.slope[mine], jacobian[mine])
         hessian[e, columns[:, None], columns] = np.einsum("sic,sid->cd", white[mine], white[mine])

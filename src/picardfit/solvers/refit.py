@@ -14,12 +14,12 @@ import numpy as np
 
 from picardfit.collocation.adaptation import carry, split, state_scale, unresolved
 from picardfit.collocation.arrow import Arrow, arrow_of
-from picardfit.collocation.condensing import unknowns_index
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, Point, advance, evaluate, linearise
 from picardfit.evidence.fisher import reduced, start_derivatives
 from picardfit.problem.problem import Problem
 from picardfit.problem.quantity import Quantity
+from picardfit.problem.unknowns import unknowns_index
 from picardfit.solvers.loop import Solution
 
 MOST_STEPS = 60
@@ -42,14 +42,14 @@ class Place:
     columns: (
         np.ndarray
     )  # (segments, states + free parameters, width): derivative of the segments' own unknowns
-    index: np.ndarray  # (unknowns, 2): experiment and border column
+    index: np.ndarray  # (unknowns, 2): experiment and column
     matrix: Arrow  # over the unknowns
     slope: np.ndarray  # (unknowns,)
 
     def box(self) -> tuple[np.ndarray, np.ndarray]:
         """How far each unknown may move down and up: (unknowns,) each."""
-        unknowns, at = self.system.problem.unknowns, tuple(self.index.T)
-        return unknowns.lower[at] - self.point.border[at], unknowns.upper[at] - self.point.border[at]
+        layout, at = self.system.problem.layout, tuple(self.index.T)
+        return layout.lower[at] - self.point.unknowns[at], layout.upper[at] - self.point.unknowns[at]
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,14 @@ class Refit:
 
     def solution(self) -> Solution:
         point = self.point
-        return Solution(self.place.system, point.border, point.states, point.path, point.jumps)
+        return Solution(self.place.system, point.unknowns, point.states, point.path, point.jumps)
 
 
 def place_at(problem: Problem, solution: Solution) -> Place | None:
     """The place of a solution, possibly for other data, with rounded kinks; None if it cannot be evaluated."""
     system = Discretisation(problem, solution.system.mesh, problem.objective.rounded())
     scale = state_scale(problem, [solution.path], least=1e-6)
-    point = evaluate(system, solution.border, solution.states, solution.path, scale)
+    point = evaluate(system, solution.unknowns, solution.states, solution.path, scale)
     return None if point is None else _place(system, point, scale)
 
 
@@ -157,7 +157,7 @@ def refined(place: Place, tolerance: float) -> Place:
         mesh, parent, half = split(system.mesh, chosen)
         states, path = carry(system.mesh, mesh, point.states, point.path, parent, half)
         finer = Discretisation(system.problem, mesh)
-        moved = evaluate(finer, point.border, states, path, place.scale)
+        moved = evaluate(finer, point.unknowns, states, path, place.scale)
         renewed = None if moved is None else _place(finer, moved, place.scale)
         if renewed is None:
             break
@@ -166,17 +166,17 @@ def refined(place: Place, tolerance: float) -> Place:
 
 
 def _place(system: Discretisation, point: Point, scale: np.ndarray) -> Place | None:
-    unknowns = system.problem.unknowns
+    layout = system.problem.layout
     with np.errstate(over="ignore", invalid="ignore"):
         linear = linearise(system, point)
         columns = start_derivatives(system, linear.quadratic)
         hessian, slope = reduced(system, linear.quadratic, columns)
     if (priors := system.problem.priors) is not None:
-        prior_slope, prior_curvature = priors.terms(point.border)
-        slope, hessian = slope + prior_slope, hessian + prior_curvature[:, :, None] * np.eye(unknowns.width)
-    index = unknowns_index(unknowns.exists, unknowns.local)
-    matrix = arrow_of(hessian, unknowns.local, unknowns.exists)
-    own = index[:, 1] < unknowns.local
+        prior_slope, prior_curvature = priors.terms(point.unknowns)
+        slope, hessian = slope + prior_slope, hessian + prior_curvature[:, :, None] * np.eye(layout.width)
+    index = unknowns_index(layout.exists, layout.local)
+    matrix = arrow_of(hessian, layout.local, layout.exists)
+    own = index[:, 1] < layout.local
     vector = np.where(own, slope[tuple(index.T)], slope.sum(axis=0)[index[:, 1]])
     if not (matrix.finite and np.isfinite(vector).all()):
         return None
@@ -191,9 +191,9 @@ def model_step(place: Place, quantity: Quantity | None, target: float, damping: 
     low, high = place.box()
     if quantity is None:
         return box_step(matrix, place.slope, None, 0.0, low, high)
-    unknowns, border = place.system.problem.unknowns, place.point.border
-    gap = target - quantity.value(unknowns, border)
-    return box_step(matrix, place.slope, quantity.slope(unknowns, border, place.index), gap, low, high)
+    layout, unknowns = place.system.problem.layout, place.point.unknowns
+    gap = target - quantity.value(layout, unknowns)
+    return box_step(matrix, place.slope, quantity.slope(layout, unknowns, place.index), gap, low, high)
 
 
 def box_step(
@@ -299,20 +299,20 @@ def _moved(
     place: Place, step: np.ndarray, direction: np.ndarray, quantity: Quantity | None, target: float
 ) -> Point | None:
     """The feasible point after a step of the unknowns, on the target of the quantity."""
-    unknowns, point = place.system.problem.unknowns, place.point
-    border_step = _spread(place, step)
+    layout, point = place.system.problem.layout, place.point
+    unknowns_step = _spread(place, step)
     if quantity is not None and quantity.formula is not None:
         along = _spread(place, direction)
-        border_step = _onto(place, border_step, along, quantity, target)
-        if border_step is None:
+        unknowns_step = _onto(place, unknowns_step, along, quantity, target)
+        if unknowns_step is None:
             return None
-    border = np.clip(point.border + border_step, unknowns.lower, unknowns.upper)
-    border_step = border - point.border
+    unknowns = np.clip(point.unknowns + unknowns_step, layout.lower, layout.upper)
+    unknowns_step = unknowns - point.unknowns
     mesh, quiet = place.system.mesh, np.zeros(len(place.scale), bool)
     starts = place.columns[:, : len(place.scale)]
-    states_step = (starts @ border_step[mesh.experiment][..., None])[..., 0]
-    trial = advance(place.system, point, place.linear, border_step, states_step, place.scale, quiet)
-    still = np.zeros_like(border_step)
+    states_step = (starts @ unknowns_step[mesh.experiment][..., None])[..., 0]
+    trial = advance(place.system, point, place.linear, unknowns_step, states_step, place.scale, quiet)
+    still = np.zeros_like(unknowns_step)
     last = np.inf
     for _ in range(SWEEPS):
         if trial is None:
@@ -330,17 +330,17 @@ def _moved(
 
 def _onto(place: Place, step, along, quantity: Quantity, target: float) -> np.ndarray | None:
     """The step with its end moved along a direction onto quantity = target, by the secant rule."""
-    unknowns, border = place.system.problem.unknowns, place.point.border
+    layout, unknowns = place.system.problem.layout, place.point.unknowns
     size = max(abs(target), 1e-300)
     for _ in range(20):
-        end = np.clip(border + step, unknowns.lower, unknowns.upper)
-        gap = target - quantity.value(unknowns, end)
+        end = np.clip(unknowns + step, layout.lower, layout.upper)
+        gap = target - quantity.value(layout, end)
         if abs(gap) <= 1e-11 * size:
-            return end - border
-        rate = float(quantity.slope(unknowns, end, place.index) @ _gather(place, along))
+            return end - unknowns
+        rate = float(quantity.slope(layout, end, place.index) @ _gather(place, along))
         if not (np.isfinite(gap) and rate != 0):
             return None
-        step = end - border + gap / rate * along
+        step = end - unknowns + gap / rate * along
     return None
 
 
@@ -363,13 +363,13 @@ def _sweep(place: Place, jumps: np.ndarray) -> np.ndarray:
 
 def _spread(place: Place, vector: np.ndarray) -> np.ndarray:
     """A vector over the unknowns as (experiments, width)."""
-    local = place.system.problem.unknowns.local
-    found = np.zeros_like(place.point.border)
+    local = place.system.problem.layout.local
+    found = np.zeros_like(place.point.unknowns)
     own = place.index[:, 1] < local
     found[tuple(place.index[own].T)] = vector[own]
     found[:, place.index[~own, 1]] = vector[~own]
     return found
 
 
-def _gather(place: Place, border: np.ndarray) -> np.ndarray:
-    return border[tuple(place.index.T)]
+def _gather(place: Place, unknowns: np.ndarray) -> np.ndarray:
+    return unknowns[tuple(place.index.T)]

@@ -99,13 +99,13 @@ def simulation_table(imported: Imported, outputs: Mapping[tuple[str, str, float]
 
 def simulate(imported: Imported, values: Mapping[str, float]) -> pd.DataFrame:
     """The simulation table at these parameters, by independent integration."""
-    from picardfit.problem.named_values import border_from
+    from picardfit.problem.named_values import unknowns_from
     from picardfit.simulation.trajectories import predict
 
     problem = imported.problem
-    unknowns, samples = problem.unknowns, problem.samples
-    border = border_from(problem, values)
-    rows = predict(problem, unknowns.measured_values(border), unknowns.initial(border)[0])
+    layout, samples = problem.layout, problem.samples
+    unknowns = unknowns_from(problem, values)
+    rows = predict(problem, layout.measured_values(unknowns), layout.initial(unknowns)[0])
     if rows is None:
         raise InputError("The model has no solution at these values: change them.")
     found = {}

@@ -118,14 +118,14 @@ class LiftedGaussNewton:
     def init(self, problem: Problem, start: Start) -> State:
         scale = state_scale(problem, [states for _, states in start.tables])
         mesh = first_mesh(problem, start, rule(self.nodes, self.family), scale)
-        border = np.clip(start.border, problem.unknowns.lower, problem.unknowns.upper)
+        unknowns = np.clip(start.unknowns, problem.layout.lower, problem.layout.upper)
         surrogate = None
         if len(self.penalties) > 1 and problem.scatter is not None:
-            surrogate = frozen_objective(problem, border, smoothed(problem), start.at_samples(problem))
+            surrogate = frozen_objective(problem, unknowns, smoothed(problem), start.at_samples(problem))
         for _ in range(8):
             system = Discretisation(problem, mesh, surrogate)
             states = np.concatenate([start.states(k[:-1], e) for e, k in enumerate(mesh.knots)])
-            point, failed = contract_from(system, border, states, scale, ROUGHLY_CONTRACTED)
+            point, failed = contract_from(system, unknowns, states, scale, ROUGHLY_CONTRACTED)
             if point is not None or len(mesh) > self.max_segments:
                 break
             mesh, _, _ = split(mesh, failed)
@@ -139,7 +139,7 @@ class LiftedGaussNewton:
             demanded=none,
             weight=continuity_unit(system, point),
             floor=0.0 if point is None else system.objective.floor(point.outputs),
-            size=problem.unknowns.size(border),
+            size=problem.layout.size(unknowns),
             positive=start.positive,
             penalty=self.penalties[0],
             status=status,
@@ -152,7 +152,7 @@ class LiftedGaussNewton:
         """
         system = Discretisation(problem, solution.system.mesh)
         scale = state_scale(problem, [solution.path])
-        point = evaluate(system, solution.border, solution.states, solution.path, scale)
+        point = evaluate(system, solution.unknowns, solution.states, solution.path, scale)
         state = State(
             system,
             scale,
@@ -162,7 +162,7 @@ class LiftedGaussNewton:
             demanded=none,
             weight=continuity_unit(system, point),
             floor=0.0 if point is None else system.objective.floor(point.outputs),
-            size=problem.unknowns.size(solution.border),
+            size=problem.layout.size(solution.unknowns),
             positive=np.zeros(len(scale), bool),
             penalty=self.penalties[-1] if penalty is None else penalty,
             stage=len(self.penalties) - 1,
@@ -206,7 +206,7 @@ class LiftedGaussNewton:
         factor = self._factor(state, model, state.knot_penalty, 0.0)
         shifted = state.point.jumps + state.multipliers
         move = factor and self._move(
-            state, factor, model.slope, shifted, state.point.border, prior_slope(state)
+            state, factor, model.slope, shifted, state.point.unknowns, prior_slope(state)
         )
         return move[2] if move else np.inf
 
@@ -252,15 +252,15 @@ class LiftedGaussNewton:
 
     def _trial(self, state: State, linear: Linearisation, model: Quadratic, damping: float) -> Trial | None:
         """Where the minimum of a damped model leads, with second-order corrections; None where it has none."""
-        penalty, unknowns, point = state.knot_penalty, state.system.problem.unknowns, state.point
+        penalty, layout, point = state.knot_penalty, state.system.problem.layout, state.point
         shifted = point.jumps + state.multipliers
         factor = self._factor(state, model, penalty, damping)
         if factor is None:
             return None
         newton = model is not linear.quadratic
-        if newton and not is_convex(factor.hessian, unknowns.local, unknowns.at_bounds(point.border)):
+        if newton and not is_convex(factor.hessian, layout.local, layout.at_bounds(point.unknowns)):
             return None
-        move = self._move(state, factor, model.slope, shifted, point.border, prior_slope(state))
+        move = self._move(state, factor, model.slope, shifted, point.unknowns, prior_slope(state))
         if not move:
             return None
         *steps, predicted = move
@@ -271,7 +271,7 @@ class LiftedGaussNewton:
         new = np.inf if ahead is None else merit_of(ahead, state.multipliers, penalty)
         if ahead is not None and old - new < 0.5 * predicted:
             ahead, new = self._corrected(state, factor, linear, ahead, old, predicted)
-        demanded = shifted + model.jump_change(state.system.mesh, unknowns.border, *steps)
+        demanded = shifted + model.jump_change(state.system.mesh, layout.columns, *steps)
         return Trial(ahead, old, new, predicted, demanded)
 
     def _corrected(
@@ -282,12 +282,12 @@ class LiftedGaussNewton:
         Each takes back what the linear model missed in the move before, with the same factors; what reached a bound
         stays there. Along curved valleys one correction does not suffice.
         """
-        unknowns, penalty, before = state.system.problem.unknowns, state.knot_penalty, state.point
+        layout, penalty, before = state.system.problem.layout, state.knot_penalty, state.point
         best, value = trial, merit_of(trial, state.multipliers, penalty)
         for _ in range(CORRECTIONS):
             slope, jumps = curvature_of_step(state.system, before, linear, trial)
-            held = unknowns.at_bounds(trial.border)
-            move = self._move(state, factor, slope, jumps, trial.border, held=held)
+            held = layout.at_bounds(trial.unknowns)
+            move = self._move(state, factor, slope, jumps, trial.unknowns, held=held)
             before, trial = (
                 trial,
                 move
@@ -309,7 +309,7 @@ class LiftedGaussNewton:
         if point is None:
             return None
         system = replace(state.system, surrogate=None) if state.system.surrogate else state.system
-        return Solution(system, point.border, point.states, point.path, point.jumps)
+        return Solution(system, point.unknowns, point.states, point.path, point.jumps)
 
     def _last(self, state: State) -> bool:
         """Whether the state is in the last stage."""
@@ -325,42 +325,44 @@ class LiftedGaussNewton:
         return Resolution(rule(nodes, self.family), self.resolution, rounds, self.max_segments)
 
     def _factor(self, state: State, model: Quadratic, penalty: np.ndarray, damping: float) -> Factor | None:
-        unknowns = state.system.problem.unknowns
+        layout = state.system.problem.layout
         of_states = damping * state.weight / state.scale**2
         try:
-            factor = factorise(state.system.mesh, unknowns.border, model, penalty, of_states)
+            factor = factorise(state.system.mesh, layout.columns, model, penalty, of_states)
         except np.linalg.LinAlgError:
             return None
         if (priors := state.system.problem.priors) is not None:
-            factor.hessian[...] += priors.terms(state.point.border)[1][:, :, None] * np.eye(unknowns.width)
-        damp(factor.hessian, unknowns.local, state.size, damping)
+            factor.hessian[...] += priors.terms(state.point.unknowns)[1][:, :, None] * np.eye(layout.width)
+        damp(factor.hessian, layout.local, state.size, damping)
         return factor
 
-    def _move(self, state: State, factor: Factor, slope, jumps, border: np.ndarray, prior=None, held=None):
-        """The damped, bounded Gauss-Newton step: (border step, states step, predicted decrease), or None.
+    def _move(self, state: State, factor: Factor, slope, jumps, unknowns: np.ndarray, prior=None, held=None):
+        """The damped, bounded Gauss-Newton step: (unknowns step, states step, predicted decrease), or None.
 
         `prior` is the slope of the priors (experiments, width), if there are any; `held` columns (bool) do not move.
         """
-        unknowns = state.system.problem.unknowns
+        layout = state.system.problem.layout
         reduced = factor.reduce(slope, jumps)
         if prior is not None:
             reduced = replace(reduced, slope=reduced.slope + prior, full_slope=reduced.full_slope + prior)
-        lower, upper = unknowns.lower - border, unknowns.upper - border
+        lower, upper = layout.lower - unknowns, layout.upper - unknowns
         if held is not None:
             lower, upper = np.where(held, 0.0, lower), np.where(held, 0.0, upper)
         try:
-            border_step = solve_box(factor.hessian, reduced.slope, unknowns.local, lower, upper)
+            unknowns_step = solve_box(factor.hessian, reduced.slope, layout.local, lower, upper)
         except np.linalg.LinAlgError:
             return None
-        states_step = reduced.states(border_step)
-        predicted = -0.5 * reduced.directional_slope(states_step, border_step)
-        return (border_step, states_step, predicted) if np.isfinite(predicted) else None
+        states_step = reduced.states(unknowns_step)
+        predicted = -0.5 * reduced.directional_slope(states_step, unknowns_step)
+        return (unknowns_step, states_step, predicted) if np.isfinite(predicted) else None
 
     def _reject(self, state: State, linear: Linearisation) -> State:
         """The state with more damping; derivatives and a path that were only nearly exact are made exact."""
         if state.point.residual > CONTRACTED:
             point = state.point
-            exact = evaluate(state.system, point.border, point.states, point.path, state.scale, linear.nearby)
+            exact = evaluate(
+                state.system, point.unknowns, point.states, point.path, state.scale, linear.nearby
+            )
             if exact is not None and exact.residual < 0.1 * point.residual:
                 state = replace(state, point=exact)
         if linear.path is not state.point.path:

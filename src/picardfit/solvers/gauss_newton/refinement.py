@@ -68,8 +68,8 @@ def refined(
         finer, nearby = replace(system, mesh=ahead.mesh), None
         if point.nearby is not None and _has(ahead.mesh.rule, system.mesh):
             old = point.nearby.inverse[ahead.source]
-            nearby = Nearby(carried_inverse(finer, point.border, ahead.path, old, ahead.source < 0))
-        moved = evaluate(finer, point.border, ahead.states, ahead.path, scale, nearby, enough)
+            nearby = Nearby(carried_inverse(finer, point.unknowns, ahead.path, old, ahead.source < 0))
+        moved = evaluate(finer, point.unknowns, ahead.states, ahead.path, scale, nearby, enough)
         if moved is None:
             break
         system, point, origin = finer, moved, ahead.origin
@@ -133,7 +133,7 @@ def coarsened(
     if len(mesh) > FEWER * len(system.mesh):
         return same
     fewer = replace(system, mesh=mesh)
-    moved = evaluate(fewer, point.border, states, path, scale, enough=enough)
+    moved = evaluate(fewer, point.unknowns, states, path, scale, enough=enough)
     size = system.objective.size(point.outputs, point.data)
     if moved is None or abs(moved.data - point.data) > SAME_VALUE * size:
         return same

@@ -90,7 +90,7 @@ def compared_with(state: State) -> float:
 
 def prior_slope(state: State) -> np.ndarray | None:
     priors = state.system.problem.priors
-    return None if priors is None else priors.terms(state.point.border)[0]
+    return None if priors is None else priors.terms(state.point.unknowns)[0]
 
 
 def unfrozen(state: State) -> State:
@@ -100,9 +100,9 @@ def unfrozen(state: State) -> State:
     problem, point = state.system.problem, state.point
     system = replace(state.system, surrogate=problem.objective.rounded())
     outputs = point.outputs[:, : len(problem.model.observables)]
-    everywhere = np.ones(point.border.shape, bool)
-    border = fit_levels(problem, point.border, outputs, point.sampled, everywhere)
-    moved = evaluate(system, border, point.states, point.path, state.scale)
+    everywhere = np.ones(point.unknowns.shape, bool)
+    unknowns = fit_levels(problem, point.unknowns, outputs, point.sampled, everywhere)
+    moved = evaluate(system, unknowns, point.states, point.path, state.scale)
     if moved is None:
         return replace(state, status=Status.NOT_FINITE)
     floor, weight = problem.objective.floor(moved.outputs), continuity_unit(system, moved)
@@ -112,7 +112,7 @@ def unfrozen(state: State) -> State:
 def sharpened(state: State) -> State:
     """The state with kinks of Laplace densities a tenth as wide, until they are as the problem has them."""
     system, point = replace(state.system, surrogate=state.system.surrogate.sharper()), state.point
-    moved = replace(point, data=system.value(point.border, point.outputs))
+    moved = replace(point, data=system.value(point.unknowns, point.outputs))
     return replace(state, system=system, point=moved, linear=None, calm=0)
 
 
@@ -131,7 +131,7 @@ def merit_of(point: Point, multipliers: np.ndarray, penalty: np.ndarray) -> floa
 
 
 def damp(hessian: np.ndarray, local: int, size: np.ndarray, damping: float) -> None:
-    """Marquardt's damping of the border, in place: the diagonal grows by a factor.
+    """Marquardt's damping of the unknowns, in place: the diagonal grows by a factor.
 
     A column that the data do not feel gets a hair of the largest curvature, each measured over the unknown's own size.
     """

@@ -222,13 +222,13 @@ def begin(method, problem: Problem, start: Start, scheme: Scheme, lengths: np.nd
         )
     knots = tuple(even_knots(problem, e, length) for e, length in enumerate(lengths))
     system = Discretisation(problem, Mesh(rule(method.nodes, method.family), knots))
-    feasible = Feasible(problem.unknowns, method.parameter_set, method.state_set)
+    feasible = Feasible(problem.layout, method.parameter_set, method.state_set)
     setting = Setting(system, scheme, feasible, state_scale(problem, [t[1] for t in start.tables]))
     guessed = np.concatenate([start.states(k[1:-1], e) for e, k in enumerate(knots)])
     inner = guessed if scheme.lifted else guessed[:0]
-    coordinates, inner = feasible.project(feasible.coordinates(start.border), inner)
-    border = feasible.border(coordinates)
-    place = setting.place(border, inner)
+    coordinates, inner = feasible.project(feasible.coordinates(start.unknowns), inner)
+    unknowns = feasible.unknowns(coordinates)
+    place = setting.place(unknowns, inner)
     nodes = len(system.mesh.rule.nodes)
     path = place.x[setting.at_nodes.owner].reshape(len(system.mesh), nodes, -1)
     state = _assess(setting, place, path, np.inf if scheme.sigma else 0.0, scheme.rate or 1.0, None)
@@ -259,19 +259,19 @@ def finish(state: State) -> Solution:
     setting, place, path = state.setting, state.place, state.path
     system, mesh = setting.system, setting.system.mesh
     if setting.scheme.lifted:
-        return Solution(system, place.border, place.x, path, state.gradient.jumps)
+        return Solution(system, place.unknowns, place.x, path, state.gradient.jumps)
     with np.errstate(all="ignore"):
         for _ in range(0 if setting.scheme.sigma else setting.scheme.order):
             path = applied(setting, place, path)
         slopes = system.field.slopes(path, place.spread).reshape(-1, path.shape[-1])
     begins = taken_to(mesh, np.arange(len(mesh)), np.zeros((len(mesh), path.shape[1])), False)
     jumps = np.zeros((len(mesh.linked), path.shape[-1]))
-    return Solution(system, place.border, begins(place.x, slopes), path, jumps)
+    return Solution(system, place.unknowns, begins(place.x, slopes), path, jumps)
 
 
 def lipschitz(problem: Problem, start: Start) -> float:
     """K_x: the largest spectral norm of f_x along the start path, with the start's parameters."""
-    params, largest = problem.unknowns.model_values(start.border), 0.0
+    params, largest = problem.layout.model_values(start.unknowns), 0.0
     for e, one in enumerate(problem.experiments):
         times = np.union1d(np.linspace(*problem.span(e), 101), one.times)
         inputs = one.inputs_at(problem.model.inputs, times)
@@ -285,8 +285,8 @@ def _assess(setting: Setting, place: Place, path, gap: float, rate: float, befor
     """The state at a new point with its gradient; if that is not finite, the state before with a status."""
     with np.errstate(all="ignore"):
         slope = gradient(setting, place, path)
-        feasible, at = setting.feasible, setting.feasible.coordinates(place.border)
-        ahead, knots_ahead = feasible.project(at - slope.border, place.knots - slope.knots)
+        feasible, at = setting.feasible, setting.feasible.coordinates(place.unknowns)
+        ahead, knots_ahead = feasible.project(at - slope.unknowns, place.knots - slope.knots)
         norm = float(np.sqrt(feasible.square(at - ahead, place.knots - knots_ahead)))
     state = State(setting, place, path, slope, norm, gap, rate)
     if not (np.isfinite(slope.loss) and np.isfinite(norm) and np.isfinite(path).all()):
@@ -315,11 +315,11 @@ def _search(state: State) -> tuple[Place, float] | None:
     tried is good, unless the decrease drowned in rounding errors and so says nothing about the rate.
     """
     setting, here, slope, rate = state.setting, state.place, state.gradient, state.rate
-    feasible, at = setting.feasible, setting.feasible.coordinates(here.border)
+    feasible, at = setting.feasible, setting.feasible.coordinates(here.unknowns)
     rounding = 1e-15 * abs(slope.loss)
     while rate > SMALLEST_RATE:
-        ahead, knots = feasible.project(at - rate * slope.border, here.knots - rate * slope.knots)
-        place = setting.place(feasible.border(ahead), knots)
+        ahead, knots = feasible.project(at - rate * slope.unknowns, here.knots - rate * slope.knots)
+        place = setting.place(feasible.unknowns(ahead), knots)
         if setting.scheme.rate is not None:
             return place, rate
         wanted = SUFFICIENT / rate * feasible.square(ahead - at, knots - here.knots)

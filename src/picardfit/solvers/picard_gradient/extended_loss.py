@@ -18,7 +18,7 @@ import numpy as np
 
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Mesh
-from picardfit.problem.unknowns import Unknowns
+from picardfit.problem.unknowns import UnknownsLayout
 from picardfit.solvers.picard_gradient.feasible import Feasible
 
 if TYPE_CHECKING:
@@ -86,25 +86,25 @@ class Setting:
         """The start states which are unknowns of their own."""
         return self.system.mesh.linked + 1 if self.scheme.lifted else np.zeros(0, int)
 
-    def place(self, border: np.ndarray, knots: np.ndarray) -> Place:
+    def place(self, unknowns: np.ndarray, knots: np.ndarray) -> Place:
         """The unknowns with the parameters and start states that follow from them."""
-        params = self.system.parameters(border)
-        initial, by_border = self.system.problem.unknowns.initial(border)
+        params = self.system.parameters(unknowns)
+        initial, by_unknowns = self.system.problem.layout.initial(unknowns)
         x = np.empty((len(initial) + len(knots), initial.shape[1]))
         x[self.first], x[self.inner] = initial, knots
-        return Place(border, knots, params, self.system.spread(params), x, by_border)
+        return Place(unknowns, knots, params, self.system.spread(params), x, by_unknowns)
 
 
 @dataclass(frozen=True)
 class Place:
-    """The unknowns z = (border, knots), and what follows from them."""
+    """The unknowns z = (unknowns, knots), and what follows from them."""
 
-    border: np.ndarray  # (experiments, width), internal coordinates
+    unknowns: np.ndarray  # (experiments, width), internal coordinates
     knots: np.ndarray  # (knots, states): start states of segments after the first, if lifted
     params: np.ndarray  # (experiments, parameters)
     spread: np.ndarray  # (segments, 1, parameters)
     x: np.ndarray  # (starts, states): initial states, and the knots between them
-    by_border: np.ndarray  # (experiments, states, width): derivative of the initial states
+    by_unknowns: np.ndarray  # (experiments, states, width): derivative of the initial states
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Gradient:
     """L with its derivatives in the coordinates of the search."""
 
     loss: float
-    border: np.ndarray  # (experiments, width)
+    unknowns: np.ndarray  # (experiments, width)
     knots: np.ndarray  # (knots, states)
     jumps: np.ndarray  # (knots, states)
 
@@ -164,7 +164,7 @@ def loss(setting: Setting, place: Place, path: np.ndarray) -> float:
 
 
 def gradient(setting: Setting, place: Place, path: np.ndarray) -> Gradient:
-    """L and its gradient by (border, knots) with u held fixed, backwards through the n applications of P."""
+    """L and its gradient by (unknowns, knots) with u held fixed, backwards through the n applications of P."""
     system, scheme = setting.system, setting.scheme
     problem, states = system.problem, path.shape[-1]
     count = len(problem.samples.times)
@@ -192,18 +192,20 @@ def gradient(setting: Setting, place: Place, path: np.ndarray) -> Gradient:
                 more_x, by_slopes = setting.at_nodes.pull(_times(by_slopes, wrt_x))
                 by_x += more_x
     value = problem.mean_loss(terms.value) + scheme.continuity * float(np.vdot(jumps, jumps))
-    by_border = _by_border(problem.unknowns, place, by_params, by_x[setting.first])
-    by_border = by_border * setting.feasible.slopes(place.border)
-    return Gradient(value, by_border, by_x[setting.inner] + by_knots, jumps)
+    by_unknowns = _by_unknowns(problem.layout, place, by_params, by_x[setting.first])
+    by_unknowns = by_unknowns * setting.feasible.slopes(place.unknowns)
+    return Gradient(value, by_unknowns, by_x[setting.inner] + by_knots, jumps)
 
 
-def _by_border(unknowns: Unknowns, place: Place, by_params: np.ndarray, by_initial: np.ndarray) -> np.ndarray:
-    """Chain rule to the border (experiments, width); shared columns hold the sum over the experiments."""
-    total = _times(by_initial, place.by_border)
-    slopes = unknowns.parameter_slopes(place.border)
-    total[:, unknowns.border.parameters] += by_params[:, unknowns.free_parameters] * slopes
-    total[:, unknowns.local :] = total[:, unknowns.local :].sum(axis=0)
-    return np.where(unknowns.exists, total, 0.0)
+def _by_unknowns(
+    layout: UnknownsLayout, place: Place, by_params: np.ndarray, by_initial: np.ndarray
+) -> np.ndarray:
+    """Chain rule to the unknowns (experiments, width); shared columns hold the sum over the experiments."""
+    total = _times(by_initial, place.by_unknowns)
+    slopes = layout.parameter_slopes(place.unknowns)
+    total[:, layout.columns.parameters] += by_params[:, layout.free_parameters] * slopes
+    total[:, layout.local :] = total[:, layout.local :].sum(axis=0)
+    return np.where(layout.exists, total, 0.0)
 
 
 def _times(adjoint: np.ndarray, jacobian: np.ndarray) -> np.ndarray:

@@ -13,30 +13,30 @@ from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, to_internal
 from picardfit.model.priors import Priors
 from picardfit.problem.experiment import Experiment, Rest
-from picardfit.problem.unknowns import Rests, Unknowns
+from picardfit.problem.unknowns import Rests, UnknownsLayout
 
 if TYPE_CHECKING:
     from picardfit.problem.problem import Problem
 
 
 def priors_of(problem: Problem) -> Priors | None:
-    unknowns, initial = problem.unknowns, problem.initial_by_experiment
-    states = len(unknowns.initial_states)
+    layout, initial = problem.layout, problem.initial_by_experiment
+    states = len(layout.initial_states)
     entries = []
-    for e, c in np.argwhere(unknowns.exists):
-        if c >= unknowns.local and e > 0:
+    for e, c in np.argwhere(layout.exists):
+        if c >= layout.local and e > 0:
             continue
         if c < states:
-            spec = initial[e][unknowns.states[unknowns.initial_states[c]]]
+            spec = initial[e][layout.states[layout.initial_states[c]]]
         else:
-            which = np.concatenate([unknowns.local_parameters, unknowns.global_parameters])[c - states]
-            spec = problem.parameters[unknowns.names[which]]
+            which = np.concatenate([layout.local_parameters, layout.global_parameters])[c - states]
+            spec = problem.parameters[layout.names[which]]
         if spec.prior is not None:
-            entries.append((int(e), int(c), bool(unknowns.log[e, c]), spec.prior))
-    return Priors(unknowns.lower.shape, tuple(entries)) if entries else None
+            entries.append((int(e), int(c), bool(layout.log[e, c]), spec.prior))
+    return Priors(layout.lower.shape, tuple(entries)) if entries else None
 
 
-def unknowns_of(problem: Problem) -> Unknowns:
+def layout_of(problem: Problem) -> UnknownsLayout:
     model, parameters, initial = problem.model, problem.parameters, problem.initial_by_experiment
     order = list(parameters)
     rows = len(initial)
@@ -57,7 +57,7 @@ def unknowns_of(problem: Problem) -> Unknowns:
     formulas, (formula_of, rest_formula_of) = _formulas(model, order, initial, before)
     known = [[one[s] if isinstance(one[s], float) else 0.0 for s in model.states] for one in initial]
     index = {name: k for k, name in enumerate(order)}
-    return Unknowns(
+    return UnknownsLayout(
         experiments=problem.names,
         states=model.states,
         names=tuple(order),
