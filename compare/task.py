@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from picardfit.problem.problem import Problem
-from picardfit.search.starts import Start, search_box
+from picardfit.problem.start import Start
+from picardfit.search.starts import search_box
 from picardfit.simulation.trajectories import Run, observed, trajectories
 
 BAD = 1e3  # residual of a simulation that fails, in units of the spread of the data

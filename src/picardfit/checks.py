@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 from math import inf, isfinite, isnan
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -20,17 +20,44 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
 
-def as_number(value: object, words: str, infinite: bool = False) -> float:
-    """`value` as a float; text, NaN and (unless allowed) infinities are InputErrors."""
+def is_whole(value: object) -> bool:
+    """True for an integer of Python or NumPy; a truth value is none."""
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def as_number(value: object, subject: str, infinite: bool = False) -> float:
+    """`value` as a float; text, NaN and (unless allowed) infinities are InputErrors.
+
+    `subject` is what the value is, as in "upper bound of `a`".
+    """
     if not is_number(value):
-        raise InputError(f"The {words} is {value!r}, which is not a number: write a plain number.")
+        raise InputError("errors.not_a_number", subject, value=value)
     try:
         number = float(value)
     except OverflowError:
         number = inf
     if isnan(number) or not (infinite or isfinite(number)):
-        raise InputError(f"The {words} is {number:g}: give a finite number.")
+        raise InputError("errors.not_finite", subject, value=number)
     return number
+
+
+def as_whole(value: object, subject: str, least: int, example: int | None = None) -> int:
+    """`value` as an int of at least `least`; `example` is what the message proposes, by default `least`."""
+    if not is_whole(value) or value < least:
+        example = least if example is None else example
+        raise InputError("errors.not_whole", subject, value=value, least=least, example=example)
+    return int(value)
+
+
+def check_positive(settings: object, whole: tuple[str, ...] = (), real: tuple[str, ...] = ()) -> None:
+    """Check that fields of a settings dataclass are positive numbers, proposing their defaults."""
+    for name in (*whole, *real):
+        value, usual = getattr(settings, name), getattr(type(settings), name, None)
+        example = usual if is_number(usual) and usual > 0 else 1
+        if name in whole:
+            as_whole(value, name, 1, example)
+        elif not is_number(value) or not value > 0:
+            raise InputError("errors.not_positive", name, value=value, example=example)
 
 
 def name_at_call(depth: int) -> str:

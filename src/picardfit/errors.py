@@ -1,52 +1,142 @@
-"""What can go wrong: bad input raises InputError, a numerical failure is a Status with a sentence."""
+"""What can go wrong, as records: bad input raises InputError, a doubt is a Notice, the end of a fit is a Status.
+
+A record says what is wrong by a code, whom it concerns (`subject`), with which values, and where that was written
+(`Place`). Its sentence is made from the catalogue beside this file: sentences/ROOM.toml holds one entry for every code
+`ROOM.entry`, with `what` is wrong, the `remedy`, and an `example` of its values. An entry may word either of them
+differently for problem files (`file`) and for the command line (`command`). Nothing is read back from a sentence.
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
-from enum import Enum
-from numbers import Integral, Real
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, StrEnum
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
+from string import Formatter
+
+Key = tuple[str | int, ...]
+
+
+class Audience(StrEnum):
+    """In whose words a sentence is: those of Python code, of a problem file, or of the command line."""
+
+    PYTHON = "python"
+    FILE = "file"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something was written.
+
+    `key`: the entry of a problem, ("parameters", "a"), whether it came from a file or from Python; `row`: the line
+    inside a text of several lines, such as the equations; `file`, `line`: where that stands in a file.
+    """
+
+    key: Key = ()
+    row: int | None = None
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something a user should know that is no error: a warning, or a verdict."""
+
+    code: str
+    subject: str = ""
+    values: Mapping[str, object] = field(default_factory=dict)
+
+    def sentence(self, audience: Audience = Audience.PYTHON) -> str:
+        return sentence(self.code, self.subject, self.values, audience)
+
+    def __str__(self) -> str:
+        return self.sentence()
 
 
 class InputError(ValueError):
-    """Bad input. The message names the offending thing and the remedy, in one sentence."""
+    """Bad input: what is wrong (`code`, `subject`, `values`), where it was written (`place`), and the `remedy`.
+
+    `context`: what the subject is a part of, outermost first, as codes with their subjects:
+    (("problem.in_experiment", "pond"),) puts "Experiment `pond`: " before the sentence.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        subject: str = "",
+        *,
+        key: Key = (),
+        row: int | None = None,
+        **values: object,
+    ) -> None:
+        super().__init__(code, subject)
+        self.code = code
+        self.subject = subject
+        self.values: Mapping[str, object] = values
+        self.place = Place(key, row)
+        self.context: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it, in the words of Python."""
+        return remedy(self.code, self.subject, self.values, Audience.PYTHON)
+
+    def sentence(self, audience: Audience = Audience.PYTHON) -> str:
+        """What is wrong and what to do, without its place in a file."""
+        words = sentence(self.code, self.subject, self.values, audience)
+        if self.place.row is not None and audience is Audience.PYTHON:
+            words = f"In line {self.place.row}: {words}"
+        for code, subject in reversed(self.context):
+            words = f"{sentence(code, subject, {}, audience).rstrip('.')}: {_lowered(words)}"
+        return words
+
+    def within(self, code: str, subject: str) -> InputError:
+        """The same complaint about a part of something, such as an experiment."""
+        return self._with(context=((code, subject), *self.context))
+
+    def at(self, **where: object) -> InputError:
+        """The same complaint with fields of its place filled in."""
+        return self._with(place=replace(self.place, **where))
+
+    def _with(self, **changes: object) -> InputError:
+        return _rebuilt(type(self), {**self.__dict__, **changes})
+
+    def __reduce__(self) -> tuple:
+        return _rebuilt, (type(self), self.__dict__)
+
+    def __str__(self) -> str:
+        if self.place.file is None:
+            return self.sentence()
+        where = f"{self.place.file}:{self.place.line}" if self.place.line else self.place.file
+        return f"{where}: {self.sentence(Audience.FILE)}"
+
+
+def _rebuilt(kind: type[InputError], state: Mapping[str, object]) -> InputError:
+    made = kind.__new__(kind, state["code"], state["subject"])
+    made.__dict__.update(state)
+    return made
 
 
 class Status(Enum):
-    """How a fit ended; the value is the sentence shown to the user."""
+    """How a fit ended; the value is the code of its sentence in sentences/status.toml."""
 
-    CONVERGED = "Converged: this optimum passed every check."
-    CONVERGED_AT_BOUND = (
-        "Converged with unknowns at their bounds: widen those bounds if they are not meant to act."
-    )
-    APPROXIMATE = (
-        "The method stopped by its own rule, but not at the least-squares optimum (see the certificate): lower its "
-        "tolerance, raise its order, or use the default method."
-    )
-    INACCURATE = (
-        "The search converged, but an independent integration does not reproduce the loss: "
-        "the model is very sensitive here (chaotic or stiff); shorten the horizon or add data before trusting it."
-    )
-    UNDECIDED = (
-        "Converged, but some parameters only decide when something switches and could not be searched: "
-        "try several starts."
-    )
-    STALLED = (
-        "No further step lowers the loss although the optimality conditions are not met: "
-        "try more starts, or narrower bounds."
-    )
-    ITERATION_LIMIT = (
-        "The iteration limit was reached before convergence: raise max_iterations or try more starts."
-    )
-    NOT_FINITE = (
-        "No path can be computed at the starting values: the model is not finite there (overflow, division by zero or "
-        "a NaN) or changes too fast; give a start or bounds where the equations can be evaluated."
-    )
-    DIVERGED = "The iteration diverged: shorten the horizon or the segments, lower the rate, or use the default method."
-    FAILED = "The computation itself broke down with an error: the message repeats what it said."
-    INTERRUPTED = "Interrupted: the best values found so far are returned."
+    CONVERGED = "status.converged"
+    CONVERGED_AT_BOUND = "status.converged_at_bound"
+    APPROXIMATE = "status.approximate"
+    INACCURATE = "status.inaccurate"
+    UNDECIDED = "status.undecided"
+    STALLED = "status.stalled"
+    ITERATION_LIMIT = "status.iteration_limit"
+    NOT_FINITE = "status.not_finite"
+    DIVERGED = "status.diverged"
+    FAILED = "status.failed"
+    INTERRUPTED = "status.interrupted"
 
     @property
     def success(self) -> bool:
@@ -54,19 +144,102 @@ class Status(Enum):
 
     @property
     def converged(self) -> bool:
-        """Whether the search came to an end that passed the checks, so that the curvature there tells of errors."""
+        """Whether the search ended at an optimum that passed the checks, so that its curvature gives errors."""
         return self.success or self is Status.UNDECIDED
 
-
-def inside(where: str, error: InputError) -> InputError:
-    """The same complaint about a part of something: 'Experiment `pond`: entry 2 of `prey` is inf: ...'."""
-    first, _, rest = str(error).partition(" ")
-    first = first.lower() if first.isalpha() and first == first.capitalize() else first
-    return InputError(f"{where}: {first} {rest}")
+    def sentence(self, audience: Audience = Audience.PYTHON) -> str:
+        return sentence(self.value, "", {}, audience)
 
 
-def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """' Did you mean `prey`?' when a known name is close, else an empty string.
+# ---- sentences from the catalogue ----------------------------------------------------------------------------------
+
+
+def sentence(code: str, subject: str, values: Mapping[str, object], audience: Audience) -> str:
+    """`What: remedy.`, and `Did you mean `x`?` where the values hold a name that is `close`."""
+    if " " in code:  # a sentence that has no entry in the catalogue yet
+        return code
+    words, what_to_do = (
+        _filled(code, "what", subject, values, audience),
+        remedy(code, subject, values, audience),
+    )
+    whole = f"{words}: {what_to_do}." if what_to_do else f"{words}."
+    return f"{whole} Did you mean `{values['close']}`?" if values.get("close") else whole
+
+
+def remedy(code: str, subject: str, values: Mapping[str, object], audience: Audience) -> str:
+    """What to do about it; empty where the entry has no remedy."""
+    return "" if " " in code else _filled(code, "remedy", subject, values, audience)
+
+
+def _filled(code: str, part: str, subject: str, values: Mapping[str, object], audience: Audience) -> str:
+    entry = catalogue_entry(code)
+    template = entry.get(audience.value, {}).get(part, entry.get(part, ""))
+    return _FORMATTER.vformat(template, (), {"subject": subject, **values})
+
+
+def catalogue_entry(code: str) -> dict:
+    """The entry of a code: `what`, `remedy`, `file`, `command`, `example`."""
+    room, _, name = code.partition(".")
+    return catalogue(room)[name]
+
+
+@cache
+def catalogue(room: str) -> dict[str, dict]:
+    """The entries of one room, by name."""
+    path = files("picardfit") / "sentences" / f"{room}.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+class _Words(Formatter):
+    """Format specs for words: {names:list}, {names:list:8}, {n:count:value}, {thing:kind}."""
+
+    def format_field(self, value: object, spec: str) -> str:
+        kind, _, rest = spec.partition(":")
+        match kind:
+            case "list":
+                return listing(value, int(rest) if rest else None)
+            case "count":
+                return counted(value, rest)
+            case "kind":
+                return type_words(value)
+        return format(value, spec)
+
+
+_FORMATTER = _Words()
+
+
+def _lowered(words: str) -> str:
+    """A sentence as it goes on after a colon: an ordinary first word loses its capital."""
+    first, _, rest = words.partition(" ")
+    return f"{first.lower() if first.isalpha() and first == first.capitalize() else first} {rest}"
+
+
+def listing(names: Iterable[str], most: int | None = None) -> str:
+    """The names in backticks, separated by commas; beyond `most` of them, how many more there are."""
+    names = list(names)
+    shown = ", ".join(f"`{n}`" for n in names[:most]) or "none"
+    return shown if most is None or len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def counted(number: int, word: str) -> str:
+    """`1 value`, `2 values`."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def type_words(value: object) -> str:
+    """`an Experiment`, `a list`: what kind of thing a value is."""
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' or name == 'ndarray' else 'a'} {name}"
+
+
+# ---- names that a user may have meant ------------------------------------------------------------------------------
+
+SIMILAR = 0.6  # difflib's own cutoff for names that are close
+SIMILAR_STEMS = 0.65  # file names are longer, so that unrelated ones share more letters
+
+
+def closest(name: str, known: Iterable[str], cutoff: float = SIMILAR) -> str:
+    """The known name that a user most likely meant, or an empty string.
 
     Upper and lower case, blanks, underscores and hyphens make no difference.
     """
@@ -76,47 +249,34 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     close = difflib.get_close_matches(_letters(name), by_letters, n=1, cutoff=cutoff)
     if not close:
         return ""
-    best = difflib.get_close_matches(name.strip(), by_letters[close[0]], n=1, cutoff=0.0)
-    return f" Did you mean `{best[0]}`?"
+    return difflib.get_close_matches(name.strip(), by_letters[close[0]], n=1, cutoff=0.0)[0]
+
+
+def closest_file(path: Path) -> str:
+    """The file in the folder of a missing one that has nearly its name, whatever its ending."""
+    names = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
+    by_stem: dict[str, list[str]] = {}
+    for one in sorted(names):
+        by_stem.setdefault(_letters(Path(one).stem), []).append(one)
+    close = difflib.get_close_matches(_letters(path.stem), by_stem, n=1, cutoff=SIMILAR_STEMS)
+    return closest(path.name, by_stem[close[0]], cutoff=0.0) if close else ""
+
+
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = SIMILAR) -> str:
+    """' Did you mean `prey`?' when a known name is close, else an empty string."""
+    close = closest(name, known, cutoff)
+    return f" Did you mean `{close}`?" if close else ""
 
 
 def did_you_mean_file(path: Path) -> str:
-    """The same for a file that is not there: a file of its folder with nearly that name, whatever its ending."""
-    files = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
-    by_stem: dict[str, list[str]] = {}
-    for one in sorted(files):
-        by_stem.setdefault(_letters(Path(one).stem), []).append(one)
-    close = difflib.get_close_matches(_letters(path.stem), by_stem, n=1, cutoff=0.65)
-    return did_you_mean(path.name, by_stem[close[0]], cutoff=0.0) if close else ""
+    close = closest_file(path)
+    return f" Did you mean `{close}`?" if close else ""
 
 
 def _letters(name: str) -> str:
     return re.sub(r"[\s_-]+", "", name).casefold()
 
 
-def type_words(value: object) -> str:
-    """`an Experiment`, `a list`: what kind of thing a value is."""
-    name = type(value).__name__
-    return f"{'an' if name[:1].lower() in 'aeiou' or name == 'ndarray' else 'a'} {name}"
-
-
-def counted(number: int, word: str) -> str:
-    """`1 value`, `2 values`."""
-    return f"{number} {word}{'' if number == 1 else 's'}"
-
-
-def listing(names: Iterable[str]) -> str:
-    """The names in backticks, separated by commas, for error messages."""
-    return ", ".join(f"`{n}`" for n in names) or "none"
-
-
-def check_positive(settings: object, whole: tuple[str, ...] = (), real: tuple[str, ...] = ()) -> None:
-    """Check that fields of a settings dataclass are positive numbers."""
-    for name in (*whole, *real):
-        value = getattr(settings, name)
-        kind = Integral if name in whole else Real
-        if isinstance(value, bool) or not isinstance(value, kind) or not value > 0:
-            what = "a positive whole number" if name in whole else "a positive number"
-            usual = getattr(type(settings), name, None)
-            example = f"{usual:g}" if isinstance(usual, Real) and usual > 0 else "1"
-            raise InputError(f"{name} = {value!r} is not {what}: write for example {name}={example}.")
+def inside(where: str, error: InputError) -> InputError:
+    """The same complaint about a part of something: 'Experiment `pond`: entry 2 of `prey` is inf: ...'."""
+    return InputError(f"{where}: {_lowered(str(error))}")

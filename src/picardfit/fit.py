@@ -75,10 +75,10 @@ class Fit:
         A warning that tells what failed, and where, stands for the sentence of the status.
         """
         if self.success:
-            return " ".join([self.status.value, *self.warnings])
+            return " ".join([self.status.sentence(), *self.warnings])
         openings = (NEVER_FINITE, *filter(None, [TELLING.get(self.status)]))
         told = any(one.startswith(openings) for one in self.warnings)
-        return " ".join(self.warnings if told else [*self.warnings, self.status.value])
+        return " ".join(self.warnings if told else [*self.warnings, self.status.sentence()])
 
     @cached_property
     def loss(self) -> float:

@@ -245,7 +245,7 @@ def test_tables_hold_the_fit(fitted):
 def test_fit_shows_estimates_and_how_it_ended(fitted):
     output = fitted[0].output
     assert re.search(r"birth +0\.481 +0\.035 +0\.415 +0\.558 +1/year", output)
-    assert pf.Status.CONVERGED.value in output
+    assert pf.Status.CONVERGED.sentence() in output
 
 
 def test_fit_for_machines(ponds, tmp_path):

@@ -638,7 +638,7 @@ def test_an_interrupt_keeps_the_best_so_far():
 
 
 def test_message_says_how_it_ended(van_der_pol):
-    assert van_der_pol.message == pf.Status.CONVERGED.value
+    assert van_der_pol.message == pf.Status.CONVERGED.sentence()
 
 
 def test_an_optimum_promises_no_further_decrease(van_der_pol):

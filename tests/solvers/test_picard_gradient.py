@@ -573,7 +573,7 @@ def van_der_pol_problem_without_bounds() -> Problem:
 @pytest.mark.parametrize(
     "make, words",
     [
-        (lambda: GradientDescent(order=0), "order = 0 is not a positive whole number"),
+        (lambda: GradientDescent(order=0), "order = 0 is not a whole number of at least 1"),
         (lambda: GradientContractMultiplier(order=1.5), "order = 1.5"),
         (lambda: GradientContractMultiplier(order=2.0), "order = 2.0"),
         (lambda: GradientContractive(sigma=0), "sigma = 0"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from picardfit.collocation.mesh import Mesh, Rule, uniform_knots
 from picardfit.problem.problem import Problem
-from picardfit.search.starts import Start
+from picardfit.problem.start import Start
 
 FEWEST, MOST = 6, 60  # segments of an experiment's first mesh, when the samples do not ask for more
 SHARE = 1.5  # length of a segment times the norm of the Jacobian there

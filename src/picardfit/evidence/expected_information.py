@@ -19,7 +19,7 @@ from picardfit.collocation.mesh import Mesh, rule
 from picardfit.collocation.picard import apply
 from picardfit.evidence.fisher import chained, start_derivatives
 from picardfit.problem.problem import Problem
-from picardfit.search.starts import Start
+from picardfit.problem.start import Start
 from picardfit.simulation.trajectories import Run, observed, trajectories
 
 NODES = 9

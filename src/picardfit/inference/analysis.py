@@ -25,7 +25,8 @@ from picardfit.fit import Fit
 from picardfit.model.parameters import to_natural
 from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.problem import Problem
-from picardfit.search.starts import Start, make_start, search_box
+from picardfit.problem.start import Start
+from picardfit.search.starts import make_start, search_box
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

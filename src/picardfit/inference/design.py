@@ -188,7 +188,7 @@ def _sorted_out(base: Fit | Problem, candidates) -> tuple[Problem, list[Experime
     """The problem, its experiments that count as done, and the candidates with a name each."""
     if isinstance(base, Fit):
         if base.solution is None:
-            raise InputError(f"The fit has no solution to plan from: {base.status.value}")
+            raise InputError(f"The fit has no solution to plan from: {base.status.sentence()}")
         problem = base.problem
     elif isinstance(base, Problem):
         problem = base

@@ -140,7 +140,7 @@ class _Group:
 def identifiability(fit: Fit) -> Identifiability:
     """Verdicts, directions and combinations of a fit."""
     if fit.solution is None:
-        raise InputError(f"There is no solution to judge: {fit.status.value}")
+        raise InputError(f"There is no solution to judge: {fit.status.sentence()}")
     if not fit.status.converged:
         raise InputError(
             f"Nothing can be said about what the data determine, because the fit has no success: {fit.message}"

@@ -8,12 +8,13 @@ interpolated measured ones, by a linearly implicit Euler march of all experiment
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from picardfit.formulas.algebra import symbol
 from picardfit.problem.problem import Problem
+from picardfit.problem.start import Start
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
 from picardfit.search.integral_matching import match_parameters
 from picardfit.solvers.noise_levels import fit_levels, smoothed
@@ -26,24 +27,6 @@ WIDE = 30  # positive bounds further apart than this factor are searched by rati
 ABSURD = 1e8  # changes over an experiment, relative to the largest state, that no start should have
 HALVINGS = 40
 ROUNDS = 2  # of marching hidden states and matching parameters in turn
-
-
-@dataclass(frozen=True)
-class Start:
-    """Where a search begins: unknowns in internal coordinates and a table of guessed states per experiment."""
-
-    unknowns: np.ndarray  # (experiments, width)
-    tables: tuple[tuple[np.ndarray, np.ndarray], ...]  # (times (k,), states (k, states)) per experiment
-    positive: np.ndarray  # (states,) bool: begins positive and can neither reach nor cross zero
-
-    def states(self, times: np.ndarray, experiment: int) -> np.ndarray:
-        """Guessed states at given times: (times, states)."""
-        grid, values = self.tables[experiment]
-        return np.stack([np.interp(times, grid, column) for column in values.T], axis=1)
-
-    def at_samples(self, problem: Problem) -> np.ndarray:
-        """Guessed states at the sampling instants: (samples, states)."""
-        return np.concatenate([self.states(one.times, e) for e, one in enumerate(problem.experiments)])
 
 
 def make_start(

@@ -15,7 +15,7 @@ from picardfit.formulas.printing import to_text
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.model import Model
 from picardfit.problem.problem import Problem
-from picardfit.search.starts import Start
+from picardfit.problem.start import Start
 from picardfit.simulation.trajectories import Run, trajectories
 
 MOST_VALUES = 6  # names whose values are told

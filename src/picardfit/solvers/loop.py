@@ -18,7 +18,7 @@ from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Point, point_at
 from picardfit.errors import Status
 from picardfit.problem.problem import Problem
-from picardfit.search.starts import Start
+from picardfit.problem.start import Start
 
 LONG = 60  # iterations after which a search may need help
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from picardfit.checks import check_positive
 from picardfit.collocation.adaptation import first_mesh, split, state_scale
 from picardfit.collocation.condensing import Factor, Quadratic, factorise, is_convex, solve_box
 from picardfit.collocation.discretisation import Discretisation
@@ -27,9 +28,9 @@ from picardfit.collocation.linearisation import (
 )
 from picardfit.collocation.mesh import Nodes, rule
 from picardfit.collocation.second_derivatives import has_second_order, newton_model
-from picardfit.errors import InputError, Status, check_positive
+from picardfit.errors import InputError, Status
 from picardfit.problem.problem import Problem
-from picardfit.search.starts import Start
+from picardfit.problem.start import Start
 from picardfit.solvers.gauss_newton.continuity import (
     adjoint_multipliers,
     continuity_unit,

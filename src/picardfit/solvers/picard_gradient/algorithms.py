@@ -13,13 +13,14 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from picardfit.checks import check_positive
 from picardfit.collocation.adaptation import even_knots, state_scale
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Mesh, Nodes, rule
-from picardfit.errors import InputError, Status, check_positive
+from picardfit.errors import InputError, Status
 from picardfit.model.parameters import is_number
 from picardfit.problem.problem import Problem
-from picardfit.search.starts import Start
+from picardfit.problem.start import Start
 from picardfit.solvers.loop import Solution
 from picardfit.solvers.picard_gradient.extended_loss import (
     Gradient,
