@@ -8,6 +8,8 @@ import sys as _sys
 from importlib import import_module as _import
 from types import ModuleType as _ModuleType
 
+from picardfit.display import hook as _hook
+
 __version__ = "0.1.0"
 
 _HOMES = {  # module -> the public names that live in it
@@ -49,6 +51,15 @@ _HOMES = {  # module -> the public names that live in it
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)
+
+_hook.register(  # class -> the functions that draw it in a terminal ("": its repr) and in a notebook
+    {
+        "Experiment": ("", "picardfit.display.notebook:experiment_html"),
+        "Fit": ("picardfit.display.text:fit_text", "picardfit.display.notebook:fit_html"),
+        "Model": ("picardfit.display.text:model_text", "picardfit.display.notebook:model_html"),
+        "Problem": ("picardfit.display.text:problem_text", "picardfit.display.notebook:problem_html"),
+    }
+)
 
 
 def __getattr__(name: str) -> object:

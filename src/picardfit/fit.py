@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from picardfit.display.hook import shown
 from picardfit.errors import InputError, Status
 from picardfit.evidence.certificate import Certificate, path_rows, path_value
 from picardfit.evidence.curves import checked_times, outputs_at, states_along
@@ -45,6 +46,7 @@ TELLING = {  # status -> opening of the warnings that say the same and more
 }
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Fit:
     """The result of `pf.fit`. Values are in natural units; local parameters are called `a[experiment]`."""
@@ -497,16 +499,6 @@ class Fit:
         from picardfit.files.fit_file import save
 
         return save(self, path)
-
-    def __str__(self) -> str:
-        from picardfit.display.text import fit_text
-
-        return fit_text(self)
-
-    def _repr_html_(self) -> str:
-        from picardfit.display.notebook import fit_html
-
-        return fit_html(self)
 
     def __repr__(self) -> str:
         from picardfit.display.text import fit_line

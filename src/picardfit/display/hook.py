@@ -1,36 +1,43 @@
-"""How records show themselves in a terminal and in a notebook, without knowing of `display`.
+"""How records of every room render in a terminal and in a notebook, without importing the rest of `display`.
 
-Rooms below `display` decorate a class with `@shown`; picardfit/__init__.py says which functions draw it. This module
-imports nothing of picardfit, so that every room may import it: the one exception to the order of the layers.
+Rooms below `display` decorate a class with `@shown`; picardfit/__init__.py registers the functions that draw it. This
+module imports nothing of picardfit, so that every room may import it: the one exception to the order of the layers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from typing import TypeVar
 
-_PAINTERS: dict[str, tuple[str, str]] = {}  # class -> "module:function" of its text and of its HTML, or ""
+_Class = TypeVar("_Class", bound=type)
+_PAINTERS: dict[str, tuple[str, str]] = {}  # class -> "module:function" that draws its text and its HTML
 
 
 def register(painters: Mapping[str, tuple[str, str]]) -> None:
-    """Say which functions turn an object of a class, by its name, into text and into HTML."""
+    """Register the functions that turn an object of a class, by its name, into text and into HTML.
+
+    An empty text painter stands for the `repr` of the object, or for the `__str__` that its class defines itself.
+    """
     _PAINTERS.update(painters)
 
 
-def shown(kind: type) -> type:
-    """Give a class the `__str__` and `_repr_html_` that are registered under its name."""
+def shown(kind: _Class) -> _Class:
+    """Give a class the `__str__` and `_repr_html_` registered under its name; a `__str__` of its own stays."""
 
     def text(self: object) -> str:
-        return _painted(self, kind.__name__, 0)
+        painter = _PAINTERS[kind.__name__][0]
+        return _painted(self, painter) if painter else repr(self)
 
     def html(self: object) -> str:
-        return _painted(self, kind.__name__, 1)
+        return _painted(self, _PAINTERS[kind.__name__][1])
 
-    kind.__str__ = text
+    if "__str__" not in vars(kind):
+        kind.__str__ = text
     kind._repr_html_ = html
     return kind
 
 
-def _painted(one: object, name: str, which: int) -> str:
-    module, _, function = _PAINTERS[name][which].partition(":")
+def _painted(one: object, painter: str) -> str:
+    module, _, function = painter.partition(":")
     return getattr(import_module(module), function)(one)

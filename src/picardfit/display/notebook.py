@@ -115,6 +115,11 @@ def text_html(title: str, shown: object) -> str:
     return _box(title, [_text(str(shown))])
 
 
+def plain_html(shown: object) -> str:
+    """A box with the plain text of a record, titled with the name of its class."""
+    return text_html(type(shown).__name__, shown)
+
+
 def _box(title: str, parts: list[str]) -> str:
     inside = "\n".join(parts)
     return f'{STYLE}\n<div class="picardfit">\n<p><strong>{escape(title)}</strong></p>\n{inside}\n</div>'

@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from picardfit.errors import counted as count
+from picardfit.formulas.grammar import parse
+from picardfit.formulas.printing import to_text
 from picardfit.model.parameters import Parameter
 
 if TYPE_CHECKING:
     from picardfit.evidence.optima import Optimum
     from picardfit.fit import Fit
+    from picardfit.model.model import Model
     from picardfit.problem.experiment import Experiment
+    from picardfit.problem.problem import Problem
 
 MOST_COLUMNS = 12  # parameters in the table of optima
 EXPERIMENT_HEADER = ("experiment", "times", "from", "to", "measured", "inputs", "known at the start")
@@ -30,6 +34,39 @@ def number(value: float, digits: int = 5) -> str:
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return f"{value:.{digits}g}"
+
+
+def model_text(model: Model) -> str:
+    """What print(model) shows: equations, observables, and which names are what."""
+    lines = {f"{name}'": formula for name, formula in model.equations.items()}
+    if model.text:
+        lines = {f"{n}'" if prime else n: to_text(parse(formula)) for n, formula, prime in model.written}
+    shown = ["equations", *_definitions(lines)]
+    groups = {"states": model.states, "parameters": model.parameters, "inputs": model.inputs}
+    if all(name == formula for name, formula in model.observable_formulas.items()):
+        groups["observables"] = model.observables
+    else:
+        shown += ["observables", *_definitions(model.observable_formulas)]
+    groups["not used"] = tuple(f"{name} (only in {helper})" for name, helper in model.dropped.items())
+    return "\n".join([*shown, *(f"{kind:<12}{', '.join(names)}" for kind, names in groups.items() if names)])
+
+
+def _definitions(formulas: Mapping[str, str]) -> list[str]:
+    width = max(map(len, formulas))
+    return [f"  {name:<{width}} = {formula}" for name, formula in formulas.items()]
+
+
+def problem_text(problem: Problem, most: int = 20) -> str:
+    """What print(problem) shows: the model and the first experiments."""
+    experiments = problem.experiments
+    lines = [
+        model_text(problem.model),
+        f"{count(len(experiments), 'experiment')}, {problem.measurements} numbers measured:",
+        *(f"  {one}" for one in experiments[:most]),
+    ]
+    if len(experiments) > most:
+        lines.append(f"  and {len(experiments) - most} more")
+    return "\n".join([*lines, *map(str, problem.remarks), f"{problem.layout.count()} unknowns"])
 
 
 def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, str, str, str]]:

@@ -11,6 +11,7 @@ from typing import final
 
 import sympy
 
+from picardfit.display.hook import shown
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.formulas.algebra import names, names_outside_conditions, symbol
 from picardfit.formulas.equations import NAME, check_target, read_equations, spell_out, statements_of
@@ -27,6 +28,7 @@ from picardfit.formulas.tracing import NumericMap, map_of_function
 from picardfit.model.inputs import Constant, Input
 
 
+@shown
 @final
 @dataclass(frozen=True, init=False, repr=False)
 class Model:
@@ -183,26 +185,6 @@ class Model:
         known = {"t", *self.states, *self.inputs, *self.parameters, *helpers}
         return {n: h for h, text in helpers.items() for n in names_in_order(text) if n not in known}
 
-    def _repr_html_(self) -> str:
-        from picardfit.display.notebook import model_html
-
-        return model_html(self)
-
-    def __str__(self) -> str:
-        shown = {f"{name}'": formula for name, formula in self.equations.items()}
-        if self.text:
-            shown = {f"{n}'" if prime else n: to_text(parse(formula)) for n, formula, prime in self.written}
-        lines = _aligned(list(shown), list(shown.values()))
-        groups = {"states": self.states, "parameters": self.parameters, "inputs": self.inputs}
-        if all(name == formula for name, formula in self.observable_formulas.items()):
-            groups["observables"] = self.observables
-        else:
-            lines += ["observables", *_aligned(self.observables, self.observable_formulas.values())]
-        groups["not used"] = tuple(f"{name} (only in {helper})" for name, helper in self.dropped.items())
-        return "\n".join(
-            ["equations", *lines, *(f"{kind:<12}{', '.join(g)}" for kind, g in groups.items() if g)]
-        )
-
     def __repr__(self) -> str:
         parts = [f"states={list(self.states)}", f"parameters={list(self.parameters)}"]
         parts += [f"inputs={list(self.inputs)}"] if self.inputs else []
@@ -222,11 +204,6 @@ def _texts(rows: Sequence[str], mapping: BatchedMap | NumericMap) -> dict[str, s
         name = getattr(mapping.function, "__name__", "a function")
         return dict.fromkeys(rows, f"computed by the function {name}")
     return {row: to_text(e) for row, e in zip(rows, mapping.expressions, strict=True)}
-
-
-def _aligned(left: Sequence[str], right: Sequence[str]) -> list[str]:
-    width = max(map(len, left))
-    return [f"  {a:<{width}} = {b}" for a, b in zip(left, right, strict=True)]
 
 
 def _checked_units(units: Mapping[str, str] | None, known: Sequence[str]) -> dict[str, str]:

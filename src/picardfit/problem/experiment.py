@@ -9,6 +9,7 @@ from math import nan
 
 import numpy as np
 
+from picardfit.display.hook import shown
 from picardfit.errors import InputError, counted, inside, type_words
 from picardfit.formulas.grammar import parse
 from picardfit.model.inputs import Constant, Input, as_input, check_finite, number_array, read_only, values_at
@@ -45,6 +46,7 @@ class Rest:
         object.__setattr__(self, "initial", initial)
 
 
+@shown
 @dataclass(frozen=True, eq=False, repr=False)
 class Experiment:
     """One run of the system: n sampling rows of k observables, its inputs, its initial state.
@@ -121,11 +123,6 @@ class Experiment:
     def sampled(self) -> np.ndarray:
         """(n, k): where something was measured, or will be."""
         return np.isfinite(self.values) if self.planned is None else self.planned
-
-    def _repr_html_(self) -> str:
-        from picardfit.display.notebook import experiment_html
-
-        return experiment_html(self)
 
     def __repr__(self) -> str:
         distinct, counts = len(np.unique(self.times)), self.sampled.sum(axis=0)

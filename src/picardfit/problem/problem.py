@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from picardfit.display.hook import shown
 from picardfit.errors import InputError, type_words
 from picardfit.formulas.grammar import BatchedMap
 from picardfit.formulas.tracing import NumericMap
@@ -74,6 +75,7 @@ class Roughness(NamedTuple):
     noise: float  # sum of squares to expect of the noise, from how samples differ from their neighbours
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Problem:
     """What is to be estimated from what.
@@ -314,18 +316,3 @@ class Problem:
             columns = {n: block[:, self.model.observables.index(n)] for n in one.observables}
             renewed.append(replace(one, observations=columns))
         return self.with_experiments(renewed)
-
-    def _repr_html_(self) -> str:
-        from picardfit.display.notebook import problem_html
-
-        return problem_html(self)
-
-    def __str__(self) -> str:
-        count = len(self.experiments)
-        what = "1 experiment" if count == 1 else f"{count} experiments"
-        lines = [str(self.model), f"{what}, {self.measurements} numbers measured:"]
-        lines += [f"  {one}" for one in self.experiments[:20]]
-        if len(self.experiments) > 20:
-            lines.append(f"  and {len(self.experiments) - 20} more")
-        lines += self.remarks
-        return "\n".join([*lines, f"{self.layout.count()} unknowns"])
