@@ -5,8 +5,9 @@ import pytest
 import scipy.stats as st
 
 from picardfit.model.densities import Shape
+from picardfit.model.scatter import Column
 from picardfit.problem.common_noise import CommonNoise
-from picardfit.problem.likelihood import Column, LeastSquares, Likelihood
+from picardfit.problem.likelihood import LeastSquares, Likelihood
 from picardfit.problem.objective import curved, whitened
 
 SAMPLES, OUTPUTS = 7, 3

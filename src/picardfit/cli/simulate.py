@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from picardfit.files.problem_file import ProblemFile
     from picardfit.files.sections.experiments import Condition
-    from picardfit.model.noise_models import Scatter
+    from picardfit.model.scatter import Scatter
 
 MOST_TIMES = 1_000_000
 PLAN = "plan"  # the experiment of a file without data and experiments
@@ -79,7 +79,7 @@ def simulate(
 
 def _scatter(file: ProblemFile, additive: float, proportional: float) -> Scatter:
     """The noise of the file, bound to its model."""
-    from picardfit.model.noise_models import bind
+    from picardfit.model.scatter import bind
 
     if additive or proportional:
         raise InputError(
@@ -102,7 +102,7 @@ def _simulated(
 
     from picardfit.files.sections.experiments import planned_time
     from picardfit.model.inputs import values_at
-    from picardfit.simulation.simulate import noisy, scattered
+    from picardfit.simulation.simulate import noisy
     from picardfit.simulation.simulate import simulate as solve
 
     model, rng = file.model, np.random.default_rng(seed)
@@ -128,7 +128,7 @@ def _simulated(
             path = np.stack([found.states[n] for n in model.states], axis=-1)
             inputs = values_at(condition.inputs, model.inputs, found.times)
             levels = measurement.value(found.times, path, np.array([*every.values()]), inputs)
-            measured = scattered(noise, levels, rng)
+            measured = noise.draw(levels, rng)
         columns = [measured, *(found.states[n][:, None] for n in hidden)]
         table = np.concatenate([found.times[:, None], *columns], axis=1)
         rows += [[name, *row] for row in table.tolist()]

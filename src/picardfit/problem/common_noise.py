@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from picardfit.model.scatter import draw_common
 from picardfit.problem.objective import CONTRACTED, Terms, not_too_small, sum_of_medians
 
 
@@ -118,10 +119,7 @@ class CommonNoise:
 
     def sample(self, rows: np.ndarray, rng: np.random.Generator, sd: float | None = None) -> np.ndarray:
         """New data (samples, outputs), NaN where not measured."""
-        _, a, v = self._parts(rows)
-        common = rng.standard_normal((len(rows), 1))
-        moved = rows[:, : self.outputs] + common * v + a * rng.standard_normal(v.shape)
-        return np.where(self.measured, moved, np.nan)
+        return np.where(self.measured, draw_common(rows, rng), np.nan)
 
 
 def _rank_one_root(a: np.ndarray, v: np.ndarray) -> np.ndarray:

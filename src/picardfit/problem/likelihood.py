@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.model.densities import Shape, as_normal, degrees_terms, draw, information, rho
+from picardfit.model.densities import Shape, as_normal, degrees_terms, information, rho
+from picardfit.model.scatter import Column, Scatter, draw_independent, moved_by
 from picardfit.problem.common_noise import CommonNoise
 from picardfit.problem.objective import CONTRACTED, Terms, not_too_small, sum_of_medians
 
@@ -23,15 +24,6 @@ SHARP = 5e-5  # |e| of a Laplace density is sqrt(e^2 + w^2), with this w where t
 ROUND = 5e-3  # on the way there, and for fits around a fit
 BLUNT = 1.0  # while levels are frozen
 MAJORISING = 0.1  # least part of the majorising curvature of a Laplace density that the search uses
-
-
-@dataclass(frozen=True)
-class Column:
-    """How one observable is distributed around its prediction."""
-
-    shape: Shape = Shape.NORMAL
-    base: float | None = None  # residuals are differences of logarithms to this base
-    degrees: float | None = None  # of Student's t; None: a row of its own
 
 
 @dataclass(frozen=True)
@@ -288,16 +280,16 @@ class Likelihood:
 
     def moved(self, rows: np.ndarray, gaps: np.ndarray) -> np.ndarray:
         """Data (samples, outputs) with these gaps, each in units of its own level; NaN where not measured."""
-        s, g = self._standardised(rows)[1], rows[:, : self.outputs]
-        with np.errstate(all="ignore"):
-            moved = np.where(self.log, g * np.exp(self.bases * s * gaps), g + s * gaps)
-        return np.where(self.measured, moved, np.nan)
+        return np.where(self.measured, moved_by(self.columns, rows, gaps), np.nan)
 
     def sample(self, rows: np.ndarray, rng: np.random.Generator, sd: float | None = None) -> np.ndarray:
         """New data (samples, outputs) from the likelihood at these rows, NaN where not measured."""
-        degrees = self._standardised(rows)[3]
-        gaps = self._by_shape(lambda shape, k: draw(shape, (len(rows), len(k)), degrees[:, k], rng))
-        return self.moved(rows, gaps)
+        return np.where(self.measured, draw_independent(self.columns, rows, rng), np.nan)
 
 
 Objective = LeastSquares | Likelihood | CommonNoise
+
+
+def likelihood(scatter: Scatter, data: np.ndarray) -> Likelihood | CommonNoise:
+    """The likelihood of data (samples, observables), NaN where not measured, under a noise model."""
+    return CommonNoise(data) if scatter.common else Likelihood(data, scatter.columns)

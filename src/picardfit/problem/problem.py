@@ -14,13 +14,14 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, type_words
 from picardfit.formulas.grammar import BatchedMap
 from picardfit.formulas.tracing import NumericMap
+from picardfit.model.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model
-from picardfit.model.noise_models import NoiseModel, Scatter, bind
+from picardfit.model.noise_models import NoiseModel
 from picardfit.model.priors import Priors
+from picardfit.model.scatter import Scatter, bind
 from picardfit.problem.experiment import Experiment, neighbour_noise, runs
 from picardfit.problem.layout_builder import layout_of, priors_of
-from picardfit.problem.likelihood import LeastSquares, Objective
-from picardfit.problem.measurement import Measurement, Padded, padded
+from picardfit.problem.likelihood import LeastSquares, Objective, likelihood
 from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.readonly import ReadOnly
 from picardfit.problem.unknowns import UnknownsLayout
@@ -143,7 +144,7 @@ class Problem:
         """What the data cost: least squares, or a negative log-likelihood; priors come on top."""
         if self.scatter is None:
             return self.least_squares
-        return self.scatter.objective(self.samples.data)
+        return likelihood(self.scatter, self.samples.data)
 
     @cached_property
     def least_squares(self) -> LeastSquares:

@@ -11,8 +11,8 @@ import sympy
 from picardfit.errors import InputError, did_you_mean, listing, type_words
 from picardfit.formulas.grammar import names, parse
 from picardfit.model.model import Model
-from picardfit.model.noise_models import Scatter
 from picardfit.model.parameters import Parameter, as_parameter
+from picardfit.model.scatter import Scatter
 from picardfit.problem.experiment import Experiment, Rest
 
 LARGEST = 1e100  # size of a measurement, and the inverse of the smallest

@@ -11,8 +11,9 @@ import numpy as np
 from picardfit.errors import InputError, did_you_mean, listing, type_words
 from picardfit.model.inputs import as_input, check_finite, number_array, values_at
 from picardfit.model.model import Model
-from picardfit.model.noise_models import NoiseModel, Scatter, bind
+from picardfit.model.noise_models import NoiseModel
 from picardfit.model.parameters import as_number
+from picardfit.model.scatter import bind
 from picardfit.simulation.nonfinite import blame_run
 from picardfit.simulation.trajectories import Run, last_time, observed, trajectories
 
@@ -93,16 +94,7 @@ def _measured(model: Model, run: Run, states: np.ndarray, noise, seed: int) -> n
     measurement = scatter.measurement(model, model.parameters)
     inputs = values_at(run.inputs, model.inputs, run.times)
     rows = measurement.value(run.times, states, run.params, inputs)
-    return scattered(scatter, rows, np.random.default_rng(seed))
-
-
-def scattered(scatter: Scatter, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(k, observables): measurements drawn at rows [g | levels] of a Measurement; g itself where a level is 0."""
-    count = len(scatter.columns)
-    exact, levels = rows[:, :count], rows[:, count : 2 * count]
-    with np.errstate(all="ignore"):
-        drawn = scatter.objective(np.ones(exact.shape)).sample(rows, rng)
-    return np.where(levels == 0, exact, drawn)
+    return scatter.draw(rows, np.random.default_rng(seed))
 
 
 def noisy(

@@ -1,0 +1,204 @@
+"""A noise model bound to a model: the distribution of each observable and the formulas of its levels.
+
+For a model with observables g the rows of a sampling instant are [g | s] with the standard deviations (or scales) s,
+[g | s | degrees] when the degrees of freedom of Student's t are estimated, and [g | a | v] for noise with one factor
+per instant, whose covariance is diag(a^2) + v v'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import sympy
+
+from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.formulas.algebra import symbol
+from picardfit.formulas.grammar import BatchedMap, names, parse
+from picardfit.model.densities import Shape, draw
+from picardfit.model.measurement import Measurement
+from picardfit.model.model import Model
+from picardfit.model.noise_models import KINDS, Laplace, LogNormal, Noise, NoiseModel
+from picardfit.model.parameters import Parameter, is_number
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one observable is distributed around its prediction."""
+
+    shape: Shape = Shape.NORMAL
+    base: float | None = None  # residuals are differences of logarithms to this base
+    degrees: float | None = None  # of Student's t; None: a row of its own
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """A noise model bound to a model: distributions, formulas of the levels, and the parameters these need."""
+
+    columns: tuple[Column, ...]  # one for each observable
+    common: bool
+    levels: tuple[sympy.Expr, ...]  # rows s (or a), then degrees or v
+    parameters: dict[str, Parameter]  # estimated levels
+    names: tuple[str, ...]  # other names that the formulas use and the model does not have
+
+    def measurement(self, model: Model, parameters: Sequence[str]) -> Measurement:
+        """The map to rows [g | levels], as a function of these parameters (the model's come first)."""
+        places = (*_places(model), *model.states)
+        levels = BatchedMap(self.levels, states=places, parameters=tuple(parameters), inputs=model.inputs)
+        return Measurement(model.output, levels, len(model.parameters))
+
+    def draw(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """(samples, observables): measurements drawn at rows [g | levels]; g itself where a level is 0."""
+        count = len(self.columns)
+        exact, levels = rows[:, :count], rows[:, count : 2 * count]
+        with np.errstate(all="ignore"):
+            drawn = draw_common(rows, rng) if self.common else draw_independent(self.columns, rows, rng)
+        return np.where(levels == 0, exact, drawn)
+
+
+def bind(noise: NoiseModel | Mapping[str, NoiseModel], model: Model) -> Scatter:
+    """What a noise model, or one for each observable, means for a model."""
+    if isinstance(noise, Mapping):
+        _check_observables(noise, model, "noise")
+        lost = [name for name in model.observables if name not in noise]
+        if lost:
+            raise InputError(f"`noise` says nothing about `{lost[0]}`: add an entry for every observable.")
+        models = [noise[name] for name in model.observables]
+        if any(isinstance(one, Noise) and one.common for one in models):
+            raise InputError(
+                "common=True is one factor for all observables: pass one pf.Noise(..., common=True), no mapping."
+            )
+    else:
+        models = [noise] * len(model.observables)
+    for one in models:
+        if not isinstance(one, KINDS):
+            raise InputError(
+                f"noise = {one!r} is not a noise model: write for example pf.Noise(additive=0.1)."
+            )
+    book = _Book(model, isinstance(noise, Mapping))
+    rows = [book.rows(one, k) for k, one in enumerate(models)]
+    common = isinstance(noise, Noise) and noise.common
+    third = [extra for _, _, extra in rows]
+    levels = [level for _, level, _ in rows]
+    if any(extra is not None for extra in third):
+        levels += [sympy.S.Zero if extra is None else extra for extra in third]
+    return Scatter(
+        tuple(column for column, _, _ in rows), common, tuple(levels), book.parameters, tuple(book.names)
+    )
+
+
+class _Book:
+    """Collects the parameters of the levels while the rows are written."""
+
+    def __init__(self, model: Model, one_each: bool) -> None:
+        self.model, self.one_each = model, one_each
+        self.parameters: dict[str, Parameter] = {}
+        self.names: dict[str, None] = {}
+        taken = {*model.parameters, *model.inputs, "t"}
+        places = zip(model.observables, _places(model), strict=True)
+        self.definitions = {name: symbol(place) for name, place in places if name not in taken}
+
+    def rows(self, noise: NoiseModel, k: int) -> tuple[Column, sympy.Expr, sympy.Expr | None]:
+        """Distribution, scale, and a third row where there is one, of observable k."""
+        if isinstance(noise, LogNormal):
+            return Column(base=noise.base), self.level(noise, "sigma", k), None
+        if isinstance(noise, Laplace):
+            return Column(Shape.LAPLACE, noise.base), self.level(noise, "scale", k), None
+        additive, proportional = (self.level(noise, field, k) for field in ("additive", "proportional"))
+        relative = proportional * symbol(_places(self.model)[k])
+        if additive == 0 and proportional == 0:
+            name = self.model.observables[k]
+            raise InputError(
+                f"The noise of `{name}` is zero: give a positive additive or proportional level."
+            )
+        if isinstance(noise, Noise) and noise.common:
+            if additive == 0:
+                raise InputError("common=True needs an additive level as well: give a positive one.")
+            return Column(), additive, relative
+        spread = additive if proportional == 0 else sympy.sqrt(additive**2 + relative**2)
+        if isinstance(noise, Noise):
+            return Column(), spread, None
+        degrees = self.level(noise, "degrees", k)
+        if degrees.is_number:
+            return Column(Shape.STUDENT, degrees=float(degrees)), spread, None
+        return Column(Shape.STUDENT), spread, degrees
+
+    def level(self, noise: NoiseModel, field: str, k: int) -> sympy.Expr:
+        spec, name = getattr(noise, field), f"noise.{field}"
+        observable = self.model.observables[k]
+        if isinstance(spec, Mapping):
+            _check_observables(spec, self.model, field)
+            if observable not in spec:
+                raise InputError(f"`{field}` has no level for `{observable}`: add one.")
+            spec, name = spec[observable], f"{name}.{observable}"
+        elif self.one_each:
+            name = f"{name}.{observable}"
+        if isinstance(spec, str):
+            return self.formula(spec, name)
+        if is_number(spec):
+            return sympy.Float(float(spec)) if spec else sympy.S.Zero
+        parameter = spec if isinstance(spec, Parameter) else Parameter(*map(float, spec), log=True)
+        if parameter.fixed is not None:
+            return sympy.Float(parameter.fixed) if parameter.fixed else sympy.S.Zero
+        self.parameters[name] = parameter
+        return symbol(name)
+
+    def formula(self, text: str, name: str) -> sympy.Expr:
+        expression = parse(text, f"Level `{name}`", self.definitions)
+        model = self.model
+        known = {*_places(model), *model.states, *model.inputs, *model.parameters, "t"}
+        self.names |= dict.fromkeys(sorted(names(expression) - known))
+        return expression
+
+
+def _places(model: Model) -> tuple[str, ...]:
+    """Names under which level formulas hold the values of the observables; no user can write them."""
+    return tuple(f"observable {k}" for k in range(len(model.observables)))
+
+
+def _check_observables(given: Mapping, model: Model, what: str) -> None:
+    for name in given:
+        if name not in model.observables:
+            raise InputError(
+                f"`{name}` in {what} is not an observable of the model ({listing(model.observables)}): "
+                f"rename or remove it." + did_you_mean(str(name), model.observables)
+            )
+
+
+# ---- drawing measurements --------------------------------------------------------------------------------------
+
+
+def draw_common(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """y = g + n v + a m at rows [g | a | v], one standard normal n per instant: (samples, observables)."""
+    g, a, v = np.split(rows, 3, axis=1)
+    common = rng.standard_normal((len(rows), 1))
+    return g + common * v + a * rng.standard_normal(v.shape)
+
+
+def draw_independent(columns: Sequence[Column], rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """y such that (h(y) - h(g)) / s has each column's density: (samples, observables).
+
+    `rows`: [g | s] or [g | s | degrees]; h is the identity or the logarithm to the column's base.
+    """
+    count = len(columns)
+    gaps = np.empty((len(rows), count))
+    degrees = np.array([np.nan if c.degrees is None else c.degrees for c in columns])
+    degrees = (
+        np.where(np.isnan(degrees), rows[:, 2 * count :], degrees) if rows.shape[1] > 2 * count else degrees
+    )
+    degrees = np.broadcast_to(degrees, gaps.shape)
+    for shape in dict.fromkeys(c.shape for c in columns):
+        k = [i for i, c in enumerate(columns) if c.shape is shape]
+        gaps[:, k] = draw(shape, (len(rows), len(k)), degrees[:, k], rng)
+    return moved_by(columns, rows, gaps)
+
+
+def moved_by(columns: Sequence[Column], rows: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+    """The data y whose standardised residuals (h(y) - h(g)) / s are these gaps: (samples, observables)."""
+    count = len(columns)
+    g, s = rows[:, :count], rows[:, count : 2 * count]
+    log = np.array([c.base is not None for c in columns], bool)
+    unit = np.array([np.log(c.base) if c.base else 1.0 for c in columns])
+    with np.errstate(all="ignore"):
+        return np.where(log, g * np.exp(unit * s * gaps), g + s * gaps)
