@@ -32,8 +32,13 @@ def used_codes():
 
 
 def is_code(text: str) -> bool:
+    """Whether a text names an entry, as opposed to a module (`problem.experiment`) or a file (`problem.toml`)."""
     room, dot, name = text.partition(".")
-    return bool(dot) and room in rooms() and name.isidentifier() and name == name.lower()
+    if not (dot and room in rooms() and name.isidentifier() and name == name.lower()):
+        return False
+    return name in catalogue(room) or not (
+        name in ("toml", "json") or (SOURCE / room / f"{name}.py").exists()
+    )
 
 
 def fields(template: str) -> set[str]:

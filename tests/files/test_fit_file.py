@@ -74,15 +74,6 @@ def test_units_are_equal_after_loading(tmp_path):
     assert again.problem.model.units == model.units
 
 
-def test_a_trace_from_before_picard_residuals_is_read(record, tmp_path):
-    old = json.loads(json.dumps(record))
-    old["trace"] = [row[:2] for row in old["trace"]]
-    old["problem"]["model"].pop("units")
-    again = load_record(old, tmp_path)
-    assert again.trace.shape == (again.iterations, 3)
-    assert np.isnan(again.trace[:, 2]).all()
-
-
 def test_trace_is_equal_after_loading(fit, loaded):
     np.testing.assert_array_equal(loaded.trace, fit.trace)
 
@@ -310,7 +301,7 @@ def change(record, where, value):
         (("problem", "experiments", 0, "values", "y", 5), 3.0, "does not give"),
         (("problem", "experiments", 0, "inputs"), {"u": {"kind": "formula", "text": []}}, "input `u`"),
         (("iterations",), 3.5, "`iterations` is a float"),
-        (("problem", "model", "units"), {"nobody": "h"}, "`units` are not texts by names"),
+        (("problem", "model", "units"), {"nobody": "h"}, "units: `nobody` is not a name"),
         (("trace",), [[1.0, 2.0, 3.0, 4.0]], "`trace` has the shape"),
     ],
 )
@@ -356,7 +347,7 @@ def test_no_damage_raises_anything_but_an_input_error(record, tmp_path):
         (pf.Problem, ("problem",), {"initial_by_experiment", "scatter"}),
         (pf.Fit, (), set()),
         (pf.Certificate, ("certificate",), set()),
-        (pf.Experiment, ("problem", "experiments", 0), {"observations", "observables"}),
+        (pf.Experiment, ("problem", "experiments", 0), {"observations", "observables", "planned"}),
     ],
 )
 def test_every_field_is_written(record, kind, section, elsewhere):

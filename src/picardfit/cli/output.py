@@ -13,7 +13,7 @@ import numpy as np
 from picardfit.cli.common import make_folder
 from picardfit.cli.show import estimated_values, verdicts
 from picardfit.display.text import parameter_rows, units
-from picardfit.problem.records import write_text
+from picardfit.files.json_files import write_text
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit

@@ -60,8 +60,8 @@ def simulate(
     """
     with complaints():
         from picardfit.cli.output import csv_text
+        from picardfit.files.json_files import write_text
         from picardfit.files.problem_file import read_problem_file
-        from picardfit.problem.records import write_text
 
         file = read_problem_file(problem, needs_data=False)
         scatter = _scatter(file, additive, proportional) if own_noise else None

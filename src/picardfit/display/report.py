@@ -54,10 +54,10 @@ from picardfit.display.text import (
     units,
 )
 from picardfit.evidence.certificate import AGREES, Certificate
+from picardfit.files.json_files import write_text
 from picardfit.fit import Fit
 from picardfit.inference.combinations import percent
 from picardfit.inference.identifiability import Identifiability, Verdict
-from picardfit.problem.records import write_text
 
 LEVEL = 0.95  # of bands and intervals
 MOST_VALUES, PRINTED_VALUES = 200, 40  # rows of measured values, and up to which they go to paper

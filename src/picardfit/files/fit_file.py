@@ -6,8 +6,6 @@ checked: formulas go through the same parser as the user's, arrays must have the
 
 from __future__ import annotations
 
-import json
-from copy import copy
 from dataclasses import asdict, fields
 from enum import Enum
 from pathlib import Path
@@ -21,15 +19,11 @@ from picardfit.collocation.picard import residual
 from picardfit.errors import InputError, Status, listing
 from picardfit.evidence.certificate import Certificate, path_rows
 from picardfit.evidence.optima import StartResult
-from picardfit.files.noise_records import noise_from, noise_record, parameter_from, parameter_record
+from picardfit.files.json_files import layout, read_json, write_text
 from picardfit.fit import NOTHING_CERTIFIED, Fit
-from picardfit.formulas.grammar import BatchedMap, names, parse
-from picardfit.model.inputs import Input, Signal, input_from_spec
-from picardfit.model.model import Model
-from picardfit.model.parameters import Parameter, as_parameter
-from picardfit.problem.experiment import Experiment, Rest
 from picardfit.problem.problem import Problem
-from picardfit.problem.records import array, entries, get, layout, number, plain, read_json, write_text
+from picardfit.problem.records import array, entries, get, get_optional, number, plain
+from picardfit.problem.serialisation import problem_from, problem_record
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Method, Solution
 from picardfit.solvers.picard_gradient.algorithms import (
@@ -131,70 +125,6 @@ def _setting_record(value: object) -> object:
     return [_setting_record(one) for one in value] if isinstance(value, tuple) else value
 
 
-def problem_record(problem: Problem) -> dict[str, object]:
-    return {
-        "model": _model_record(problem.model),
-        "parameters": {name: _belief_record(name, one) for name, one in problem.parameters.items()},
-        "initial": {name: _belief_record(name, one) for name, one in problem.initial.items()},
-        "truth": problem.truth,
-        "noise": None if problem.noise is None else noise_record(problem.noise),
-        "nominal": problem.nominal,
-        "experiments": [_experiment_record(one) for one in problem.experiments],
-    }
-
-
-def _model_record(model: Model) -> dict[str, object]:
-    for part, mapping in (("equations", model.rhs), ("observables", model.output)):
-        if not isinstance(mapping, BatchedMap):
-            raise InputError(
-                f"The {part} of the model exist only as a Python function that could not be turned into formulas, "
-                f"so a file cannot hold them: write them as text, pf.Model(...), to save fits."
-            )
-    record = {
-        "text": model.text,
-        "states": model.states,
-        "parameters": model.parameters,
-        "inputs": model.inputs,
-        "equations": model.equations,
-        "observables": model.observable_formulas,
-        "units": model.units,
-    }
-    _model(json.loads(json.dumps(record)))  # what cannot be read back is refused now, not at load
-    return record
-
-
-def _experiment_record(one: Experiment) -> dict[str, object]:
-    for name, signal in one.inputs.items():
-        if isinstance(signal, Signal):
-            raise InputError(
-                f"The input `{name}` of `{one.name}` is a Python {signal.describe()}, which a file cannot "
-                f"hold: give it as a formula in t or as a table (times, values)."
-            )
-    return {
-        "name": one.name,
-        "t0": one.t0,
-        "times": one.times,
-        "values": one.observations,
-        "inputs": {name: signal.spec() for name, signal in one.inputs.items()},
-        "initial": {name: _belief_record(name, spec) for name, spec in one.initial.items()},
-        "planned": None,  # pf.fit refuses experiments that are only planned
-        "rest": None if one.rest is None else _rest_record(one.rest),
-        "remarks": list(one.remarks),
-    }
-
-
-def _rest_record(rest: Rest) -> dict[str, object]:
-    inputs = {name: signal.spec() for name, signal in rest.inputs.items()}
-    return {"inputs": inputs, "initial": rest.initial}
-
-
-def _belief_record(name: str, spec: object) -> object:
-    """A formula as text, a parameter by its fields; those at their defaults are left out."""
-    if isinstance(spec, str):
-        return spec
-    return parameter_record(as_parameter(name, spec))
-
-
 def solution_record(solution: Solution) -> dict[str, object]:
     mesh = solution.system.mesh
     arrays = {key: getattr(solution, key) for key in ("unknowns", "states", "path", "jumps")}
@@ -223,8 +153,8 @@ def _read(path: Path) -> dict[str, object]:
 
 
 def _fit(record: dict) -> Fit:
-    problem = _problem(get(record, "problem", dict))
-    certificate, solution = (get(record, key, dict | None) for key in ("certificate", "solution"))
+    problem = problem_from(get(record, "problem", dict))
+    certificate, solution = (get_optional(record, key, dict) for key in ("certificate", "solution"))
     if (certificate is None) != (solution is None):
         raise InputError("`solution` and `certificate` must both be there or both be null.")
     fit = Fit(
@@ -239,18 +169,15 @@ def _fit(record: dict) -> Fit:
         starts=tuple(_start(one) for one in entries(record, "starts", dict)),
         trace=trace_of(get(record, "trace")),
         warnings=tuple(entries(record, "warnings", str)),
-        asked=get(record, "asked", int | None) if "asked" in record else len(record["starts"]),
+        asked=get_optional(record, "asked", int),
     )
     if solution is not None:
-        _check_solution(fit, number(get(record, "objective" if "objective" in record else "loss"), "loss"))
+        _check_solution(fit, number(get(record, "objective"), "objective"))
     return fit
 
 
 def trace_of(values: object) -> np.ndarray:
-    """(iterations, 3); files from before Picard residuals were kept have two columns, then they are NaN."""
-    if isinstance(values, list) and values and isinstance(values[0], list) and len(values[0]) == 2:
-        found = array(values, (None, 2), "trace")
-        return np.column_stack([found, np.full(len(found), np.nan)])
+    """(iterations, 3), as `Fit.trace`."""
     return array(values, (None, 3), "trace")
 
 
@@ -270,89 +197,6 @@ def _check_solution(fit: Fit, value: float) -> None:
         same_gap = abs(largest - fit.certificate.picard_residual) <= SAME * (1 + largest)
     if not (same_loss and same_gap):
         raise InputError("`solution` does not give the saved `loss` and `certificate`.")
-
-
-def _problem(record: dict) -> Problem:
-    return Problem(
-        _model(get(record, "model", dict)),
-        [_experiment(one) for one in entries(record, "experiments", dict)],
-        parameters=_beliefs(get(record, "parameters", dict)),
-        initial=_beliefs(get(record, "initial", dict)),
-        truth=get(record, "truth", dict | None),
-        noise=noise_from(record["noise"]) if record.get("noise") is not None else None,
-        nominal=get(record, "nominal", dict | None) if "nominal" in record else None,
-    )
-
-
-def _model(record: dict) -> Model:
-    """The model with its names in the saved order, which text alone does not give for traced functions."""
-    groups = tuple(tuple(entries(record, key, str)) for key in ("states", "parameters", "inputs"))
-    equations, observables = get(record, "equations", dict), get(record, "observables", dict)
-    text = get(record, "text", str) or "\n".join(f"{state}' = {right}" for state, right in equations.items())
-    formulas = (*equations.values(), *observables.values())
-    used = set().union(*(names(parse(formula, "a saved formula")) for formula in formulas))
-    units = get(record, "units", dict) if "units" in record else {}
-    model = Model(text, observables, [name for name in groups[2] if name in used])
-    found = (model.states, model.parameters, model.inputs)
-    if found == groups:
-        return _with_units(model, units)
-    lost = {name for group in found for name in group} - {name for group in groups for name in group}
-    if model.states != groups[0] or lost or len({"t", *sum(groups, ())}) != 1 + sum(map(len, groups)):
-        raise InputError("`model` lists other states, parameters or inputs than its equations have.")
-    ordered = copy(model)
-    for name, value in (
-        ("parameters", groups[1]),
-        ("inputs", groups[2]),
-        ("rhs", BatchedMap(model.rhs.expressions, *groups)),
-        ("output", BatchedMap(model.output.expressions, *groups)),
-    ):
-        object.__setattr__(ordered, name, value)
-    return _with_units(ordered, units)
-
-
-def _with_units(model: Model, units: dict[str, str]) -> Model:
-    """The model with these units, checked last because they may name inputs that no formula uses."""
-    known = ("t", *model.states, *model.parameters, *model.inputs, *model.observables)
-    if not (units.keys() <= set(known) and all(isinstance(unit, str) for unit in units.values())):
-        raise InputError("`units` are not texts by names of the model.")
-    changed = copy(model)
-    object.__setattr__(changed, "units", units)
-    return changed
-
-
-def _experiment(record: dict) -> Experiment:
-    values = get(record, "values", dict)
-    return Experiment(
-        array(get(record, "times"), (None,), "times"),
-        {name: array(column, (None,), f"values of `{name}`") for name, column in values.items()},
-        name=get(record, "name", str),
-        inputs={name: _input(name, spec) for name, spec in get(record, "inputs", dict).items()},
-        initial=_beliefs(get(record, "initial", dict)),
-        t0=number(get(record, "t0"), "t0"),
-        rest=_rest(record["rest"]) if record.get("rest") is not None else None,
-        remarks=tuple(entries(record, "remarks", str)) if "remarks" in record else (),
-    )
-
-
-def _rest(record: object) -> Rest:
-    if not isinstance(record, dict):
-        raise InputError("`rest` is not understood.")
-    inputs = {name: _input(name, spec) for name, spec in get(record, "inputs", dict).items()}
-    return Rest(inputs, get(record, "initial", dict))
-
-
-def _input(name: str, spec: object) -> Input:
-    if not isinstance(spec, dict) or not isinstance(spec.get("text", ""), str):
-        raise InputError(f"the input `{name}` is described by {spec!r}, which is not understood.")
-    return input_from_spec(spec)
-
-
-def _beliefs(record: dict) -> dict[str, object]:
-    return {name: spec if isinstance(spec, str) else _parameter(name, spec) for name, spec in record.items()}
-
-
-def _parameter(name: str, record: object) -> Parameter:
-    return parameter_from(name, record)
 
 
 def _method(record: dict) -> Method:
@@ -459,7 +303,7 @@ def _start(record: dict) -> StartResult:
         iterations=get(record, "iterations", int),
         seconds=number(get(record, "seconds"), "seconds"),
         parameters={name: number(value, name) for name, value in parameters.items()},
-        cluster=get(record, "cluster", int | None) if "cluster" in record else None,
+        cluster=get_optional(record, "cluster", int),
     )
 
 

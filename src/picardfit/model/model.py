@@ -118,6 +118,7 @@ class Model:
         observables: Mapping[str, sympy.Expr],
         parameters: Sequence[str],
         inputs: Sequence[str] = (),
+        units: Mapping[str, str] | None = None,
     ) -> Model:
         """The model with these right-hand sides by state and these outputs by name, for importers."""
         groups = tuple(
@@ -126,7 +127,7 @@ class Model:
         )
         rhs, output = (BatchedMap(tuple(rows.values()), *groups) for rows in (rates, observables))
         model = object.__new__(cls)
-        _fill(model, groups, tuple(observables), rhs, output, "", None)
+        _fill(model, groups, tuple(observables), rhs, output, "", units)
         return model
 
     def breaks(self, inputs: Mapping[str, Input]) -> tuple[float, ...]:

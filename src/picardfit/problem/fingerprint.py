@@ -8,9 +8,9 @@ import json
 import numpy as np
 
 from picardfit.errors import InputError
-from picardfit.files.fit_file import problem_record
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import plain
+from picardfit.problem.serialisation import problem_record
 
 
 def digest(content: object) -> str:

@@ -1,0 +1,282 @@
+"""A problem as plain records (numbers, texts, lists and dictionaries) and back, for files and fingerprints.
+
+What is read back is checked as strictly as what a user writes: formulas pass through the same parser, and bounds, noise
+levels and inputs through the same constructors.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import TypeVar
+
+from picardfit.checks import is_number
+from picardfit.errors import InputError, Notice
+from picardfit.formulas.grammar import BatchedMap, names, parse
+from picardfit.model import noise_models, priors
+from picardfit.model.inputs import Input, Signal, input_from_spec
+from picardfit.model.model import Model
+from picardfit.model.noise_models import NoiseModel
+from picardfit.model.parameters import Parameter, as_parameter
+from picardfit.problem.experiment import Experiment, Rest
+from picardfit.problem.problem import Problem
+from picardfit.problem.records import Record, array, entries, get, get_optional, number
+
+NOISES = {kind.__name__: kind for kind in noise_models.KINDS}
+PRIORS = {kind.__name__: kind for kind in priors.KINDS}
+
+T = TypeVar("T")
+
+
+def problem_record(problem: Problem) -> Record:
+    """The problem as records; an InputError if a part of it exists only as a Python function."""
+    return {
+        "model": _model_record(problem.model),
+        "parameters": {name: parameter_record(one) for name, one in problem.parameters.items()},
+        "initial": {name: _initial_record(name, one) for name, one in problem.initial.items()},
+        "truth": problem.truth,
+        "noise": None if problem.noise is None else _noise_record(problem.noise),
+        "nominal": problem.nominal,
+        "experiments": [_experiment_record(one) for one in problem.experiments],
+    }
+
+
+def problem_from(record: Record) -> Problem:
+    """The problem that `problem_record` described."""
+    noise = get(record, "noise")
+    return Problem(
+        _model_from(get(record, "model", dict)),
+        [_experiment_from(one) for one in entries(record, "experiments", dict)],
+        parameters=_initial_from(get(record, "parameters", dict)),
+        initial=_initial_from(get(record, "initial", dict)),
+        truth=get_optional(record, "truth", dict),
+        noise=None if noise is None else _noise_from(noise),
+        nominal=get_optional(record, "nominal", dict),
+    )
+
+
+# ---- model ---------------------------------------------------------------------------------------------------------
+
+
+def _model_record(model: Model) -> Record:
+    for part, mapping in (("equations", model.rhs), ("observables", model.output)):
+        if not isinstance(mapping, BatchedMap):
+            raise InputError("problem.function_not_saved", part)
+    record: Record = {
+        "text": model.text,
+        "states": list(model.states),
+        "parameters": list(model.parameters),
+        "inputs": list(model.inputs),
+        "equations": model.equations,
+        "observables": model.observable_formulas,
+        "units": dict(model.units),
+    }
+    _model_from(record)  # what cannot be read back is refused now, not when the file is loaded
+    return record
+
+
+def _model_from(record: Record) -> Model:
+    """The model; one without text was traced from a function, so that its names have the saved order."""
+    states, parameters, inputs = (
+        tuple(entries(record, key, str)) for key in ("states", "parameters", "inputs")
+    )
+    equations, observables = get(record, "equations", dict), get(record, "observables", dict)
+    text, units = get(record, "text", str), get(record, "units", dict)
+    if text:
+        model = Model(text, observables, inputs, units)
+    else:
+        rates, outputs = (
+            {name: parse(formula, f"The saved formula of `{name}`") for name, formula in group.items()}
+            for group in (equations, observables)
+        )
+        every = ("t", *rates, *parameters, *inputs)
+        used = {name for expression in (*rates.values(), *outputs.values()) for name in names(expression)}
+        if len(set(every)) < len(every) or not used.issubset(every):
+            raise InputError("problem.saved_names")
+        model = Model.from_expressions(rates, outputs, parameters, inputs, units)
+    if (model.states, model.parameters, model.inputs) != (states, parameters, inputs):
+        raise InputError("problem.saved_names")
+    return model
+
+
+# ---- experiments ---------------------------------------------------------------------------------------------------
+
+
+def _experiment_record(one: Experiment) -> Record:
+    return {
+        "name": one.name,
+        "t0": one.t0,
+        "times": one.times,
+        "values": one.observations,
+        "inputs": {name: _input_record(name, one.name, source) for name, source in one.inputs.items()},
+        "initial": {name: _initial_record(name, spec) for name, spec in one.initial.items()},
+        "rest": None if one.rest is None else _rest_record(one.rest),
+        "remarks": [notice_record(remark) for remark in one.remarks],
+    }
+
+
+def _experiment_from(record: Record) -> Experiment:
+    values, rest = get(record, "values", dict), get_optional(record, "rest", dict)
+    return Experiment(
+        array(get(record, "times"), (None,), "times"),
+        {name: array(column, (None,), f"values of `{name}`") for name, column in values.items()},
+        name=get(record, "name", str),
+        inputs=_inputs_from(record),
+        initial=_initial_from(get(record, "initial", dict)),
+        t0=number(get(record, "t0"), "t0"),
+        rest=None if rest is None else Rest(_inputs_from(rest), get(rest, "initial", dict)),
+        remarks=tuple(notice_from(one) for one in get(record, "remarks", list)),
+    )
+
+
+def _input_record(name: str, experiment: str, source: Input) -> Record:
+    if isinstance(source, Signal):
+        raise InputError(
+            "problem.input_function_not_saved", name, experiment=experiment, function=source.describe()
+        )
+    return source.spec()
+
+
+def _inputs_from(record: Record) -> dict[str, Input]:
+    return {name: _input_from(name, spec) for name, spec in get(record, "inputs", dict).items()}
+
+
+def _input_from(name: str, spec: object) -> Input:
+    if not isinstance(spec, dict) or not isinstance(spec.get("text", ""), str):
+        raise InputError("problem.saved_input", name, value=spec)
+    return input_from_spec(spec)
+
+
+def _rest_record(rest: Rest) -> Record:
+    return {
+        "inputs": {name: source.spec() for name, source in rest.inputs.items()},
+        "initial": rest.initial,
+    }
+
+
+def notice_record(notice: Notice | str) -> Record | str:
+    """A warning as a record; one that is only a sentence stays as it is."""
+    if isinstance(notice, str):
+        return notice
+    return {"code": notice.code, "subject": notice.subject, "values": dict(notice.values)}
+
+
+def notice_from(record: object) -> Notice | str:
+    if isinstance(record, str):
+        return record
+    if not isinstance(record, dict):
+        raise InputError("problem.saved_notice", value=record)
+    notice = Notice(get(record, "code", str), get(record, "subject", str), get(record, "values", dict))
+    try:
+        notice.sentence()
+    except (
+        LookupError,
+        ValueError,
+        TypeError,
+        OSError,
+    ):  # another code, other values than the sentence needs
+        raise InputError("problem.saved_notice", value=record) from None
+    return notice
+
+
+# ---- parameters, priors, initial states ----------------------------------------------------------------------------
+
+
+def parameter_record(parameter: Parameter) -> Record:
+    """The fields of a parameter that are not at their defaults."""
+    default = Parameter()
+    given = {one.name: getattr(parameter, one.name) for one in fields(Parameter)}
+    record = {name: value for name, value in given.items() if value != getattr(default, name)}
+    if parameter.prior is not None:
+        record["prior"] = _kind_record(parameter.prior)
+    return record
+
+
+def _parameter_from(name: str, record: object) -> Parameter:
+    known = [one.name for one in fields(Parameter)]
+    if not isinstance(record, dict) or not record.keys() <= set(known):
+        raise InputError("problem.saved_parameter", name, value=record, known=known)
+    prior = record.get("prior")
+    return Parameter(
+        **{key: number(record[key], f"{key} of `{name}`") for key in ("lower", "upper") if key in record},
+        start=record.get("start"),
+        fixed=record.get("fixed"),
+        log=record.get("log", False),
+        local=record.get("local", False),
+        unit=record.get("unit", ""),
+        prior=None
+        if prior is None
+        else _kind_from(prior, PRIORS, f"prior of `{name}`", lambda _, value: value),
+    )
+
+
+def _initial_record(name: str, spec: object) -> Record | str:
+    """A formula as text, anything else as the parameter it describes."""
+    return spec if isinstance(spec, str) else parameter_record(as_parameter(name, spec))
+
+
+def _initial_from(record: Record) -> dict[str, str | Parameter]:
+    return {
+        name: spec if isinstance(spec, str) else _parameter_from(name, spec) for name, spec in record.items()
+    }
+
+
+# ---- noise ---------------------------------------------------------------------------------------------------------
+
+
+def _noise_record(noise: NoiseModel | Mapping[str, NoiseModel]) -> Record:
+    if isinstance(noise, Mapping):
+        return {"observables": {name: _noise_record(one) for name, one in noise.items()}}
+    return {key: _level_record(value) for key, value in _kind_record(noise).items()}
+
+
+def _noise_from(record: object) -> NoiseModel | dict[str, NoiseModel]:
+    if isinstance(record, dict) and isinstance(record.get("observables"), dict):
+        return {name: _one_noise_from(one) for name, one in record["observables"].items()}
+    return _one_noise_from(record)
+
+
+def _one_noise_from(record: object) -> NoiseModel:
+    return _kind_from(record, NOISES, "noise", _level_from)
+
+
+def _level_record(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {"observables": {name: _level_record(one) for name, one in value.items()}}
+    if isinstance(value, Parameter):
+        return {"parameter": parameter_record(value)}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _level_from(name: str, value: object) -> object:
+    if value is None or is_number(value) or isinstance(value, str | bool):
+        return value
+    if isinstance(value, list):
+        return tuple(number(one, f"a bound of `{name}`") for one in value)
+    if isinstance(value, dict) and isinstance(value.get("observables"), dict):
+        return {key: _level_from(key, one) for key, one in value["observables"].items()}
+    if isinstance(value, dict) and "parameter" in value:
+        return _parameter_from(name, value["parameter"])
+    raise InputError("problem.saved_level", name, value=value)
+
+
+# ---- records that name their class ---------------------------------------------------------------------------------
+
+
+def _kind_record(thing: NoiseModel | priors.Prior) -> Record:
+    return {"kind": type(thing).__name__} | {one.name: getattr(thing, one.name) for one in fields(thing)}
+
+
+def _kind_from(
+    record: object, kinds: Mapping[str, type[T]], subject: str, read: Callable[[str, object], object]
+) -> T:
+    """An object of the class that a record names, with its values read by `read(field, value)`."""
+    name = record.get("kind") if isinstance(record, dict) else None
+    if not isinstance(record, dict) or not isinstance(name, str) or name not in kinds:
+        raise InputError("problem.saved_kind", subject, value=record, known=list(kinds))
+    values = {key: read(key, value) for key, value in record.items() if key != "kind"}
+    make: Callable[..., T] = kinds[name]
+    if unknown := values.keys() - inspect.signature(make).parameters.keys():
+        raise InputError("problem.saved_fields", subject, fields=sorted(unknown))
+    return make(**values)
