@@ -25,7 +25,7 @@ from picardfit.search.second_look import IMPLAUSIBLE, LITTLE, look_again
 from picardfit.search.starts import make_start
 from picardfit.simulation.nonfinite import blame_start, blame_time
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
-from picardfit.solvers.loop import Method, Outcome, Progress, Solution, run
+from picardfit.solvers.loop import Method, Outcome, Progress, Solution, is_exact, run
 
 OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss
 NEARLY = 1e-5  # the same for methods whose fixed point need not be an optimum
@@ -160,10 +160,9 @@ def _certified(problem: Problem, method: Method, outcome: Outcome) -> tuple[Outc
         return replace(outcome, solution=None), NOTHING_CERTIFIED
     certificate = certify(outcome.solution)
     for round_ in range(1, REFINEMENTS + 1):
-        exact = isinstance(method, LiftedGaussNewton) and outcome.status.success
-        if not exact or certificate.mismatch <= 1e-6:
+        if not is_exact(method) or not outcome.status.success or certificate.mismatch <= 1e-6:
             break
-        finer = replace(method, resolution=method.resolution * 1e-2**round_)
+        finer = method.with_resolution(method.resolution * 1e-2**round_)
         again = run(finer, finer.resume(problem, outcome.solution))
         if not again.status.success:
             break
@@ -181,15 +180,14 @@ def _final_status(problem: Problem, method: Method, outcome: Outcome, certificat
     if not outcome.status.success and not settled:
         nothing = problem.mean_loss(problem.least_squares.nothing)
         lost = nothing > 0 and certificate.loss > ASTRAY * nothing
-        exact = isinstance(method, LiftedGaussNewton) or problem.scatter is not None
+        exact = method.exact or problem.scatter is not None
         return Status.DIVERGED if lost and not exact else outcome.status
     if outcome.solution is None:
         return Status.DIVERGED
-    exact = isinstance(method, LiftedGaussNewton)
     if not certificate.agrees:
-        return Status.INACCURATE if exact else Status.APPROXIMATE
-    if not certificate.gradient <= (OPTIMAL if exact else NEARLY):
-        return Status.STALLED if exact else Status.APPROXIMATE
+        return Status.INACCURATE if method.exact else Status.APPROXIMATE
+    if not certificate.gradient <= (OPTIMAL if method.exact else NEARLY):
+        return Status.STALLED if method.exact else Status.APPROXIMATE
     if _switching(problem):
         return Status.UNDECIDED
     return Status.CONVERGED_AT_BOUND if certificate.at_bound else Status.CONVERGED

@@ -11,7 +11,6 @@ from typing import Literal
 
 import numpy as np
 
-from picardfit.collocation.second_derivatives import has_second_order
 from picardfit.errors import Status
 from picardfit.evidence.certificate import path_value
 from picardfit.files.fit_file import solution_of, solution_record, trace_of
@@ -21,14 +20,10 @@ from picardfit.parallel.progress import Bar
 from picardfit.problem.fingerprint import digest, problem_digest
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import array, get, number, plain
-from picardfit.search.screening import along, downhill
+from picardfit.search.rescue import run_with_rescue
 from picardfit.search.starts import make_start, spread_evenly
-from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
-from picardfit.solvers.gauss_newton.state import LARGEST_PENALTY, State
-from picardfit.solvers.loop import Method, Outcome, Progress, Solution, run
+from picardfit.solvers.loop import Method, Outcome, Progress, Solution
 
-SOME, SHORT = 20, 3000  # experiments, and samples of one, up to which shooting is quick enough to help
-WORTH = 1e-4  # part of the objective's size that help must gain
 CLOSED = 1e-3  # largest jump, relative to the states, of a path whose value counts although the search failed
 
 
@@ -147,34 +142,11 @@ def search(request: Request, task: tuple, progress: Callable[[Progress], None] |
     begin = make_start(request.problem, request.given, part=part, matched=part is None or index % 2 == 0)
     with np.errstate(all="ignore"):  # what is not finite is a rejected step or a status
         first = request.method.init(request.problem, begin)
-        outcome = run(
-            request.method, first, reporter(request, index, progress), partial(by_shooting, request)
-        )
+        outcome = run_with_rescue(request.method, request.problem, first, reporter(request, index, progress))
     ending = ending_of(outcome)
     if outcome.status is Status.INTERRUPTED:
         raise Interrupted((index, ending))
     return ending
-
-
-def by_shooting(request: Request, state: State) -> State | None:
-    """The state on the path to which single shooting leads from its unknowns, if that is a better one.
-
-    Where little is determined the way to the optimum is a curved valley in the space of unknowns and segment states;
-    among the unknowns alone it may be short. Functions of the user need not bear other values, and are left alone.
-    """
-    method, problem = request.method, request.problem
-    if not isinstance(method, LiftedGaussNewton) or not has_second_order(state.system):
-        return None
-    samples = [len(one.times) for one in problem.experiments]
-    if state.jump > CLOSED or len(samples) > SOME or max(samples) > SHORT:
-        return None
-    point = state.point
-    path = along(problem, downhill(problem, point.unknowns), method.nodes, method.resolution)
-    gain = WORTH * problem.objective.size(point.outputs, point.data)
-    if path is None or not path_value(path) < path_value(method.solution(state)) - gain:
-        return None
-    helped = method.resume(problem, path, LARGEST_PENALTY)
-    return helped if helped.status is None else None
 
 
 def reporter(request: Request, index: int, progress: Callable[[Progress], None] | None) -> Callable:

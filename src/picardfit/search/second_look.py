@@ -32,7 +32,6 @@ from picardfit.search.multistart import (
 from picardfit.search.screening import along, fine, implausible, polished, rank, screen
 from picardfit.search.starts import open_values
 from picardfit.simulation.nonfinite import blame_time
-from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Progress, Solution, run
 
 IMPLAUSIBLE = 3  # residuals that many times larger than the noise model, or the scatter of the samples, says
@@ -73,7 +72,7 @@ def look_again(
     initial states; if it is suspect or such a search found a better optimum also by one from the least-squares
     optimum, where there is a noise model, and by a few further starts.
     """
-    if not isinstance(request.method, LiftedGaussNewton):
+    if not request.method.exact:
         return found
     doubt = _doubt(request, found)
     if doubt is Doubt.NONE:

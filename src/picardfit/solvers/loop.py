@@ -1,7 +1,7 @@
-"""The one loop around every method: limits, finiteness, interruption and progress.
+"""The loop around every method: limits, interruption and progress.
 
 A method is a frozen dataclass of settings with `init`, `step` and `solution`; a step is pure and never loops, prints
-or times itself. Its state carries `status` (None while running), `loss`, `jump` and `residual` (|u - P u|).
+or times itself. Its state carries `status` (None while it runs), `loss`, `jump` and `residual` (|u - P u|).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any, ClassVar, Protocol, Self, TypeGuard
 
 import numpy as np
 
@@ -20,12 +20,12 @@ from picardfit.errors import Status
 from picardfit.problem.problem import Problem
 from picardfit.problem.start import Start
 
-LONG = 60  # iterations after which a search may need help
+News = Callable[[int, float, float], None]  # called with iteration, loss and largest jump
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What a method hands over: unknowns and path on a mesh."""
+    """What a method returns: the unknowns, and the path on a mesh."""
 
     system: Discretisation
     unknowns: np.ndarray = field(repr=False)  # (experiments, width), internal coordinates
@@ -38,16 +38,16 @@ class Solution:
         """Slopes, samples, outputs and the objective along the path, evaluated anew."""
         return point_at(self.system, self.unknowns, self.states, self.path)
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, object]:
         return {key: value for key, value in self.__dict__.items() if key != "point"}
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One line of news from a running fit."""
+    """What a running fit reports after each iteration."""
 
     start: int  # which start, from 0
-    starts: int  # how many in all
+    starts: int  # number of starts
     iteration: int
     loss: float
     jump: float
@@ -55,7 +55,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one run ended. `trace` holds (loss, jump, Picard residual) of every iteration."""
+    """How a run ended. `trace` holds (loss, jump, Picard residual) of every iteration."""
 
     solution: Solution | None
     status: Status
@@ -64,43 +64,97 @@ class Outcome:
     trace: np.ndarray  # (iterations, 3)
 
 
+class IterationState(Protocol):
+    """What the loop reads from the state of a method."""
+
+    @property
+    def loss(self) -> float: ...
+
+    @property
+    def jump(self) -> float: ...
+
+    @property
+    def residual(self) -> float: ...
+
+    @property
+    def status(self) -> Status | None: ...
+
+
 class Method(Protocol):
-    """What the loop needs of a method."""
+    """What the loop needs of a method.
 
-    max_iterations: int
-
-    def init(self, problem: Problem, start: Start): ...
-
-    def step(self, state): ...
-
-    def solution(self, state) -> Solution | None: ...
-
-
-def run(
-    method: Method,
-    state,
-    news: Callable[[int, float, float], None] = lambda *_: None,
-    help_out: Callable[[object], object | None] = lambda _: None,
-) -> Outcome:
-    """Iterate from a state until the method says how it ended, the limit is reached, or the user interrupts.
-
-    `help_out` may lead a search that takes LONG, or twice or four times as long, to a better state, once.
+    `exact`: whether a fixed point of the iteration is an optimum of the problem. If it is not (Algorithms 1-4 with a
+    finite order), the certificate is judged more leniently and the search is not repeated.
     """
+
+    exact: ClassVar[bool]
+
+    @property
+    def max_iterations(self) -> int: ...
+
+    def init(self, problem: Problem, start: Start) -> IterationState: ...
+
+    def step(self, state: Any) -> IterationState: ...
+
+    def solution(self, state: Any) -> Solution | None: ...
+
+
+class ExactMethod(Method, Protocol):
+    """A method whose fixed points are optima; it can continue from an earlier solution, and on a finer mesh."""
+
+    @property
+    def nodes(self) -> int: ...
+
+    @property
+    def resolution(self) -> float: ...
+
+    def resume(
+        self, problem: Problem, solution: Solution, penalty: float | None = None
+    ) -> IterationState: ...
+
+    def with_resolution(self, resolution: float) -> Self: ...
+
+
+def is_exact(method: Method) -> TypeGuard[ExactMethod]:
+    """Whether fixed points of the method are optima."""
+    return method.exact
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run so far, which `iterate` continues."""
+
+    state: IterationState
+    status: Status | None = None  # None while the method has not ended
+    trace: tuple[tuple[float, float, float], ...] = ()  # loss, jump, Picard residual
+    seconds: float = 0.0
+
+    def outcome(self, method: Method) -> Outcome:
+        """How the run ended; one that the method did not end has reached its limit."""
+        trace = np.array(self.trace, float).reshape(-1, 3)
+        status = Status.ITERATION_LIMIT if self.status is None else self.status
+        return Outcome(method.solution(self.state), status, len(trace), self.seconds, trace)
+
+
+def ignore(*_: float) -> None:
+    """Report nothing."""
+
+
+def run(method: Method, state: IterationState, news: News = ignore) -> Outcome:
+    """Iterate from a state until the method ends, the limit is reached, or the user interrupts."""
+    return iterate(method, Run(state, state.status), method.max_iterations, news).outcome(method)
+
+
+def iterate(method: Method, so_far: Run, most: int, news: News = ignore) -> Run:
+    """Continue a run until the method ends, `most` iterations are done in all, or the user interrupts."""
     began = time.perf_counter()
-    trace: list[tuple[float, float, float]] = []
-    offers = (LONG, 2 * LONG, 4 * LONG)
-    status = state.status
+    state, status, trace = so_far.state, so_far.status, list(so_far.trace)
     try:
-        while status is None and len(trace) < method.max_iterations:
+        while status is None and len(trace) < most:
             state = method.step(state)
             trace.append((state.loss, state.jump, state.residual))
             status = state.status
             news(len(trace), *trace[-1][:2])
-            if status is None and len(trace) in offers and (helped := help_out(state)) is not None:
-                state, status, offers = helped, helped.status, ()
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    if status is None:
-        status = Status.ITERATION_LIMIT
-    seconds = time.perf_counter() - began
-    return Outcome(method.solution(state), status, len(trace), seconds, np.array(trace, float).reshape(-1, 3))
+    return Run(state, status, tuple(trace), so_far.seconds + time.perf_counter() - began)

@@ -9,6 +9,7 @@ multipliers make the jumps vanish, so the answer is the optimum of the original 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -97,6 +98,7 @@ class LiftedGaussNewton:
     patience: int = 12
     max_segments: int = 200_000
     max_iterations: int = 400
+    exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_positive(
@@ -173,6 +175,10 @@ class LiftedGaussNewton:
         if point is None:
             return state
         return replace(state, multipliers=adjoint_multipliers(system, point, state.knot_penalty))
+
+    def with_resolution(self, resolution: float) -> Self:
+        """The method with another resolution of the final mesh."""
+        return replace(self, resolution=resolution)
 
     def step(self, state: State) -> State:
         linear = state.linear or linearise(state.system, state.point)

@@ -10,6 +10,7 @@ Algorithm 2 may vanish at the start.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -60,6 +61,7 @@ class GradientDescent:
     family: Nodes = Nodes.RADAU
     parameter_set: ConvexSet | None = None
     state_set: ConvexSet | None = None
+    exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check(self)
@@ -92,6 +94,7 @@ class GradientContractive:
     family: Nodes = Nodes.RADAU
     parameter_set: ConvexSet | None = None
     state_set: ConvexSet | None = None
+    exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check(self)
@@ -125,6 +128,7 @@ class GradientContractMultiplier:
     family: Nodes = Nodes.RADAU
     parameter_set: ConvexSet | None = None
     state_set: ConvexSet | None = None
+    exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check(self)
@@ -163,6 +167,7 @@ class ExtendedGradientContractMultiplier:
     family: Nodes = Nodes.RADAU
     parameter_set: ConvexSet | None = None
     state_set: ConvexSet | None = None
+    exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check(self)

@@ -1,4 +1,4 @@
-"""Help for a search that takes long: single shooting from its unknowns."""
+"""A search that takes long is paused, and continues where single shooting leads from its unknowns."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.search.multistart import Request, by_shooting
+from picardfit.search.rescue import Rescue, by_shooting, run_in_pieces
 from picardfit.search.screening import along
 from picardfit.search.starts import make_start
-from picardfit.solvers.loop import LONG, run
+
+PAUSES = Rescue().after
+LONG = PAUSES[0]
 
 
 @dataclass(frozen=True)
@@ -38,45 +40,41 @@ class Counting:
         return None
 
 
-@pytest.mark.parametrize(("helped", "iterations"), [(95, LONG + 5), (100, LONG), (None, 100)])
-def test_a_long_search_is_helped(helped, iterations):
+@pytest.mark.parametrize(("rescued", "iterations"), [(95, LONG + 5), (100, LONG), (None, 100)])
+def test_a_long_search_continues_from_a_better_state(rescued, iterations):
     asked = []
 
-    def help_out(state):
+    def better(state):
         asked.append(state.number)
-        return None if helped is None else Count(helped)
+        return None if rescued is None else Count(rescued)
 
-    found = run(Counting(), Count(0), help_out=help_out)
+    found = run_in_pieces(Counting(), Count(0), better, PAUSES)
     assert (found.status, found.iterations, asked) == (pf.Status.CONVERGED, iterations, [LONG])
 
 
-def test_help_is_offered_again_to_a_search_that_goes_on():
+def test_each_pause_asks_for_a_better_state_until_there_is_one():
     asked = []
-    run(Counting(), Count(100 - 5 * LONG), help_out=lambda state: asked.append(state.number))
+    run_in_pieces(Counting(), Count(100 - 5 * LONG), lambda state: asked.append(state.number), PAUSES)
     assert asked == [100 - 4 * LONG, 100 - 3 * LONG, 100 - LONG]
 
 
-def test_a_search_that_was_helped_is_left_alone():
+def test_a_search_that_was_rescued_is_not_paused_again():
     asked = []
 
-    def help_out(state):
+    def better(state):
         asked.append(state.number)
         return Count(100 - 4 * LONG)
 
-    found = run(Counting(), Count(100 - 5 * LONG), help_out=help_out)
+    found = run_in_pieces(Counting(), Count(100 - 5 * LONG), better, PAUSES)
     assert asked == [100 - 4 * LONG]
     assert found.status is pf.Status.CONVERGED
 
 
-def test_a_short_search_needs_no_help():
-    def help_out(state):
+def test_a_short_search_is_not_paused():
+    def better(state):
         raise AssertionError
 
-    assert run(Counting(), Count(100 - LONG + 1), help_out=help_out).iterations == LONG - 1
-
-
-def request_of(problem: pf.Problem, method) -> Request:
-    return Request(problem, method, np.full_like(problem.layout.lower, np.nan), 1, 0)
+    assert run_in_pieces(Counting(), Count(100 - LONG + 1), better, PAUSES).iterations == LONG - 1
 
 
 def states_of(problem: pf.Problem, method) -> list:
@@ -90,16 +88,16 @@ def states_of(problem: pf.Problem, method) -> list:
 
 def test_shooting_leads_from_a_closed_path_to_the_optimum():
     problem, method = pf.examples.van_der_pol.generate(seed=1, eps=0.2), pf.LiftedGaussNewton()
-    request, states = request_of(problem, method), states_of(problem, method)
+    states = states_of(problem, method)
     best = states[-1]
     away = best.point.unknowns * 1.1
     closed = method.resume(problem, along(problem, away, method.nodes, method.resolution))
-    helped = by_shooting(request, closed)
+    rescued = by_shooting(method, problem, closed)
     assert closed.loss > 1.2 * best.loss
-    assert helped.loss == pytest.approx(best.loss, rel=1e-2)
-    assert helped.jump < 1e-6
-    assert by_shooting(request, best) is None  # nothing to gain
-    assert by_shooting(request, next(one for one in states if one.jump > 0.01)) is None
+    assert rescued.loss == pytest.approx(best.loss, rel=1e-2)
+    assert rescued.jump < 1e-6
+    assert by_shooting(method, problem, best) is None  # nothing to gain
+    assert by_shooting(method, problem, next(one for one in states if one.jump > 0.01)) is None
 
 
 @pytest.mark.parametrize(("experiments", "samples"), [(21, 31), (1, 3001)])
@@ -108,7 +106,7 @@ def test_many_experiments_and_long_ones_are_not_shot(experiments, samples):
     method = pf.LiftedGaussNewton()
     state = method.init(problem, make_start(problem))
     closed = replace(state, point=replace(state.point, jumps=np.zeros_like(state.point.jumps)))
-    assert by_shooting(request_of(problem, method), closed) is None
+    assert by_shooting(method, problem, closed) is None
 
 
 def test_functions_of_the_user_are_not_shot():
@@ -121,10 +119,18 @@ def test_functions_of_the_user_are_not_shot():
     method = pf.LiftedGaussNewton()
     away = problem.layout.internal(np.full_like(problem.layout.lower, 1.5))
     closed = method.resume(problem, along(problem, away, method.nodes, method.resolution))
-    assert by_shooting(request_of(problem, method), closed) is None
+    assert by_shooting(method, problem, closed) is None
 
 
 def test_shooting_is_for_the_default_method_only():
     problem = pf.examples.van_der_pol.generate(seed=1)
     state = states_of(problem, pf.LiftedGaussNewton())[-1]
-    assert by_shooting(request_of(problem, pf.GradientContractive()), state) is None
+    assert by_shooting(pf.GradientContractive(), problem, state) is None
+
+
+def test_an_interrupted_pause_ends_the_search():
+    def better(state):
+        raise KeyboardInterrupt
+
+    found = run_in_pieces(Counting(), Count(0), better, PAUSES)
+    assert (found.status, found.iterations) == (pf.Status.INTERRUPTED, LONG)
