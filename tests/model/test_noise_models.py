@@ -8,7 +8,7 @@ import scipy.stats as st
 
 import picardfit as pf
 from picardfit.collocation.linearisation import linearise, point_at
-from picardfit.evidence.fisher import chained
+from picardfit.collocation.recursion import chained
 from picardfit.examples import rosenzweig_macarthur, van_der_pol
 
 TIMES = np.linspace(0.0, 4.0, 60)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.collocation.mesh import Mesh, rule
-from picardfit.collocation.picard import Field, exact_multipliers, newton_matrix, tails
+from picardfit.collocation.picard import Field, end_derivatives, exact_multipliers, newton_matrix, tails
+from picardfit.collocation.recursion import forward
 from picardfit.model.inputs import values_at
 from picardfit.model.model import Model
 from picardfit.simulation.trajectories import Run, trajectories
@@ -86,29 +87,22 @@ def _resolved(model: Model, run: Run, knots: np.ndarray) -> tuple[Mesh, np.ndarr
 
 
 def _chain(model: Model, run: Run, mesh: Mesh, states: np.ndarray, path: np.ndarray) -> Sensitivity:
-    count = states.shape[1]
+    """Carry the derivatives from segment to segment and evaluate solution and derivatives at the times of the run."""
+    count, parameters = states.shape[1], len(run.params)
     field = Field(model.rhs, mesh, values_at(run.inputs, model.inputs, mesh.node_times))
     with np.errstate(all="ignore"):
         slopes, wrt_x, wrt_p = field.linearise(path, run.params)
         multipliers = exact_multipliers(mesh, np.linalg.inv(newton_matrix(mesh, wrt_x)), wrt_p)
+        columns = np.zeros((len(mesh), count + parameters, count + parameters))
+        columns[0, :count, :count] = np.eye(count)
+        columns[:, count:, count:] = np.eye(parameters)
+        forward(mesh, end_derivatives(mesh, mesh.linked, multipliers), columns)
+        segment, fraction = mesh.locate(run.times, np.zeros(len(run.times), int))
         moved = wrt_x @ multipliers  # derivative of f along the path by [start of the segment | parameters]
         moved[..., count:] += wrt_p
-        start = np.zeros((len(mesh), count, moved.shape[-1]))
-        start[0, :, :count] = np.eye(count)
-        ends = np.einsum("n,snij->sij", mesh.rule.end, moved) * mesh.length[:, None, None]
-        for j in range(len(mesh) - 1):
-            start[j + 1] = _onward(ends[j], start[j])
-        segment, fraction = mesh.locate(run.times, np.zeros(len(run.times), int))
-        weights = mesh.length[segment][:, None] * mesh.rule.integrals(fraction)
+        weights = mesh.length[segment][:, None] * mesh.rule.integrals(fraction)  # exactly zero at the start
         inside = np.einsum("tn,tnij->tij", weights, moved[segment])
-        derivatives = np.stack([_onward(a, start[s]) for a, s in zip(inside, segment, strict=True)])
+        inside[..., :count] += np.eye(count)
+        derivatives = inside @ columns[segment]
         values = states[segment] + np.einsum("tn,tni->ti", weights, slopes[segment])
     return Sensitivity(values, derivatives)
-
-
-def _onward(added: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """(I + added_x) start + [0 | added_p]: the derivative after a piece of a segment."""
-    count = len(start)
-    later = start + added[:, :count] @ start
-    later[:, count:] += added[:, count:]
-    return later

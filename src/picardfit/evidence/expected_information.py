@@ -17,7 +17,7 @@ from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, Point, contract_from, evaluate, linearise
 from picardfit.collocation.mesh import Mesh, rule
 from picardfit.collocation.picard import apply
-from picardfit.evidence.fisher import chained, start_derivatives
+from picardfit.collocation.recursion import chained, closing_step, start_derivatives
 from picardfit.problem.problem import Problem
 from picardfit.problem.start import Start
 from picardfit.simulation.trajectories import Run, observed, trajectories
@@ -156,7 +156,7 @@ def _polished(system: Discretisation, point: Point) -> Linearisation | None:
     scale = state_scale(system.problem, [point.path], least=1e-12)
     linear = linearise(system, point)
     for _ in range(POLISHES):
-        step = _shooting_step(mesh, linear, point.jumps)
+        step = closing_step(mesh, linear.quadratic, point.jumps)
         states = point.states + step
         path = point.path + (linear.multipliers[..., : step.shape[1]] @ step[:, None, :, None])[..., 0]
         gap = apply(mesh, states, system.field.slopes(path, spread)) - path
@@ -166,12 +166,3 @@ def _polished(system: Discretisation, point: Point) -> Linearisation | None:
             return None
         point, linear = moved, linearise(system, moved, expected=True)
     return linear
-
-
-def _shooting_step(mesh: Mesh, linear: Linearisation, jumps: np.ndarray) -> np.ndarray:
-    """(segments, states): the change of start states that closes all jumps to first order, first ones held."""
-    ends = linear.quadratic.end
-    step = np.zeros((len(mesh), jumps.shape[1]))
-    for k, segment in enumerate(mesh.linked):
-        step[segment + 1] = ends[k, :, : jumps.shape[1]] @ step[segment] + jumps[k]
-    return step

@@ -12,9 +12,8 @@ from functools import cached_property, partial
 import numpy as np
 
 from picardfit.collocation.arrow import Arrow, Inverse, Observe, arrow_of, invert
-from picardfit.collocation.condensing import Quadratic
-from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import linearise
+from picardfit.collocation.recursion import chained
 from picardfit.errors import InputError
 from picardfit.model.parameters import is_number
 from picardfit.problem.unknowns import unknowns_index
@@ -228,42 +227,6 @@ def _held(solution: Solution, inner: Information, hessian, gradient, bound) -> t
         Held(layout.label(e, c), (int(e), int(c)), int(side[k]), float(away[k]), float(curvature[k]))
         for k, (e, c) in enumerate(index)
     )
-
-
-def chained(system: Discretisation, quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray]:
-    """Hessian (experiments, width, width) and slope (experiments, width), inner states as functions of the unknowns.
-
-    Continuity is exact: the derivative of a segment's start state is carried from segment to segment.
-    """
-    return reduced(system, quadratic, start_derivatives(system, quadratic))
-
-
-def reduced(
-    system: Discretisation, quadratic: Quadratic, columns: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same from the start derivatives."""
-    back, first = columns.transpose(0, 2, 1), system.mesh.first
-    hessian = np.add.reduceat(back @ quadratic.hessian @ columns, first)
-    return hessian, np.add.reduceat((back @ quadratic.slope[..., None])[..., 0], first)
-
-
-def start_derivatives(system: Discretisation, quadratic: Quadratic) -> np.ndarray:
-    """(segments, states + free parameters, width): derivative of each segment's own unknowns by the unknowns."""
-    mesh, unknowns = system.mesh, system.problem.layout.columns
-    states = quadratic.initial.shape[1]
-    columns = np.zeros((len(mesh), states + len(unknowns.parameters), unknowns.width))
-    columns[:, states + np.arange(len(unknowns.parameters)), unknowns.parameters] = 1
-    columns[mesh.first, :states] = quadratic.initial
-    if len(mesh.first) == 1:  # plain products are several times faster than indexed ones
-        for j, end in enumerate(quadratic.end):
-            np.matmul(end, columns[j], out=columns[j + 1, :states])
-        return columns
-    link = np.full(len(mesh), -1)
-    link[mesh.linked] = np.arange(len(mesh.linked))
-    for step in range(mesh.counts.max() - 1):
-        segment = mesh.first[mesh.counts > step + 1] + step
-        columns[segment + 1, :states] = quadratic.end[link[segment]] @ columns[segment]
-    return columns
 
 
 def at_bound(solution: Solution) -> np.ndarray:

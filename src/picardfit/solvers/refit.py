@@ -16,7 +16,7 @@ from picardfit.collocation.adaptation import carry, split, state_scale, unresolv
 from picardfit.collocation.arrow import Arrow, arrow_of
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, Point, advance, evaluate, linearise
-from picardfit.evidence.fisher import reduced, start_derivatives
+from picardfit.collocation.recursion import closing_step, reduced, start_derivatives
 from picardfit.problem.problem import Problem
 from picardfit.problem.quantity import Quantity
 from picardfit.problem.unknowns import unknowns_index
@@ -323,7 +323,7 @@ def _moved(
         if not jump < last:
             return None
         last = jump
-        swept = _sweep(place, trial.jumps)
+        swept = closing_step(mesh, place.linear.quadratic, trial.jumps)
         trial = advance(place.system, trial, place.linear, still, swept, place.scale, quiet)
     return None
 
@@ -342,23 +342,6 @@ def _onto(place: Place, step, along, quantity: Quantity, target: float) -> np.nd
             return None
         step = end - unknowns + gap / rate * along
     return None
-
-
-def _sweep(place: Place, jumps: np.ndarray) -> np.ndarray:
-    """(segments, states): steps of the start states that close the jumps, d_(j+1) = B_j d_j + c_j."""
-    mesh, end = place.system.mesh, place.linear.quadratic.end
-    states = jumps.shape[1]
-    step = np.zeros((len(mesh), states))
-    onward, gap = np.zeros((len(mesh), states, states)), np.zeros((len(mesh), states))
-    onward[mesh.linked], gap[mesh.linked] = end[..., :states], jumps
-    if len(mesh.first) == 1:
-        for j in range(len(mesh) - 1):
-            step[j + 1] = onward[j] @ step[j] + gap[j]
-        return step
-    for k in range(mesh.counts.max() - 1):
-        segment = mesh.first[mesh.counts > k + 1] + k
-        step[segment + 1] = (onward[segment] @ step[segment][..., None])[..., 0] + gap[segment]
-    return step
 
 
 def _spread(place: Place, vector: np.ndarray) -> np.ndarray:
