@@ -25,7 +25,6 @@ from picardfit.collocation.linearisation import contract_from
 from picardfit.collocation.mesh import Mesh, Nodes, rule
 from picardfit.collocation.picard import end_states
 from picardfit.search.starts import make_start
-from picardfit.solvers.gauss_newton.refinement import coarsened
 
 DOSED = pf.Model("x' = -k*x + dose; z' = k*x - q*z", inputs=["dose"])
 
@@ -222,56 +221,3 @@ def test_joined_paths_are_exact_for_polynomials(family):
     length = mesh.length[chosen] + mesh.length[chosen + 1]
     times = mesh.start[chosen, None] + length[:, None] * mesh.rule.nodes
     np.testing.assert_allclose(found[..., 0], polynomial(times), atol=1e-12)
-
-
-def fine_point(problem: pf.Problem, parts: int):
-    """A simulated path on many short segments, with closed jumps."""
-    knots = [even_knots(problem, e, 7.0 / parts) for e in range(len(problem.experiments))]
-    system = Discretisation(problem, Mesh(rule(6), tuple(knots)))
-    unknowns = np.full_like(problem.layout.lower, 0.5)
-    params, start = {"k": 0.5, "q": 0.5}, {"x": 0.5, "z": 0.5}
-    inputs = problem.experiments[0].inputs
-    times = knots[0][:-1]
-    run = pf.simulate(DOSED, params, start, np.append(times, knots[0][-1]), inputs=inputs)
-    states = np.stack([np.asarray(run.states[name])[:-1] for name in ("x", "z")], axis=1)
-    point, failed = contract_from(system, unknowns, states, np.ones(2))
-    assert not failed.any() or point is not None
-    return system, point
-
-
-def test_segments_that_are_not_needed_are_joined():
-    system, point = fine_point(dosed(np.linspace(1, 7, 12)), 96)
-    fewer, moved, origin = coarsened(system, point, np.ones(2), 1e-4, 1e-10)
-    assert len(fewer.mesh) <= 24
-    assert set(fewer.mesh.knots[0]) <= set(system.mesh.knots[0])
-    np.testing.assert_allclose(moved.outputs, point.outputs, atol=1e-5)
-    inner = system.mesh.knots[0][1:-1][origin]
-    np.testing.assert_array_equal(inner, fewer.mesh.knots[0][1:-1])
-
-
-def test_breaks_stay_knots():
-    breaks = (1.3, 4.1)
-    system, point = fine_point(dosed(np.linspace(1, 7, 12), breaks), 96)
-    fewer, _, _ = coarsened(system, point, np.ones(2), 1e-4, 1e-10)
-    assert len(fewer.mesh) < 40
-    assert set(breaks) <= set(fewer.mesh.knots[0])
-
-
-def test_open_jumps_are_no_place_to_join():
-    system, point = fine_point(dosed(np.linspace(1, 7, 12)), 96)
-    states = point.states + 0.05 * (np.arange(len(point.states)) % 2)[:, None]
-    opened, _ = contract_from(system, point.unknowns, states, np.ones(2))
-    assert coarsened(system, opened, np.ones(2), 1e-4, 1e-10).system is system
-
-
-def test_a_mesh_that_is_needed_stays():
-    system, point = fine_point(dosed(np.linspace(1, 7, 12)), 4)
-    found = coarsened(system, point, np.ones(2), 1e-9, 1e-10)
-    assert found.system is system
-    assert found.point is point
-
-
-def test_joining_that_changes_the_objective_is_refused(monkeypatch):
-    system, point = fine_point(dosed(np.linspace(1, 7, 12)), 96)
-    monkeypatch.setattr("picardfit.solvers.gauss_newton.refinement.SAME_VALUE", 0.0)
-    assert coarsened(system, point, np.ones(2), 1e-4, 1e-10).system is system

@@ -29,6 +29,25 @@ def state_scale(problem: Problem, tables: list[np.ndarray], least: float = 0.0) 
     return np.maximum(np.where(scale > 1e-12 * largest, scale, largest), least * largest)
 
 
+def segment_scales(
+    mesh: Mesh, states: np.ndarray, path: np.ndarray, scale: np.ndarray, smallest: float = 1e-4
+) -> np.ndarray:
+    """(segments, states): the states' scale, or the value at the start of a segment where that is smaller.
+
+    The latter for states that keep one sign in an experiment and may run through many powers of ten; `smallest` is the
+    fraction of the scale (of the whole path) below which values are not distinguished.
+    """
+    flat = path.reshape(len(mesh), -1)
+    size = (len(mesh.first), *path.shape[1:])
+    low = np.minimum.reduceat(flat, mesh.first).reshape(size).min(axis=1)
+    high = np.maximum.reduceat(flat, mesh.first).reshape(size).max(axis=1)
+    signed = (low > 0) | (high < 0)
+    if not signed.any():
+        return np.broadcast_to(scale, states.shape)
+    own = np.minimum(np.maximum(np.abs(states), smallest * scale), scale)
+    return np.where(signed[mesh.experiment], own, scale)
+
+
 def first_mesh(problem: Problem, start: Start, rule: Rule, scale: np.ndarray) -> Mesh:
     """Segments with about equal shares of the Jacobian's norm, of the samples and of time; breaks are knots."""
     params = problem.layout.model_values(start.unknowns)

@@ -4,27 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from picardfit.collocation.adaptation import segment_scales
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, Point, linearise
-from picardfit.collocation.mesh import Mesh
-
-SMALLEST_SCALE = 1e-4  # part of a state's scale below which its values are not told apart
-
-
-def segment_scales(mesh: Mesh, states: np.ndarray, path: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """(segments, states): the states' scale, or the value at the start of a segment where that is smaller.
-
-    The latter for states that keep one sign in an experiment and may run through many powers of ten.
-    """
-    flat = path.reshape(len(mesh), -1)
-    size = (len(mesh.first), *path.shape[1:])
-    low = np.minimum.reduceat(flat, mesh.first).reshape(size).min(axis=1)
-    high = np.maximum.reduceat(flat, mesh.first).reshape(size).max(axis=1)
-    signed = (low > 0) | (high < 0)
-    if not signed.any():
-        return np.broadcast_to(scale, states.shape)
-    own = np.minimum(np.maximum(np.abs(states), SMALLEST_SCALE * scale), scale)
-    return np.where(signed[mesh.experiment], own, scale)
 
 
 def knot_scales(system: Discretisation, point: Point | None, scale: np.ndarray) -> np.ndarray:

@@ -28,6 +28,7 @@ from picardfit.collocation.linearisation import (
     linearise,
 )
 from picardfit.collocation.mesh import Nodes, rule
+from picardfit.collocation.refinement import Resolution, coarsened, refined
 from picardfit.collocation.second_derivatives import has_second_order, newton_model
 from picardfit.errors import InputError, Status
 from picardfit.problem.problem import Problem
@@ -38,7 +39,6 @@ from picardfit.solvers.gauss_newton.continuity import (
     knot_scales,
     new_forces,
 )
-from picardfit.solvers.gauss_newton.refinement import Resolution, coarsened, refined
 from picardfit.solvers.gauss_newton.state import (
     State,
     Trial,

@@ -8,18 +8,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from picardfit.collocation.adaptation import carry, joined, merge, split, unresolved
+from picardfit.collocation.adaptation import carry, joined, merge, segment_scales, split, unresolved
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Nearby, Point, carried_inverse, evaluate
 from picardfit.collocation.mesh import Mesh, Rule
 from picardfit.collocation.picard import end_states
-from picardfit.solvers.gauss_newton.continuity import segment_scales
 
-JOININGS = 6  # times that segments may be joined in one go
-FEWER = 0.7  # part of the segments that may be left if joining is to be worth it
-UNLIKE = 4.0  # times that one segment may be longer than another one that it is joined with
-SAME_VALUE = 1e-5  # part of the objective's size by which joining may change it
-EASY = 0.1  # part of the tolerance that a joined path may leave unresolved
+
+@dataclass(frozen=True)
+class Joining:
+    """When neighbouring segments become one; all values are measured on the benchmark problems."""
+
+    rounds: int = 6  # times that neighbours are joined in one go: one segment replaces up to 2^6
+    worthwhile: float = 0.7  # largest fraction of the segments that may remain, or the mesh stays as it is
+    length_ratio: float = 4.0  # longest segment relative to the neighbour that it is joined with
+    value_change: float = 1e-5  # largest change of the objective, relative to its size
+    ease: float = 0.1  # fraction of the resolution's tolerance that a joined path may leave unresolved
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,12 @@ def _cut(at: _Carried, chosen: np.ndarray, rule: Rule) -> _Carried:
 
 
 def coarsened(
-    system: Discretisation, point: Point, scale: np.ndarray, tolerance: float, enough: float
+    system: Discretisation,
+    point: Point,
+    scale: np.ndarray,
+    tolerance: float,
+    enough: float,
+    joining: Joining = Joining(),
 ) -> Refined:
     """The point with segments joined that resolve the path better than needed; the same where they are few.
 
@@ -120,8 +129,8 @@ def coarsened(
     """
     mesh, states, path, origin = system.mesh, point.states, point.path, np.arange(len(point.jumps))
     same = Refined(system, point, origin)
-    for _ in range(JOININGS):
-        chosen = _to_join(mesh, states, path, scale, tolerance, system.at_breaks[origin])
+    for _ in range(joining.rounds):
+        chosen = _to_join(mesh, states, path, scale, tolerance, system.at_breaks[origin], joining)
         if not len(chosen):
             break
         together = joined(mesh, states, path, chosen)
@@ -130,12 +139,12 @@ def coarsened(
         path[np.searchsorted(begin, chosen)] = together
         origin = np.delete(origin, np.searchsorted(mesh.linked, chosen))
         mesh, states = coarse, states[begin]
-    if len(mesh) > FEWER * len(system.mesh):
+    if len(mesh) > joining.worthwhile * len(system.mesh):
         return same
     fewer = replace(system, mesh=mesh)
     moved = evaluate(fewer, point.unknowns, states, path, scale, enough=enough)
     size = system.objective.size(point.outputs, point.data)
-    if moved is None or abs(moved.data - point.data) > SAME_VALUE * size:
+    if moved is None or abs(moved.data - point.data) > joining.value_change * size:
         return same
     return Refined(fewer, moved, origin)
 
@@ -147,17 +156,18 @@ def _to_join(
     scale: np.ndarray,
     tolerance: float,
     needed: np.ndarray,
+    joining: Joining,
 ) -> np.ndarray:
     """Segments to join with their successors, no two of them neighbours; the `needed` knots (linked,) stay."""
     first, scales = mesh.linked, segment_scales(mesh, states, path, scale)
     jumps = np.abs(end_states(mesh, states, path)[first] - states[first + 1]) / scales[first]
     ratio = mesh.length[first] / mesh.length[first + 1]
-    alike = (ratio < UNLIKE) & (ratio > 1 / UNLIKE)
+    alike = (ratio < joining.length_ratio) & (ratio > 1 / joining.length_ratio)
     first = first[~needed & alike & (jumps.max(axis=1, initial=0.0) < tolerance)]
     if not len(first):
         return first
     together = joined(mesh, states, path, first)
-    good = first[~unresolved(mesh, states[first], together, scales[first], EASY * tolerance)]
+    good = first[~unresolved(mesh, states[first], together, scales[first], joining.ease * tolerance)]
     chosen, last = [], -2
     for one in good.tolist():
         if one > last + 1:
