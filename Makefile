@@ -1,4 +1,4 @@
-# `make demo` and `make test` do all their own set-up in .venv; they need Python >= 3.11 with pip and venv.
+# Every target does all its own set-up in .venv; only Python >= 3.11 with pip and venv, and make, must be there.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -6,18 +6,29 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 JOBS   ?= 2
 
-.PHONY: demo test test-slow docs figures clean
+.PHONY: demo test test-slow lint paper docs figures clean
 
 demo: $(VENV)/installed
 	$(BIN)/picardfit demo
 
-test: $(VENV)/installed-dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/pytest -n $(JOBS)
+test: lint
+	$(BIN)/pytest -n $(JOBS) --cov --cov-report=term:skip-covered --no-cov-on-fail
 
 test-slow: $(VENV)/installed-dev
 	$(BIN)/pytest -n $(JOBS) -m slow
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+# make paper QUICK=1 EXPERIMENT=predator-prey: fewer data sets, and one experiment of the five.
+EXPERIMENT ?= all
+PAPER_SETUP = $(VENV)/installed$(if $(filter all lorenz,$(EXPERIMENT)),-compare)
+paper:
+	$(MAKE) $(PAPER_SETUP)
+	$(BIN)/python -m paper $(EXPERIMENT) $(if $(QUICK),--quick) --workers $(JOBS) --out picardfit-paper
 
 docs: $(VENV)/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
@@ -25,9 +36,10 @@ docs: $(VENV)/installed-docs
 
 figures: $(VENV)/installed
 	$(BIN)/python docs/make_figures.py
+	$(BIN)/python docs/draw_rooms.py
 
 clean:
-	rm -rf $(VENV) picardfit-demo site build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) picardfit-demo picardfit-paper site build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage*
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
@@ -36,10 +48,6 @@ $(VENV)/installed: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable .
 	touch $@
 
-$(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
-	$(PIP) --editable ".[dev]"
-	touch $@ $(VENV)/installed
-
-$(VENV)/installed-docs: pyproject.toml | $(VENV)/bin/python
-	$(PIP) --editable ".[docs]"
+$(VENV)/installed-%: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable ".[$*]"
 	touch $@ $(VENV)/installed

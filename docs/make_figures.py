@@ -6,7 +6,7 @@ from pathlib import Path
 import picardfit as pf
 
 HERE = Path(__file__).parent
-STARTERS = Path(str(files("picardfit") / "starters"))
+STARTERS = Path(str(files("picardfit") / "examples" / "starters"))
 
 fit = pf.fit(pf.examples.fitzhugh_nagumo.generate(seed=1))
 fit.plot(HERE / "fit.png")

@@ -1,0 +1,173 @@
+"""Do two versions of picardfit give the same numbers, and is the new one as fast?
+
+    python benchmarks/same_numbers.py a36ec51
+
+checks the old commit out into a temporary git worktree, then fits 40 problems with both versions, one process each,
+turn by turn: the paper's problems, the starters, stiff models and models with hidden states, likelihoods, several
+starts, and Algorithms 1-4. It prints status, iterations, the largest relative difference of an estimate and the ratio
+of times (the least of `--repeat` runs each), and ends with code 1 if a status differs, an estimate differs by more
+than 1e-8, or the median ratio of times exceeds 1.05.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+STARTERS = ROOT / "src" / "picardfit" / "examples" / "starters"
+SAME = 1e-8  # relative difference of estimates that counts as none
+SLOWER = 1.05  # median ratio of times that counts as slower
+TOO_LONG = ("mu=200",)  # cases of hard.py that take most of a minute
+
+
+def fits() -> dict[str, Callable[[], object]]:
+    """The fits by name, with whatever version of picardfit is imported."""
+    import hard
+    import picardfit as pf
+
+    paper = pf.examples if "examples" in pf.__all__ else pf.problems
+    found: dict[str, Callable[[], object]] = {}
+    for name, module in paper.ALL.items():
+        for seed in range(3):
+            found[f"{name} {seed}"] = lambda module=module, seed=seed: pf.fit(module.generate(seed=seed))
+    for folder in sorted(STARTERS.iterdir()):
+        if (folder / "problem.toml").is_file():
+            found[f"starter {folder.name}"] = lambda folder=folder: pf.fit(pf.read_problem(folder))
+    for case in hard.cases():
+        if not any(words in case.name for words in TOO_LONG):
+            found[case.name] = lambda case=case: pf.fit(case.problem(1)[0], seed=1)
+    ponds = paper.rosenzweig_macarthur.generate(seed=5)
+    pond = {"model": ponds.model, "experiments": ponds.experiments, "parameters": dict(ponds.parameters)}
+    for name, noise in (
+        ("proportional", pf.Noise(additive=0.02, proportional=0.05)),
+        ("estimated", pf.Noise(additive=(0.001, 1.0))),
+        ("log-normal", pf.LogNormal(0.1)),
+        ("student", pf.StudentT(0.05, 4.0)),
+    ):
+        found[f"noise {name}"] = lambda noise=noise: pf.fit(pf.Problem(**pond, noise=noise))
+    found["four starts"] = lambda: pf.fit(paper.fitzhugh_nagumo.generate(seed=7), starts=4)
+    corner = {name: 1.01 * one.bounds[0] for name, one in ponds.parameters.items()}
+    found["poor start"] = lambda: pf.fit(ponds, start=corner)
+    short = {"max_iterations": 150, "rate": 1e-3}  # a rate at which all four make progress
+    for method in (
+        pf.GradientDescent(**short),
+        pf.GradientContractive(**short),
+        pf.GradientContractMultiplier(**short),
+        pf.ExtendedGradientContractMultiplier(**short),
+    ):
+        found[type(method).__name__] = lambda method=method: pf.fit(
+            paper.van_der_pol.generate(seed=1), method
+        )
+    return found
+
+
+def worker() -> None:
+    """Read names of fits from standard input, and answer each with a line of JSON."""
+    known = fits()
+    print(json.dumps(list(known)), flush=True)
+    for line in sys.stdin:
+        began = time.perf_counter()
+        fit = known[line.strip()]()
+        seconds = time.perf_counter() - began
+        initial = {f"{e}.{s}": v for e, states in fit.initial_states.items() for s, v in states.items()}
+        record = {
+            "status": fit.status.name,
+            "iterations": fit.iterations,
+            "values": {**fit.parameters, **initial},
+            "errors": list(fit.standard_errors.values()),
+            "seconds": seconds,
+        }
+        print(json.dumps(record), flush=True)
+
+
+class Version:
+    """A process that fits with the sources of one tree."""
+
+    def __init__(self, tree: Path) -> None:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{ROOT / 'benchmarks'}",
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+        command = [sys.executable, __file__, "--worker"]
+        self.process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+        self.names: list[str] = json.loads(self.process.stdout.readline())
+
+    def fit(self, name: str) -> dict:
+        self.process.stdin.write(f"{name}\n")
+        return json.loads(self.process.stdout.readline())
+
+
+def difference(old: dict, new: dict) -> float:
+    """The largest relative difference of an estimate."""
+    if old["values"].keys() != new["values"].keys():
+        return float("inf")
+    pairs = np.array([(old["values"][n], new["values"][n]) for n in old["values"]], float).reshape(-1, 2)
+    size = np.abs(pairs).max(axis=1)
+    gap = np.abs(pairs[:, 0] - pairs[:, 1]) / np.where(size > 0, size, 1.0)
+    return float(np.nan_to_num(gap, nan=0.0).max(initial=0.0))
+
+
+def compare(old_tree: Path, repeat: int, only: str) -> bool:
+    """Print a row for every fit; whether the two versions agree."""
+    old, new = Version(old_tree), Version(ROOT)
+    names = [name for name in old.names if only in name]
+    print(f"{'fit':34s} {'status':20s} {'iterations':>11s} {'difference':>10s} {'old s':>7s} {'ratio':>6s}")
+    agree, ratios = True, []
+    for name in names:
+        runs = [(old.fit(name), new.fit(name)) for _ in range(repeat)]
+        (before, after), (old_s, new_s) = runs[0], (min(r[k]["seconds"] for r in runs) for k in (0, 1))
+        gap = difference(before, after)
+        same = before["status"] == after["status"] and gap <= SAME
+        agree &= same
+        ratios.append(new_s / old_s)
+        status = before["status"] if before["status"] == after["status"] else f"-> {after['status']}"
+        counts = f"{before['iterations']} {after['iterations']}"
+        flag = "" if same else "  DIFFERS"
+        print(
+            f"{name:34s} {status:20s} {counts:>11s} {gap:10.1e} {old_s:7.2f} {ratios[-1]:6.2f}{flag}",
+            flush=True,
+        )
+    middle = float(np.median(ratios))
+    print(f"{len(names)} fits; median ratio of times {middle:.3f}, largest {max(ratios):.2f}")
+    return agree and middle <= SLOWER
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("commit", nargs="?", help="the old version")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each fit; the least time counts")
+    parser.add_argument("--only", default="", help="run the fits whose name contains this")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.worker:
+        worker()
+        return 0
+    if given.commit is None:
+        parser.error("name the commit to compare with")
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "old"
+        subprocess.run(
+            ["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", tree, given.commit], check=True
+        )
+        try:
+            return 0 if compare(tree, given.repeat, given.only) else 1
+        finally:
+            subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", tree], check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
