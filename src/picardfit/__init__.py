@@ -52,12 +52,44 @@ _HOMES = {  # module -> the public names that live in it
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)
 
-_hook.register(  # class -> the functions that draw it in a terminal ("": its repr) and in a notebook
+_hook.register(  # class -> the functions that draw it in a terminal ("": its repr), in a notebook and as a picture
     {
+        "Analysis": ("picardfit.display.uncertainty:analysis_text", "picardfit.display.notebook:plain_html"),
+        "Bands": ("picardfit.display.uncertainty:bands_text", "picardfit.display.notebook:plain_html"),
+        "Bootstrap": (
+            "picardfit.display.uncertainty:bootstrap_text",
+            "picardfit.display.notebook:plain_html",
+        ),
+        "Certificate": (
+            "picardfit.display.uncertainty:certificate_text",
+            "picardfit.display.notebook:plain_html",
+        ),
+        "Combination": (
+            "picardfit.display.verdicts:combination_text",
+            "picardfit.display.notebook:plain_html",
+        ),
+        "Design": ("picardfit.display.uncertainty:design_text", "picardfit.display.notebook:design_html"),
+        "Diagnostics": (
+            "picardfit.display.verdicts:diagnostics_text",
+            "picardfit.display.notebook:plain_html",
+        ),
         "Experiment": ("", "picardfit.display.notebook:experiment_html"),
         "Fit": ("picardfit.display.text:fit_text", "picardfit.display.notebook:fit_html"),
+        "Group": ("picardfit.display.verdicts:group_text", "picardfit.display.notebook:plain_html"),
+        "Identifiability": (
+            "picardfit.display.verdicts:identifiability_text",
+            "picardfit.display.notebook:identifiability_html",
+            "picardfit.display.plots:plot_identifiability",
+        ),
         "Model": ("picardfit.display.text:model_text", "picardfit.display.notebook:model_html"),
         "Problem": ("picardfit.display.text:problem_text", "picardfit.display.notebook:problem_html"),
+        "Profile": (
+            "picardfit.display.uncertainty:profile_text",
+            "picardfit.display.notebook:profile_html",
+            "picardfit.display.plots.unknowns:plot_profile",
+        ),
+        "Structure": ("picardfit.display.verdicts:structure_text", "picardfit.display.notebook:plain_html"),
+        "Verdict": ("picardfit.display.verdicts:verdict_text", "picardfit.display.notebook:plain_html"),
     }
 )
 

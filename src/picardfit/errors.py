@@ -191,7 +191,7 @@ def catalogue(room: str) -> dict[str, dict]:
 
 
 class _Words(Formatter):
-    """Format specs for words: {names:list}, {names:list:8}, {n:count:value}, {thing:kind}."""
+    """Format specs for words: {names:list}, {names:list:8}, {n:count:value}, {thing:kind}, {values:values:none}."""
 
     def format_field(self, value: object, spec: str) -> str:
         kind, _, rest = spec.partition(":")
@@ -202,6 +202,8 @@ class _Words(Formatter):
                 return counted(value, rest)
             case "kind":
                 return type_words(value)
+            case "values":
+                return named_values(value) or rest
         return format(value, spec)
 
 
@@ -224,6 +226,11 @@ def listing(names: Iterable[str], most: int | None = None) -> str:
 def counted(number: int, word: str) -> str:
     """`1 value`, `2 values`."""
     return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def named_values(values: Mapping[str, float]) -> str:
+    """`a = 1.2, b = 3`."""
+    return ", ".join(f"{name} = {value:.4g}" for name, value in values.items())
 
 
 def type_words(value: object) -> str:

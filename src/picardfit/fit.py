@@ -19,7 +19,13 @@ from picardfit.evidence.curves import checked_times, outputs_at, states_along
 from picardfit.evidence.fisher import Information, Yardstick, information
 from picardfit.evidence.intervals import correlation, interval_ends
 from picardfit.evidence.optima import Optimum, StartResult, optima_of
-from picardfit.evidence.residual_tests import Diagnostics, diagnose, freedom, named_residuals, remedy
+from picardfit.evidence.residual_tests import (
+    Diagnostics,
+    diagnose,
+    freedom,
+    has_fixed_degrees,
+    named_residuals,
+)
 from picardfit.problem.named_values import experiment_index, labels_of, parameters_in, parameters_of
 from picardfit.problem.problem import Problem
 from picardfit.simulation.nonfinite import NEVER_FINITE
@@ -164,7 +170,7 @@ class Fit:
         """What the residuals say about model and noise: tests of runs, of normality and of their size, in words."""
         if self.problem.noise is not None:
             spared = freedom(self.problem, self._information if self.status.converged else None)
-            return diagnose(self.residuals, self.reduced_chi_square, spared, remedy(self.problem))
+            return diagnose(self.residuals, self.reduced_chi_square, spared, has_fixed_degrees(self.problem))
         nothing = self.problem.mean_loss(self.problem.least_squares.nothing)
         found = diagnose(self.residuals, None)
         return replace(found, exact=True) if self.loss <= NUMERICAL**2 * nothing else found
@@ -283,6 +289,11 @@ class Fit:
     def optima(self) -> tuple[Optimum, ...]:
         """The different optima that the starts reached, the best first."""
         return optima_of(self.starts, self.standard_errors)
+
+    @property
+    def rivals(self) -> tuple[Optimum, ...]:
+        """Optima elsewhere that fit as well as the best one."""
+        return tuple(one for one in self.optima[1:] if one.loss - self.optima[0].loss <= self.loss_tolerance)
 
     def waterfall(self) -> np.ndarray:
         """The losses of all starts from the smallest on; infinite where a start found nothing."""

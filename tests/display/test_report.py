@@ -170,10 +170,7 @@ def judged(**errors):
         name: "determined" if e <= 0.2 else "weakly" if e <= 1 else "not determined"
         for name, e in errors.items()
     }
-    found = {
-        name: Verdict(kinds[name], f"{name}: {kinds[name]}, 1 ± {100 * e:g} %", e)
-        for name, e in errors.items()
-    }
+    found = {name: Verdict(name, kinds[name], e, value=1.0) for name, e in errors.items()}
     return Identifiability(found, (), ())
 
 

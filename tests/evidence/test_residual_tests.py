@@ -35,7 +35,7 @@ def test_probability_of_many_rare_events(number, expected):
 @pytest.mark.parametrize("outliers, count, said", [(17, 300_000, False), (17, 3_000, True), (1, 100, True)])
 def test_outliers_are_told_when_they_are_more_than_expected(outliers, count, said):
     text = str(Diagnostics({"x": 0.5}, 0.5, outliers, 1.0, count))
-    assert (f"{outliers} of {count} lie beyond four standard deviations" in text.lower()) == said
+    assert (f"{outliers} of {count} residuals lie beyond four standard deviations" in text.lower()) == said
     assert ("nothing remarkable" in text) != said
 
 

@@ -322,7 +322,7 @@ def test_the_table_names_candidates_and_choice(undosed):
 def test_a_choice_that_does_not_help_says_so(undosed):
     again, dose = planned(0.0, "again"), planned(1.0, "dose")
     assert "adds next to nothing" in str(pf.design(undosed, [again], "c:s"))
-    assert not pf.design(undosed, [again, dose], "c:s").remark
+    assert pf.design(undosed, [again, dose], "c:s").worthwhile
 
 
 @pytest.mark.parametrize(

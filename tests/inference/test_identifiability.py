@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.inference.combinations import percent, power_text, reduced, simplified, sum_text
+from picardfit.display.verdicts import percent
+from picardfit.inference.combinations import power_text, reduced, simplified, sum_text
 
 TIMES = np.linspace(0, 10, 41)
 LOTKA = pf.Model("prey' = r*prey - b*prey*pred; pred' = d*prey*pred - c*pred")

@@ -549,7 +549,7 @@ def test_a_profile_tells_of_other_optima_that_fit_as_well():
     other = 2 - fit.parameters["rho"]
     found = fit.profile("rho")
     assert len(found.remarks) == 1
-    assert f"another optimum fits as well, with rho = {other:.4g}" in str(found)
+    assert f"Another optimum fits as well, with rho = {other:.4g}" in str(found)
 
 
 def test_plot(lotka_profile, tmp_path):

@@ -150,7 +150,7 @@ def _early_start(problem: Problem) -> list[str]:
 
 def _undetermined(structure: Structure) -> list[str]:
     """What no data of this kind could determine."""
-    return [f"Not determined whatever the noise: {group.sentence}." for group in structure.groups]
+    return [f"Not determined whatever the noise: {group}." for group in structure.groups]
 
 
 def _show(file: _File, structure: Structure | None, analysis: Analysis | None, warnings: list[str]) -> None:

@@ -6,16 +6,22 @@ module imports nothing of picardfit, so that every room may import it: the one e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _Class = TypeVar("_Class", bound=type)
-_PAINTERS: dict[str, tuple[str, str]] = {}  # class -> "module:function" that draws its text and its HTML
+_PAINTERS: dict[
+    str, tuple[str, ...]
+] = {}  # class -> "module:function" of its text, HTML and, if any, picture
 
 
-def register(painters: Mapping[str, tuple[str, str]]) -> None:
-    """Register the functions that turn an object of a class, by its name, into text and into HTML.
+def register(painters: Mapping[str, tuple[str, ...]]) -> None:
+    """Register the functions that turn an object of a class, by its name, into text, into HTML and into a picture.
 
     An empty text painter stands for the `repr` of the object, or for the `__str__` that its class defines itself.
     """
@@ -27,10 +33,10 @@ def shown(kind: _Class) -> _Class:
 
     def text(self: object) -> str:
         painter = _PAINTERS[kind.__name__][0]
-        return _painted(self, painter) if painter else repr(self)
+        return _painter(painter)(self) if painter else repr(self)
 
     def html(self: object) -> str:
-        return _painted(self, _PAINTERS[kind.__name__][1])
+        return _painter(_PAINTERS[kind.__name__][1])(self)
 
     if "__str__" not in vars(kind):
         kind.__str__ = text
@@ -38,6 +44,11 @@ def shown(kind: _Class) -> _Class:
     return kind
 
 
-def _painted(one: object, painter: str) -> str:
-    module, _, function = painter.partition(":")
-    return getattr(import_module(module), function)(one)
+def picture(one: object, path: str | Path | None) -> Figure:
+    """The picture of an object whose class has one; written to `path` if given."""
+    return _painter(_PAINTERS[type(one).__name__][2])(one, path)
+
+
+def _painter(name: str) -> Callable[..., Any]:
+    module, _, function = name.partition(":")
+    return getattr(import_module(module), function)

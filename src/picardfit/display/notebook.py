@@ -18,6 +18,8 @@ from picardfit.display.markup import (
     words,
 )
 from picardfit.display.text import count, error_lines, number, parameter_rows, true_values, units
+from picardfit.display.uncertainty import choice_words
+from picardfit.display.verdicts import verdict_words
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -95,7 +97,7 @@ def profile_html(profile: Profile) -> str:
 
 
 def identifiability_html(found: Identifiability) -> str:
-    rows = [(name, one.sentence.removeprefix(f"{name}: ")) for name, one in found.verdicts.items()]
+    rows = [(name, verdict_words(one)) for name, one in found.verdicts.items()]
     lost = [name for name, one in found.verdicts.items() if one.kind == "not determined"]
     told = f"The data do not determine {words(lost)}." if lost else "The data determine every unknown."
     parts = [
@@ -106,7 +108,7 @@ def identifiability_html(found: Identifiability) -> str:
 
 
 def design_html(design: Design) -> str:
-    title = f"{'Sample at' if design.plan is not None else 'Chosen:'} {design.choice}"
+    title = f"{'Sample at' if design.plan is not None else 'Chosen:'} {choice_words(design)}"
     return _box(title, [_text(str(design))])
 
 

@@ -53,11 +53,11 @@ from picardfit.display.text import (
     true_values,
     units,
 )
+from picardfit.display.verdicts import percent, spread, verdict_words
 from picardfit.evidence.certificate import AGREES, Certificate
 from picardfit.files.json_files import write_text
 from picardfit.fit import Fit
-from picardfit.inference.combinations import percent
-from picardfit.inference.identifiability import Identifiability, Verdict
+from picardfit.inference.identifiability import Identifiability
 
 LEVEL = 0.95  # of bands and intervals
 MOST_VALUES, PRINTED_VALUES = 200, 40  # rows of measured values, and up to which they go to paper
@@ -144,7 +144,7 @@ def verdict(fit: Fit, found: Identifiability | None = None) -> tuple[str, str, l
         size = number(fit.residual_variance**0.5, 2)
         sentences.append(f"A measurement lies typically {size} away from the fit.")
     if _is_judged(fit):
-        sentences += [one for one in fit.diagnostics.sentences if one != "nothing remarkable."]
+        sentences += map(str, fit.diagnostics.remarks)
     if not fit.success:
         return "failed", "The fit did not succeed.", [fit.message, *sentences]
     sentences.insert(0, f"The fit succeeded. {fit.message}")
@@ -180,22 +180,16 @@ def determined_words(fit: Fit, found: Identifiability) -> str:
         few = counted(sure, "x").split()[0].capitalize()
         parts = [f"{few} of {counted(total, kind)} {'is' if sure == 1 else 'are'} determined"]
     if weak:
-        told = [f"{name} only to {_spread(judged[name])}" for name in weak[:4]]
+        told = [f"{name} only to {spread(judged[name])}" for name in weak[:4]]
         told += [f"{len(weak) - 4} more only roughly"] if len(weak) > 4 else []
         parts.append(words(told))
     if lost and total > 1:
         parts.append(f"the data do not determine {words(lost)}")
     if not weak and not lost:
         worst = max(judged, key=lambda name: judged[name].error)
-        parts[0] += f" to {_spread(judged[worst])}"
+        parts[0] += f" to {spread(judged[worst])}"
         parts[0] += f" or better (the least: {worst})" if total > 1 else ""
     return "; ".join(parts) + "."
-
-
-def _spread(one: Verdict) -> str:
-    """The `± 38 %` or `± 0.2` of a verdict's sentence."""
-    told = re.search(r"± [^\s;]+(?: %)?", one.sentence)
-    return told[0] if told else percent(one.error)
 
 
 def _together(found: Identifiability) -> list[str]:
@@ -314,7 +308,7 @@ def _pictures(fit: Fit) -> str:
 
 def _determined(fit: Fit, found: Identifiability) -> str:
     """The verdicts, the directions that are open, what is determined together, pictures of errors and correlations."""
-    rows = [tuple(one.sentence.split(": ", 1)) for one in found.verdicts.values()]
+    rows = [(name, verdict_words(one)) for name, one in found.verdicts.items()]
     parts = [table(("unknown", "verdict"), rows)]
     for title, several in (
         ("Directions that these data leave open:", found.undetermined),

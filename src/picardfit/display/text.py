@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from picardfit.errors import counted as count
 from picardfit.formulas.grammar import parse
 from picardfit.formulas.printing import to_text
-from picardfit.model.parameters import Parameter
+from picardfit.problem.named_values import units_of
 
 if TYPE_CHECKING:
-    from picardfit.evidence.optima import Optimum
     from picardfit.fit import Fit
     from picardfit.model.model import Model
     from picardfit.problem.experiment import Experiment
@@ -104,17 +103,7 @@ def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, s
 
 def units(fit: Fit) -> dict[str, str]:
     """The units that were given, under the names of `parameter_rows`."""
-    problem, layout, model = fit.problem, fit.problem.layout, fit.problem.model
-    found: dict[str, str] = {}
-    for name, one in problem.parameters.items():
-        unit = one.unit or model.unit(name)
-        found |= {f"{name}[{e}]": unit for e in problem.names} if one.local else {name: unit}
-    for e, initial in enumerate(problem.initial_by_experiment):
-        for column, state in enumerate(layout.initial_states):
-            spec = initial.get(model.states[state])
-            own = spec.unit if isinstance(spec, Parameter) else ""
-            found[layout.label(e, column)] = own or model.unit(model.states[state])
-    return {name: unit for name, unit in found.items() if unit}
+    return units_of(fit.problem)
 
 
 def true_values(fit: Fit) -> dict[str, float]:
@@ -269,15 +258,9 @@ def waterfall_text(fit: Fit, most: int = 40) -> str:
     return "\n".join(lines)
 
 
-def rivals(fit: Fit) -> list[Optimum]:
-    """Optima elsewhere that are as good as the best one."""
-    best, *others = fit.optima or (None,)
-    return [one for one in others if one.loss - best.loss <= fit.loss_tolerance]
-
-
 def _rivals_told(fit: Fit) -> list[str]:
     said = []
-    for one in rivals(fit)[:3]:
+    for one in fit.rivals[:3]:
         values = ", ".join(f"{name} = {number(value)}" for name, value in one.parameters.items())
         said.append(f"another optimum fits as well ({count(one.count, 'start')}): {values}")
     return said

@@ -10,6 +10,7 @@ import numpy as np
 from picardfit.collocation.adaptation import state_scale
 from picardfit.collocation.condensing import solve_box
 from picardfit.collocation.picard import apply
+from picardfit.display.hook import shown
 from picardfit.evidence.fisher import Information, information
 from picardfit.simulation.trajectories import predict
 from picardfit.solvers.loop import Solution
@@ -20,10 +21,10 @@ CLOSE = 1e-6  # relative difference of the losses that calls for no second integ
 PROMISING = 1e-4  # promised decrease, relative to the loss, from which on the bounds are looked at
 FEW = 500  # unknowns for which that is affordable
 UNPUSHED = 1e-9  # fall of the loss over the bounds, relative to it, that does not hold an unknown at a bound
-MOST_NAMES = 12  # unknowns that are named in one line
 AGREES = 1e-5  # relative difference of the losses up to which path and independent integration agree
 
 
+@shown
 @dataclass(frozen=True)
 class Certificate:
     """What proves the answer: residual, jump, mismatch and gradient are relative and should be small.
@@ -51,36 +52,6 @@ class Certificate:
     @property
     def agrees(self) -> bool:
         return self.mismatch <= AGREES
-
-    def _repr_html_(self) -> str:
-        from picardfit.display.notebook import text_html
-
-        return text_html("Certificate", self)
-
-    def __str__(self) -> str:
-        if not self.segments:
-            return "There is no finite answer to check."
-        bound = _some(self.at_bound)
-        lost = "not judged: the fit has no success"
-        if self.undetermined is not None:
-            lost = _some(self.undetermined)
-        return "\n".join(
-            [
-                f"largest |u - Pu|           {self.picard_residual:.1e} of the states' scale",
-                f"largest jump at a knot     {self.largest_jump:.1e} of the states' scale",
-                f"loss along the path        {self.loss:.9g}",
-                f"loss, integrated by SciPy  {self.reintegrated_loss:.9g} (differs by {self.mismatch:.1e})",
-                f"decrease still promised    {self.gradient:.1e} of the loss",
-                f"at a bound                 {bound}",
-                f"left free altogether       {lost}",
-                f"mesh                       {self.segments} segments with {self.nodes} nodes",
-            ]
-        )
-
-
-def _some(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return (", ".join(names[:MOST_NAMES]) or "none") + more
 
 
 def certify(solution: Solution) -> Certificate:

@@ -1,4 +1,4 @@
-"""What residuals say: tests of runs (is something left over in time?) and of normality, in words."""
+"""What residuals say: tests of runs (is a pattern left in time?), of normality and of their size."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from picardfit.display.hook import shown
+from picardfit.errors import Notice
 from picardfit.model.densities import Shape
 from picardfit.problem.experiment import runs as stretches
 from picardfit.problem.problem import Problem
@@ -20,9 +22,9 @@ UNFIT = 0.005  # probability on either side below which the size of the residual
 FEWEST = 8  # residuals that a test needs
 BEYOND = 6.334248366623996e-05  # part of normal numbers beyond four standard deviations
 MOST = 5000  # residuals that the test of normality is made for
-OTHER_NOISE = "look at outliers or another noise model"
 
 
+@shown
 @dataclass(frozen=True)
 class Diagnostics:
     """Tests of the standardised residuals; a probability is NaN where there are too few.
@@ -42,7 +44,7 @@ class Diagnostics:
     count: int = 0
     exact: bool = False  # the residuals are errors of the computation
     freedom: tuple[int, int] | None = None
-    remedy: str = OTHER_NOISE  # what to do about residuals that are not normal
+    fixed_degrees: bool = False  # the noise is Student's t with given degrees of freedom
 
     @property
     def expected_outliers(self) -> float:
@@ -82,41 +84,33 @@ class Diagnostics:
     def _squares(self) -> float:
         return self.chi_square * self.freedom[0]
 
-    def __str__(self) -> str:
-        return "residuals: " + " ".join(self.sentences)
+    @property
+    def tested(self) -> bool:
+        """Whether there were enough residuals for a test in time."""
+        return any(np.isfinite(p) for p in self.runs.values())
 
     @property
-    def sentences(self) -> list[str]:
+    def remarks(self) -> tuple[Notice, ...]:
+        """What stands out; empty where nothing does."""
         if self.exact:
-            return ["the model fits the data to the accuracy of the computation."]
-        said = []
+            return (Notice("evidence.residuals_exact"),)
+        found = []
         if self.patterned:
-            said.append(
-                f"those of {', '.join(self.patterned)} follow a pattern in time: the model misses something."
-            )
+            found.append(Notice("evidence.residuals_patterned", values={"names": self.patterned}))
         if self.normality < DOUBTFUL:
-            said.append(f"they are not normal (p = {self.normality:.1g}): {self.remedy}.")
-        if self.outliers and many_probability(self.outliers, self.expected_outliers) < DOUBTFUL:
-            expected = self.expected_outliers
-            about = "none" if expected < 0.5 else f"about {expected:.0f}"
-            said.append(
-                f"{self.outliers} of {self.count} lie beyond four standard deviations, where {about} would be expected."
+            code = (
+                "evidence.residuals_heavy_tailed" if self.fixed_degrees else "evidence.residuals_not_normal"
             )
+            found.append(Notice(code, values={"probability": self.normality}))
+        expected = self.expected_outliers
+        if self.outliers and many_probability(self.outliers, expected) < DOUBTFUL:
+            values = {"outliers": self.outliers, "count": self.count, "expected": expected}
+            found.append(Notice("evidence.residuals_outliers", values=values))
         if self.too_large:
-            said.append("they are larger than the noise model says: it, or the model, misses something.")
+            found.append(Notice("evidence.residuals_too_large"))
         if self.too_small:
-            said.append("they are smaller than the noise model says: the levels are too large.")
-        if said:
-            return [
-                said[0][0].upper() + said[0][1:] if said[0][0].isalpha() else said[0],
-                *map(_sentence, said[1:]),
-            ]
-        tested = any(np.isfinite(p) for p in self.runs.values())
-        return ["nothing remarkable." if tested else "too few to test."]
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:]
+            found.append(Notice("evidence.residuals_too_small"))
+        return tuple(found)
 
 
 def named_residuals(problem: Problem, rows: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
@@ -133,7 +127,7 @@ def diagnose(
     residuals: Mapping[str, Mapping[str, np.ndarray]],
     chi_square: float | None,
     freedom: tuple[int, int] | None = None,
-    remedy: str = OTHER_NOISE,
+    fixed_degrees: bool = False,
 ) -> Diagnostics:
     """Test residuals by experiment and observable, each in the order of time."""
     observables = dict.fromkeys(name for one in residuals.values() for name in one)
@@ -150,7 +144,7 @@ def diagnose(
         chi_square,
         len(every),
         freedom=freedom,
-        remedy=remedy,
+        fixed_degrees=fixed_degrees,
     )
 
 
@@ -174,12 +168,10 @@ def freedom(problem: Problem, found: Information | None) -> tuple[int, int] | No
     return least, count - sum(label not in loose for label in found.labels)
 
 
-def remedy(problem: Problem) -> str:
-    """What to do about residuals that are not normal."""
+def has_fixed_degrees(problem: Problem) -> bool:
+    """Whether the noise is Student's t with given degrees of freedom."""
     scatter = problem.scatter
-    if scatter is not None and any(column.degrees is not None for column in scatter.columns):
-        return "let the fit estimate the degrees of Student's t, degrees=(1, 50), or look for another noise model"
-    return OTHER_NOISE
+    return scatter is not None and any(column.degrees is not None for column in scatter.columns)
 
 
 def many_probability(number: int, expected: float) -> float:

@@ -19,8 +19,8 @@ from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Point, linearise, point_at
 from picardfit.collocation.mesh import Mesh, rule
 from picardfit.collocation.picard import apply
-from picardfit.display.text import number
-from picardfit.errors import InputError, listing
+from picardfit.display.hook import shown
+from picardfit.errors import InputError
 from picardfit.fit import Fit
 from picardfit.model.parameters import to_natural
 from picardfit.problem.named_values import unknowns_from
@@ -57,6 +57,7 @@ class Constants:
         return min(by_slope, by_speed)
 
 
+@shown
 @dataclass(frozen=True)
 class Analysis:
     """What the paper's theorems say about a problem, by sampling. `print` it for the meaning of the numbers."""
@@ -71,6 +72,7 @@ class Analysis:
     gradient_slope: float  # K_L, NaN where not measured
     unbounded: tuple[str, ...]  # parameters without finite bounds, for which an interval was assumed
     samples: int
+    continuity: float = CONTINUITY  # lambda
 
     @property
     def rate(self) -> float:
@@ -90,60 +92,6 @@ class Analysis:
         if length <= 0:
             return np.inf
         return float(sum(max(1.0, np.ceil(span / length - 1e-9)) for span in self.spans))
-
-    def _repr_html_(self) -> str:
-        from picardfit.display.notebook import text_html
-
-        return text_html("Analysis", self)
-
-    def __str__(self) -> str:
-        sets = (self.on_ball, self.along_data)
-        table = [
-            ("", "on the ball B_a", "along the data"),
-            ("a = 2 sup |x|", *(number(c.radius, 4) for c in sets)),
-            ("K_x = sup |df/dx|", *(number(c.state_slope, 4) for c in sets)),
-            ("K_theta = sup |df/dtheta|", *(number(c.parameter_slope, 4) for c in sets)),
-            ("M = sup |f|", *(number(c.speed, 4) for c in sets)),
-            ("T = min(1/K_x, a/2M)", *(number(c.segment_length, 4) for c in sets)),
-            ("J, segments of length T", *(number(self.segments(c.segment_length), 4) for c in sets)),
-        ]
-        lines = [f"{name:<26}{ball:>16}{data:>16}" for name, ball, data in table]
-        lines += ["", *_sentences(self)]
-        return "\n".join(lines)
-
-
-def _sentences(found: Analysis) -> list[str]:
-    """What the numbers of an analysis mean, one sentence a line."""
-    said = [
-        f"All of these are sampled estimates ({found.samples} points and a local search): lower bounds of the suprema.",
-        "The Picard operator surely contracts on segments shorter than T on the ball; T along the data is what "
-        "matters in practice, near the start's path and parameters.",
-        f"Measured there on segments of length {number(found.segment_length, 4)}: P changes distances by a factor of "
-        f"up to {number(found.contraction, 3)}; the theorem allows T K_x = "
-        f"{number(found.segment_length * found.along_data.state_slope, 3)}, and P contracts below 1.",
-    ]
-    if not np.isfinite(found.on_ball.state_slope):
-        said.append("The equations are not finite everywhere on the ball: the theorem gives no T for it.")
-    if found.unbounded:
-        said.append(
-            f"These parameters have no bounds and were varied around the start: {listing(found.unbounded)}."
-        )
-    return [*said, _remark(found)]
-
-
-def _remark(found: Analysis) -> str:
-    where = f"L_lambda,n (lambda = {CONTINUITY:g}, {found.unknowns} unknowns)"
-    if np.isnan(found.convexity):
-        return f"Remark 1: the curvature of {where} was not measured, there are too many unknowns or it is not finite."
-    if found.convexity == 0:
-        return (
-            f"Remark 1: mu = 0, so {where} is not strongly convex at the start and the remark gives no step sizes "
-            f"(K_L = {number(found.gradient_slope, 3)})."
-        )
-    return (
-        f"Remark 1: {where} has mu = {number(found.convexity, 3)} and K_L = {number(found.gradient_slope, 3)} at the "
-        f"start, hence alpha = {number(found.rate, 3)} and sigma = {number(found.sigma, 3)}."
-    )
 
 
 def analyse(

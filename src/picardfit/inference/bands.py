@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.collocation.sensitivity import Sensitivity, sensitivity
-from picardfit.display.text import columns, number
+from picardfit.display.hook import shown
 from picardfit.errors import InputError, did_you_mean, listing
 from picardfit.evidence.fisher import Information
 from picardfit.inference.bootstrap import Bootstrap, estimates
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from picardfit.fit import Fit
     from picardfit.model.model import Model
 
-MOST_ROWS = 10  # of a printed table
-BESIDE = 3  # series in one of them
 SAME = 1e-6  # relative difference of estimates that are of one fit
 
 
@@ -39,6 +37,7 @@ class Band:
     standard_error: np.ndarray
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Bands:
     """States and observables of one run by name, with pointwise confidence bands."""
@@ -75,25 +74,6 @@ class Bands:
             for name, band in {**self.states, **self.observables}.items()
         ]
         return pd.concat(rows, ignore_index=True)
-
-    def _repr_html_(self) -> str:
-        from picardfit.display.notebook import text_html
-
-        return text_html("Bands", self)
-
-    def __str__(self) -> str:
-        every = list({**self.states, **self.observables}.items())
-        lines = [f"{100 * self.level:g} % bands"]
-        for k in range(0, len(every), BESIDE):
-            some = every[k : k + BESIDE]
-            rows = [("time", *(word for name, _ in some for word in (name, "low", "high")), "")]
-            for i, time in enumerate(self.times[:MOST_ROWS]):
-                values = (part[i] for _, band in some for part in (band.value, band.low, band.high))
-                rows.append((number(time), *map(number, values), ""))
-            lines += columns(rows)
-        if len(self.times) > MOST_ROWS:
-            lines.append(f"... and {len(self.times) - MOST_ROWS} more times (bands.to_frame())")
-        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -152,8 +132,8 @@ def _check_bootstrap(fit: Fit, given: object) -> None:
     for name, value in own.items():
         if not np.isclose(value, given.estimates[name], rtol=SAME, atol=0):
             raise InputError(
-                f"The bootstrap is of another fit, where `{name}` = {number(given.estimates[name])}, not "
-                f"{number(value)}: {remedy}."
+                f"The bootstrap is of another fit, where `{name}` = {given.estimates[name]:.5g}, not "
+                f"{value:.5g}: {remedy}."
             )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from picardfit.display.hook import shown
 from picardfit.errors import InputError
 from picardfit.evidence.certificate import path_rows
 from picardfit.evidence.fisher import quantile
@@ -38,6 +39,7 @@ class Kind(Enum):
     RESIDUAL = "residual"  # the fitted curve plus residuals drawn from those of the same observable
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
     """Estimates from data made anew. `samples`: unknown -> (samples,), natural units, failed fits left out."""
@@ -70,30 +72,6 @@ class Bootstrap:
         import pandas as pd
 
         return pd.DataFrame(self.samples)
-
-    def _repr_html_(self) -> str:
-        from picardfit.display.notebook import text_html
-
-        return text_html("Bootstrap", self)
-
-    def __str__(self) -> str:
-        errors, bias, intervals = self.standard_errors, self.bias, self.intervals()
-        rows = [("", "estimate", "std. error", "bias", "95 % from", "to")]
-        for name, value in self.estimates.items():
-            numbers = (value, errors[name], bias[name], *intervals[name])
-            rows.append((name, *(f"{number:.4g}" for number in numbers)))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(
-                [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-            )
-            for row in rows
-        ]
-        count = len(self.unknowns)
-        head = f"{self.kind.value} bootstrap: {count} fits"
-        head += f", {self.failures} failed" if self.failures else ""
-        head += f", {self.missing} not done (interrupted)" if self.missing else ""
-        return "\n".join([head, *lines])
 
 
 def bootstrap(fit: Fit, count: int, kind: Kind | str, seed: int, tools: Tools | None = None) -> Bootstrap:

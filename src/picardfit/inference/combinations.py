@@ -9,11 +9,14 @@ from math import lcm
 
 import numpy as np
 
+from picardfit.display.hook import shown
+
 SIMPLE = 4  # largest denominator of an exponent that counts as simple
 LARGEST = 6  # largest whole exponent that counts as simple
 NEGLIGIBLE = 0.02  # exponents below this part of the largest are left out of rounded texts
 
 
+@shown
 @dataclass(frozen=True)
 class Combination:
     """A product of powers (`power`) or a weighted sum of unknowns, and its relative standard error.
@@ -27,26 +30,12 @@ class Combination:
 
     @property
     def text(self) -> str:
+        """The combination as a formula: `a*b^2/c` or `a + 2*b`."""
         return power_text(self.weights) if self.power else sum_text(self.weights)
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.weights)
-
-    def __str__(self) -> str:
-        return f"{self.text} {percent(self.error)}"
-
-
-def percent(error: float) -> str:
-    """A relative standard error in words: `± 12 %`."""
-    if np.isnan(error):
-        return "± ?"
-    if np.isinf(error):
-        return "± any amount"
-    shown = 100 * error
-    if shown > 1000:
-        return "± over 1000 %"
-    return f"± {shown:.2g} %" if shown < 99.5 else f"± {shown:.0f} %"
 
 
 def power_text(exponents: Mapping[str, float]) -> str:

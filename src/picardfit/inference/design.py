@@ -16,15 +16,14 @@ Directions that no data determine then weigh the same before and after, and the 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from picardfit.display.hook import shown
 from picardfit.errors import InputError, did_you_mean, listing, type_words
 from picardfit.fit import Fit
-from picardfit.inference.combinations import percent
 from picardfit.inference.design_choice import choose, covariance, scores
 from picardfit.inference.design_information import many_unknowns, of_interest, stage_at
 from picardfit.model.parameters import as_number
@@ -32,7 +31,6 @@ from picardfit.problem.experiment import Experiment, plan
 from picardfit.problem.likelihood import LeastSquares
 from picardfit.problem.problem import Problem
 
-MOST_SHOWN, MOST_ROWS = 12, 30  # parameters in the columns of a table, candidates in its rows
 USELESS = 0.01  # relative improvement of the criterion below which a choice is said to help little
 
 
@@ -45,6 +43,7 @@ class Ranked:
     errors: dict[str, float]
 
 
+@shown
 @dataclass(frozen=True)
 class Design:
     """What to add, and what it is expected to bring. Errors are relative standard errors."""
@@ -69,39 +68,9 @@ class Design:
         return () if self.plan is None else tuple(np.sort(self.plan.times).tolist())
 
     @property
-    def choice(self) -> str:
-        """What was chosen, in words: `0 (twice), 2` for times, or the names of experiments."""
-        if self.plan is None:
-            return ", ".join(self.chosen)
-        return ", ".join(f"{time:g}{_often(n)}" for time, n in sorted(Counter(self.times).items()))
-
-    @property
-    def remark(self) -> str:
-        """A sentence when what was chosen improves the criterion by less than 1 %; else empty."""
-        if self.value_after < (1 - USELESS) * self.value_before:
-            return ""
-        return "That adds next to nothing by this criterion: look for other inputs, times or observables."
-
-    def _repr_html_(self) -> str:
-        from picardfit.display.notebook import design_html
-
-        return design_html(self)
-
-    def __str__(self) -> str:
-        shown = list(self.before)[:MOST_SHOWN]
-        rows = [("", self.criterion, *shown), ("now", *_row(self.value_before, self.before, shown))]
-        if self.plan is None:
-            rows += [
-                (f"+ {one.name}", *_row(one.value, one.errors, shown)) for one in self.ranking[:MOST_ROWS]
-            ]
-        rows.append(("with all chosen", *_row(self.value_after, self.after, shown)))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join([r[0].ljust(widths[0]), *map(str.rjust, r[1:], widths[1:])]).rstrip() for r in rows
-        ]
-        title = "Expected relative standard errors (bounds and priors count as knowledge):"
-        last = f"{'sample at' if self.plan is not None else 'chosen'}: {self.choice}"
-        return "\n".join([title, *lines, last, *([self.remark] if self.remark else [])])
+    def worthwhile(self) -> bool:
+        """Whether what was chosen improves the criterion by at least 1 %."""
+        return self.value_after < (1 - USELESS) * self.value_before
 
 
 def design(
@@ -315,11 +284,3 @@ def _report(stages, criterion: str, labels: list[str], chosen: list[int], intere
     (then,), (after,) = told([stage.items[chosen].sum(axis=0)[None] for stage in stages])
     ranking = sorted(map(Ranked, labels, values, errors), key=lambda one: one.value)
     return Design(criterion, tuple(ranking), tuple(labels[k] for k in chosen), now, then, before, after)
-
-
-def _often(number: int) -> str:
-    return {1: "", 2: " (twice)"}.get(number, f" ({number} times)")
-
-
-def _row(value: float, errors: Mapping[str, float], shown: Sequence[str]) -> tuple[str, ...]:
-    return (percent(value), *(percent(errors[name]) for name in shown))

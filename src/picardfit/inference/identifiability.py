@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.display.text import number
+from picardfit.display.hook import picture, shown
 from picardfit.errors import InputError
 from picardfit.evidence.fisher import Information
 from picardfit.evidence.relative_coordinates import Relative, in_relative_units
@@ -26,7 +27,6 @@ from picardfit.inference.combinations import (
     Combination,
     groups_of,
     named,
-    percent,
     positive_first,
     reduced,
     simplified,
@@ -46,8 +46,6 @@ TIED = 0.95  # correlation that ties unknowns together which are determined one 
 WORTH = 2.0  # a combination is told when its error is smaller than that of its members by this factor
 AS_GOOD = 1.92  # difference of log-likelihoods that 95 % of data sets do not exceed
 ELSEWHERE = 5.0  # standard errors between optima that are not the same
-MOST = 12  # combinations shown
-MOST_VERDICTS = 60  # verdicts shown
 TOUCHED = 1e-5  # part of a free direction that counts
 VAST = 1e10
 TOGETHER = 300  # unknowns up to which combinations of all are sought
@@ -57,15 +55,32 @@ FAINT = (
 )
 
 
+@shown
 @dataclass(frozen=True)
 class Verdict:
-    """What the data say about one unknown. `error` is its relative standard error, infinite if it is left free."""
+    """What the data say about one unknown. `print` it for a sentence."""
 
+    name: str
     kind: str  # "determined", "weakly", "not determined"
-    sentence: str
-    error: float
+    error: float  # relative standard error: infinite if it is left free, NaN without an estimate of the noise
+    value: float = np.nan  # the estimate
+    unit: float = 1.0  # what `error` is relative to, in natural units
+    relative: bool = (
+        True  # the error is relative to the estimate itself, not to a size given by bounds or states
+    )
+    exceeds_bounds: bool = False  # not determined only because the bounds are narrower than the error
+    at_bound: bool = False
+    state_size: float | None = (
+        None  # how large the state of an initial value becomes, where that is its `unit`
+    )
+    alternatives: tuple[float, ...] = ()  # other values that fit as well
+
+    @property
+    def sentence(self) -> str:
+        return str(self)
 
 
+@shown
 @dataclass(frozen=True)
 class Identifiability:
     """What the data determine. `print` it for a table."""
@@ -83,35 +98,9 @@ class Identifiability:
         """Whether no unknown is left undetermined."""
         return all(v.kind != "not determined" for v in self.verdicts.values())
 
-    def plot(self, path=None) -> Figure:
+    def plot(self, path: str | Path | None = None) -> Figure:
         """Relative standard errors as bars, with the thresholds; written to `path` if given."""
-        from picardfit.display.plots import plot_identifiability
-
-        return plot_identifiability(self, path)
-
-    def _repr_html_(self) -> str:
-        from picardfit.display.notebook import identifiability_html
-
-        return identifiability_html(self)
-
-    def __str__(self) -> str:
-        lines = [verdict.sentence for verdict in self.verdicts.values()]
-        if len(lines) > MOST_VERDICTS:
-            more = f"... and {len(lines) - MOST_VERDICTS} more (.verdicts)"
-            lines = [*lines[:MOST_VERDICTS], more]
-        if self.undetermined:
-            lines += ["", "Directions these data do not determine:"]
-            lines += [f"  {c.text}: {percent(c.error)}" for c in self.undetermined[:MOST]]
-        poor = {name for name, verdict in self.verdicts.items() if verdict.kind != "determined"}
-        only = [c for c in self.determined if poor.issuperset(c.names)]
-        better = [c for c in self.determined if c not in only]
-        for title, found in (("Determined only together:", only), ("Better determined together:", better)):
-            if found:
-                lines += ["", title, *(f"  {_members(c)}: {c}" for c in found[:MOST])]
-        for other in self.alternatives:
-            values = ", ".join(f"{name} = {number(value, 4)}" for name, value in other.items())
-            lines += ["", f"Another optimum fits as well (locally identifiable only): {values}"]
-        return "\n".join(lines)
+        return picture(self, path)
 
 
 @dataclass(frozen=True)
@@ -192,33 +181,34 @@ def _blocks(found: Information, relative: Relative) -> list[np.ndarray]:
 
 def _unlike(found: Sequence[Combination]) -> list[Combination]:
     """Each combination once."""
-    return list({c.text: c for c in found}.values())
+    return list({(c.power, tuple(c.weights.items())): c for c in found}.values())
 
 
 def _verdict(relative: Relative, k: int, others: tuple[dict[str, float], ...]) -> Verdict:
-    name, error = relative.labels[k], float(relative.errors[k])
-    value = number(float(relative.values[k]), 4)
-    spread = percent(error) if relative.power[k] else f"± {number(error * float(relative.unit[k]), 2)}"
-    if not relative.power[k] and relative.unit[k] == relative.reached[k] > 2 * abs(relative.values[k]):
-        spread += f" (its state reaches {number(float(relative.reached[k]), 2)})"
-    if np.isinf(error):
-        kind, words = "not determined", "not determined by these data: any value fits as well"
-    elif np.isnan(error):
-        kind, words = "not determined", f"{value}, but no measurement is left to tell the noise"
-    elif error <= min(SURE, relative.half_width[k]):
-        kind, words = "determined", f"determined, {value} {spread}"
-    elif error <= min(WEAK, relative.half_width[k]):
-        kind, words = "weakly", f"weakly, {value} {spread}"
-    elif error <= WEAK:
-        kind, words = "not determined", f"not determined within its bounds by these data ({spread})"
+    name, error, narrow = relative.labels[k], float(relative.errors[k]), False
+    value, unit, half = (float(one[k]) for one in (relative.values, relative.unit, relative.half_width))
+    if error <= min(SURE, half):
+        kind = "determined"
+    elif error <= min(WEAK, half):
+        kind = "weakly"
     else:
-        kind, words = "not determined", f"not determined by these data ({spread})"
-    if relative.at_bound[k]:
-        words += "; its estimate sits at a bound"
-    apart = [other[name] for other in others if name in other and _differs(relative, k, other[name])]
-    if apart:
-        words += f"; {', '.join(number(v, 4) for v in apart)} fits as well"
-    return Verdict(kind, f"{name}: {words}", error)
+        kind, narrow = "not determined", error <= WEAK
+    reached = float(relative.reached[k])
+    own_size = not relative.power[k] and unit == reached > 2 * abs(value)
+    return Verdict(
+        name,
+        kind,
+        error,
+        value,
+        unit,
+        relative=bool(relative.power[k]),
+        exceeds_bounds=narrow,
+        at_bound=bool(relative.at_bound[k]),
+        state_size=reached if own_size else None,
+        alternatives=tuple(
+            other[name] for other in others if name in other and _differs(relative, k, other[name])
+        ),
+    )
 
 
 def _undetermined(group: _Group) -> list[Combination]:
@@ -345,8 +335,3 @@ def _alternatives(fit: Fit, relative: Relative) -> tuple[dict[str, float], ...]:
         if away and not seen:
             found.append(dict(one.parameters))
     return tuple(found)
-
-
-def _members(combination: Combination) -> str:
-    names = combination.names
-    return f"{', '.join(names[:-1])} and {names[-1]}"

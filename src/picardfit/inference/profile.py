@@ -13,18 +13,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.display.text import other_values, rivals, units
-from picardfit.errors import InputError, listing
+from picardfit.display.hook import picture, shown
+from picardfit.errors import InputError, Notice, listing
 from picardfit.evidence.fisher import Yardstick
 from picardfit.inference.profile_side import CLOSE, RESOLUTION, SETTLED, End, Knot, March, cross, cubic
 from picardfit.inference.refits import Tools, run_many
 from picardfit.parallel.ordered_map import Work, Written, single_threaded
 from picardfit.problem.fingerprint import digest
+from picardfit.problem.named_values import units_of
 from picardfit.problem.problem import Problem
 from picardfit.problem.quantity import quantity
 from picardfit.problem.records import array, get
@@ -35,9 +37,11 @@ if TYPE_CHECKING:
 
     from picardfit.fit import Fit
 
+SAME_VALUE = 1e-3  # relative difference of parameters of two optima that is not worth a word
 BETTER = 1e-2  # of the unit: a decrease below the estimate's objective that is worth a word
 
 
+@shown
 @dataclass(frozen=True)
 class Profile:
     """The profile of one quantity; arrays are in order of its value, in natural units."""
@@ -59,7 +63,7 @@ class Profile:
     refits: int  # warm fits that were made
     linearisations: int  # in all of them
     unit: str = ""  # of the quantity, where one was given
-    remarks: tuple[str, ...] = ()  # why a side broke down, and other optima that fit as well
+    remarks: tuple[Notice, ...] = ()  # why a side broke down, and other optima that fit as well
 
     @property
     def better(self) -> dict[str, float] | None:
@@ -118,9 +122,7 @@ class Profile:
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """The rise over the value, with the threshold and Fisher's parabola."""
-        from picardfit.display.plots import plot_profiles
-
-        return plot_profiles([self], path)
+        return picture(self, path)
 
     def _end(self, limit: float, side: int) -> float:
         """First place beside the estimate where z reaches the limit."""
@@ -140,25 +142,6 @@ class Profile:
     @property
     def _centre(self) -> int:
         return int(np.argmin(np.abs(self.values - self.estimate)))
-
-    def _repr_html_(self) -> str:
-        from picardfit.display.notebook import profile_html
-
-        return profile_html(self)
-
-    def __str__(self) -> str:
-        low, high = self.interval()
-        percent = f"{100 * self.level:g} %"
-        lines = [f"{self.name}: {self.estimate:.5g}, {percent} profile interval [{low:.5g}, {high:.5g}]"]
-        for word, end in zip(("below", "above"), self.ends, strict=True):
-            if end is not End.FOUND:
-                lines.append(f"  {word}: {end.value}")
-        lines += [f"  {remark}" for remark in self.remarks]
-        if self.better is not None:
-            lines.append(
-                "  a lower objective than the fit's was met on the way: fit again from profile.better"
-            )
-        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -218,22 +201,24 @@ def profiles(fit: Fit, wanted: Sequence[str], level: float, tools: Tools | None 
         sides = [_done(work, key, fit.solution.unknowns.shape) for key in own]
         if not all(side.end is End.INTERRUPTED for side in sides):
             whole = _collect(fit, ground, name, sides, level)
-            reasons = tuple(work.failures[key] for key in own if key in work.failures)
-            found[name] = replace(whole, remarks=(*reasons, *_elsewhere(fit)))
+            reasons = [work.failures[key] for key in own if key in work.failures]
+            broken = [Notice("inference.profile_broke_down", name, {"reason": reason}) for reason in reasons]
+            found[name] = replace(whole, remarks=(*broken, *_elsewhere(fit, name)))
     return found
 
 
-def _elsewhere(fit: Fit) -> list[str]:
-    """A sentence when other starts found optima that are as good: a profile does not see them."""
-    others = rivals(fit)
+def _elsewhere(fit: Fit, name: str) -> list[Notice]:
+    """A notice when other starts found optima that are as good: a profile does not see them."""
+    others = fit.rivals
     if not others:
         return []
-    values = ", ".join(other_values(fit, others[0].parameters)) or "other initial states"
-    more = f" (one of {len(others)})" if len(others) > 1 else ""
-    return [
-        f"another optimum fits as well{more}, with {values}: this profile is that of the optimum reported, and its "
-        f"interval need not reach the other"
-    ]
+    values = {
+        other: value
+        for other, value in others[0].parameters.items()
+        if not isclose(value, fit.parameters[other], rel_tol=SAME_VALUE)
+    }
+    code = "inference.another_optimum" if len(others) == 1 else "inference.other_optima"
+    return [Notice(code, name, {"count": len(others), "values": values})]
 
 
 def _ground(fit: Fit, wanted: Sequence[str], level: float) -> _Ground:
@@ -318,5 +303,5 @@ def _collect(fit: Fit, ground: _Ground, name: str, sides: Sequence[_Side], level
         log=held.formula is None and bool(layout.log[held.place]),
         refits=below.refits + above.refits,
         linearisations=below.linearisations + above.linearisations,
-        unit=units(fit).get(held.label, ""),
+        unit=units_of(fit.problem).get(held.label, ""),
     )

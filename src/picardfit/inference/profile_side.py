@@ -27,14 +27,14 @@ INSIDE = 1e-7  # part of the way to a corner of the box that is left
 
 
 class End(Enum):
-    """How one side of a profile ended; the value completes a sentence."""
+    """How one side of a profile ended."""
 
-    FOUND = "ends where the threshold is reached"
-    BOUND = "the bound is reached first"
-    AT_BOUND = "the estimate sits on its bound"
-    OPEN = "not determined: the threshold is never reached"
-    FAILED = "could not be followed further"
-    INTERRUPTED = "was interrupted"
+    FOUND = "found"  # the threshold is reached
+    BOUND = "bound"  # the bound comes before the threshold
+    AT_BOUND = "at bound"  # the estimate itself sits on its bound
+    OPEN = "open"  # the threshold is never reached: not determined
+    FAILED = "failed"  # no further point could be fitted
+    INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.checks import is_number
+from picardfit.display.hook import shown
 from picardfit.errors import InputError, type_words
 from picardfit.evidence.expected_information import expected
 from picardfit.formulas.grammar import names
@@ -43,6 +44,7 @@ ATTEMPTS = 6  # draws for each point that is wanted
 NODES = (9, 11)  # of the two meshes whose difference is the error of the derivatives
 
 
+@shown
 @dataclass(frozen=True)
 class Group:
     """Unknowns that cannot all be determined: `lost` of their combinations leave every output unchanged."""
@@ -52,20 +54,8 @@ class Group:
     determined: tuple[Combination, ...]
     """Combinations that are determined, as far as they are products of powers or sums."""
 
-    @property
-    def sentence(self) -> str:
-        if len(self.names) == self.lost:
-            subject = ", ".join(self.names)
-            return f"{subject}: {'do' if self.lost > 1 else 'does'} not act on what is measured"
-        names = f"{', '.join(self.names[:-1])} and {self.names[-1]}"
-        found = ", ".join(c.text for c in self.determined)
-        if hidden := len(self.names) - self.lost - len(self.determined):
-            combinations = "one combination" if hidden == 1 else f"{hidden} combinations"
-            rest = f"{combinations} of them of no simple form"
-            return f"{names}: only {f'{found}, and ' if found else ''}{rest}"
-        return f"{names}: only {found}"
 
-
+@shown
 @dataclass(frozen=True)
 class Structure:
     """What perfect measurements would determine, locally. `print` it for the verdict in words."""
@@ -89,33 +79,10 @@ class Structure:
         lost = {name for group in self.groups for name in group.names}
         return {n: "not identifiable" if n in lost else "locally identifiable" for n in self.unknowns}
 
-    def _repr_html_(self) -> str:
-        from picardfit.display.notebook import text_html
-
-        return text_html("Structural identifiability", self)
-
-    def __str__(self) -> str:
-        count = len(self.unknowns)
-        if self.identifiable:
-            lines = [f"All {count} unknowns are locally identifiable: {', '.join(self.unknowns)}."]
-        else:
-            fine = [name for name, verdict in self.verdicts.items() if verdict == "locally identifiable"]
-            lines = [f"Of {count} unknowns only {self.rank} combinations can be determined."]
-            lines += [f"  locally identifiable: {', '.join(fine) or 'none'}", "  not identifiable:"]
-            lines += [f"    {group.sentence}" for group in self.groups]
-        if self.sampled_rank < self.rank:
-            lines.append(
-                f"The planned sampling times are too few: they determine {self.sampled_rank} combinations, "
-                f"continuous measurement {self.rank}."
-            )
-        agreement = f"Rank {self.rank} at {self.agreeing} of {self.points} random values"
-        size = (
-            f"a factor of {self.gap:.1g}"
-            if self.gap >= CLEAR
-            else f"only a factor of {self.gap:.2g}: not clear"
-        )
-        lines.append(f"{agreement}; the gap in the singular values is {size}.")
-        return "\n".join(lines)
+    @property
+    def clear(self) -> bool:
+        """Whether the gap in the singular values is wide enough to be sure of the rank."""
+        return self.gap >= CLEAR
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.errors import InputError, did_you_mean, listing, type_words
-from picardfit.model.parameters import as_number
+from picardfit.model.parameters import Parameter, as_number
 
 if TYPE_CHECKING:
     from picardfit.problem.problem import Problem
@@ -234,3 +234,18 @@ def _check_agreement(problem: Problem, given, expected, where, labels, verb: str
             f"`{labels[column]}` {verb} {expected[e, column]:g} in `{problem.names[e]}`, "
             f"but {given[e, column]:g} is given: leave it out, or change the problem."
         )
+
+
+def units_of(problem: Problem) -> dict[str, str]:
+    """The units that were given of the unknowns, by label."""
+    layout, model = problem.layout, problem.model
+    found: dict[str, str] = {}
+    for name, one in problem.parameters.items():
+        unit = one.unit or model.unit(name)
+        found |= {f"{name}[{e}]": unit for e in problem.names} if one.local else {name: unit}
+    for e, initial in enumerate(problem.initial_by_experiment):
+        for column, state in enumerate(layout.initial_states):
+            spec = initial.get(model.states[state])
+            own = spec.unit if isinstance(spec, Parameter) else ""
+            found[layout.label(e, column)] = own or model.unit(model.states[state])
+    return {name: unit for name, unit in found.items() if unit}

@@ -118,6 +118,11 @@ def _draw_correlation(panel: Axes, row: int, column: int, value: float, written:
         panel.text(row, column, text, ha="center", va="center", fontsize=7.5, color=INK)
 
 
+def plot_profile(found: Profile, path: str | Path | None = None) -> Figure:
+    """The profile of one quantity as a picture; see `plot_profiles`."""
+    return plot_profiles([found], path)
+
+
 def plot_profiles(profiles: Sequence[Profile], path: str | Path | None = None) -> Figure:
     """The rise of the objective over each profiled quantity, with the threshold and the ends of the interval.
 
