@@ -84,7 +84,7 @@ def test_bad_files(folder, command):
     (folder / "observables.tsv").unlink()
     done = call(command, folder / "exchange.yaml")
     assert done.exit_code == 2
-    assert "there is no observable table" in done.output
+    assert "There is no observable table" in done.output
     assert "Traceback" not in done.output
     record = json.loads(call(command, folder / "exchange.yaml", "--json").stdout)
     assert record["success"] is False

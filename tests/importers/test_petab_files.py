@@ -21,13 +21,13 @@ def folder(tmp_path):
     return shutil.copytree(HERE, tmp_path / "problem")
 
 
-def complaint(folder) -> str:
+def complaint(folder) -> pf.InputError:
     with pytest.raises(pf.InputError) as caught:
         petab.load(folder / "exchange.yaml")
     message = str(caught.value)
     assert "\n" not in message
     assert message.endswith((".", "?"))
-    return message
+    return caught.value
 
 
 FILES = {
@@ -42,122 +42,138 @@ FILES = {
 @pytest.mark.parametrize("name", FILES)
 def test_missing_files(folder, name):
     (folder / name).unlink()
-    assert f"there is no {FILES[name]}" in complaint(folder)
-    assert name in complaint(folder)
+    error = complaint(folder)
+    assert error.code == "importers.no_table_file"
+    assert (error.subject, error.values["kind"]) == (str(folder / name), FILES[name])
 
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00\x01", b"nothing of use\n1\n"])
 def test_files_that_are_something_else(folder, name, content):
     (folder / name).write_bytes(content)
-    assert f"`{name}`" in complaint(folder)
+    assert complaint(folder).place.file == str(folder / name)
 
 
 @pytest.mark.parametrize(
-    "content, message",
+    "content, code",
     [
-        ("", "holds no entries"),
-        ("just text", "holds no entries"),
-        ("a: [1", "is not a YAML file (line 1: "),
-        ("format_version: 3", "has format_version 3: PEtab versions 1 and 2 are read"),
-        ("format_version: 1", "does not hold exactly one problem"),
-        ("format_version: 1\nproblems: [{}]", "no parameter table is named"),
-        ("format_version: 1\nproblems: [{}]\nparameter_file: {a: 1}", "is not the name of a file"),
-        ("format_version: 1\nextensions: {fast: 1}", "uses the extension `fast`"),
+        ("", "empty_yaml"),
+        ("just text", "empty_yaml"),
+        ("a: [1", "not_yaml"),
+        ("format_version: 3", "petab_version"),
+        ("format_version: 1", "not_one_problem"),
+        ("format_version: 1\nproblems: [{}]", "no_table"),
+        ("format_version: 1\nproblems: [{}]\nparameter_file: {a: 1}", "not_a_file_name"),
+        ("format_version: 1\nextensions: {fast: 1}", "extensions"),
     ],
 )
-def test_entries_of_the_yaml_file(folder, content, message):
+def test_entries_of_the_yaml_file(folder, content, code):
     (folder / "exchange.yaml").write_text(content)
-    assert message in complaint(folder)
+    error = complaint(folder)
+    assert error.code == f"importers.{code}"
+    assert error.place.file == str(folder / "exchange.yaml")
 
 
-WRONG = [  # file, old text, new text, what the message says
+WRONG = [  # file, old text, new text, where the complaint points, its code and subject
+    ("measurements.tsv", "obs_a\ta\t0.25", "obs_x\ta\t0.25", "measurements.tsv:3", "not_in_table", "obs_x"),
+    ("measurements.tsv", "obs_a\ta\t0.25", "obs_a\tb\t0.25", "measurements.tsv:3", "not_in_table", "b"),
     (
         "measurements.tsv",
         "obs_a\ta\t0.25",
-        "obs_x\ta\t0.25",
-        "`measurements.tsv`, line 3 names the observable `obs_x`",
+        "obs_a\t\t0.25",
+        "measurements.tsv:3",
+        "empty_cell",
+        "simulationConditionId",
     ),
-    (
-        "measurements.tsv",
-        "obs_a\ta\t0.25",
-        "obs_a\tb\t0.25",
-        "`measurements.tsv`, line 3 names the condition `b`",
-    ),
-    ("measurements.tsv", "obs_a\ta\t0.25", "obs_a\t\t0.25", "line 3: simulationConditionId is empty"),
-    ("measurements.tsv", "0.25", "soon", "`measurements.tsv`, line 3: `soon` in time is not a number"),
-    ("measurements.tsv", "2.3015", "two", "`measurements.tsv`, line 3: `two` in measurement is not a number"),
-    ("measurements.tsv", "2.3015", "inf", "line 3 has time 0.25 and measurement inf"),
-    ("measurements.tsv", "0.25", "-1", "line 3 has time -1"),
-    ("measurements.tsv", "0.25", "", "line 3 has time nothing"),
-    (
-        "measurements.tsv",
-        "\ttime\t",
-        "\tTime\t",
-        "has no column time: add it, with tabs between columns. Did you mean `Time`?",
-    ),
+    ("measurements.tsv", "0.25", "soon", "measurements.tsv:3", "cell_is_no_number", "time"),
+    ("measurements.tsv", "2.3015", "two", "measurements.tsv:3", "cell_is_no_number", "measurement"),
+    ("measurements.tsv", "2.3015", "inf", "measurements.tsv:3", "bad_measurement", "obs_a"),
+    ("measurements.tsv", "0.25", "-1", "measurements.tsv:3", "bad_measurement", "obs_a"),
+    ("measurements.tsv", "0.25", "", "measurements.tsv:3", "bad_measurement", "obs_a"),
+    ("measurements.tsv", "\ttime\t", "\tTime\t", "measurements.tsv:1", "no_column", "time"),
     (
         "parameters.tsv",
         "log10\t0.01\t100\t0.8",
         "ln\t0.01\t100\t0.8",
-        "`parameters.tsv`, line 2: the parameterScale `ln`",
+        "parameters.tsv:2",
+        "unknown_word",
+        "parameterScale",
     ),
-    ("parameters.tsv", "0.01\t100\t0.8", "\t100\t0.8", "the parameter `k1` has no bounds"),
-    ("parameters.tsv", "0.01\t100\t0.8", "0\t100\t0.8", "lowerBound of `k1` is 0 on a logarithmic scale"),
-    ("parameters.tsv", "0.01\t100\t0.8", "100\t0.01\t0.8", "lowerBound of `k1` is above its upperBound"),
-    ("parameters.tsv", "0.8\t1", "0.8\tyes", "line 2: `yes` in estimate is not a number"),
-    ("parameters.tsv", "0.8\t1", "0.8\t2", "line 2: estimate of `k1` is `2`: write 0 or 1"),
-    ("parameters.tsv", "0.8\t1", "\t0", "the fixed parameter `k1` has no value"),
-    ("parameters.tsv", "0.8\t1", "inf\t1", "nominalValue of `k1` is inf"),
-    ("parameters.tsv", "k2", "k1", "line 3: `k1` stands in the parameter table twice"),
-    ("parameters.tsv", "k2", "", "line 3: parameterId is empty"),
-    ("parameters.tsv", "k2", "k 2", "line 3: `k 2` is not a name"),
-    ("observables.tsv", "\tA\t", "\tA +\t", "`observables.tsv`, line 2: the observable `obs_a`"),
+    ("parameters.tsv", "0.01\t100\t0.8", "\t100\t0.8", "parameters.tsv:2", "no_bounds", "k1"),
+    ("parameters.tsv", "0.01\t100\t0.8", "0\t100\t0.8", "parameters.tsv:2", "lower_bound_on_log_scale", "k1"),
+    ("parameters.tsv", "0.01\t100\t0.8", "100\t0.01\t0.8", "parameters.tsv:2", "bounds_exchanged", "k1"),
+    ("parameters.tsv", "0.8\t1", "0.8\tyes", "parameters.tsv:2", "cell_is_no_number", "estimate"),
+    ("parameters.tsv", "0.8\t1", "0.8\t2", "parameters.tsv:2", "estimate", "k1"),
+    ("parameters.tsv", "0.8\t1", "\t0", "parameters.tsv:2", "fixed_without_value", "k1"),
+    ("parameters.tsv", "0.8\t1", "inf\t1", "parameters.tsv:2", "nominal_not_finite", "k1"),
+    ("parameters.tsv", "k2", "k1", "parameters.tsv:3", "row_twice", "k1"),
+    ("parameters.tsv", "k2", "", "parameters.tsv:3", "empty_cell", "parameterId"),
+    ("parameters.tsv", "k2", "k 2", "parameters.tsv:3", "not_a_name", "k 2"),
+    ("observables.tsv", "\tA\t", "\tAA\t", "observables.tsv:2", "not_in_sbml", "AA"),
+    ("observables.tsv", "\tA\t", "\t\t", "observables.tsv:2", "empty_cell", "observableFormula"),
+    ("observables.tsv", "0.1", "sigma", "observables.tsv:2", "not_in_sbml", "sigma"),
     (
         "observables.tsv",
-        "\tA\t",
-        "\tAA\t",
-        "which is neither in the SBML file nor a parameter: correct it. Did you mean `A`?",
+        "0.1",
+        "noiseParameter1_obs_a",
+        "measurements.tsv:2",
+        "too_few_placeholders",
+        "obs_a",
     ),
-    ("observables.tsv", "\tA\t", "\t\t", "the observable `obs_a` has no formula"),
-    ("observables.tsv", "0.1", "sigma", "`observables.tsv`, line 2: the noise of `obs_a` uses `sigma`"),
-    ("observables.tsv", "0.1", "noiseParameter1_obs_a", "needs 1 values in noiseParameters, there are 0"),
     (
         "conditions.tsv",
         "conditionName\na\tthe only one",
         "bta\na\t1",
-        "sets `bta`, which is neither in the model nor in a formula",
+        "conditions.tsv:2",
+        "condition_sets_unknown",
+        "bta",
     ),
     (
         "conditions.tsv",
         "conditionName\na\tthe only one",
         "beta\na\tfast",
-        "the condition `a` of the condition table names `fast`, which is no parameter",
+        "conditions.tsv:2",
+        "no_parameter",
+        "fast",
     ),
-    ("conditions.tsv", "conditionName\na\tthe only one", "beta\na\tinf", "has the number inf"),
+    (
+        "conditions.tsv",
+        "conditionName\na\tthe only one",
+        "beta\na\tinf",
+        "conditions.tsv:2",
+        "cell_not_finite",
+        "",
+    ),
     (
         "conditions.tsv",
         "conditionName\na\tthe only one",
         "beta\na\t2*A + k1",
-        "has the formula `2*A + k1` with `A`, which is neither a parameter nor a constant of the model",
+        "conditions.tsv:2",
+        "formula_of_cell",
+        "2*A + k1",
     ),
-    (
-        "model.xml",
-        "<ci> beta </ci>",
-        "<ci> bata </ci>",
-        "`model.xml`: the identifier `bata` is used but not defined",
-    ),
-    ("model.xml", "</listOfReactions>", "", "`model.xml` is not valid SBML (line "),
-    ("exchange.yaml", "[model.xml]", "[model.xml, other.xml]", "it names 2 SBML files"),
+    ("model.xml", "<ci> beta </ci>", "<ci> bata </ci>", "model.xml:25", "undefined_identifier", "bata"),
+    ("model.xml", "</listOfReactions>", "", "model.xml:33", "invalid_sbml", ""),
+    ("exchange.yaml", "[model.xml]", "[model.xml, other.xml]", "exchange.yaml:None", "not_one_model", ""),
 ]
 
 
-@pytest.mark.parametrize("name, old, new, message", WRONG)
-def test_one_wrong_cell(folder, name, old, new, message):
+@pytest.mark.parametrize("name, old, new, where, code, subject", WRONG)
+def test_one_wrong_cell(folder, name, old, new, where, code, subject):
     text = (folder / name).read_text()
     assert old in text
     (folder / name).write_text(text.replace(old, new, 1))
-    assert message in complaint(folder)
+    error = complaint(folder)
+    assert (error.code, error.subject) == (f"importers.{code}", subject)
+    assert f"{Path(error.place.file).name}:{error.place.line}" == where
+
+
+def test_a_formula_that_cannot_be_read_is_placed_in_its_table(folder):
+    path = folder / "observables.tsv"
+    path.write_text(path.read_text().replace("\tA\t", "\tA +\t", 1))
+    error = complaint(folder)
+    assert error.context == (("importers.in_observable", "obs_a"),)
+    assert (error.place.file, error.place.line) == (str(path), 2)
 
 
 def test_blank_lines_and_empty_columns_do_not_matter(folder):
@@ -167,7 +183,7 @@ def test_blank_lines_and_empty_columns_do_not_matter(folder):
     spoiled, whole = petab.load(folder / "exchange.yaml"), petab.load(HERE / "exchange.yaml")
     values = whole.problem.nominal
     assert spoiled.problem.nllh(values) == whole.problem.nllh(values)
-    assert spoiled.tables.measurements[-1].where == "`measurements.tsv`, line 10"
+    assert spoiled.tables.measurements[-1].source.line == 10
 
 
 def test_measurements_that_are_blank_are_left_out(folder):
@@ -186,4 +202,5 @@ def test_tables_in_several_files(folder):
     (folder / "exchange.yaml").write_text(text.replace("[measurements.tsv]", "[measurements.tsv, more.tsv]"))
     imported = petab.load(folder / "exchange.yaml")
     assert imported.problem.measurements == 8
-    assert imported.tables.measurements[3].where == "`more.tsv`, line 2"
+    source = imported.tables.measurements[3].source
+    assert (source.file, source.line) == (str(folder / "more.tsv"), 2)

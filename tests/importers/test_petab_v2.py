@@ -159,42 +159,47 @@ def test_the_library_reads_the_same_problem(write):
 
 
 @pytest.mark.parametrize(
-    "changed, message",
+    "changed, where, code, subject",
     [
-        (
-            {"experiments": ["one 0 -", "one 5 -"]},
-            "`experiments.tsv`, line 3: the experiment `one` has a period from time 5",
-        ),
-        (
-            {"experiments": ["two 0 -"]},
-            "line 2 names the experiment `one`, which is not in the experiment table",
-        ),
-        ({"experiments": ["one 0 fast"]}, "`experiments.tsv`, line 2 names the condition `fast`"),
+        ({"experiments": ["one 0 -", "one 5 -"]}, "experiments.tsv:3", "period", "one"),
+        ({"experiments": ["two 0 -"]}, "measurements.tsv:2", "not_in_table", "one"),
+        ({"experiments": ["one 0 fast"]}, "experiments.tsv:2", "not_in_table", "fast"),
         (
             {"experiments": ["one 0 a", "one 0 b"], "conditions": ["a beta 1", "b beta 2"]},
-            "sets `beta` by two conditions",
+            "experiments.tsv:2",
+            "set_twice",
+            "one",
         ),
-        ({"conditions": ["a beta -"]}, "`conditions.tsv`, line 2: a cell is empty"),
-        ({"parameters": ["s 0 1 1 1 - -"]}, "the estimate `1` is not known: use `true`, `false`"),
+        ({"conditions": ["a beta -"]}, "conditions.tsv:2", "empty_cell", "targetValue"),
+        ({"parameters": ["s 0 1 1 1 - -"]}, "parameters.tsv:4", "unknown_word", "estimate"),
         (
             {"parameters": ["s 0 1 1 true cauchy 0;1"]},
-            "the priorDistribution `cauchy` of `s` is not supported",
+            "parameters.tsv:4",
+            "unknown_word",
+            "priorDistribution",
         ),
-        ({"mapping_files": ["mapping.tsv"]}, "mapping table"),
-        ({"model_files": {"m": {"location": "m.net", "language": "bngl"}}}, "the model `m` is in bngl"),
-        ({"model_files": ["m.xml"]}, "language and location"),
-        ({"observable_files": []}, "no observable table is named"),
+        ({"mapping_files": ["mapping.tsv"]}, "YAML:None", "mapping_table", ""),
+        (
+            {"model_files": {"m": {"location": "m.net", "language": "bngl"}}},
+            "YAML:None",
+            "model_language",
+            "m",
+        ),
+        ({"model_files": ["m.xml"]}, "YAML:None", "model_files", ""),
+        ({"observable_files": []}, "YAML:None", "no_table", "observable"),
     ],
 )
-def test_what_is_refused(write, changed, message):
-    given = {"experiments": ["one 0 -"]} | changed
+def test_what_is_refused(write, changed, where, code, subject):
+    path = write([*MEASUREMENTS, *measured("one")], **{"experiments": ["one 0 -"]} | changed)
     with pytest.raises(pf.InputError) as caught:
-        petab.read(write([*MEASUREMENTS, *measured("one")], **given))
-    assert message in str(caught.value)
+        petab.read(path)
+    error = caught.value
+    assert (error.code, error.subject) == (f"importers.{code}", subject)
+    assert f"{Path(error.place.file).name}:{error.place.line}" == where.replace("YAML", path.name)
 
 
 def test_a_broken_model_is_named(write):
     path = write([*MEASUREMENTS, *measured("one")], experiments=["one -inf a"], conditions=["a beta 2"])
     (path.parent / "model.xml").write_text("<sbml>")
-    with pytest.raises(pf.InputError, match=r"`model.xml` is not valid SBML"):
+    with pytest.raises(pf.InputError, match=r"model.xml:\d+: This is not valid SBML"):
         petab.read(path)

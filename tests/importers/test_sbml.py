@@ -313,20 +313,23 @@ def test_events_at_known_times_set_constants(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "one, message",
+    "one, code",
     [
-        (("y < 0.5", "k", "1"), "`dose` does not wait for a time"),
-        (("time > y", "k", "1"), "`dose` happens at a time that depends on `y`"),
-        (("time > 1 || y > 2", "k", "1"), "`dose` does not wait for a time"),
-        (("time > 1", "nothing", "1"), "`nothing`, which is no variable"),
-        (("time > 1", "w", "1"), "`w`, which has an assignment rule"),
+        (("y < 0.5", "k", "1"), "event_without_time"),
+        (("time > y", "k", "1"), "event_time_moves"),
+        (("time > 1 || y > 2", "k", "1"), "event_without_time"),
+        (("time > 1", "nothing", "1"), "event_target"),
+        (("time > 1", "w", "1"), "event_sets_rule"),
     ],
 )
-def test_other_events_are_refused_by_name(tmp_path, one, message):
+def test_other_events_are_refused_by_name(tmp_path, one, code):
     rules = [rule("rate", "y", "-k * y"), rule("assignment", "w", "k")]
     body = listed(parameters=[parameters("false", y=1.0, k=1.0, w=0.0)], rules=rules)
-    with pytest.raises(pf.InputError, match=message):
+    with pytest.raises(pf.InputError) as caught:
         sbml.read(write(tmp_path, f"{body}<listOfEvents>{event(*one)}</listOfEvents>"))
+    assert caught.value.code == f"importers.{code}"
+    assert caught.value.context == (("importers.in_event", "dose"),)
+    assert caught.value.place.line > 1
 
 
 def decay(tmp_path, *events: str) -> Path:
@@ -395,7 +398,7 @@ def test_priorities_and_delays(tmp_path):
 
 
 def test_events_do_not_change_volumes_round_concentrations(tmp_path):
-    with pytest.raises(pf.InputError, match="changes the volume `c` round the concentration of `A`"):
+    with pytest.raises(pf.InputError, match="the volume `c` around the concentration of `A`"):
         sbml.read(decay(tmp_path, event("time >= 1", "c", "2")))
 
 
@@ -404,10 +407,10 @@ def test_events_do_not_change_volumes_round_concentrations(tmp_path):
     [
         ([("assignment", "y", "z"), ("assignment", "z", "y"), ("rate", "x", "1")], "defined by itself"),
         ([("rate", "y", "delay(y, 1)")], "delay"),
-        ([("rate", "y", "nowhere * y")], "`nowhere` is used but not defined"),
+        ([("rate", "y", "nowhere * y")], "`nowhere` is not defined"),
         ([("rate", "y", "f(y)")], "`f`"),
         ([("rate", "y", "floor(y)")], "floor"),
-        ([("assignment", "y", "1")], "nothing in it changes with time"),
+        ([("assignment", "y", "1")], "Nothing in the model changes with time"),
     ],
 )
 def test_what_is_refused(tmp_path, rules, message):

@@ -21,7 +21,7 @@ from picardfit.cli.common import (
     print_json,
 )
 from picardfit.cli.petab import is_petab, opened
-from picardfit.errors import InputError
+from picardfit.errors import InputError, Notice
 
 if TYPE_CHECKING:
     from picardfit.inference.analysis import Analysis
@@ -43,7 +43,7 @@ def check(
     """
     with complaints(as_json):
         file = _opened(problem)
-        warnings = [*file.remarks, *file.problem.remarks, *_warnings(file.problem)]
+        warnings = [*map(str, file.remarks), *map(str, file.problem.remarks), *_warnings(file.problem)]
         structure = analysis = None
         if not quick:
             early = bool(_early_start(file.problem))  # then everything would be integrated over a long void
@@ -68,7 +68,7 @@ class _File:
     path: Path
     title: str
     problem: Problem
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Notice, ...] = ()
 
 
 def _opened(path: Path) -> _File:

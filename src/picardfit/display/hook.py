@@ -38,9 +38,9 @@ def shown(kind: _Class) -> _Class:
     def html(self: object) -> str:
         return _painter(_PAINTERS[kind.__name__][1])(self)
 
-    if "__str__" not in vars(kind):
-        kind.__str__ = text
-    kind._repr_html_ = html
+    drawn = {"__str__": vars(kind).get("__str__", text), "_repr_html_": html}
+    for name, method in drawn.items():
+        setattr(kind, name, method)
     return kind
 
 

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.errors import InputError
-from picardfit.importers.petab.problem import Import, spelled, when
-from picardfit.importers.petab.tables import Tables, read_tables
+from picardfit.errors import InputError, Notice
+from picardfit.importers.petab.files import read_listing
+from picardfit.importers.petab.placing import time_in_run
+from picardfit.importers.petab.problem import Import, spelled
+from picardfit.importers.petab.tables import Tables
+from picardfit.importers.petab.v1 import first_version
+from picardfit.importers.petab.v2 import second_version
 from picardfit.problem.problem import Problem
 
 if TYPE_CHECKING:
@@ -28,17 +32,12 @@ class Imported:
     tables: Tables
     problem: Problem
     places: tuple[tuple[str, str], ...]  # experiment and observable of every measurement of the table
-    idle: tuple[
-        str, ...
-    ]  # parameters to be estimated that no formula uses: they stay at their nominal values
+    idle: tuple[str, ...]  # parameters to be estimated that no formula uses: they keep their nominal values
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """What to mind about the tables, in sentences."""
-        return tuple(
-            f"`{name}` is not estimated, because no formula uses it: use it, or set estimate to 0."
-            for name in self.idle
-        )
+    def remarks(self) -> tuple[Notice, ...]:
+        """Warnings about the tables."""
+        return tuple(Notice("importers.idle_parameter", name) for name in self.idle)
 
     @property
     def scales(self) -> dict[str, str]:
@@ -60,14 +59,26 @@ def load(path: str | Path) -> Imported:
 
 
 def _loaded(path: str | Path) -> Imported:
-    tables = read_tables(path)
     try:
+        tables = _tables(Path(path))
         imported = Imported(tables, *Import(tables).result())
     except InputError as error:
-        raise InputError(f"`{Path(path).name}`: {error}") from None
-    for sentence in imported.remarks:
-        warnings.warn(sentence, stacklevel=3)
+        raise (error if error.place.file else error.at(file=str(path))) from None
+    for remark in imported.remarks:
+        warnings.warn(str(remark), stacklevel=3)
     return imported
+
+
+def _tables(path: Path) -> Tables:
+    """The tables that a PEtab YAML file names."""
+    listed = read_listing(path)
+    version = str(listed.content.get("format_version", "none"))
+    match version.split(".")[0]:
+        case "1":
+            return first_version(listed)
+        case "2":
+            return second_version(listed)
+    raise InputError("importers.petab_version", version=version, key=("format_version",))
 
 
 def on_scale(value: float, scale: str) -> float:
@@ -93,7 +104,7 @@ def simulation_table(imported: Imported, outputs: Mapping[tuple[str, str, float]
     """
     frame = imported.tables.frames["measurements"].copy()
     rows = zip(imported.tables.measurements, imported.places, strict=True)
-    frame["simulation"] = [outputs[(*place, when(row))] for row, place in rows]
+    frame["simulation"] = [outputs[(*place, time_in_run(row))] for row, place in rows]
     return frame.drop(columns="measurement")
 
 
@@ -107,7 +118,7 @@ def simulate(imported: Imported, values: Mapping[str, float]) -> pd.DataFrame:
     unknowns = unknowns_from(problem, values)
     rows = predict(problem, layout.measured_values(unknowns), layout.initial(unknowns)[0])
     if rows is None:
-        raise InputError("The model has no solution at these values: change them.")
+        raise InputError("importers.no_solution")
     found = {}
     for time, e, row in zip(samples.times, samples.experiment, rows, strict=True):
         for name, value in zip(problem.model.observables, row, strict=False):
@@ -121,9 +132,7 @@ def write(fit: Fit, imported: Imported, folder: str | Path) -> dict[str, Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"The folder `{folder}` cannot be made ({error.strerror}): choose another."
-        ) from None
+        raise InputError("importers.folder", str(folder), reason=error.strerror) from None
     paths = {
         "parameters": folder / f"parameters_{imported.tables.name}.tsv",
         "simulations": folder / f"simulations_{imported.tables.name}.tsv",

@@ -1,15 +1,15 @@
-"""The files of a PEtab problem: the YAML file and the tables it names, as text with the line each row stands in."""
+"""The files of a PEtab problem: the YAML file and the tables it names, as text with the line of each row."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, closest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,15 +19,26 @@ Value = float | str  # a number, or the name of a parameter (in version 2: a for
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table; `where` names its file and line."""
+    """A row of a table with its place: file and line."""
 
-    where: str
+    file: str
+    line: int
     cells: dict[str, str]
+
+    def at(self, error: InputError) -> InputError:
+        """The complaint, placed at this row."""
+        return error.at(file=self.file, line=self.line)
 
     def text(self, column: str, default: str = "") -> str:
         """The text of a cell, the default where it is empty."""
         cell = self.cells.get(column, "").strip()
         return default if cell.lower() in ("", "nan") else cell
+
+    def required(self, column: str) -> str:
+        """The text of a cell that must not be empty."""
+        if not (text := self.text(column)):
+            raise self.at(InputError("importers.empty_cell", column))
+        return text
 
     def number(self, column: str) -> float | None:
         """The number in a cell, None where it is empty."""
@@ -36,22 +47,20 @@ class Row:
             return None
         value = as_value(text)
         if not isinstance(value, float):
-            raise InputError(f"{self.where}: `{text}` in {column} is not a number: correct it.")
+            raise self.at(InputError("importers.cell_is_no_number", column, text=text))
         return value
 
     def values(self, column: str) -> tuple[Value, ...]:
-        """Numbers and names that stand in one cell, separated by semicolons."""
+        """Numbers and names in one cell, separated by semicolons."""
         text = self.text(column)
         return tuple(as_value(piece) for piece in text.split(";")) if text else ()
 
-    def choice(self, column: str, known: Sequence[str], default: str) -> str:
+    def choice(self, column: str, known: Iterable[str], default: str) -> str:
         """One of the known words."""
-        word = self.text(column, default)
+        word, known = self.text(column, default), tuple(known)
         if word not in known:
-            raise InputError(
-                f"{self.where}: the {column} `{word}` is not known: use {listing(known)}."
-                + did_you_mean(word, known)
-            )
+            close = closest(word, known)
+            raise self.at(InputError("importers.unknown_word", column, word=word, known=known, close=close))
         return word
 
 
@@ -60,23 +69,18 @@ class Sheet:
     """All tables of one kind, one below the other."""
 
     kind: str
-    files: str  # their names, for messages
     rows: tuple[Row, ...]
-    frame: pd.DataFrame  # the same cells as text, with the columns as they are
+    frame: pd.DataFrame  # the cells as text, with the columns as they are
 
     def by(self, column: str) -> dict[str, Row]:
         """The rows by their identifier."""
         found: dict[str, Row] = {}
         for row in self.rows:
-            name = row.text(column)
-            if not name:
-                raise InputError(f"{row.where}: {column} is empty: fill it in.")
+            name = row.required(column)
             if re.fullmatch(r"[^\W\d]\w*", name) is None:
-                raise InputError(f"{row.where}: `{name}` is not a name: use letters, digits and underscores.")
+                raise row.at(InputError("importers.not_a_name", name))
             if name in found:
-                raise InputError(
-                    f"{row.where}: `{name}` stands in the {self.kind} table twice: remove one of them."
-                )
+                raise row.at(InputError("importers.row_twice", name, kind=self.kind))
             found[name] = row
         return found
 
@@ -88,17 +92,13 @@ class Listing:
     path: Path
     content: dict
 
-    @property
-    def version(self) -> str:
-        return str(self.content.get("format_version", ""))
-
     def files(self, entry: str, content: dict | None = None) -> list[Path]:
         """The files of an entry that holds a name or a list of names."""
         given = (self.content if content is None else content).get(entry)
         given = [] if given is None else given if isinstance(given, list) else [given]
         for name in given:
             if not isinstance(name, str):
-                raise InputError(f"`{name}` in {entry} is not the name of a file: write one.")
+                raise InputError("importers.not_a_file_name", str(name), entry=entry, key=(entry,))
         return [self.path.parent / name for name in given]
 
     def sheet(self, kind: str, paths: Sequence[Path], columns: Sequence[str]) -> Sheet:
@@ -106,43 +106,39 @@ class Listing:
         import pandas as pd
 
         if not paths:
-            raise InputError(f"no {kind} table is named: add its file.")
+            raise InputError("importers.no_table", kind)
         frames = [_frame(path, kind, columns) for path in paths]
         rows = [
-            Row(f"`{path.name}`, line {line}", dict(zip(frame.columns, cells, strict=True)))
+            Row(str(path), line, dict(zip(frame.columns, cells, strict=True)))
             for path, frame in zip(paths, frames, strict=True)
             for line, cells in zip(frame.index, frame.itertuples(index=False), strict=True)
         ]
-        together = pd.concat(frames, ignore_index=True).fillna("")
-        return Sheet(kind, listing([path.name for path in paths]), tuple(rows), together)
+        return Sheet(kind, tuple(rows), pd.concat(frames, ignore_index=True).fillna(""))
 
 
-def read_listing(path: str | Path) -> Listing:
+def read_listing(path: Path) -> Listing:
     """The YAML file of a problem."""
-    path = Path(path)
     if not path.is_file():
-        raise InputError(f"There is no file `{path}`: give the path of a PEtab YAML file.")
+        raise InputError("importers.no_file", str(path), format="a PEtab YAML file")
     try:
-        import pandas  # noqa: F401
         import yaml
     except ImportError:
-        raise InputError(
-            "PEtab problems need the packages petab and python-libsbml: install them with "
-            "pip install 'picardfit[petab]'."
-        ) from None
+        raise InputError("importers.needs_petab") from None
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f" (line {mark.line + 1}: {error.problem})"
-        raise InputError(f"`{path}` is not a YAML file{line}: give a PEtab YAML file.") from None
+    except yaml.MarkedYAMLError as error:
+        line = None if error.problem_mark is None else error.problem_mark.line + 1
+        raise InputError("importers.not_yaml", reason=error.problem).at(file=str(path), line=line) from None
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise InputError("importers.not_yaml", reason="it is not text").at(file=str(path)) from None
     if not isinstance(content, dict):
-        raise InputError(f"`{path}` holds no entries: give a PEtab YAML file.")
-    found = Listing(path, content)
+        raise InputError("importers.empty_yaml").at(file=str(path))
     if content.get("extensions"):
-        named = listing([str(name) for name in content["extensions"]])
-        raise InputError(f"`{path}` uses the extension {named}, which is not supported: remove it.")
-    return found
+        extensions = [str(name) for name in content["extensions"]]
+        raise InputError("importers.extensions", extensions=extensions, key=("extensions",)).at(
+            file=str(path)
+        )
+    return Listing(path, content)
 
 
 def as_value(text: str) -> Value:
@@ -159,23 +155,20 @@ def _frame(path: Path, kind: str, columns: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     if not path.is_file():
-        raise InputError(f"there is no {kind} table `{path}`: correct its name, or add it.")
+        raise InputError("importers.no_table_file", str(path), kind=f"{kind} table")
     try:
         frame = pd.read_csv(
             path, sep="\t", dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig"
         )
     except (ValueError, UnicodeError) as error:  # pandas has errors of its own kind, all of them ValueErrors
         reason = "it is not text" if isinstance(error, UnicodeError) else " ".join(str(error).split())
-        raise InputError(
-            f"the {kind} table `{path.name}` is not a table ({reason}): separate its columns by tabs."
-        ) from None
+        raise InputError("importers.not_a_table", kind, reason=reason).at(file=str(path)) from None
     frame.columns = [str(name).strip() for name in frame.columns]
     frame = frame.loc[:, [not name.startswith("Unnamed:") for name in frame.columns]].fillna("")
     for name in columns:
         if name not in frame.columns:
-            raise InputError(
-                f"the {kind} table `{path.name}` has no column {name}: add it, with tabs between columns."
-                + did_you_mean(name, [other for other in frame.columns if other not in columns])
-            )
-    frame.index = range(2, len(frame) + 2)
+            close = closest(name, [other for other in frame.columns if other not in columns])
+            missing = InputError("importers.no_column", name, kind=kind, close=close)
+            raise missing.at(file=str(path), line=1)
+    frame.index = pd.RangeIndex(2, len(frame) + 2)
     return frame[(frame != "").any(axis=1)]

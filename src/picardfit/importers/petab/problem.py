@@ -14,16 +14,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import e as EULER
 from math import isfinite, isinf
-from typing import NamedTuple
 
 import sympy
 
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, closest
 from picardfit.formulas.algebra import TIME, add, multiply, names, symbol
 from picardfit.formulas.grammar import RESERVED, names_in_order, parse
 from picardfit.formulas.printing import to_text
 from picardfit.importers.petab.files import Value
-from picardfit.importers.petab.tables import MeasurementRow, ObservableRow, ParameterRow, Tables
+from picardfit.importers.petab.placing import Placed, Run, run_of, time_in_run
+from picardfit.importers.petab.tables import ObservableRow, ParameterRow, Tables
 from picardfit.importers.sbml import from_document
 from picardfit.importers.sbml.mathml import exact
 from picardfit.importers.sbml.system import System, substitute
@@ -38,31 +38,8 @@ from picardfit.problem.problem import Problem
 BASES = {"lin": None, "log": EULER, "log10": 10.0}
 
 
-class Run(NamedTuple):
-    """An experiment by its conditions of pre-equilibration and simulation."""
-
-    before: str | None
-    condition: str
-    settled: bool  # whether it is measured when it has come to rest
-
-    @property
-    def name(self) -> str:
-        if self.settled:
-            return f"{self.condition} at rest"
-        return self.condition if self.before is None else f"{self.condition} after {self.before}"
-
-
-def run_of(row: MeasurementRow) -> Run:
-    return Run(row.before, row.condition, isinf(row.time))
-
-
-def when(row: MeasurementRow) -> float:
-    """The time of a measurement in its experiment."""
-    return 0.0 if isinf(row.time) else row.time
-
-
 def spelled(name: str) -> str:
-    """The name of a parameter here: those that mean something in formulas get a `_`, as in sbml.py."""
+    """The name of a parameter here: those that mean something in formulas get a `_`, as in the SBML model."""
     return name + "_" if name == "t" or name in RESERVED else name
 
 
@@ -71,10 +48,10 @@ class Import:
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self.system: System = from_document(tables.document, f"`{tables.model_file}`")
+        self.system: System = from_document(tables.document, tables.model_file)
         self.estimated = {spelled(n) for n, row in tables.parameters.items() if row.estimated}
         self.runs: list[Run] = list(dict.fromkeys(map(run_of, tables.measurements)))
-        self.columns = sorted({entity for one in tables.conditions.values() for entity in one})
+        self.columns = sorted({entity for one in tables.conditions.values() for entity in one.values})
         self.taken = {*self.system.states, *self.system.constants, *self.system.definitions, *self.estimated}
         self.taken |= {"t", "time", *tables.observables, *map(spelled, tables.parameters)}
         self.inputs: dict[str, dict[Run | str, Input]] = {}  # input -> runs -> what it is there
@@ -125,57 +102,46 @@ class Import:
     # -- conditions
 
     def _check_columns(self) -> None:
+        known = {*self.system.definitions, *self.system.constants, *self.system.states}
+        begins = {*self.system.constants, *self.system.origins.values()}
+        formulas = " ".join(f"{row.formula} {row.noise}" for row in self.tables.observables.values())
         for entity in self.columns:
             name = self.system.spelling.get(entity, entity)
-            begins = {*self.system.constants, *self.system.origins.values()}
+            source = next(one for one in self.tables.conditions.values() if entity in one.values)
             if name in self.system.definitions and name not in begins:
-                raise InputError(
-                    f"the condition table sets `{entity}`, which an assignment rule of the model sets: remove one."
-                )
-            known = {*self.system.definitions, *self.system.constants, *self.system.states}
-            rows = self.tables.observables.values()
-            used = any(re.search(rf"\b{re.escape(entity)}\b", f"{row.formula} {row.noise}") for row in rows)
+                raise source.at(InputError("importers.condition_sets_rule", entity))
+            used = re.search(rf"\b{re.escape(entity)}\b", formulas)
             if name not in known and entity not in self.tables.parameters and not used:
-                raise InputError(
-                    f"the condition table sets `{entity}`, which is neither in the model nor in a formula: correct it."
-                    + did_you_mean(entity, known)
-                )
+                close = closest(entity, known)
+                raise source.at(InputError("importers.condition_sets_unknown", entity, close=close))
 
     def _check_settled(self) -> None:
         """A system can come to rest only if its equations do not change with time."""
         moving = [state for state, rate in self.system.rates.items() if TIME in rate.free_symbols]
         for row in self.tables.measurements:
             if isinf(row.time) and moving:
-                raise InputError(
-                    f"{row.where} is measured at rest (time inf), but the equation of `{moving[0]}` changes with "
-                    f"time: remove the row."
-                )
+                raise row.source.at(InputError("importers.never_at_rest", row.observable, state=moving[0]))
 
-    def _cell(self, value: Value, where: str) -> sympy.Expr:
+    def _cell(self, value: Value) -> sympy.Expr:
         """A number, the value of a parameter, or a formula of such."""
         if isinstance(value, float):
             if not isfinite(value):
-                raise InputError(f"{where} has the number {value}: write a finite one.")
+                raise InputError("importers.cell_not_finite", value=value)
             return exact(value)
         if value in self.tables.parameters:
             row = self.tables.parameters[value]
-            return symbol(spelled(value)) if row.estimated else exact(row.nominal)
+            return symbol(spelled(value)) if row.nominal is None or row.estimated else exact(row.nominal)
         constant = self.system.constants.get(self.system.spelling.get(value, value))
         if constant is not None:
             return exact(constant)
-        if re.fullmatch(r"[^\W\d]\w*", value) is None:
-            found = names_in_order(value, where)
-            unknown = [n for n in found if n not in self.tables.parameters and n not in self.system.constants]
-            if unknown:
-                raise InputError(
-                    f"{where} has the formula `{value}` with {listing(unknown)}, which is neither a parameter nor a "
-                    f"constant of the model: use only such in it."
-                )
-            return parse(value, where, {name: self._cell(name, where) for name in found})
-        raise InputError(
-            f"{where} names `{value}`, which is no parameter: add it to the parameter table."
-            + did_you_mean(value, self.tables.parameters)
-        )
+        if re.fullmatch(r"[^\W\d]\w*", value) is not None:
+            close = closest(value, self.tables.parameters)
+            raise InputError("importers.no_parameter", value, close=close)
+        found = names_in_order(value)
+        unknown = [n for n in found if n not in self.tables.parameters and n not in self.system.constants]
+        if unknown:
+            raise InputError("importers.formula_of_cell", value, names=unknown)
+        return parse(value, definitions={name: self._cell(name) for name in found})
 
     def _given(self, condition: str) -> dict[str, sympy.Expr]:
         """What parameter table and condition say, by name in the system or of a new constant."""
@@ -183,10 +149,13 @@ class Import:
         given = {}
         for name in self.tables.parameters:
             if spelling.get(name, name) in self.system.constants:
-                given[spelling.get(name, name)] = self._cell(name, "the parameter table")
-        for entity, value in self.tables.conditions[condition].items():
-            where = f"the condition `{condition}` of the condition table"
-            given[spelling.get(entity, entity)] = self._cell(value, where)
+                given[spelling.get(name, name)] = self._cell(name)
+        one = self.tables.conditions[condition]
+        for entity, value in one.values.items():
+            try:
+                given[spelling.get(entity, entity)] = self._cell(value)
+            except InputError as error:
+                raise one.at(error.within("importers.in_condition", condition)) from None
         return given
 
     def _start(self, run: Run | str) -> dict[str, sympy.Expr | None]:
@@ -245,43 +214,46 @@ class Import:
 
     # -- observables
 
-    def _observables(
-        self, constants: Mapping
-    ) -> tuple[_Placed, dict[str, sympy.Expr], dict[str, sympy.Expr]]:
+    def _observables(self, constants: Mapping) -> tuple[Placed, dict[str, sympy.Expr], dict[str, sympy.Expr]]:
         """Where each measurement goes, the formulas of all observables, and those of their noise."""
-        placed = _Placed(self.tables, self.taken)
+        placed = Placed(self.tables, self.taken)
         outputs, noise = {}, {}
         inside = {*self.system.constants, *self.system.spelling}
-        also = {n: self._cell(n, "a formula") for n in self.tables.parameters if n not in inside}
+        also = {n: self._cell(n) for n in self.tables.parameters if n not in inside}
         also |= {c: symbol(c) for c in self._used_constants() if c not in self.system.constants}
         for name, members in placed.members.items():
             row = self.tables.observables[self.tables.measurements[members[0]].observable]
-            holders = self._placeholders(name, row, members)
-            where = f"{row.where}: the observable `{row.name}`"
-            formula = self.system.formula(row.formula, where, {**also, **holders})
-            own = {**self._own_formulas(row.noise, also), row.name: formula}
-            of_noise = f"{row.where}: the noise of `{row.name}`"
-            level = self.system.formula(row.noise, of_noise, {**also, **own, **holders})
+            holders = {**also, **self._placeholders(name, row, members)}
+            formula = self._formula(row, "importers.in_observable", row.formula, holders)
+            own = {**also, **self._own_formulas(row.noise, also), row.name: formula, **holders}
+            level = self._formula(row, "importers.in_noise", row.noise, own)
             outputs[name] = substitute(formula, constants)
             noise[name] = substitute(level, constants)
-            self._check_complete(outputs[name], where)
-            self._check_complete(noise[name], of_noise)
+            self._check_complete(outputs[name], row, "importers.in_observable")
+            self._check_complete(noise[name], row, "importers.in_noise")
         return placed, outputs, noise
 
-    def _own_formulas(self, text: str, also: Mapping) -> dict[str, sympy.Expr]:
-        """Formulas of the observables that a noise formula names."""
-        found = {}
-        for name, row in self.tables.observables.items():
-            if name in text and not row.observable_holders:
-                found[name] = self.system.formula(row.formula, f"{row.where}: the observable `{name}`", also)
-        return found
+    def _formula(
+        self, row: ObservableRow, context: str, text: str, also: Mapping[str, sympy.Expr]
+    ) -> sympy.Expr:
+        """A formula of the observable table; `context`: the code of what it belongs to."""
+        try:
+            return self.system.formula(text, also)
+        except InputError as error:
+            raise row.source.at(error.within(context, row.name)) from None
 
-    def _check_complete(self, expr: sympy.Expr, where: str) -> None:
+    def _own_formulas(self, text: str, also: Mapping[str, sympy.Expr]) -> dict[str, sympy.Expr]:
+        """Formulas of the observables that a noise formula names."""
+        return {
+            name: self._formula(row, "importers.in_observable", row.formula, also)
+            for name, row in self.tables.observables.items()
+            if name in text and not row.observable_holders
+        }
+
+    def _check_complete(self, expr: sympy.Expr, row: ObservableRow, context: str) -> None:
         known = {"t", *self.system.states, *self.inputs, *self.estimated}
         for name in sorted(names(expr) - known):
-            raise InputError(
-                f"{where} uses `{name}`, which has no value in some condition: add it to the parameter table."
-            )
+            raise row.source.at(InputError("importers.no_value_anywhere", name).within(context, row.name))
 
     def _placeholders(self, name: str, row: ObservableRow, members: list[int]) -> dict[str, sympy.Expr]:
         """What observableParameterN_<id> and noiseParameterN_<id> stand for in one observable."""
@@ -291,18 +263,24 @@ class Import:
             for n, holder in enumerate(getattr(row, f"{kind}_holders")):
                 values = [one[n] for one in every]
                 if isinstance(values[0], str) or len(set(values)) == 1:
-                    found[holder] = self._cell(values[0], self.tables.measurements[members[0]].where)
+                    found[holder] = self._placeholder(values[0], members[0])
                 else:
                     signals = self._marks(members, values)
                     found[holder] = self._new_input(f"{kind}Parameter{n + 1}_{name}", signals)
         return found
+
+    def _placeholder(self, value: Value, member: int) -> sympy.Expr:
+        try:
+            return self._cell(value)
+        except InputError as error:
+            raise self.tables.measurements[member].source.at(error) from None
 
     def _marks(self, members: list[int], values: list[float]) -> dict[Run | str, Input]:
         """Numbers that belong to measurements, as an input of each experiment."""
         signals: dict[Run | str, Input] = dict.fromkeys((*self.runs, *self._befores()), Constant(values[0]))
         for run in self.runs:
             mine = {
-                when(self.tables.measurements[k]): value
+                time_in_run(self.tables.measurements[k]): value
                 for k, value in zip(members, values, strict=True)
                 if run_of(self.tables.measurements[k]) == run
             }
@@ -312,7 +290,7 @@ class Import:
                 signals[run] = Table(list(mine), list(mine.values()), kind="marks")
         return signals
 
-    def _noise(self, name: str, level: sympy.Expr, placed: _Placed) -> Noise | LogNormal | Laplace:
+    def _noise(self, name: str, level: sympy.Expr, placed: Placed) -> Noise | LogNormal | Laplace:
         row = self.tables.observables[self.tables.measurements[placed.members[name][0]].observable]
         spec = float(level) if level.is_number else to_text(level)
         base = BASES[row.transformation]
@@ -322,14 +300,14 @@ class Import:
 
     # -- experiments
 
-    def _experiment(self, run: Run, starts: Mapping, inputs: list[str], placed: _Placed) -> Experiment:
+    def _experiment(self, run: Run, starts: Mapping, inputs: list[str], placed: Placed) -> Experiment:
         observations: dict[str, tuple[list[float], list[float]]] = {}
         for k, row in enumerate(self.tables.measurements):
             if run_of(row) == run:
                 times, values = observations.setdefault(placed.name_of[k], ([], []))
-                times.append(when(row))
+                times.append(time_in_run(row))
                 values.append(row.value)
-        initial = _specs(self._initial_states(run, starts), f"the condition `{run.condition}`")
+        initial = self._specs(self._initial_states(run, starts), run.condition)
         rest = None
         if run.settled:  # the experiment begins where it has come to rest, and all is measured there
             rest = Rest(inputs={name: self.inputs[name][run] for name in inputs}, initial=initial)
@@ -337,7 +315,7 @@ class Import:
         elif run.before is not None:
             rest = Rest(
                 inputs={name: self.inputs[name][run.before] for name in inputs},
-                initial=_specs(self._initial_states(run.before, starts), f"the condition `{run.before}`"),
+                initial=self._specs(self._initial_states(run.before, starts), run.before),
             )
         return Experiment(
             None,
@@ -349,56 +327,15 @@ class Import:
             rest=rest,
         )
 
-
-class _Placed:
-    """Which observable of the problem each measurement belongs to.
-
-    Measurements of one observable share it when their placeholders name the same parameters and no two at
-    one time have different numbers.
-    """
-
-    def __init__(self, tables: Tables, taken: set[str]) -> None:
-        groups: dict[tuple, list[int]] = {}
-        self._numbers: dict[tuple, tuple] = {}
-        for k, row in enumerate(tables.measurements):
-            groups.setdefault(self._key(row), []).append(k)
-        count: dict[str, int] = {}
-        for key in groups:
-            count[key[0]] = count.get(key[0], 0) + 1
-        self.members: dict[str, list[int]] = {}
-        for key, members in groups.items():
-            self.members[self._name(key[0], count[key[0]], taken, tables)] = members
-        self.name_of = {k: name for name, members in self.members.items() for k in members}
-
-    def _key(self, row: MeasurementRow) -> tuple:
-        """Observable, parameters in placeholders, and a count that separates different numbers at one time."""
-        both = (*row.observable_parameters, None, *row.noise_parameters)
-        words = tuple(None if isinstance(v, float) else v or "" for v in both)
-        numbers = tuple(v for v in both if isinstance(v, float))
-        layer = 0
-        while True:
-            spot = (row.observable, words, layer, row.before, row.condition, row.time)
-            if self._numbers.setdefault(spot, numbers) == numbers:
-                return row.observable, words, layer
-            layer += 1
-
-    def _name(self, observable: str, count: int, taken: set[str], tables: Tables) -> str:
-        """The observable's own name, numbered if there are several; never that of something else."""
-        inside = {*tables.observables}
-        if count == 1 and (observable not in taken - inside):
-            return observable
-        k = 1
-        while f"{observable}_{k}" in (*self.members, *taken):
-            k += 1
-        return f"{observable}_{k}"
-
-
-def _specs(values: Mapping[str, sympy.Expr | None], where: str) -> dict[str, float | str]:
-    """Initial values as Experiment takes them."""
-    for name, value in values.items():
-        if value is None:
-            raise InputError(f"`{name}` has no initial value in {where}: add one to the model or the table.")
-    return {name: float(e) if e.is_number else to_text(e) for name, e in values.items()}
+    def _specs(self, values: Mapping[str, sympy.Expr | None], condition: str) -> dict[str, float | str]:
+        """Initial values in a condition, as Experiment takes them."""
+        found: dict[str, float | str] = {}
+        for name, value in values.items():
+            if value is None:
+                error = InputError("importers.no_initial_value", name, condition=condition)
+                raise self.tables.conditions[condition].at(error)
+            found[name] = float(value) if value.is_number else to_text(value)
+        return found
 
 
 def _parameter(row: ParameterRow, idle: bool) -> Parameter:
@@ -408,7 +345,7 @@ def _parameter(row: ParameterRow, idle: bool) -> Parameter:
             return Parameter(fixed=row.lower if row.nominal is None else row.nominal)
         return Parameter(row.lower, row.upper, log=row.log, prior=_prior(row))
     except InputError as error:
-        raise InputError(f"{row.where}: the parameter `{row.name}`: {error}") from None
+        raise row.source.at(error.within("importers.in_parameter", row.name)) from None
 
 
 def _prior(row: ParameterRow) -> Prior | None:
@@ -426,10 +363,11 @@ def _prior(row: ParameterRow) -> Prior | None:
         "parameterScaleLaplace": LaplacePrior,
     }
     if row.prior not in kinds:
-        raise InputError(f"the objectivePriorType `{row.prior}` is not known: use one of {', '.join(kinds)}.")
+        word, close = row.prior, closest(row.prior, kinds)
+        raise InputError("importers.unknown_word", "objectivePriorType", word=word, known=kinds, close=close)
     if row.prior == "parameterScaleUniform" and not row.prior_parameters:
         return None
     if len(row.prior_parameters) != 2:
-        raise InputError("objectivePriorParameters needs two numbers, as in 0;1.")
+        raise InputError("importers.prior_needs_two", "objectivePriorParameters")
     prior = kinds[row.prior](*row.prior_parameters)
     return replace(prior, base=BASES[row.scale]) if row.prior.startswith("parameterScale") else prior

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.importers.petab.files import Listing, Row, Value, as_value
+from picardfit.errors import InputError
+from picardfit.importers.petab.files import Listing, Row, as_value
 from picardfit.importers.petab.tables import (
+    Condition,
     ObservableRow,
     ParameterRow,
     Tables,
     all_measurements,
+    listed_name,
     measurement_row,
     observable_row,
     one_model,
@@ -34,14 +38,17 @@ PRIORS = {
     "log-normal": "logNormal",
     "log-laplace": "logLaplace",
 }
-WIDE = 100.0  # a parameter whose bounds are so many times apart is searched in its logarithm
 AS_IS = "the model as it is"
-Changes = dict[str, Value]
 
 
-def second_version(listed: Listing) -> Tables:
+def second_version(listed: Listing, wide: float = 100.0) -> Tables:
+    """The tables of a problem in version 2.
+
+    `wide`: a parameter whose positive bounds are this factor or more apart is searched in its logarithm, because
+    version 2 has no parameterScale; two decades are where a linear search begins to neglect the lower one.
+    """
     if listed.files("mapping_files"):
-        raise InputError("it has a mapping table, which is not supported: use the names of the SBML model.")
+        raise InputError("importers.mapping_table", key=("mapping_files",))
     parameters = listed.sheet("parameter", listed.files("parameter_files"), ("parameterId", "estimate"))
     observables = listed.sheet(
         "observable", listed.files("observable_files"), ("observableId", "observableFormula", "noiseFormula")
@@ -54,19 +61,16 @@ def second_version(listed: Listing) -> Tables:
     observed = {name: _observable(name, row) for name, row in observables.by("observableId").items()}
     records = []
     for row in measurements.rows:
-        name = row.text("experimentId", AS_IS)
-        if name not in runs.experiments:
-            raise InputError(
-                f"{row.where} names the experiment `{name}`, which is not in the experiment table: add it there."
-                + did_you_mean(name, runs.experiments)
-            )
+        name = AS_IS
+        if row.text("experimentId"):
+            name = listed_name(row, "experimentId", runs.experiments, "experiment")
         records.append(measurement_row(row, observed, *runs.experiments[name]))
     measured, frame = all_measurements(measurements, records)
     return Tables(
         name=listed.path.stem,
         document=document,
         model_file=model_file,
-        parameters={name: _parameter(name, row) for name, row in parameters.by("parameterId").items()},
+        parameters={name: _parameter(name, row, wide) for name, row in parameters.by("parameterId").items()},
         conditions=runs.conditions,
         observables=observed,
         measurements=measured,
@@ -74,117 +78,93 @@ def second_version(listed: Listing) -> Tables:
     )
 
 
-def _model_files(listed: Listing) -> list:
+def _model_files(listed: Listing) -> list[Path]:
     models = listed.content.get("model_files") or {}
     if not isinstance(models, dict) or not all(isinstance(one, dict) for one in models.values()):
-        raise InputError("model_files does not say language and location of a model: write both.")
+        raise InputError("importers.model_files", key=("model_files",))
     for name, one in models.items():
         if one.get("language") != "sbml":
+            language = str(one.get("language") or "no language")
             raise InputError(
-                f"the model `{name}` is in {one.get('language') or 'no language'}: only SBML is read."
+                "importers.model_language", str(name), language=language, key=("model_files", name)
             )
     return [path for one in models.values() for path in listed.files("location", one)]
 
 
-def _parameter(name: str, row: Row) -> ParameterRow:
+def _parameter(name: str, row: Row, wide: float) -> ParameterRow:
     estimated = row.choice("estimate", ("true", "false", "True", "False"), "true").lower() == "true"
-    prior = row.text("priorDistribution")
-    if prior and prior not in PRIORS:
-        raise InputError(
-            f"{row.where}: the priorDistribution `{prior}` of `{name}` is not supported: use {listing(PRIORS)}."
-        )
+    prior = row.choice("priorDistribution", ("", *PRIORS), "")
     lower, upper = row.number("lowerBound"), row.number("upperBound")
-    wide = lower is not None and upper is not None and 0 < lower * WIDE <= upper < inf
+    log = lower is not None and upper is not None and 0 < lower * wide <= upper < inf
     numbers = row.values("priorParameters")
-    return parameter_row(row, name, "lin", wide, estimated, PRIORS.get(prior, ""), numbers)
+    return parameter_row(row, name, "lin", log, estimated, PRIORS.get(prior, ""), numbers)
 
 
 def _observable(name: str, row: Row) -> ObservableRow:
-    kinds = DISTRIBUTIONS[row.choice("noiseDistribution", tuple(DISTRIBUTIONS), "normal")]
-    first, second = (
+    kinds = DISTRIBUTIONS[row.choice("noiseDistribution", DISTRIBUTIONS, "normal")]
+    holders = [
         tuple(piece.strip() for piece in row.text(column).split(";") if piece.strip())
         for column in ("observablePlaceholders", "noisePlaceholders")
-    )
-    return observable_row(row, name, *kinds, first, second)
+    ]
+    return observable_row(row, name, *kinds, holders)
 
 
+@dataclass
 class _Runs:
     """Experiments as pairs of conditions: `experiments`: id -> (pre-equilibration or None, simulation)."""
 
-    def __init__(self) -> None:
-        self.conditions: dict[str, Changes] = {AS_IS: {}}
-        self.experiments: dict[str, tuple[str | None, str]] = {AS_IS: (None, AS_IS)}
+    conditions: dict[str, Condition] = field(default_factory=lambda: {AS_IS: Condition(None, {})})
+    experiments: dict[str, tuple[str | None, str]] = field(default_factory=lambda: {AS_IS: (None, AS_IS)})
 
 
 def _runs(listed: Listing, document: libsbml.SBMLDocument) -> _Runs:
-    changes = _changes(listed)
-    runs = _Runs()
-    periods: dict[str, dict[float, tuple[str, list[str]]]] = {}
+    conditions, runs = _conditions(listed), _Runs()
+    periods: dict[str, dict[float, tuple[Row, list[str]]]] = {}  # experiment -> begin -> its conditions
     paths = listed.files("experiment_files")
     rows = listed.sheet("experiment", paths, ("experimentId", "time", "conditionId")).rows if paths else ()
     for row in rows:
-        time, condition = row.number("time"), row.text("conditionId")
+        experiment, time = row.text("experimentId"), row.number("time")
         if time is None or time not in (-inf, 0.0):
-            raise InputError(
-                f"{row.where}: the experiment `{row.text('experimentId')}` has a period from time "
-                f"{row.text('time') or 'nothing'} on, which is not supported: only periods from -inf and 0 on are read."
-            )
-        if condition and condition not in changes:
-            raise InputError(
-                f"{row.where} names the condition `{condition}`, which is not in the condition table: add it there."
-                + did_you_mean(condition, changes)
-            )
-        _, ids = periods.setdefault(row.text("experimentId"), {}).setdefault(time, (row.where, []))
-        ids += [condition] if condition else []
+            given = row.text("time", "nothing")
+            raise row.at(InputError("importers.period", experiment, time=given))
+        _, ids = periods.setdefault(experiment, {}).setdefault(time, (row, []))
+        if row.text("conditionId"):
+            ids.append(listed_name(row, "conditionId", conditions, "condition"))
     for experiment, found in periods.items():
-        _add(runs, experiment, {time: ids for time, (_, ids) in found.items()}, changes, document)
+        merged = {time: _merged(row, ids, conditions, experiment) for time, (row, ids) in found.items()}
+        before = None
+        if -inf in merged:  # what a pre-equilibration set stays set, except for what changes by itself
+            before = " and ".join(found[-inf][1]) or AS_IS
+            runs.conditions[before] = merged[-inf]
+            kept = {n: v for n, v in merged[-inf].values.items() if not _moves(n, document)}
+            later = merged.get(0.0, Condition(merged[-inf].source, {}))
+            merged[0.0] = Condition(later.source, kept | later.values)
+        name = experiment
+        while name in runs.conditions:
+            name += "_"
+        runs.conditions[name] = merged[0.0]
+        runs.experiments[experiment] = (before, name)
     return runs
 
 
-def _add(
-    runs: _Runs,
-    experiment: str,
-    periods: dict[float, list[str]],
-    changes: dict[str, Changes],
-    document: libsbml.SBMLDocument,
-) -> None:
-    """An experiment; what a pre-equilibration set stays set, but for what moves by itself."""
-    merged = {time: _merged(ids, changes, experiment) for time, ids in periods.items()}
-    before = None
-    if -inf in merged:
-        before = " and ".join(periods[-inf]) or AS_IS
-        runs.conditions[before] = merged[-inf]
-        kept = {n: v for n, v in merged[-inf].items() if not _moves(n, document)}
-        merged[0.0] = kept | merged.get(0.0, {})
-    name = experiment
-    while name in runs.conditions:
-        name += "_"
-    runs.conditions[name] = merged[0.0]
-    runs.experiments[experiment] = (before, name)
-
-
-def _merged(ids: list[str], changes: dict[str, Changes], experiment: str) -> Changes:
-    found: Changes = {}
-    for condition in ids:
-        twice = found.keys() & changes[condition].keys()
+def _merged(row: Row, ids: list[str], conditions: dict[str, Condition], experiment: str) -> Condition:
+    """The conditions of one period together; `row`: the first row of the period."""
+    found = Condition(conditions[ids[0]].source if ids else row, {})
+    for one in ids:
+        twice = found.values.keys() & conditions[one].values.keys()
         if twice:
-            raise InputError(
-                f"the experiment `{experiment}` sets {listing(sorted(twice))} by two conditions: keep one of them."
-            )
-        found |= changes[condition]
+            raise row.at(InputError("importers.set_twice", experiment, names=sorted(twice)))
+        found.values.update(conditions[one].values)
     return found
 
 
-def _changes(listed: Listing) -> dict[str, Changes]:
-    """condition -> target -> value."""
-    found: dict[str, Changes] = {}
+def _conditions(listed: Listing) -> dict[str, Condition]:
+    found: dict[str, Condition] = {}
     paths = listed.files("condition_files")
     columns = ("conditionId", "targetId", "targetValue")
     for row in listed.sheet("condition", paths, columns).rows if paths else ():
-        condition, target, value = (row.text(column) for column in columns)
-        if not (condition and target and value):
-            raise InputError(f"{row.where}: a cell is empty: fill in {listing(columns)}.")
-        found.setdefault(condition, {})[target] = as_value(value)
+        condition, target, value = (row.required(column) for column in columns)
+        found.setdefault(condition, Condition(row, {})).values[target] = as_value(value)
     return found
 
 

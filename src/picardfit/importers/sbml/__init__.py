@@ -8,6 +8,7 @@ kinetic law is an amount per time, so that d concentration/dt = sum(stoichiometr
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from picardfit.errors import InputError
@@ -28,43 +29,40 @@ def load(path: str | Path) -> System:
     """The content of an SBML file."""
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"There is no file `{path}`: give the path of an SBML file.")
-    return from_document(read_document(path), f"`{path.name}`")
+        raise InputError("importers.no_file", str(path), format="an SBML file")
+    return from_document(read_document(path), path)
 
 
 def read_document(path: Path) -> libsbml.SBMLDocument:
     return _libsbml().readSBMLFromFile(str(path))
 
 
-def from_document(document: libsbml.SBMLDocument, label: str) -> System:
-    """The content of a document of libSBML; `label` opens the messages of errors."""
-    model = valid_model(document, label)
+def from_document(document: libsbml.SBMLDocument, path: Path) -> System:
+    """The content of a document of libSBML; `path`: the file it was read from, which errors name."""
+    model = valid_model(document, path)
     try:
         return Reader(model).system()
     except InputError as error:
-        raise InputError(f"{label}: {error}") from None
+        raise error.at(file=str(path)) from None
 
 
-def valid_model(document: libsbml.SBMLDocument, label: str) -> libsbml.Model:
+def valid_model(document: libsbml.SBMLDocument, path: Path) -> libsbml.Model:
     """The model of a document without errors."""
     libsbml = _libsbml()
     for k in range(document.getNumErrors()):
-        error = document.getError(k)
-        if error.getSeverity() >= libsbml.LIBSBML_SEV_ERROR:
-            raise InputError(
-                f"{label} is not valid SBML (line {error.getLine()}: {error.getShortMessage()}): correct the file."
-            )
+        found = document.getError(k)
+        if found.getSeverity() >= libsbml.LIBSBML_SEV_ERROR:
+            error = InputError("importers.invalid_sbml", reason=found.getShortMessage())
+            raise error.at(file=str(path), line=found.getLine() or None)
     model = document.getModel()
     if model is None:
-        raise InputError(f"{label} holds no SBML model: give another file.")
+        raise InputError("importers.no_sbml_model").at(file=str(path))
     return model
 
 
-def _libsbml():
+def _libsbml() -> ModuleType:
     try:
         import libsbml
     except ImportError:
-        raise InputError(
-            "SBML files need the package python-libsbml: install it with pip install 'picardfit[petab]'."
-        ) from None
+        raise InputError("importers.needs_libsbml") from None
     return libsbml

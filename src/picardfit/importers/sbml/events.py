@@ -122,10 +122,7 @@ def _in_order(resets: Sequence[Reset]) -> list[Reset]:
     if len(resets) > 1:
         for reset in resets:
             if not reset.time.is_number:
-                raise InputError(
-                    f"the event `{reset.event}` changes states at a time that is no number, besides other "
-                    f"events: write a number there, their order is not known."
-                )
+                raise InputError("importers.reset_order", reset.event)
         return sorted(resets, key=lambda reset: float(reset.time))
     return list(resets)
 

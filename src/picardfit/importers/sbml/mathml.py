@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache, reduce
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 import sympy
 
@@ -29,48 +30,50 @@ from picardfit.formulas.algebra import add as plus
 if TYPE_CHECKING:
     import libsbml
 
-AVOGADRO = 6.02214179e23  # the value of SBML Level 3
-_DEEPEST = 150
+
+class Owner(NamedTuple):
+    """The element of a file that a formula belongs to: `context`, the code of its kind, its name and its line."""
+
+    context: str
+    subject: str
+    line: int
+
+    def at(self, error: InputError) -> InputError:
+        """The complaint about this element; one that already names an element (a formula used here) stays."""
+        return error if error.context else error.within(self.context, self.subject).at(line=self.line or None)
 
 
 def expression(
     node: libsbml.ASTNode | None,
-    where: str,
     names: Callable[[str], sympy.Basic],
     functions: Mapping[str, libsbml.ASTNode],
-    depth: int = 0,
+    depth: int = 150,
 ) -> sympy.Expr:
     """The expression of a formula tree.
 
-    `where` opens the message of an error; `names` gives what an identifier stands for; `functions` are the
-    lambda trees of the file's own functions.
+    `names` gives what an identifier stands for; `functions` are the lambda trees of the file's own functions;
+    `depth`: how deeply formulas and calls may be nested, well below Python's own limit of recursion.
     """
     if node is None:
-        raise InputError(f"{where} has no formula: add its `math`.")
-    if depth > _DEEPEST:
-        raise InputError(
-            f"{where}: the formula is nested too deeply or a function calls itself: simplify it."
-        )
+        raise InputError("importers.no_math")
+    if depth == 0:
+        raise InputError("importers.nested_too_deeply")
 
     def inner(child: libsbml.ASTNode) -> sympy.Basic:
-        return expression(child, where, names, functions, depth + 1)
+        return expression(child, names, functions, depth - 1)
 
     kind = _kinds().get(node.getType())
-    if kind is None:
-        raise InputError(
-            f"{where} uses `{node.getName() or node.getOperatorName() or 'an unknown element'}`, "
-            f"which is not supported: write it with algebra, elementary functions and piecewise."
-        )
     children = [node.getChild(i) for i in range(node.getNumChildren())]
+    if kind is None:
+        name = node.getName() or node.getOperatorName() or "an unknown element"
+        raise InputError("importers.unsupported_math", name)
     if kind == "number":
-        return _guarded(where, exact, node.getValue())
+        return exact(node.getValue())
     if kind == "name":
         return names(node.getName())
     if kind == "call":
-        return _call(node.getName(), [inner(c) for c in children], where, names, functions, depth)
-    if isinstance(kind, sympy.Basic):
-        return kind
-    return _guarded(where, kind, *(inner(c) for c in children))
+        return _call(node.getName(), [inner(c) for c in children], names, functions, depth)
+    return kind(*(inner(c) for c in children)) if callable(kind) else kind
 
 
 def exact(value: float) -> sympy.Expr:
@@ -81,30 +84,20 @@ def exact(value: float) -> sympy.Expr:
 def _call(
     name: str,
     arguments: list[sympy.Basic],
-    where: str,
     names: Callable[[str], sympy.Basic],
     functions: Mapping[str, libsbml.ASTNode],
     depth: int,
 ) -> sympy.Expr:
-    """A function of the file, its arguments put in."""
+    """A function of the file with its arguments put in."""
     if name not in functions:
-        raise InputError(f"{where} calls `{name}`, which the file does not define: add its definition.")
+        raise InputError("importers.unknown_function", name)
     definition = functions[name]
     count = definition.getNumChildren() - 1
     if count != len(arguments):
-        raise InputError(
-            f"{where} calls `{name}` with {len(arguments)} arguments instead of {count}: correct the call."
-        )
+        raise InputError("importers.argument_count", name, given=len(arguments), needed=count)
     bound = {definition.getChild(i).getName(): value for i, value in enumerate(arguments)}
     body = definition.getChild(count)
-    return expression(body, where, lambda n: bound[n] if n in bound else names(n), functions, depth + 1)
-
-
-def _guarded(where: str, builder: Callable, *args: object) -> sympy.Expr:
-    try:
-        return builder(*args)
-    except InputError as error:
-        raise InputError(f"{where}: {error}.") from None
+    return expression(body, lambda n: bound[n] if n in bound else names(n), functions, depth - 1)
 
 
 def _minus(first: sympy.Basic, second: sympy.Basic | None = None) -> sympy.Expr:
@@ -162,39 +155,8 @@ def _kinds() -> dict[int, object]:
     """What to build for each type of node of libSBML."""
     import libsbml as sb
 
-    plain = {
-        sb.AST_FUNCTION_ABS: "abs",
-        sb.AST_FUNCTION_EXP: "exp",
-        sb.AST_FUNCTION_LN: "log",
-        sb.AST_FUNCTION_SIN: "sin",
-        sb.AST_FUNCTION_COS: "cos",
-        sb.AST_FUNCTION_TAN: "tan",
-        sb.AST_FUNCTION_ARCSIN: "asin",
-        sb.AST_FUNCTION_ARCCOS: "acos",
-        sb.AST_FUNCTION_ARCTAN: "atan",
-        sb.AST_FUNCTION_SINH: "sinh",
-        sb.AST_FUNCTION_COSH: "cosh",
-        sb.AST_FUNCTION_TANH: "tanh",
-        sb.AST_FUNCTION_ARCSINH: "asinh",
-        sb.AST_FUNCTION_ARCCOSH: "acosh",
-        sb.AST_FUNCTION_ARCTANH: "atanh",
-        sb.AST_FUNCTION_MIN: "min",
-        sb.AST_FUNCTION_MAX: "max",
-    }
     return {
-        **{node: FUNCTIONS[name][2] for node, name in plain.items()},
-        sb.AST_FUNCTION_SEC: _inverse("cos"),
-        sb.AST_FUNCTION_CSC: _inverse("sin"),
-        sb.AST_FUNCTION_COT: _inverse("tan"),
-        sb.AST_FUNCTION_SECH: _inverse("cosh"),
-        sb.AST_FUNCTION_CSCH: _inverse("sinh"),
-        sb.AST_FUNCTION_COTH: _inverse("tanh"),
-        sb.AST_FUNCTION_ARCSEC: _of_inverse("acos"),
-        sb.AST_FUNCTION_ARCCSC: _of_inverse("asin"),
-        sb.AST_FUNCTION_ARCCOT: _of_inverse("atan"),
-        sb.AST_FUNCTION_ARCSECH: _of_inverse("acosh"),
-        sb.AST_FUNCTION_ARCCSCH: _of_inverse("asinh"),
-        sb.AST_FUNCTION_ARCCOTH: _of_inverse("atanh"),
+        **_elementary(sb),
         sb.AST_INTEGER: "number",
         sb.AST_REAL: "number",
         sb.AST_REAL_E: "number",
@@ -202,7 +164,7 @@ def _kinds() -> dict[int, object]:
         sb.AST_NAME: "name",
         sb.AST_FUNCTION: "call",
         sb.AST_NAME_TIME: TIME,
-        sb.AST_NAME_AVOGADRO: sympy.Float(AVOGADRO),
+        sb.AST_NAME_AVOGADRO: sympy.Float(6.02214179e23),  # the value that SBML Level 3 prescribes
         sb.AST_CONSTANT_E: sympy.Float(float(sympy.E)),
         sb.AST_CONSTANT_PI: sympy.pi,
         sb.AST_CONSTANT_TRUE: sympy.true,
@@ -228,3 +190,19 @@ def _kinds() -> dict[int, object]:
         sb.AST_LOGICAL_NOT: lambda a: sympy.Not(as_condition(a)),
         sb.AST_LOGICAL_IMPLIES: lambda a, b: either(sympy.Not(as_condition(a)), b),
     }
+
+
+def _elementary(sb: ModuleType) -> dict[int, object]:
+    """Elementary functions: circular and hyperbolic ones, their inverses and reciprocals, and the others by name."""
+    build = {name: entry[2] for name, entry in FUNCTIONS.items()}
+    plain = {"abs": "abs", "exp": "exp", "ln": "log", "min": "min", "max": "max"}
+    found = {name: build[ours] for name, ours in plain.items()}
+    for name, reciprocal in (("sin", "csc"), ("cos", "sec"), ("tan", "cot")):
+        for end in ("", "h"):
+            found |= {
+                f"{name}{end}": build[f"{name}{end}"],
+                f"arc{name}{end}": build[f"a{name}{end}"],
+                f"{reciprocal}{end}": _inverse(f"{name}{end}"),
+                f"arc{reciprocal}{end}": _of_inverse(f"a{name}{end}"),
+            }
+    return {getattr(sb, f"AST_FUNCTION_{name.upper()}"): function for name, function in found.items()}

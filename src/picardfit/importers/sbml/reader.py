@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import sympy
 
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, closest
 from picardfit.formulas.algebra import TIME, Slopes, add, choose, compare, divide, multiply, names, symbol
 from picardfit.formulas.grammar import RESERVED
 from picardfit.importers.sbml.events import Reset, continuous
-from picardfit.importers.sbml.mathml import exact, expression
+from picardfit.importers.sbml.mathml import Owner, exact, expression
 from picardfit.importers.sbml.system import System
+from picardfit.importers.sbml.triggers import Event, identifiers, trigger_time
 
 if TYPE_CHECKING:
     import libsbml
@@ -37,45 +38,50 @@ class Reader:
             if r.isSetId()
         }
         self.spelling = self._spellings()
-        self.events = [_Event(e, k) for k, e in enumerate(model.getListOfEvents(), 1)]
+        self.events = [Event(e, k) for k, e in enumerate(model.getListOfEvents(), 1)]
         self.locals: dict[str, float | None] = {}  # local parameters by their new name
         self.known: dict[str, sympy.Expr] = {}
         self.waiting: list[str] = []
         self.changes = self._changes()
 
     def system(self) -> System:
+        """The whole content; variables that events reset are written in continuous pieces (see events.py)."""
         everything = [*self.compartments, *self.species, *self._parameters(), *self.references]
-        states = [i for i in everything if i in self.rate_rules or (self._moves(i) and i not in self.rules)]
-        if not states:
-            raise InputError("nothing in it changes with time: it needs reactions or rate rules.")
-        self._check_events()
-        self.held = {i for i in self._targets() - set(states) if not self._is_stepped(i)}
-        self.states = [*states, *(i for i in everything if i in self.held)]
-        self.switched = self._targets() - set(self.states)
+        variables = self._sort_out(everything)
         rates = {self.name(i): self._rate(i) for i in self.states}
-        definitions = {self.name(i): self.meaning(i) for i in (*self.rules, *self.reactions, *self.switched)}
+        defined = {self.name(i): self.meaning(i) for i in (*self.rules, *self.reactions, *self.switched)}
         pieces = continuous(rates, self._resets(), (*self.spelling.values(), *self.locals))
         moving = {i for i in self.states if i not in self.held or self.name(i) not in pieces.meaning}
         constants = {self.name(i): self._number(i) for i in everything if i not in {*moving, *self.rules}}
         constants |= self.locals
-        initial = {self.name(i): e for i in everything if (e := self._initial(i, i in moving)) is not None}
-        parameters = [self.name(i) for i in self._parameters()] + list(self.locals)
+        initial = {self.name(i): self._initial(i, i in moving) for i in everything}
+        parameters = [*map(self.name, self._parameters()), *self.locals]
         inside = {symbol(n): e for n, e in pieces.meaning.items()}
-        definitions = {n: e.xreplace(inside) for n, e in definitions.items()} | pieces.meaning
-        begun = dict.fromkeys((n for n in pieces.rates if n not in rates), sympy.S.Zero)
-        begun |= {piece: symbol(state) for piece, state in pieces.origins.items()}
         return System(
             name=self.model.getName() or self.model.getId(),
             rates=pieces.rates,
-            definitions=definitions,
+            definitions={n: e.xreplace(inside) for n, e in defined.items()} | pieces.meaning,
             constants=constants,
-            initial={n: e for n, e in initial.items() if n in rates or n in constants} | begun,
+            initial={n: e for n, e in initial.items() if e is not None and n in {*rates, *constants}}
+            | {n: sympy.S.Zero for n in pieces.rates if n not in rates}
+            | {piece: symbol(state) for piece, state in pieces.origins.items()},
             parameters=tuple(n for n in parameters if n in constants),
             species=frozenset(map(self.name, self.species)),
             spelling={i: n for i, n in self.spelling.items() if i != n},
             origins=pieces.origins,
-            variables=tuple(map(self.name, states)),
+            variables=tuple(map(self.name, variables)),
         )
+
+    def _sort_out(self, everything: list[str]) -> list[str]:
+        """What moves by itself; sets `states` (that, and what events reset), `held` and `switched`."""
+        moving = [i for i in everything if i in self.rate_rules or (self._moves(i) and i not in self.rules)]
+        if not moving:
+            raise InputError("importers.nothing_changes")
+        self._check_events()
+        self.held = {i for i in self._targets() - set(moving) if not self._is_stepped(i)}
+        self.states = [*moving, *(i for i in everything if i in self.held)]
+        self.switched = self._targets() - set(self.states)
+        return moving
 
     def name(self, identifier: str) -> str:
         return self.spelling[identifier]
@@ -99,20 +105,17 @@ class Reader:
     def meaning(self, identifier: str) -> sympy.Expr:
         """What an identifier stands for in states, constants and time."""
         if identifier not in self.spelling:
-            raise InputError(
-                f"the identifier `{identifier}` is used but not defined: define it."
-                + did_you_mean(identifier, self.spelling)
-            )
+            close = closest(identifier, self.spelling)
+            raise InputError("importers.undefined_identifier", identifier, close=close)
         if identifier not in (*self.rules, *self.reactions, *self.switched):
             return symbol(self.name(identifier))
         if identifier not in self.known:
             if identifier in self.waiting:
-                raise InputError(
-                    f"`{identifier}` is defined by itself: remove the circle of assignment rules."
-                )
+                raise InputError("importers.circular_rules", identifier)
             self.waiting.append(identifier)
             if identifier in self.rules:
-                found = self.formula(self.rules[identifier].getMath(), f"the rule of `{identifier}`")
+                rule = self.rules[identifier]
+                found = self.formula(rule.getMath(), Owner("importers.in_rule", identifier, rule.getLine()))
             elif identifier in self.reactions:
                 found = self._law(self.reactions[identifier])
             else:
@@ -122,62 +125,51 @@ class Reader:
         return self.known[identifier]
 
     def formula(
-        self, node: libsbml.ASTNode, where: str, local: Mapping[str, str] | None = None
+        self, math: libsbml.ASTNode | None, owner: Owner, local: Mapping[str, str] | None = None
     ) -> sympy.Expr:
-        local = local or {}
-        return expression(
-            node, where, lambda i: symbol(local[i]) if i in local else self.meaning(i), self.functions
-        )
+        """A formula of the file; `local`: names that hold in it alone."""
+        own = local or {}
+        try:
+            return expression(math, lambda i: symbol(own[i]) if i in own else self.meaning(i), self.functions)
+        except InputError as error:
+            raise owner.at(error) from None
 
     def _targets(self) -> set[str]:
         return {target for event in self.events for target in event.values}
 
     def _check_events(self) -> None:
         for event in self.events:
-            where = f"the event `{event.name}`"
             for target in event.values:
                 if target not in self.spelling or target in self.reactions:
-                    raise InputError(
-                        f"{where} sets `{target}`, which is no variable of the file: correct it."
-                    )
+                    raise event.owner.at(InputError("importers.event_target", target))
                 if target in self.rules:
-                    raise InputError(f"{where} sets `{target}`, which has an assignment rule: remove one.")
-                inside = [
-                    i
-                    for i, one in self.species.items()
-                    if one.getCompartment() == target and not self._is_amount(one)
-                ]
-                if inside:
-                    raise InputError(
-                        f"{where} changes the volume `{target}` round the concentration of {listing(inside)}, which "
-                        f"is not supported: give the species hasOnlySubstanceUnits."
-                    )
+                    raise event.owner.at(InputError("importers.event_sets_rule", target))
+                inside = [i for i, one in self.species.items() if one.getCompartment() == target]
+                diluted = [i for i in inside if not self._is_amount(self.species[i])]
+                if diluted:
+                    raise event.owner.at(InputError("importers.event_volume", target, names=diluted))
 
     def _is_stepped(self, identifier: str) -> bool:
         """Whether events set it to formulas of constants only, and none looks at it: it is then a formula of time."""
-        seen = set().union(*(_identifiers(math) for event in self.events for math in event.values.values()))
+        seen = set().union(*(identifiers(math) for event in self.events for math in event.values.values()))
         if identifier in seen or seen & {*self.rules, *self.reactions}:
             return False
         fixed = set(self.spelling) - {*self.rules, *self.reactions, *self.rate_rules, *self._targets()}
         fixed = {i for i in fixed if not self._moves(i)}
         return all(
-            _identifiers(event.values[identifier]) <= fixed
+            identifiers(event.values[identifier]) <= fixed
             for event in self.events
             if identifier in event.values
         )
 
-    def _time(self, event: _Event) -> sympy.Expr | None:
+    def _time(self, event: Event) -> sympy.Expr | None:
         """When an event happens; None if never."""
-        where = f"the event `{event.name}`"
-        time = _trigger_time(self.formula(event.trigger, where), event.name)
+        time = trigger_time(self.formula(event.trigger, event.owner), event.owner)
         if event.delay is not None:
-            time = add(time, self.formula(event.delay, where))
+            time = add(time, self.formula(event.delay, event.owner))
         moving = names(time) & {"t", *map(self.name, self.states)}
         if moving:
-            raise InputError(
-                f"{where} happens at a time that depends on {listing(sorted(moving))}, which is not supported: "
-                f"only events at known times are read."
-            )
+            raise event.owner.at(InputError("importers.event_time_moves", names=sorted(moving)))
         if time.is_number and float(time) <= 0:
             return None if event.begins_true else sympy.S.Zero
         return time
@@ -188,12 +180,10 @@ class Reader:
         for event in (e for e in self.events if identifier in e.values):
             time = self._time(event)
             if time is not None:
-                steps.append((time, self.formula(event.values[identifier], f"the event `{event.name}`")))
+                steps.append((time, self.formula(event.values[identifier], event.owner)))
         if len(steps) > 1:
             if not all(time.is_number for time, _ in steps):
-                raise InputError(
-                    f"several events set `{identifier}` at times that are not numbers: write numbers."
-                )
+                raise InputError("importers.steps_order", identifier)
             steps.sort(key=lambda step: float(step[0]))
         expr: sympy.Expr = symbol(self.name(identifier))
         for time, value in steps:
@@ -204,9 +194,8 @@ class Reader:
         """What events do to states."""
         resets = []
         for event in self.events:
-            where = f"the event `{event.name}`"
             values = {
-                self.name(i): self.formula(math, where)
+                self.name(i): self.formula(math, event.owner)
                 for i, math in event.values.items()
                 if i in self.states
             }
@@ -215,10 +204,7 @@ class Reader:
                 continue
             moving = set().union(*map(names, values.values())) & {"t", *map(self.name, self.states)}
             if event.delay is not None and event.early and moving:
-                raise InputError(
-                    f"{where} uses {listing(sorted(moving))} as it was before the delay, which is not supported: "
-                    f"set useValuesFromTriggerTime to false, or drop the delay."
-                )
+                raise event.owner.at(InputError("importers.before_delay", names=sorted(moving)))
             resets.append((event.priority, Reset(event.name, time, values)))
         resets.sort(key=lambda one: -one[0])  # at one time, the highest priority comes first
         return [reset for _, reset in resets]
@@ -227,7 +213,7 @@ class Reader:
         """The kinetic law; local parameters become parameters called reaction_parameter."""
         law = reaction.getKineticLaw()
         if law is None or law.getMath() is None:
-            raise InputError(f"the reaction `{reaction.getId()}` has no kinetic law: add one.")
+            raise InputError("importers.no_kinetic_law", reaction.getId()).at(line=reaction.getLine() or None)
         own = list(law.getListOfParameters()) or list(law.getListOfLocalParameters())
         local = {}
         for parameter in own:
@@ -236,7 +222,7 @@ class Reader:
                 name += "_"
             local[parameter.getId()] = name
             self.locals[name] = parameter.getValue() if parameter.isSetValue() else None
-        return self.formula(law.getMath(), f"the kinetic law of `{reaction.getId()}`", local)
+        return self.formula(law.getMath(), Owner("importers.in_law", reaction.getId(), law.getLine()), local)
 
     def _changes(self) -> dict[str, list[tuple[str, libsbml.SpeciesReference, int]]]:
         """species -> (reaction, reference, sign) of all reactions that change it."""
@@ -246,10 +232,8 @@ class Reader:
                 for reference in references:
                     species = self.species.get(reference.getSpecies())
                     if species is None:
-                        raise InputError(
-                            f"the reaction `{identifier}` names the species `{reference.getSpecies()}`, "
-                            f"which is not in the file: add it."
-                        )
+                        error = InputError("importers.unknown_species", reference.getSpecies())
+                        raise Owner("importers.in_reaction", identifier, reference.getLine()).at(error)
                     if not (species.getBoundaryCondition() or species.getConstant()):
                         changes.setdefault(species.getId(), []).append((identifier, reference, sign))
         return changes
@@ -267,7 +251,8 @@ class Reader:
         if identifier in self.held:
             return sympy.S.Zero
         if identifier in self.rate_rules:
-            return self.formula(self.rate_rules[identifier].getMath(), f"the rate rule of `{identifier}`")
+            rule = self.rate_rules[identifier]
+            return self.formula(rule.getMath(), Owner("importers.in_rate_rule", identifier, rule.getLine()))
         terms = [
             multiply(sympy.Integer(sign), self._stoichiometry(reference), self.meaning(reaction))
             for reaction, reference, sign in self.changes.get(identifier, ())
@@ -299,15 +284,15 @@ class Reader:
         return add(*parts)
 
     def _stoichiometry(self, reference: libsbml.SpeciesReference) -> sympy.Expr:
-        where = f"the stoichiometry of `{reference.getSpecies()}`"
+        owner = Owner("importers.in_stoichiometry", reference.getSpecies(), reference.getLine())
         if reference.isSetStoichiometryMath():
-            return self.formula(reference.getStoichiometryMath().getMath(), where)
+            return self.formula(reference.getStoichiometryMath().getMath(), owner)
         identifier = reference.getId()
         if identifier in self.rules or identifier in self.rate_rules or self._assignment(identifier):
             return self.meaning(identifier)
         value = reference.getStoichiometry()
         if value != value:
-            raise InputError(f"{where} is not given: write it into the file.")
+            raise owner.at(InputError("importers.no_stoichiometry"))
         return exact(value)
 
     def _conversion(self, species: libsbml.Species) -> sympy.Expr:
@@ -317,9 +302,8 @@ class Reader:
     def _is_amount(self, species: libsbml.Species) -> bool:
         compartment = self.compartments.get(species.getCompartment())
         if compartment is None:
-            raise InputError(
-                f"the compartment of the species `{species.getId()}` is not in the file: add it."
-            )
+            error = InputError("importers.unknown_compartment", species.getId())
+            raise error.at(line=species.getLine() or None)
         return species.getHasOnlySubstanceUnits() or compartment.getSpatialDimensions() == 0
 
     def _number(self, identifier: str) -> float | None:
@@ -342,7 +326,8 @@ class Reader:
             return None
         assignment = self._assignment(identifier)
         if assignment is not None:
-            return self.formula(assignment.getMath(), f"the initial assignment of `{identifier}`")
+            owner = Owner("importers.in_initial_assignment", identifier, assignment.getLine())
+            return self.formula(assignment.getMath(), owner)
         if identifier in self.species:
             return self._initial_species(self.species[identifier])
         value = self._number(identifier)
@@ -360,66 +345,15 @@ class Reader:
         return None
 
 
-class _Event:
-    """An event as it stands in the file."""
-
-    def __init__(self, event: libsbml.Event, count: int) -> None:
-        self.name = event.getId() or f"number {count}"
-        trigger = event.getTrigger()
-        self.trigger = None if trigger is None else trigger.getMath()
-        self.begins_true = trigger is None or not trigger.isSetInitialValue() or trigger.getInitialValue()
-        self.delay = event.getDelay().getMath() if event.isSetDelay() else None
-        self.early = event.getUseValuesFromTriggerTime()
-        self.priority = _priority(event, self.name)
-        self.values = {a.getVariable(): a.getMath() for a in event.getListOfEventAssignments()}
-
-
-def _priority(event: libsbml.Event, name: str) -> float:
-    """The priority, 0 where there is none."""
-    if not event.isSetPriority():
-        return 0.0
-    math = event.getPriority().getMath()
-    if math is None or math.getNumChildren() or not math.isNumber():
-        raise InputError(f"the priority of the event `{name}` is no number: write one.")
-    return float(math.getValue())
-
-
-def _identifiers(node: libsbml.ASTNode | None) -> set[str]:
-    """All names in a formula, the empty one for the time."""
-    import libsbml
-
-    if node is None:
-        return set()
-    found = set().union(*(_identifiers(node.getChild(i)) for i in range(node.getNumChildren())))
-    if node.isName():
-        found.add("" if node.getType() == libsbml.AST_NAME_TIME else node.getName())
-    return found
-
-
-def _trigger_time(condition: sympy.Basic, event: str) -> sympy.Expr:
-    """When `time >= ...` becomes true."""
-    if isinstance(condition, sympy.core.relational.Relational):
-        gap = (
-            condition.lhs - condition.rhs
-            if condition.rel_op in (">", ">=")
-            else condition.rhs - condition.lhs
-        )
-        slope = Slopes().slope(gap, TIME)
-        if condition.rel_op in (">", ">=", "<", "<=") and slope.is_number and slope > 0:
-            return divide(multiply(sympy.S.NegativeOne, gap.xreplace({TIME: sympy.S.Zero})), slope)
-    raise InputError(
-        f"the event `{event}` does not wait for a time (time >= ...), which is not supported: "
-        f"only events at known times are read."
-    )
-
-
 def _refuse(model: libsbml.Model) -> None:
     """What has no place in a system of ordinary differential equations, by name."""
-    if any(rule.isAlgebraic() for rule in model.getListOfRules()):
-        raise InputError("it has an algebraic rule: solve it for a variable and write an assignment rule.")
-    fast = [r.getId() for r in model.getListOfReactions() if r.isSetFast() and r.getFast()]
-    if fast:
-        raise InputError(f"the reaction {listing(fast)} is marked as fast: give it an ordinary kinetic law.")
+    for rule in model.getListOfRules():
+        if rule.isAlgebraic():
+            raise InputError("importers.algebraic_rule").at(line=rule.getLine() or None)
+    for reaction in model.getListOfReactions():
+        if reaction.isSetFast() and reaction.getFast():
+            error = InputError("importers.fast_reaction", reaction.getId())
+            raise error.at(line=reaction.getLine() or None)
     hierarchy = model.getPlugin("comp")
     if hierarchy is not None and hierarchy.getNumSubmodels():
-        raise InputError("it is made of submodels (package comp): flatten it into one model first.")
+        raise InputError("importers.submodels")

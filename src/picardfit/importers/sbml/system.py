@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sympy
 
-from picardfit.errors import InputError, did_you_mean
+from picardfit.errors import InputError, closest
 from picardfit.formulas.algebra import TIME, names, symbol
 from picardfit.formulas.grammar import parse
 from picardfit.formulas.printing import to_text
@@ -67,9 +67,7 @@ class System:
             if name in found:
                 return found[name]
             if name in waiting:
-                raise InputError(
-                    f"The initial value of `{name}` depends on itself: remove the circle of initial assignments."
-                )
+                raise InputError("importers.circular_initial", name)
             waiting.append(name)
             if name in self.initial:
                 formula = self.initial[name].xreplace({TIME: sympy.S.Zero})
@@ -97,22 +95,25 @@ class System:
         if observables is None:
             observables = self.variables
         formulas = observables if isinstance(observables, Mapping) else {n: n for n in observables}
-        outputs = {n: substitute(self.formula(f, f"Observable `{n}`"), known) for n, f in formulas.items()}
+        outputs = {n: substitute(self._observable(n, f), known) for n, f in formulas.items()}
         rates = {state: substitute(rate, known) for state, rate in self.rates.items()}
         return Model.from_expressions(rates, outputs, free)
 
-    def formula(self, text: str, where: str, also: Mapping[str, sympy.Expr] | None = None) -> sympy.Expr:
+    def _observable(self, name: str, text: str) -> sympy.Expr:
+        try:
+            return self.formula(text)
+        except InputError as error:
+            raise error.within("importers.in_observable", name) from None
+
+    def formula(self, text: str, also: Mapping[str, sympy.Expr] | None = None) -> sympy.Expr:
         """Formula text in the names of the file; `also` are further names it may use."""
         own = {name: symbol(self.spelling.get(name, name)) for name in self.spelling}
         if "time" not in (*self.constants, *self.rates, *self.definitions):
             own["time"] = TIME
-        expr = parse(text, where, {**self.definitions, **own, **(also or {})})
+        expr = parse(text, definitions={**self.definitions, **own, **(also or {})})
         known = {"t", *self.constants, *self.rates, *(n for e in (also or {}).values() for n in names(e))}
         for name in sorted(names(expr) - known):
-            raise InputError(
-                f"{where} uses `{name}`, which is neither in the SBML file nor a parameter: correct it."
-                + did_you_mean(name, known)
-            )
+            raise InputError("importers.not_in_sbml", name, close=closest(name, known))
         return expr
 
 
@@ -120,11 +121,11 @@ def substitute(expr: sympy.Expr, values: Mapping[sympy.Symbol, sympy.Expr]) -> s
     """`expr` with symbols replaced, all at once; numbers stay within the range of floats."""
     swapped = expr.xreplace(dict(values))
     if swapped.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo):
-        raise InputError(f"`{to_text(expr)}` divides by zero with the values given: correct them.")
+        raise InputError("importers.divides_by_zero", to_text(expr))
     return swapped
 
 
 def _given(name: str, value: sympy.Expr | None) -> sympy.Expr:
     if value is None:
-        raise InputError(f"`{name}` has no value in the file: give it one there.")
+        raise InputError("importers.no_value", name)
     return value
