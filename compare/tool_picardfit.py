@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from compare.task import Answer, Task
-from picardfit.search.estimate import fit
+from picardfit.fit import fit
 
 for _name in ("integrate", "linalg.lapack", "optimize", "special"):  # a fit imports them when it needs them,
     import_module(f"scipy.{_name}")  # and imports are not counted for any tool

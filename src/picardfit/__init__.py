@@ -18,7 +18,6 @@ _HOMES = {  # module -> the public names that live in it
     "inference.combinations": ("Combination",),
     "problem.experiment": ("Experiment", "Rest", "plan"),
     "errors": ("InputError", "Status"),
-    "search.estimate": ("fit",),
     "inference.design": ("Design", "design", "design_times"),
     "inference.identifiability": ("Identifiability", "Verdict"),
     "model.inputs": ("Signal", "Table"),
@@ -32,7 +31,7 @@ _HOMES = {  # module -> the public names that live in it
     "files.problem_file": ("read_problem",),
     "examples": ("examples",),
     "files.tables": ("read_table",),
-    "fit": ("Fit",),
+    "fit": ("Fit", "fit"),
     "solvers.picard_gradient.sets": ("Ball", "Box", "HalfSpace", "Product", "Simplex"),
     "simulation.simulate": ("Simulation", "simulate"),
     "solvers.picard_gradient.algorithms": (
@@ -98,7 +97,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOME_OF:
         raise AttributeError(f"picardfit has no `{name}`; its public names are in picardfit.__all__.")
     home = _import(f"picardfit.{_HOME_OF[name]}")
-    value = home if name == _HOME_OF[name] else getattr(home, name)
+    value = home if name == "examples" else getattr(home, name)
     globals()[name] = value
     return value
 

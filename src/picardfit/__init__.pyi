@@ -10,6 +10,7 @@ from picardfit.files.fit_file import load as load
 from picardfit.files.problem_file import read_problem as read_problem
 from picardfit.files.tables import read_table as read_table
 from picardfit.fit import Fit as Fit
+from picardfit.fit import fit as fit
 from picardfit.inference.analysis import Analysis as Analysis
 from picardfit.inference.analysis import analyse as analyse
 from picardfit.inference.bands import Band as Band
@@ -41,7 +42,6 @@ from picardfit.problem.experiment import Experiment as Experiment
 from picardfit.problem.experiment import Rest as Rest
 from picardfit.problem.experiment import plan as plan
 from picardfit.problem.problem import Problem as Problem
-from picardfit.search.estimate import fit as fit
 from picardfit.simulation.simulate import Simulation as Simulation
 from picardfit.simulation.simulate import simulate as simulate
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton as LiftedGaussNewton

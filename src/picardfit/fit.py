@@ -1,24 +1,24 @@
-"""Fit: the answer with its evidence, by name."""
+"""pf.fit, which estimates the unknowns of a problem, and Fit, its answer with the evidence, by name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from picardfit.display.hook import shown
-from picardfit.errors import InputError, Status
+from picardfit.errors import InputError, Status, type_words
 from picardfit.evidence.certificate import Certificate, path_rows, path_value
 from picardfit.evidence.curves import checked_times, outputs_at, states_along
 from picardfit.evidence.fisher import Information, Yardstick, information
 from picardfit.evidence.intervals import correlation, interval_ends
-from picardfit.evidence.optima import Optimum, StartResult, optima_of
+from picardfit.evidence.optima import Optimum, StartResult, count_hits, loss_tolerance, optima_of
 from picardfit.evidence.residual_tests import (
     Diagnostics,
     diagnose,
@@ -26,10 +26,20 @@ from picardfit.evidence.residual_tests import (
     has_fixed_degrees,
     named_residuals,
 )
-from picardfit.problem.named_values import experiment_index, labels_of, parameters_in, parameters_of
+from picardfit.parallel.ordered_map import check_tools
+from picardfit.problem.named_values import (
+    experiment_index,
+    labels_of,
+    parameters_in,
+    parameters_of,
+    unknowns_from,
+)
 from picardfit.problem.problem import Problem
+from picardfit.search.estimate import estimate
+from picardfit.search.multistart import Request
 from picardfit.simulation.nonfinite import NEVER_FINITE
-from picardfit.solvers.loop import Method, Solution
+from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
+from picardfit.solvers.loop import Method, Progress, Solution
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,9 +50,6 @@ if TYPE_CHECKING:
     from picardfit.inference.profile import Profile
     from picardfit.inference.refits import News, Tools
 
-NOTHING_CERTIFIED = Certificate(
-    inf, inf, inf, inf, inf, inf, (), None, segments=0, nodes=0
-)  # no finite answer
 NUMERICAL = (
     1e-8  # residuals relative to the data that come from the computation and say nothing about the model
 )
@@ -50,6 +57,52 @@ TELLING = {  # status -> opening of the warnings that say the same and more
     Status.NOT_FINITE: "The model is not finite at the start of the search",
     Status.INACCURATE: "At these values the equations have no solution",
 }
+
+
+def fit(
+    problem: Problem,
+    method: Method | None = None,
+    *,
+    start: Mapping[str, object] | None = None,
+    start_initial: Mapping[str, object] | None = None,
+    starts: int = 1,
+    second_look: bool = True,
+    seed: int = 0,
+    executor: Executor | None = None,
+    ledger: str | Path | None = None,
+    progress: Callable[[Progress], None] | Literal[False] | None = None,
+) -> Fit:
+    """Estimate the unknowns of a problem.
+
+    `start`: parameter values to begin with (`start_initial`: initial states); what is left out comes from the bounds.
+    All that holds for the first of several starts; the others spread evenly over the bounds (around `start` where
+    there are none), from `seed`. The same seed gives the same result with every executor, any
+    `concurrent.futures.Executor`. An only start of `LiftedGaussNewton` that fails, or converges but may have ended in a
+    local optimum, is followed by a few more unless `second_look` is False.
+    `ledger`: a file that keeps finished starts; the same call with the same file goes on where the last one was
+    stopped, also with more starts. `progress` is called with a `Progress` after every iteration, or after every start
+    when an executor works; without it many starts show a line on a terminal, which False switches off.
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"fit needs a pf.Problem, not {type_words(problem)}: build one from model and data.")
+    method = LiftedGaussNewton() if method is None else method
+    starts = _whole(starts, "starts", least=1)
+    if not isinstance(second_look, bool):
+        raise InputError(f"second_look = {second_look!r} is neither True nor False: write second_look=False.")
+    asked = None if starts == 1 and second_look else starts
+    seed = _whole(seed, "seed", least=0)
+    _check_tools(method, executor, progress, ledger)
+    if problem.layout.count() == 0:
+        raise InputError(
+            "Every parameter and initial state is fixed: leave at least one of them free to estimate."
+        )
+    began = time.perf_counter()
+    _check_measured(problem)
+    problem.check_inputs()
+    given = unknowns_from(problem, start, start_initial, missing="nan", words=("start", "start_initial"))
+    _check_inside(problem, given)
+    found = estimate(Request(problem, method, given, asked, seed), executor, ledger, progress)
+    return Fit(**vars(found), seconds=time.perf_counter() - began)
 
 
 @shown
@@ -178,16 +231,12 @@ class Fit:
     @property
     def hits(self) -> int:
         """How many of the starts reached the optimum."""
-        return sum(abs(one.loss - self.objective) <= self.loss_tolerance for one in self.starts)
+        return 0 if self.solution is None else count_hits(self.solution, self.starts)
 
     @property
     def loss_tolerance(self) -> float:
         """Difference up to which two losses of starts count as equally good."""
-        if self.solution is None:
-            return 0.0
-        if self.problem.noise is None:
-            return 1e-3 * abs(self.objective)
-        return 1e-3 * self.problem.objective.size(self._rows, self.objective)
+        return 0.0 if self.solution is None else loss_tolerance(self.solution)
 
     @cached_property
     def _rows(self) -> np.ndarray:
@@ -527,3 +576,45 @@ def _tools(executor: Executor | None, ledger: str | Path | None, progress: News)
     from picardfit.inference.refits import Tools
 
     return Tools(executor, ledger, progress)
+
+
+def _whole(value: object, name: str, least: int) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise InputError(
+            f"{name} = {value!r} is not a whole number from {least} on: write for example {name}={least}."
+        )
+    return int(value)
+
+
+def _check_tools(method: object, executor: object, progress: object, ledger: object) -> None:
+    if isinstance(method, type):
+        name = method.__name__
+        raise InputError(
+            f"{name} is a class, not a method: write method=pf.{name}() with its settings inside."
+        )
+    if not callable(getattr(method, "step", None)):
+        raise InputError(f"{method!r} is not a method: pass for example method=pf.LiftedGaussNewton().")
+    check_tools(executor, ledger)
+    if progress is not None and progress is not False and not callable(progress):
+        raise InputError(f"progress = {progress!r} is not a function: pass one that takes a pf.Progress.")
+
+
+def _check_measured(problem: Problem) -> None:
+    for one in problem.experiments:
+        if one.planned is not None:
+            raise InputError(
+                f"`{one.name}` is only planned and has no data: leave it out of the fit, or replace it by "
+                f"pf.Experiment(times, {{...}}) once it is measured."
+            )
+
+
+def _check_inside(problem: Problem, given: np.ndarray) -> None:
+    layout = problem.layout
+    outside = layout.exists & ((given < layout.lower) | (given > layout.upper))
+    if outside.any():
+        e, column = np.argwhere(outside)[0]
+        low, high = layout.natural(layout.lower)[e, column], layout.natural(layout.upper)[e, column]
+        raise InputError(
+            f"The start of `{layout.label(e, column)}`, {layout.natural(given)[e, column]:g}, lies outside its "
+            f"bounds [{low:g}, {high:g}]: move it inside or widen the bounds."
+        )

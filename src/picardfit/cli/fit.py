@@ -85,8 +85,8 @@ def changed(
 def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Path | None = None) -> Fit:
     """Fit with progress on a terminal; Ctrl-C keeps the best so far."""
     from picardfit.cli.progress import watched
+    from picardfit.fit import fit as estimate
     from picardfit.parallel.ordered_map import processes
-    from picardfit.search.estimate import fit as estimate
 
     with processes(settings.workers) as executor, watched(quiet, catch=executor is None) as progress:
         return estimate(

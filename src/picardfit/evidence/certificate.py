@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -52,6 +53,11 @@ class Certificate:
     @property
     def agrees(self) -> bool:
         return self.mismatch <= AGREES
+
+
+NOTHING_CERTIFIED = Certificate(
+    inf, inf, inf, inf, inf, inf, (), None, segments=0, nodes=0
+)  # no finite answer
 
 
 def certify(solution: Solution) -> Certificate:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from picardfit.errors import Status
+from picardfit.evidence.certificate import path_rows, path_value
 from picardfit.evidence.fisher import Information, information
 from picardfit.problem.likelihood import LeastSquares
 from picardfit.problem.problem import Problem
@@ -21,6 +22,7 @@ from picardfit.solvers.loop import Solution
 NEAR = 0.1  # standard errors, in the metric of the Fisher information, between two sights of one optimum
 SAME_LOSS = 0.01  # difference of the objectives, in units of the residual variance
 EXACT = 1e-10  # sum of squares, relative to the data's, that counts as none: data without noise
+EQUALLY_GOOD = 1e-3  # relative difference of the losses of two searches that found as good an optimum
 NOTHING = 1e-6  # part of the largest that counts as no direction
 
 VARIES = 1e-3  # relative difference of an undetermined parameter that is worth mentioning
@@ -81,6 +83,20 @@ def clusters(best: Solution, value: float, found: Mapping[int, tuple[float, np.n
             heads.append((objective, place))
         numbers[start] = number
     return numbers
+
+
+def loss_tolerance(solution: Solution) -> float:
+    """Difference of the mean losses up to which two searches count as equally good."""
+    problem = solution.system.problem
+    value = problem.mean_loss(path_value(solution))
+    size = abs(value) if problem.noise is None else problem.objective.size(path_rows(solution), value)
+    return EQUALLY_GOOD * size
+
+
+def count_hits(solution: Solution, starts: Sequence[StartResult]) -> int:
+    """How many of the starts reached the loss of a solution."""
+    value, tolerance = solution.system.problem.mean_loss(path_value(solution)), loss_tolerance(solution)
+    return sum(abs(one.loss - value) <= tolerance for one in starts)
 
 
 def optima_of(starts: Sequence[StartResult], errors: Mapping[str, float]) -> tuple[Optimum, ...]:

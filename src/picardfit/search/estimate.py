@@ -1,30 +1,27 @@
-"""fit(): starts, executor, ledger, best of many, certificate."""
+"""From a request to a checked optimum: the searches, the independent integration, the final status, the warnings."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from picardfit.errors import InputError, Status, listing, type_words
-from picardfit.evidence.certificate import Certificate, certify, misfit, path_value
-from picardfit.evidence.optima import StartResult, clusters
-from picardfit.fit import NOTHING_CERTIFIED, Fit
+from picardfit.errors import Status, listing
+from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, certify, misfit, path_value
+from picardfit.evidence.optima import StartResult, clusters, count_hits
 from picardfit.model.inputs import Table
-from picardfit.parallel.ordered_map import check_tools, single_threaded
+from picardfit.parallel.ordered_map import single_threaded
 from picardfit.problem.experiment import after_a_void
-from picardfit.problem.named_values import parameters_of, unknowns_from
+from picardfit.problem.named_values import parameters_of
 from picardfit.problem.problem import Problem
 from picardfit.search.multistart import Ending, Request, outcome_of, search_all
 from picardfit.search.second_look import IMPLAUSIBLE, LITTLE, look_again
 from picardfit.search.starts import make_start
 from picardfit.simulation.nonfinite import blame_start, blame_time
-from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Method, Outcome, Progress, Solution, is_exact, run
 
 OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss
@@ -37,49 +34,31 @@ FEWEST = 3  # searches of a second look that can disagree
 REFINEMENTS = 3  # times the mesh is refined when the independent integration disagrees
 
 
-def fit(
-    problem: Problem,
-    method: Method | None = None,
-    *,
-    start: Mapping[str, object] | None = None,
-    start_initial: Mapping[str, object] | None = None,
-    starts: int = 1,
-    second_look: bool = True,
-    seed: int = 0,
-    executor: Executor | None = None,
-    ledger: str | Path | None = None,
-    progress: Callable[[Progress], None] | Literal[False] | None = None,
-) -> Fit:
-    """Estimate the unknowns of a problem.
+@dataclass(frozen=True)
+class SearchResult:
+    """What the searches for an optimum found: the record from which a `Fit` is made."""
 
-    `start`: parameter values to begin with (`start_initial`: initial states); what is left out comes from the bounds.
-    All that holds for the first of several starts; the others spread evenly over the bounds (around `start` where
-    there are none), from `seed`. The same seed gives the same result with every executor, any
-    `concurrent.futures.Executor`. An only start of `LiftedGaussNewton` that fails, or converges but may have ended in a
-    local optimum, is followed by a few more unless `second_look` is False.
-    `ledger`: a file that keeps finished starts; the same call with the same file goes on where the last one was
-    stopped, also with more starts. `progress` is called with a `Progress` after every iteration, or after every start
-    when an executor works; without it many starts show a line on a terminal, which False switches off.
-    """
-    if not isinstance(problem, Problem):
-        raise InputError(f"fit needs a pf.Problem, not {type_words(problem)}: build one from model and data.")
-    method = LiftedGaussNewton() if method is None else method
-    starts = _whole(starts, "starts", least=1)
-    if not isinstance(second_look, bool):
-        raise InputError(f"second_look = {second_look!r} is neither True nor False: write second_look=False.")
-    asked = None if starts == 1 and second_look else starts
-    seed = _whole(seed, "seed", least=0)
-    _check_tools(method, executor, progress, ledger)
-    if problem.layout.count() == 0:
-        raise InputError(
-            "Every parameter and initial state is fixed: leave at least one of them free to estimate."
-        )
-    began = time.perf_counter()
-    _check_measured(problem)
-    problem.check_inputs()
-    given = unknowns_from(problem, start, start_initial, missing="nan", words=("start", "start_initial"))
-    _check_inside(problem, given)
-    request = Request(problem, method, given, asked, seed)
+    problem: Problem
+    method: Method
+    solution: Solution | None
+    status: Status
+    certificate: Certificate  # NOTHING_CERTIFIED when there is no solution
+    iterations: int
+    seed: int
+    starts: tuple[StartResult, ...]
+    asked: int | None  # how many searches were asked for; None: one, and more where that leaves a doubt
+    trace: np.ndarray  # (iterations, 3): loss, largest relative jump, Picard residual (NaN: not known)
+    warnings: tuple[str, ...]
+
+
+def estimate(
+    request: Request,
+    executor: Executor | None,
+    ledger: str | Path | None,
+    progress: Callable[[Progress], None] | Literal[False] | None,
+) -> SearchResult:
+    """Search for the optimum as requested, check the best solution independently, and say how it all ended."""
+    problem, method, asked = request.problem, request.method, request.starts
     found = search_all(request, executor, ledger, progress)
     if asked is None:
         try:
@@ -92,16 +71,16 @@ def fit(
         status = _final_status(problem, method, outcome, certificate)
         if not status.converged:
             certificate = replace(certificate, undetermined=None)
-        result = Fit(
+        starts = _start_results(problem, outcome.solution, found.endings)
+        return SearchResult(
             problem=problem,
             method=method,
             solution=outcome.solution,
             status=status,
             certificate=certificate,
             iterations=outcome.iterations,
-            seconds=0.0,
-            seed=seed,
-            starts=(),
+            seed=request.seed,
+            starts=starts,
             asked=asked,
             trace=outcome.trace,
             warnings=(
@@ -109,19 +88,17 @@ def fit(
                 *_warnings(problem, status, certificate),
                 *_contradiction(None if status is Status.DIVERGED else outcome.solution),
                 *found.remarks(asked, ledger),
+                *_lonely(request, status, outcome.solution, starts),
             ),
         )
-        results = _start_results(result, found.endings)
-    result = replace(
-        result, starts=results, warnings=(*result.warnings, *_lonely(replace(result, starts=results)))
-    )
-    return replace(result, seconds=time.perf_counter() - began)
 
 
-def _lonely(fit: Fit) -> list[str]:
+def _lonely(
+    request: Request, status: Status, solution: Solution | None, starts: Sequence[StartResult]
+) -> list[str]:
     """A warning when a second look leaves the doubt: no other search ended where the best one did."""
-    ended = sum(one.status.success for one in fit.starts)
-    if fit.asked is not None or not fit.success or ended < FEWEST or fit.hits > 1:
+    ended = sum(one.status.success for one in starts)
+    if request.starts is not None or not status.success or ended < FEWEST or count_hits(solution, starts) > 1:
         return []
     return [
         f"A second look was taken, and only one of {ended} searches ended in this optimum: there may be a better one, "
@@ -129,17 +106,18 @@ def _lonely(fit: Fit) -> list[str]:
     ]
 
 
-def _start_results(fit: Fit, endings: Mapping[int, Ending]) -> tuple[StartResult, ...]:
+def _start_results(
+    problem: Problem, solution: Solution | None, endings: Mapping[int, Ending]
+) -> tuple[StartResult, ...]:
     """How every start ended, and in which optimum."""
-    problem = fit.problem
     reached = {
         k: (one.value, one.unknowns)
         for k, one in endings.items()
         if one.status.success and np.isfinite(one.value)
     }
     numbers = dict.fromkeys(reached, 0)
-    if fit.solution is not None and len(reached) > 1:
-        numbers = clusters(fit.solution, path_value(fit.solution), reached)
+    if solution is not None and len(reached) > 1:
+        numbers = clusters(solution, path_value(solution), reached)
     return tuple(
         StartResult(
             k,
@@ -309,48 +287,6 @@ def _early_starts(problem: Problem) -> list[str]:
                 f"{first:g}: pass t0={first:g} to the experiment unless that is meant."
             ]
     return []
-
-
-def _whole(value: object, name: str, least: int) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise InputError(
-            f"{name} = {value!r} is not a whole number from {least} on: write for example {name}={least}."
-        )
-    return int(value)
-
-
-def _check_tools(method: object, executor: object, progress: object, ledger: object) -> None:
-    if isinstance(method, type):
-        name = method.__name__
-        raise InputError(
-            f"{name} is a class, not a method: write method=pf.{name}() with its settings inside."
-        )
-    if not callable(getattr(method, "step", None)):
-        raise InputError(f"{method!r} is not a method: pass for example method=pf.LiftedGaussNewton().")
-    check_tools(executor, ledger)
-    if progress is not None and progress is not False and not callable(progress):
-        raise InputError(f"progress = {progress!r} is not a function: pass one that takes a pf.Progress.")
-
-
-def _check_measured(problem: Problem) -> None:
-    for one in problem.experiments:
-        if one.planned is not None:
-            raise InputError(
-                f"`{one.name}` is only planned and has no data: leave it out of the fit, or replace it by "
-                f"pf.Experiment(times, {{...}}) once it is measured."
-            )
-
-
-def _check_inside(problem: Problem, given: np.ndarray) -> None:
-    layout = problem.layout
-    outside = layout.exists & ((given < layout.lower) | (given > layout.upper))
-    if outside.any():
-        e, column = np.argwhere(outside)[0]
-        low, high = layout.natural(layout.lower)[e, column], layout.natural(layout.upper)[e, column]
-        raise InputError(
-            f"The start of `{layout.label(e, column)}`, {layout.natural(given)[e, column]:g}, lies outside its "
-            f"bounds [{low:g}, {high:g}]: move it inside or widen the bounds."
-        )
 
 
 def _is_finite(solution: Solution) -> bool:

@@ -13,7 +13,6 @@ import numpy as np
 
 from picardfit.errors import Status
 from picardfit.evidence.certificate import path_value
-from picardfit.files.fit_file import solution_of, solution_record, trace_of
 from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.ordered_map import Failure, Interrupted, Work, Written, run_tasks
 from picardfit.parallel.progress import Bar
@@ -21,6 +20,7 @@ from picardfit.problem.fingerprint import digest, problem_digest
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import array, get, number, plain
 from picardfit.search.rescue import run_with_rescue
+from picardfit.search.solution_record import solution_of, solution_record, trace_of
 from picardfit.search.starts import make_start, spread_evenly
 from picardfit.solvers.loop import Method, Outcome, Progress, Solution
 

@@ -1,0 +1,69 @@
+"""A solution as a plain record that JSON can hold: how it travels from workers, and into ledgers and files of fits.
+
+Numbers keep all their digits. What is read back is checked: arrays must have the shapes that the problem asks for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.mesh import Mesh, Nodes, Rule, rule
+from picardfit.errors import InputError
+from picardfit.problem.problem import Problem
+from picardfit.problem.records import array, entries, get
+from picardfit.solvers.loop import Solution
+
+MOST_NODES = 200  # of a segment; more would only be found in a damaged file
+
+
+def solution_record(solution: Solution) -> dict[str, object]:
+    mesh = solution.system.mesh
+    arrays = {key: getattr(solution, key) for key in ("unknowns", "states", "path", "jumps")}
+    if not all(np.isfinite(values).all() for values in arrays.values()):
+        raise InputError(
+            "The path of this fit is not finite, nothing can be saved: fit again from other starts."
+        )
+    return {"nodes": mesh.rule.nodes, "knots": mesh.knots, **arrays}
+
+
+def solution_of(problem: Problem, record: dict) -> Solution:
+    mesh = Mesh(_rule(array(get(record, "nodes"), (None,), "nodes")), _knots(problem, record))
+    states, segments = len(problem.model.states), len(mesh)
+    shapes = {
+        "unknowns": (len(problem.experiments), problem.layout.width),
+        "states": (segments, states),
+        "path": (segments, len(mesh.rule.nodes), states),
+        "jumps": (len(mesh.linked), states),
+    }
+    arrays = {key: array(get(record, key), shape, key) for key, shape in shapes.items()}
+    if not all(np.isfinite(values).all() for values in arrays.values()):
+        raise InputError("`solution` holds a number that is not finite.")
+    return Solution(Discretisation(problem, mesh), **arrays)
+
+
+def trace_of(values: object) -> np.ndarray:
+    """(iterations, 3), as `Fit.trace`."""
+    return array(values, (None, 3), "trace")
+
+
+def _rule(nodes: np.ndarray) -> Rule:
+    """The rule with these nodes, the very object if it is of a known family: the solvers compare by identity."""
+    inside = (nodes[:1] >= 0).all() and (nodes[-1:] <= 1).all() and (np.diff(nodes) > 0).all()
+    if not 1 <= len(nodes) <= MOST_NODES or not inside:
+        raise InputError(f"`nodes` must be 1 to {MOST_NODES} increasing numbers from 0 to 1.")
+    families = [rule(len(nodes), family) for family in Nodes if len(nodes) > 1 or family is not Nodes.LOBATTO]
+    return next((one for one in families if np.array_equal(one.nodes, nodes)), Rule(nodes))
+
+
+def _knots(problem: Problem, record: dict) -> tuple[np.ndarray, ...]:
+    every = [array(one, (None,), "knots") for one in entries(record, "knots", list)]
+    if len(every) != len(problem.experiments):
+        raise InputError("`knots` must hold one list for each experiment.")
+    for e, knots in enumerate(every):
+        begin, end = problem.span(e)
+        slack = 1e-9 * max(abs(begin), abs(end), 1.0)
+        increasing = len(knots) > 1 and np.isfinite(knots).all() and (np.diff(knots) > 0).all()
+        if not increasing or abs(knots[0] - begin) > slack or knots[-1] < end - slack:
+            raise InputError(f"`knots` of `{problem.names[e]}` must increase from {begin:g} to {end:g}.")
+    return tuple(every)
