@@ -362,7 +362,7 @@ def test_a_fit_without_solution_has_a_certificate_of_nothing():
 
 def test_a_start_that_is_not_finite_is_told_once():
     message = pf.fit(problem(pf.Model("x' = log(-1 - k^2) - x"))).message
-    assert message.startswith("The model is not finite at the start of the search: `log(")
+    assert message.startswith("The model is not finite at the start of the search, where `log(")
     assert message.count("finite at the start") == 1
     assert pf.Status.NOT_FINITE.value not in message
 

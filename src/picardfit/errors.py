@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from functools import cache
 from importlib.resources import files
+from math import isnan
 from pathlib import Path
 from string import Formatter
 
@@ -191,7 +192,8 @@ def catalogue(room: str) -> dict[str, dict]:
 
 
 class _Words(Formatter):
-    """Format specs for words: {names:list}, {names:list:8}, {n:count:value}, {thing:kind}, {values:values:none}."""
+    """Format specs for words: {names:list}, {names:list:8}, {n:count:value}, {thing:kind}, {values:values:none},
+    {values:at:6} ("at x = 0, y = 2"), {x:nonfinite}, {subject:capital} (at the beginning of a sentence)."""
 
     def format_field(self, value: object, spec: str) -> str:
         kind, _, rest = spec.partition(":")
@@ -204,6 +206,12 @@ class _Words(Formatter):
                 return type_words(value)
             case "values":
                 return named_values(value) or rest
+            case "nonfinite":
+                return "not a real number" if isnan(float(value)) else "infinite"
+            case "at":
+                return at_values(value, int(rest))
+            case "capital":
+                return value[:1].upper() + value[1:]
         return format(value, spec)
 
 
@@ -221,6 +229,12 @@ def listing(names: Iterable[str], most: int | None = None) -> str:
     names = list(names)
     shown = ", ".join(f"`{n}`" for n in names[:most]) or "none"
     return shown if most is None or len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def at_values(values: Mapping[str, float], most: int) -> str:
+    """`at x = 0, y = 2`, of the first `most` values."""
+    shown = [f"{name} = {value:.6g}" for name, value in list(values.items())[:most]]
+    return f"at {', '.join(shown)}" if shown else "at all values"
 
 
 def counted(number: int, word: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from picardfit.display.hook import shown
-from picardfit.errors import InputError, Status, type_words
+from picardfit.errors import InputError, Notice, Status, type_words
 from picardfit.evidence.certificate import Certificate, path_rows, path_value
 from picardfit.evidence.curves import checked_times, outputs_at, states_along
 from picardfit.evidence.fisher import Information, Yardstick, information
@@ -37,7 +37,6 @@ from picardfit.problem.named_values import (
 from picardfit.problem.problem import Problem
 from picardfit.search.estimate import estimate
 from picardfit.search.multistart import Request
-from picardfit.simulation.nonfinite import NEVER_FINITE
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Method, Progress, Solution
 
@@ -53,9 +52,9 @@ if TYPE_CHECKING:
 NUMERICAL = (
     1e-8  # residuals relative to the data that come from the computation and say nothing about the model
 )
-TELLING = {  # status -> opening of the warnings that say the same and more
-    Status.NOT_FINITE: "The model is not finite at the start of the search",
-    Status.INACCURATE: "At these values the equations have no solution",
+EXPLAINED = {  # status -> code of the warning that says the same and why
+    Status.NOT_FINITE: "simulation.nonfinite_start",
+    Status.INACCURATE: "simulation.no_solution_at_estimates",
 }
 
 
@@ -120,7 +119,7 @@ class Fit:
     seed: int
     starts: tuple[StartResult, ...]
     trace: np.ndarray  # (iterations, 3): loss, largest relative jump, Picard residual (NaN: not known)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str | Notice, ...] = ()
     asked: int | None = (
         None  # how many searches were asked for; None: one, and more where that leaves a doubt
     )
@@ -131,15 +130,16 @@ class Fit:
 
     @property
     def message(self) -> str:
-        """How it ended and what to mind, in words; after a failure the likely causes come first.
+        """How the fit ended, with its warnings; after a failure the likely causes come first.
 
-        A warning that tells what failed, and where, stands for the sentence of the status.
+        A warning that explains the failure replaces the sentence of the status.
         """
+        warnings, ended = [str(one) for one in self.warnings], self.status.sentence()
         if self.success:
-            return " ".join([self.status.sentence(), *self.warnings])
-        openings = (NEVER_FINITE, *filter(None, [TELLING.get(self.status)]))
-        told = any(one.startswith(openings) for one in self.warnings)
-        return " ".join(self.warnings if told else [*self.warnings, self.status.sentence()])
+            return " ".join([ended, *warnings])
+        codes = ("simulation.never_finite", EXPLAINED.get(self.status))
+        explained = any(isinstance(one, Notice) and one.code in codes for one in self.warnings)
+        return " ".join(warnings if explained else [*warnings, ended])
 
     @cached_property
     def loss(self) -> float:

@@ -122,6 +122,6 @@ def _record(result: Fit, imported: Imported, level: float, written: list[Path]) 
             name: {"parameterScale": scale, "estimate": value, "on_scale": scaled}
             for name, (scale, value, scaled) in estimates.items()
         },
-        "warnings": [*map(str, imported.remarks), *result.warnings],
+        "warnings": [str(one) for one in (*imported.remarks, *result.warnings)],
         "files": [str(path) for path in written],
     }

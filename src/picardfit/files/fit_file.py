@@ -21,7 +21,7 @@ from picardfit.evidence.optima import StartResult
 from picardfit.files.json_files import layout, read_json, write_text
 from picardfit.fit import Fit
 from picardfit.problem.records import array, entries, get, get_optional, number, plain
-from picardfit.problem.serialisation import problem_from, problem_record
+from picardfit.problem.serialisation import notice_from, notice_record, problem_from, problem_record
 from picardfit.search.solution_record import solution_of, solution_record, trace_of
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Method
@@ -65,7 +65,7 @@ def save(fit: Fit, path: str | Path) -> Path:
         "iterations": fit.iterations,
         "seconds": fit.seconds,
         "seed": fit.seed,
-        "warnings": fit.warnings,
+        "warnings": [notice_record(one) for one in fit.warnings],
         "method": _method_record(fit.method),
         "problem": problem_record(fit.problem),
         "certificate": None if fit.solution is None else asdict(fit.certificate),
@@ -156,7 +156,7 @@ def _fit(record: dict) -> Fit:
         seed=get(record, "seed", int),
         starts=tuple(_start(one) for one in entries(record, "starts", dict)),
         trace=trace_of(get(record, "trace")),
-        warnings=tuple(entries(record, "warnings", str)),
+        warnings=tuple(notice_from(one) for one in get(record, "warnings", list)),
         asked=get_optional(record, "asked", int),
     )
     if solution is not None:

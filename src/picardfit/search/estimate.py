@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from picardfit.errors import Status, listing
+from picardfit.errors import Notice, Status, listing
 from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, certify, misfit, path_value
 from picardfit.evidence.optima import StartResult, clusters, count_hits
 from picardfit.model.inputs import Table
@@ -19,9 +19,9 @@ from picardfit.problem.experiment import after_a_void
 from picardfit.problem.named_values import parameters_of
 from picardfit.problem.problem import Problem
 from picardfit.search.multistart import Ending, Request, outcome_of, search_all
+from picardfit.search.nonfinite_start import never_finite, nonfinite_at_start
 from picardfit.search.second_look import IMPLAUSIBLE, LITTLE, look_again
 from picardfit.search.starts import make_start
-from picardfit.simulation.nonfinite import blame_start, blame_time
 from picardfit.solvers.loop import Method, Outcome, Progress, Solution, is_exact, run
 
 OPTIMAL = 1e-3  # decrease of the loss that an optimum may still promise, relative to the loss
@@ -84,7 +84,7 @@ def estimate(
             asked=asked,
             trace=outcome.trace,
             warnings=(
-                *_culprits(request, status),
+                *_nonfinite(request, status),
                 *_warnings(problem, status, certificate),
                 *_contradiction(None if status is Status.DIVERGED else outcome.solution),
                 *found.remarks(asked, ledger),
@@ -189,18 +189,18 @@ def _switching(problem: Problem) -> list[str]:
     return [n for n in problem.model.switching_parameters if problem.parameters[n].fixed is None]
 
 
-def _culprits(request: Request, status: Status) -> list[str]:
+def _nonfinite(request: Request, status: Status) -> list[Notice]:
     """What could not be evaluated, when that ended the search at its start, or may have spoiled it."""
     if status.success or status is Status.INTERRUPTED:
         return []
-    found = ""
+    found = None
     if status is Status.NOT_FINITE:
-        found = blame_start(request.problem, make_start(request.problem, request.given))
-    found = found or blame_time(request.problem)
+        found = nonfinite_at_start(request.problem, make_start(request.problem, request.given))
+    found = found or never_finite(request.problem)
     return [found] if found else []
 
 
-def _warnings(problem: Problem, status: Status, certificate: Certificate) -> tuple[str, ...]:
+def _warnings(problem: Problem, status: Status, certificate: Certificate) -> tuple[str | Notice, ...]:
     count, measured = problem.layout.count(), problem.measurements
     said = [*problem.remarks, *_early_starts(problem), *_short_tables(problem)]
     for name in (switching := _switching(problem)):
@@ -217,10 +217,7 @@ def _warnings(problem: Problem, status: Status, certificate: Certificate) -> tup
         for experiment, name in problem.unmeasured
     ]
     if np.isinf(certificate.reintegrated_loss) and certificate != NOTHING_CERTIFIED:
-        said.append(
-            "At these values the equations have no solution up to the last sample (it explodes, or turns NaN): "
-            "narrow the bounds to values where they have one."
-        )
+        said.append(Notice("simulation.no_solution_at_estimates"))
     lost = [n for n in certificate.undetermined or () if n.split("[")[0] not in switching]
     lost.sort(key=lambda name: "[" in name)  # what all experiments share is the first to fix
     if measured < count:

@@ -29,9 +29,9 @@ from picardfit.search.multistart import (
     search,
     search_some,
 )
+from picardfit.search.nonfinite_start import never_finite
 from picardfit.search.screening import along, fine, implausible, polished, rank, screen
 from picardfit.search.starts import open_values
-from picardfit.simulation.nonfinite import blame_time
 from picardfit.solvers.loop import Progress, Solution, run
 
 IMPLAUSIBLE = 3  # residuals that many times larger than the noise model, or the scatter of the samples, says
@@ -77,7 +77,7 @@ def look_again(
     doubt = _doubt(request, found)
     if doubt is Doubt.NONE:
         return found
-    if doubt is Doubt.LOST and blame_time(request.problem):
+    if doubt is Doubt.LOST and never_finite(request.problem):
         return found  # no other start will do
     own = not np.isfinite(request.given).any()  # whether a start of our own was tried
     if doubt is Doubt.LOST and not own:

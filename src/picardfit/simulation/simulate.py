@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.errors import InputError, did_you_mean, listing, type_words
+from picardfit.checks import as_number
+from picardfit.errors import InputError, closest
 from picardfit.model.inputs import as_input, check_finite, number_array, values_at
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
-from picardfit.model.parameters import as_number
 from picardfit.model.scatter import bind
-from picardfit.simulation.nonfinite import blame_run
+from picardfit.simulation.nonfinite import nonfinite_in_run
 from picardfit.simulation.trajectories import Run, last_time, observed, trajectories
 
 if TYPE_CHECKING:
@@ -56,14 +56,11 @@ def simulate(
     (numbers, or formulas of the model's names).
     """
     if not isinstance(model, Model):
-        raise InputError(
-            f"The first argument of simulate is {type_words(model)}: pass a pf.Model(...) there."
-        )
+        raise InputError("simulation.not_a_model", value=model)
     run, order = _checked_run(model, parameters, initial, times, inputs, t0)
     states = trajectories(model, [run])[0]
     if states is None:
-        reached = last_time(model, run)
-        raise InputError(blame_run(model, run, reached) or _no_solution(run, reached))
+        raise _no_solution(model, run)
     if noise is None:
         outputs = observed(model, run, states)
     else:
@@ -76,13 +73,14 @@ def simulate(
     )
 
 
-def _no_solution(run: Run, reached: float) -> str:
-    if reached < run.times[-1]:
-        return f"The solution leaves every bound near t = {reached:.3g}: end earlier, or change the values."
-    return (
-        f"No integrator follows the solution accurately up to t = {reached:.3g}: look for poles of the inputs and for "
-        f"switches at unknown times, or change the values."
-    )
+def _no_solution(model: Model, run: Run) -> InputError:
+    """Why a run has no solution up to its last time."""
+    reached = last_time(model, run)
+    found = nonfinite_in_run(model, run, reached)
+    if found is not None:
+        return InputError("simulation.nonfinite_run", found.subject, **found.record())
+    exploded = reached < run.times[-1]
+    return InputError("simulation.explosion" if exploded else "simulation.no_solution", reached=reached)
 
 
 def _measured(model: Model, run: Run, states: np.ndarray, noise, seed: int) -> np.ndarray:
@@ -90,7 +88,7 @@ def _measured(model: Model, run: Run, states: np.ndarray, noise, seed: int) -> n
     scatter = bind(noise, model)
     unknown = (*scatter.names, *scatter.parameters)
     if unknown:
-        raise InputError(f"The noise level `{unknown[0]}` has no value: give levels as numbers to simulate.")
+        raise InputError("simulation.unknown_noise_level", unknown[0], key=("noise",))
     measurement = scatter.measurement(model, model.parameters)
     inputs = values_at(run.inputs, model.inputs, run.times)
     rows = measurement.value(run.times, states, run.params, inputs)
@@ -113,11 +111,11 @@ def _checked_run(model: Model, parameters, initial, times, inputs, t0) -> tuple[
     """The run with its times sorted, and the order that sorted them."""
     wanted = number_array(times, "the times")
     if len(wanted) == 0:
-        raise InputError("There are no times: give at least one time to simulate to.")
+        raise InputError("simulation.no_times")
     first = float(wanted.min())
     start = min(0.0, first) if t0 is None else as_number(t0, "initial time t0")
     if start > first:
-        raise InputError(f"t0 = {start:g} is later than the time {first:g}: lower t0 or remove that time.")
+        raise InputError("simulation.late_start", key=("t0",), t0=start, first=first)
     params = _complete("parameter", model.parameters, _of_model(model, parameters), "parameters")
     states = _complete("state", model.states, initial, "initial")
     sources = {name: as_input(name, spec) for name, spec in dict(inputs or {}).items()}
@@ -138,7 +136,7 @@ def _of_model(model: Model, parameters: Mapping[str, float]) -> Mapping[str, flo
 def _complete(kind: str, names: tuple[str, ...], given: Mapping[str, float], argument: str) -> np.ndarray:
     """The values of all names in order."""
     if not isinstance(given, Mapping):
-        raise InputError(f"`{argument}` is {type_words(given)}: write names and values as {{'name': 1.0}}.")
+        raise InputError("simulation.not_a_mapping", argument, key=(argument,), value=given)
     _complete_names(kind, names, given, argument)
     return np.array([as_number(given[name], f"value of `{name}`") for name in names], float)
 
@@ -147,9 +145,14 @@ def _complete_names(kind: str, names: tuple[str, ...], given: Mapping[str, objec
     for name in given:
         if name not in names:
             raise InputError(
-                f"`{name}` in {argument} is not one of the model's {kind}s ({listing(names)}): "
-                f"remove or rename it." + did_you_mean(str(name), names)
+                "simulation.unknown_name",
+                str(name),
+                key=(argument, str(name)),
+                argument=argument,
+                kind=kind,
+                known=names,
+                close=closest(str(name), names),
             )
     for name in names:
         if name not in given:
-            raise InputError(f'The {kind} `{name}` has no value: add "{name}": ... to {argument}.')
+            raise InputError("simulation.no_value", name, key=(argument,), kind=kind, argument=argument)
