@@ -235,10 +235,10 @@ def test_lorenz_can_start_where_it_is_told():
         (lambda: lorenz.generate(bounds={"sigm": (0, 1)}), "`sigm` in bounds.*Did you mean `sigma`"),
         (lambda: lorenz.generate(bounds=2.0), "bounds=2.0 is not understood"),
         (lambda: lorenz.generate(initial=(1, 2)), "give three numbers"),
-        (lambda: lorenz.generate(horizon=0), "horizon is 0"),
-        (lambda: rosenzweig_macarthur.generate(ponds=0), "ponds=0 is not a positive whole number"),
+        (lambda: lorenz.generate(horizon=0), "horizon = 0.0 is not a positive number"),
+        (lambda: rosenzweig_macarthur.generate(ponds=0), "ponds = 0 is not a whole number of at least 1"),
         (lambda: tumor.generate(inputs=(6,)), "no dosing 6"),
-        (lambda: tumor.generate(inputs=(1, 1)), "none twice"),
+        (lambda: tumor.generate(inputs=(1, 1)), "each once"),
         (lambda: tumor.generate(u4="t"), "u4='t' is not a reading"),
     ],
 )

@@ -8,9 +8,9 @@ from enum import Enum
 
 import numpy as np
 
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.checks import as_number
+from picardfit.errors import InputError, closest
 from picardfit.model.model import Model
-from picardfit.model.parameters import as_number
 from picardfit.problem.experiment import Experiment
 from picardfit.simulation.simulate import noisy, simulate
 
@@ -19,7 +19,7 @@ Bounds = Mapping[str, tuple[float | None, float | None]] | tuple[float, float] |
 
 @dataclass(frozen=True)
 class Settings:
-    """What the paper runs Algorithm 4 with: segment length T, order n of the iterate, continuity lambda."""
+    """The paper's settings of Algorithm 4: segment length T, order n of the iterate, continuity weight lambda."""
 
     segment_length: float
     order: int
@@ -27,7 +27,7 @@ class Settings:
 
 
 class Spread(Enum):
-    """What the paper's eps measures: it writes variance, but Table 1 is only possible with the other."""
+    """What the paper's eps is: it says variance, but Table 1 is only possible with the standard deviation."""
 
     STD = "std"
     VARIANCE = "variance"
@@ -37,9 +37,9 @@ def standard_deviation(eps: float, eps_is: Spread | str) -> float:
     """The standard deviation of n_i and m_i."""
     eps = as_number(eps, "noise level eps")
     if eps < 0:
-        raise InputError(f"The noise level eps is {eps:g}: give 0 or a positive number.")
+        raise InputError("examples.negative_noise", value=eps)
     if eps_is not in {*Spread, *(s.value for s in Spread)}:
-        raise InputError(f"eps_is={eps_is!r} is unknown: write eps_is='std' or eps_is='variance'.")
+        raise InputError("examples.unknown_spread", value=eps_is)
     return eps if Spread(eps_is) is Spread.STD else eps**0.5
 
 
@@ -58,22 +58,12 @@ def parameter_bounds(
     if isinstance(bounds, Mapping):
         for name in bounds:
             if name not in default:
-                raise InputError(
-                    f"`{name}` in bounds is not a parameter of this problem ({listing(default)})."
-                    + did_you_mean(str(name), default)
-                )
+                close = closest(str(name), default)
+                raise InputError("examples.unknown_parameter", str(name), known=default, close=close)
         return {**default, **bounds}
     if not isinstance(bounds, Sequence) or len(bounds) != 2:
-        raise InputError(
-            f"bounds={bounds!r} is not understood: give a pair of factors or {{'name': (lower, upper)}}."
-        )
+        raise InputError("examples.bad_bounds", value=bounds)
     return around(truth, (as_number(bounds[0], "lower factor"), as_number(bounds[1], "upper factor")))
-
-
-def positive_count(value: object, words: str) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise InputError(f"{words}={value!r} is not a positive whole number: write for example {words}=1.")
-    return int(value)
 
 
 def noisy_experiment(
@@ -88,7 +78,7 @@ def noisy_experiment(
     inputs: Mapping[str, object] | None = None,
     initial_bounds: Mapping[str, object] | None = None,
 ) -> Experiment:
-    """Data y_i = (1 + n_i) g_i + m_i of one run; of its initial state only `initial_bounds` are known."""
+    """Data y_i = (1 + n_i) g_i + m_i of one run whose initial state is unknown within `initial_bounds`."""
     solution = simulate(model, {n: truth[n] for n in model.parameters}, initial, times, inputs)
     exact = np.stack([solution.observables[n] for n in model.observables], axis=-1)
     data = noisy(rng, exact, sd, sd)

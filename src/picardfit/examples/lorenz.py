@@ -12,9 +12,9 @@ from functools import cache
 
 import numpy as np
 
+from picardfit.checks import as_number, as_whole
 from picardfit.errors import InputError
 from picardfit.model.model import Model
-from picardfit.model.parameters import as_number
 from picardfit.problem.problem import Problem
 
 from .common import (
@@ -24,7 +24,6 @@ from .common import (
     around,
     noisy_experiment,
     parameter_bounds,
-    positive_count,
     standard_deviation,
 )
 
@@ -63,12 +62,12 @@ def generate(
     sd = standard_deviation(eps, eps_is)
     horizon = as_number(horizon, "horizon")
     if horizon <= 0:
-        raise InputError(f"The horizon is {horizon:g}: give a positive time.")
+        raise InputError("errors.not_positive", "horizon", value=horizon, example=HORIZON)
     if initial is not None and np.shape(initial) != (3,):
-        raise InputError(f"initial={initial!r} is not a state: give three numbers (x1, x2, x3).")
-    times = np.linspace(0.0, horizon, positive_count(samples, "samples"))
+        raise InputError("examples.not_a_state", value=initial)
+    times = np.linspace(0.0, horizon, as_whole(samples, "samples", 1))
     runs, starts = [], {}
-    for k in range(1, positive_count(experiments, "experiments") + 1):
+    for k in range(1, as_whole(experiments, "experiments", 1) + 1):
         rng, name = np.random.default_rng([seed, k]), f"run {k}"
         drawn = rng.standard_normal(3)
         starts[name] = dict(zip(STATES, map(float, drawn if initial is None else initial), strict=True))

@@ -14,6 +14,7 @@ from functools import cache
 
 import numpy as np
 
+from picardfit.checks import as_whole
 from picardfit.model.model import Model
 from picardfit.problem.problem import Problem
 
@@ -24,7 +25,6 @@ from .common import (
     around,
     noisy_experiment,
     parameter_bounds,
-    positive_count,
     standard_deviation,
 )
 
@@ -57,7 +57,7 @@ def generate(
     """Ponds from random initial states; pond k of a seed does not depend on how many there are."""
     sd = standard_deviation(eps, eps_is)
     experiments, initial = [], {}
-    for pond in range(1, positive_count(ponds, "ponds") + 1):
+    for pond in range(1, as_whole(ponds, "ponds", 1) + 1):
         rng, name = np.random.default_rng([seed, pond]), f"pond {pond}"
         prey, pred = rng.uniform(*INITIAL_RANGE, 2)
         initial[name] = {"prey": float(prey), "pred": float(pred)}

@@ -51,7 +51,7 @@ SAMPLES = 51
 
 
 class Dose4(Enum):
-    """Readings of the fourth dosing; only the second is the print."""
+    """Readings of the fourth dosing; only PRINTED is what the paper prints."""
 
     RISING = "t - 3"  # on [3, 6]
     PRINTED = "3 - t"  # on [3, 6]: negative
@@ -79,13 +79,10 @@ def model() -> Model:
 def dose(number: int, u4: Dose4 | str = Dose4.RISING) -> str:
     """The formula of dosing 1 to 5."""
     if u4 not in {*Dose4, *(d.value for d in Dose4)}:
-        readings = ", ".join(repr(d.value) for d in Dose4)
-        raise InputError(f"u4={u4!r} is not a reading of the fourth dosing: write one of {readings}.")
+        raise InputError("examples.unknown_reading", value=u4, known=[d.value for d in Dose4])
     doses = {**DOSES, 4: FOURTH[Dose4(u4)]}
     if number not in doses:
-        raise InputError(
-            f"There is no dosing {number!r}: inputs names numbers from 1 to 5, such as (1, 2, 3)."
-        )
+        raise InputError("examples.no_dosing", value=number)
     return doses[number]
 
 
@@ -107,9 +104,7 @@ def generate(
     """
     numbers = list(inputs)
     if not numbers or len(set(numbers)) < len(numbers):
-        raise InputError(
-            f"inputs={tuple(numbers)!r} must name at least one dosing and none twice: write (1, 2, 3)."
-        )
+        raise InputError("examples.bad_dosings", value=tuple(numbers))
     sd = standard_deviation(eps, eps_is)
     times = np.linspace(0.0, HORIZON, SAMPLES)
     experiments = []

@@ -11,6 +11,7 @@ from functools import cache
 
 import numpy as np
 
+from picardfit.checks import as_whole
 from picardfit.model.model import Model
 from picardfit.problem.problem import Problem
 
@@ -21,7 +22,6 @@ from .common import (
     around,
     noisy_experiment,
     parameter_bounds,
-    positive_count,
     standard_deviation,
 )
 
@@ -58,7 +58,7 @@ def generate(
     bounds: Bounds = None,
 ) -> Problem:
     """One run on [0, 10] from a random state; 51, 26, 21, ... samples are some of the 101 of that seed."""
-    samples = positive_count(samples, "samples")
+    samples = as_whole(samples, "samples", 1)
     rng = np.random.default_rng(seed)
     radius, angle = RADIUS * np.sqrt(rng.uniform()), rng.uniform(0, 2 * np.pi)
     start = {"x1": float(radius * np.cos(angle)), "x2": float(radius * np.sin(angle))}

@@ -24,8 +24,9 @@ from picardfit.display.plots.style import (
     with_unit,
     written,
 )
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError
 from picardfit.formulas.grammar import BatchedMap
+from picardfit.problem.named_values import experiment_index
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,12 +101,9 @@ def _known_experiments(fit: Fit, names: Iterable[str]) -> list[str]:
     """The names, in their order; InputError for one that is not there."""
     wanted = [names] if isinstance(names, str) else list(names)
     if not wanted:
-        raise InputError("`experiments` is empty: name at least one, or leave it out to draw the first ones.")
-    known = fit.problem.names
+        raise InputError("display.no_experiments")
     for name in wanted:
-        if name not in known:
-            hint = did_you_mean(str(name), known)
-            raise InputError(f"There is no experiment `{name}`: name one of {listing(known)}.{hint}")
+        experiment_index(fit.problem, name)
     return wanted
 
 

@@ -142,8 +142,8 @@ def save_figure(figure: Figure, path: str | Path) -> None:
     path = Path(path)
     kinds = figure.canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:
-        raise InputError(f"`{path}` does not end in a picture format: use .png, .svg or .pdf.")
+        raise InputError("display.picture_format", str(path))
     if not path.parent.is_dir():
-        raise InputError(f"The folder `{path.parent}` does not exist: create it first.")
+        raise InputError("display.no_folder", str(path.parent))
     with placed(figure):
         figure.savefig(path, dpi=150)
