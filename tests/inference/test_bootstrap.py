@@ -214,7 +214,7 @@ def test_text_and_table(fit):
         ({"count": 1}, "count = 1"),
         ({"count": 2.5}, "count = 2.5"),
         ({"kind": "wild"}, "kind='wild'"),
-        ({"seed": -1}, "seed = -1 .* write seed=0"),
+        ({"seed": -1}, "seed = -1 .* write for example seed=0"),
     ],
 )
 def test_bad_settings_are_named(fit, options, words):

@@ -16,9 +16,7 @@ def states_along(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
     problem, mesh = system.problem, system.mesh
     one, last = problem.experiments[e], mesh.knots[e][-1]
     if len(times) and times.min() < one.t0:
-        raise InputError(
-            f"Time {times.min():g} lies before t0 = {one.t0:g} of `{one.name}`: ask for times from t0 on."
-        )
+        raise InputError("evidence.before_t0", one.name, time=times.min(), t0=one.t0)
     segment, fraction = mesh.locate(np.minimum(times, last), np.full(len(times), e))
     weights, states, path = mesh.rule.along(fraction), solution.states, solution.path
     values = weights[:, :1] * states[segment] + (weights[:, None, 1:] @ path[segment])[:, 0]
@@ -49,7 +47,5 @@ def checked_times(times: object) -> np.ndarray:
     except (TypeError, ValueError):
         array = np.full(1, np.nan)
     if array.ndim != 1 or not np.all(np.isfinite(array)):
-        raise InputError(
-            "The times are not a plain list of finite numbers: pass for example np.linspace(0, 10, 101)."
-        )
+        raise InputError("evidence.times")
     return array

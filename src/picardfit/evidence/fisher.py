@@ -11,11 +11,11 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from picardfit.checks import is_number
 from picardfit.collocation.arrow import Arrow, Inverse, Observe, arrow_of, invert
 from picardfit.collocation.linearisation import linearise
 from picardfit.collocation.recursion import chained
 from picardfit.errors import InputError
-from picardfit.model.parameters import is_number
 from picardfit.problem.unknowns import unknowns_index
 from picardfit.solvers.loop import Solution
 
@@ -134,7 +134,7 @@ class Information:
 def quantile(level: float, freedom: float) -> float:
     """How many standard errors an interval of this level reaches to either side: of Student's t, or normal for inf."""
     if not is_number(level) or not 0 < level < 1:
-        raise InputError(f"level = {level!r} is not between 0 and 1: write for example 0.95.")
+        raise InputError("evidence.level", value=level)
     from scipy.special import ndtri, stdtrit
 
     return float(stdtrit(freedom, 0.5 + level / 2) if np.isfinite(freedom) else ndtri(0.5 + level / 2))

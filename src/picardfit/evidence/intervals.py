@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, closest
 from picardfit.evidence.fisher import Information
 from picardfit.solvers.loop import Solution
 
@@ -55,8 +55,7 @@ def correlation(found: Information, names: Iterable[str], variance: float) -> np
     for name in (names := list(names)):
         if name not in number:
             raise InputError(
-                f"`{name}` is not an unknown with a covariance ({listing(number)})."
-                + did_you_mean(str(name), number)
+                "evidence.no_covariance", str(name), known=list(number), close=closest(str(name), number)
             )
     covariance = found.covariance(variance, np.array([number[name] for name in names], int))
     size = np.sqrt(np.diag(covariance))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from picardfit.checks import as_whole
 from picardfit.collocation.adaptation import even_knots
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Point, linearise, point_at
@@ -107,18 +108,11 @@ def analyse(
     `samples`: points on the ball, at least. X holds the bounds of the initial states and the start's path, widened.
     """
     if not isinstance(problem, Problem):
-        raise InputError(
-            f"analyse needs a pf.Problem, not a {type(problem).__name__}: build one from model and data."
-        )
-    if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 1:
-        raise InputError(
-            f"samples = {samples!r} is not a positive whole number: write for example samples=2000."
-        )
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed = {seed!r} is not a whole number from 0 on: write for example seed=0.")
+        raise InputError("inference.analysis_of", given=problem)
+    samples, seed = as_whole(samples, "samples", 1, 2000), as_whole(seed, "seed", 0)
     begin = _start(problem, start)
     along = _along(problem, begin)
-    on_ball, count = _on_ball(problem, begin, int(samples), np.random.default_rng(seed))
+    on_ball, count = _on_ball(problem, begin, samples, np.random.default_rng(seed))
     spans = tuple(float(np.subtract(*problem.span(e)[::-1])) for e in range(len(problem.experiments)))
     length = min(max(along.segment_length, sum(spans) / MOST_SEGMENTS), max(spans) or 1.0)
     system, point = _place(problem, begin, length)
@@ -141,9 +135,7 @@ def _start(problem: Problem, start: Mapping[str, object] | Fit | None) -> Start:
     if not isinstance(start, Fit):
         return make_start(problem, unknowns_from(problem, start, missing="nan"))
     if start.problem is not problem or start.solution is None:
-        raise InputError(
-            "`start` is not a solved fit of this problem: pass pf.fit(problem), or parameter values."
-        )
+        raise InputError("inference.start_of_other_problem")
     solution, mesh = start.solution, start.solution.system.mesh
     tables = []
     for e, knots in enumerate(mesh.knots):

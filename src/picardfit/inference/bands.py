@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from picardfit.checks import as_number
 from picardfit.collocation.sensitivity import Sensitivity, sensitivity
 from picardfit.display.hook import shown
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, closest
 from picardfit.evidence.fisher import Information
 from picardfit.inference.bootstrap import Bootstrap, estimates
 from picardfit.model.densities import Shape
 from picardfit.model.inputs import as_input, values_at
-from picardfit.model.parameters import as_number
 from picardfit.simulation.trajectories import Run, trajectories
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Bands:
         every = {**self.states, **self.observables}
         if name not in every:
             raise InputError(
-                f"There is no band of `{name}` ({listing(every)})." + did_you_mean(str(name), every)
+                "inference.no_band", str(name), known=list(every), close=closest(str(name), every)
             )
         return every[name]
 
@@ -123,35 +123,31 @@ def bands(
 
 def _check_bootstrap(fit: Fit, given: object) -> None:
     """InputError unless these are samples around this fit."""
-    remedy = "pass bootstrap=fit.bootstrap(200)"
     if not isinstance(given, Bootstrap):
-        raise InputError(f"bootstrap = {given!r} is not a bootstrap: {remedy}.")
+        raise InputError("inference.not_a_bootstrap", value=given)
     own = estimates(fit)
     if own.keys() != given.estimates.keys():
-        raise InputError(f"The bootstrap is of another problem, with {listing(given.estimates)}: {remedy}.")
+        raise InputError("inference.bootstrap_of_other_problem", names=list(given.estimates))
     for name, value in own.items():
         if not np.isclose(value, given.estimates[name], rtol=SAME, atol=0):
             raise InputError(
-                f"The bootstrap is of another fit, where `{name}` = {given.estimates[name]:.5g}, not "
-                f"{value:.5g}: {remedy}."
+                "inference.bootstrap_of_other_fit", name, theirs=given.estimates[name], value=value
             )
 
 
 def _setting(fit: Fit, e: int, times: np.ndarray, inputs, initial) -> _Setting:
     one, model = fit.problem.experiments[e], fit.problem.model
     if not len(times):
-        raise InputError("There are no times to give bands at: pass for example np.linspace(0, 10, 101).")
+        raise InputError("inference.no_times")
     if times.min() < one.t0:
-        raise InputError(
-            f"Time {times.min():g} lies before t0 = {one.t0:g} of `{one.name}`: ask for times from t0 on."
-        )
-    for kind, names, given in (("input", model.inputs, inputs), ("state", model.states, initial)):
+        raise InputError("evidence.before_t0", one.name, time=times.min(), t0=one.t0)
+    for code, names, given in (
+        ("inference.unknown_input", model.inputs, inputs),
+        ("inference.unknown_state", model.states, initial),
+    ):
         for name in given or {}:
             if name not in names:
-                raise InputError(
-                    f"`{name}` is not one of the model's {kind}s ({listing(names)}): remove or rename it."
-                    + did_you_mean(str(name), names)
-                )
+                raise InputError(code, str(name), known=names, close=closest(str(name), names))
     signals = {**one.inputs, **{name: as_input(name, spec) for name, spec in (inputs or {}).items()}}
     given = {
         model.states.index(name): as_number(value, f"initial value of `{name}`")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from picardfit.checks import as_whole
 from picardfit.display.hook import shown
 from picardfit.errors import InputError
 from picardfit.evidence.certificate import path_rows
@@ -77,27 +78,18 @@ class Bootstrap:
 def bootstrap(fit: Fit, count: int, kind: Kind | str, seed: int, tools: Tools | None = None) -> Bootstrap:
     """Fits to `count` new data sets; the same seed gives the same samples with every executor."""
     tools = tools or Tools()
-    for value, name, least in ((count, "count", 2), (seed, "seed", 0)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-            raise InputError(
-                f"{name} = {value!r} is not a whole number from {least} on: write {name}={200 if least else 0}."
-            )
+    count, seed = as_whole(count, "count", 2, 200), as_whole(seed, "seed", 0)
     if kind not in [*Kind, *(k.value for k in Kind)]:
-        raise InputError(f"kind={kind!r} is unknown: write kind='parametric' or kind='residual'.")
-    kind, count, seed = Kind(kind), int(count), int(seed)
+        raise InputError("inference.bootstrap_kind", value=kind)
+    kind = Kind(kind)
     if fit.solution is None or not fit.success:
-        raise InputError(f"A bootstrap starts from a fit that succeeded, but: {fit.message}")
+        raise InputError("inference.bootstrap_of_failed_fit", message=fit.message.rstrip("."))
     if kind is Kind.RESIDUAL and isinstance(fit.problem.objective, CommonNoise):
-        raise InputError(
-            "With common=True the errors of one instant belong together, and single residuals cannot be exchanged: "
-            "write kind='parametric'."
-        )
+        raise InputError("inference.common_residuals")
     freedom = _freedom(fit.problem)
     if not np.isfinite(fit.residual_variance) or (kind is Kind.RESIDUAL and freedom <= 0):
-        remedy = "give the noise" if fit.problem.noise is None else "write kind='parametric'"
-        raise InputError(
-            f"There are no degrees of freedom left to learn the noise from: {remedy}, or fix some unknowns."
-        )
+        known = fit.problem.noise is not None
+        raise InputError("inference.no_freedom_residual" if known else "inference.no_freedom")
     shape = fit.solution.unknowns.shape
     work = run_many(
         fit,
@@ -126,9 +118,7 @@ def _collect(fit: Fit, work: Work, kind: Kind, seed: int, count: int) -> Bootstr
         raise KeyboardInterrupt
     if len(good) < 2:
         reason = next((f" ({why})" for why in work.failures.values()), "")
-        raise InputError(
-            f"{done - len(good)} of {done} fits to new data failed{reason}: the problem is too sensitive."
-        )
+        raise InputError("inference.bootstrap_failed", failed=done - len(good), count=done, reason=reason)
     many_unknowns, layout = np.array(good), fit.problem.layout
     index = unknowns_index(layout.exists, layout.local)
     values = layout.natural(many_unknowns)[:, index[:, 0], index[:, 1]]

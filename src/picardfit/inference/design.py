@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from picardfit.checks import as_number, as_whole
 from picardfit.display.hook import shown
-from picardfit.errors import InputError, did_you_mean, listing, type_words
+from picardfit.errors import InputError, closest
 from picardfit.fit import Fit
 from picardfit.inference.design_choice import choose, covariance, scores
 from picardfit.inference.design_information import many_unknowns, of_interest, stage_at
-from picardfit.model.parameters import as_number
 from picardfit.problem.experiment import Experiment, plan
 from picardfit.problem.likelihood import LeastSquares
 from picardfit.problem.problem import Problem
@@ -132,10 +132,7 @@ def design_times(
     if isinstance(candidate, str):
         candidate = _named_plan(base, candidate)
     if not isinstance(candidate, Experiment):
-        raise InputError(
-            f"design_times chooses the times of one planned experiment, not of {type_words(candidate)}: "
-            f"pass a pf.plan(...) whose times are the grid."
-        )
+        raise InputError("inference.design_times_of", given=candidate)
     problem, done, (grid,) = _sorted_out(base, [candidate])
     rows = np.unique(grid.times)
     count = _count(count, "count", None if repeat else len(rows))
@@ -157,55 +154,44 @@ def _sorted_out(base: Fit | Problem, candidates) -> tuple[Problem, list[Experime
     """The problem, its experiments that count as done, and the candidates with a name each."""
     if isinstance(base, Fit):
         if base.solution is None:
-            raise InputError(f"The fit has no solution to plan from: {base.status.sentence()}")
+            raise InputError("inference.no_solution", message=base.status.sentence().rstrip("."))
         problem = base.problem
     elif isinstance(base, Problem):
         problem = base
     else:
-        raise InputError(
-            f"design needs a fit or a pf.Problem first, not {type_words(base)}: pass what pf.fit returned."
-        )
+        raise InputError("inference.design_for", given=base)
     done = list(problem.experiments)
     if candidates is None:
         offered = [one for one in done if one.planned is not None]
         done = [one for one in done if one.planned is None]
     elif isinstance(candidates, Mapping):
-        raise InputError(
-            "The candidates are a dict: pass a list, and names as in pf.plan(times, ['observable'], 'name')."
-        )
+        raise InputError("inference.candidates_are_a_dict")
     else:
         offered = [candidates] if isinstance(candidates, Experiment) else list(candidates)
     if not offered:
-        raise InputError("There is no candidate: pass pf.plan(times, ['observable'], name='...') objects.")
+        raise InputError("inference.no_candidate")
     for one in offered:
         if not isinstance(one, Experiment):
-            raise InputError(
-                f"{one!r} is not an experiment: make candidates with pf.plan(times, ['observable'])."
-            )
+            raise InputError("inference.candidate_not_an_experiment", value=one)
     offered = [one if one.name else replace(one, name=f"candidate {k}") for k, one in enumerate(offered, 1)]
     named = {one.name for one in offered}
     for one in done:
         if one.name in named and one.planned is None:
-            raise InputError(
-                f"`{one.name}` is the name of an experiment with data: give the candidate another."
-            )
+            raise InputError("inference.candidate_name_taken", one.name, key=("candidates", one.name))
     return problem, [one for one in done if one.name not in named], offered
 
 
 def check_criterion(criterion: object) -> None:
     """InputError for a criterion that there is not."""
     if not isinstance(criterion, str) or not (criterion in ("D", "A", "E") or criterion.startswith("c:")):
-        raise InputError(f"criterion={criterion!r} is unknown: write 'D', 'A', 'E' or 'c:formula'.")
+        raise InputError("inference.criterion", value=criterion)
 
 
 def _named_plan(base: Fit | Problem, name: str) -> Experiment:
     experiments = base.experiments if isinstance(base, Problem) else ()
     known = {one.name: one for one in experiments if one.planned is not None}
     if name not in known:
-        raise InputError(
-            f"There is no planned experiment `{name}` ({listing(known)}): pass a pf.plan(...) whose times are the grid."
-            + did_you_mean(name, known)
-        )
+        raise InputError("inference.no_such_plan", name, known=list(known), close=closest(name, known))
     return known[name]
 
 
@@ -224,21 +210,17 @@ def _sampled(grid: Experiment, times: np.ndarray) -> Experiment:
 
 
 def _count(value: object, name: str, most: int | None) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InputError(f"{name} = {value!r} is not a positive whole number: write for example {name}=1.")
-    if most is not None and value > most:
-        raise InputError(
-            f"{name} = {value} is more than the {most} candidates: lower it, or pass repeat=True."
-        )
-    return int(value)
+    found = as_whole(value, name, 1)
+    if most is not None and found > most:
+        raise InputError("inference.more_than_candidates", name, value=found, most=most)
+    return found
 
 
 def _many_unknowns(
     base: Fit | Problem, both: Problem, at, initial, scenarios: int, seed: int
 ) -> list[np.ndarray]:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed = {seed!r} is not a whole number from 0 on: write for example seed=0.")
-    return many_unknowns(base, both, at, initial, _count(scenarios, "scenarios", None), int(seed))
+    sets = as_whole(scenarios, "scenarios", 1)
+    return many_unknowns(base, both, at, initial, sets, as_whole(seed, "seed", 0))
 
 
 def _variance(base: Fit | Problem, sd: float | None) -> float:
@@ -248,20 +230,16 @@ def _variance(base: Fit | Problem, sd: float | None) -> float:
     if sd is not None:
         sd = as_number(sd, "standard deviation sd")
         if not sd > 0:
-            raise InputError(f"The standard deviation sd is {sd:g}: give a positive number.")
+            raise InputError("inference.sd_not_positive", value=sd)
         if likelihood:
-            raise InputError(
-                "The problem has a noise model, which says how sure a measurement is: leave out sd."
-            )
+            raise InputError("inference.sd_with_noise_model")
         return sd**2
     if likelihood:
         return 1.0
     if isinstance(base, Problem):
-        raise InputError(
-            "Without a fit the noise is not known: pass sd=..., the standard deviation of a measurement."
-        )
+        raise InputError("inference.sd_missing")
     if not base.residual_variance > 0:
-        raise InputError("The fit leaves no residuals to tell the noise from: pass sd=...")
+        raise InputError("inference.sd_without_residuals")
     return base.residual_variance
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, closest
 from picardfit.evidence.expected_information import expected, solvable
 from picardfit.fit import Fit
 from picardfit.formulas.grammar import BatchedMap, names, parse
@@ -42,7 +42,7 @@ def many_unknowns(
     """Unknowns of all experiments, internal coordinates, at every set of values."""
     sets = [at] if at is None or isinstance(at, Mapping) else list(at)
     if not sets:
-        raise InputError("`at` is empty: pass parameter values, or leave it out.")
+        raise InputError("inference.at_is_empty")
     many_unknowns = [_unknowns(base, both, one, initial) for one in sets]
     rng = np.random.default_rng(seed)
     for _ in range(scenarios - 1):
@@ -138,10 +138,7 @@ def stage_at(
     found = expected(both, unknowns)
     if found is None:
         bad = [n for n, fine in zip(both.names, solvable(both, unknowns), strict=True) if not fine]
-        raise InputError(
-            f"The model cannot be integrated in {listing(bad or both.names)} at these values: "
-            f"change `at` or `initial`, or shorten the plan."
-        )
+        raise InputError("inference.no_solution_at_values", names=bad or list(both.names))
     unit, prior = _units(both, unknowns)
     hessians = found.hessians * unit[:, :, None] * unit[:, None, :] / variance
     local, shared = slice(0, layout.local), slice(layout.local, None)
@@ -191,15 +188,14 @@ def of_interest(both: Problem, given: Sequence[str] | None) -> list[str]:
         levels = range(layout.model_parameters, layout.measured_parameters)
         own = [layout.names[k] for k in layout.global_parameters if k not in levels]
         if not (own or known):
-            raise InputError("There is no parameter common to all experiments: free one that is not local.")
+            raise InputError("inference.no_global_parameter")
         return own or known
     if isinstance(given, str) or not list(given):
-        raise InputError(f"interest={given!r} is not a list of parameters: write interest=['a', 'b'].")
+        raise InputError("inference.interest", value=given)
     for name in given:
         if name not in known:
             raise InputError(
-                f"`{name}` in interest is not a free global parameter: name some of {listing(known)}."
-                + did_you_mean(str(name), known)
+                "inference.interest_unknown", str(name), known=known, close=closest(str(name), known)
             )
     return list(given)
 
@@ -212,13 +208,12 @@ def _gradient(both: Problem, unknowns: np.ndarray, text: str, unit: np.ndarray) 
     for name in sorted(names(expression)):
         if name not in known:
             raise InputError(
-                f"The criterion `c:{text}` uses `{name}`, which is not a global parameter: it may use {listing(known)}."
-                + did_you_mean(name, known)
+                "inference.criterion_uses", name, formula=text, known=known, close=closest(name, known)
             )
     formula = BatchedMap([expression], parameters=layout.names)
     nothing = np.zeros(0)
     value, _, slope = formula.linearise(0.0, nothing, layout.parameters(unknowns)[0], nothing)
     slopes = slope[0, layout.global_parameters] * layout.slopes(unknowns)[0, layout.local :] * unit
     if not np.isfinite(slopes).all() or not slopes.any():
-        raise InputError(f"The formula '{text}' does not depend on a free parameter here: choose another.")
+        raise InputError("inference.criterion_constant", text)
     return (slopes / (abs(value[0]) or 1.0))[None]

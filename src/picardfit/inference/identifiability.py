@@ -129,11 +129,9 @@ class _Group:
 def identifiability(fit: Fit) -> Identifiability:
     """Verdicts, directions and combinations of a fit."""
     if fit.solution is None:
-        raise InputError(f"There is no solution to judge: {fit.status.sentence()}")
+        raise InputError("inference.no_solution", message=fit.status.sentence().rstrip("."))
     if not fit.status.converged:
-        raise InputError(
-            f"Nothing can be said about what the data determine, because the fit has no success: {fit.message}"
-        )
+        raise InputError("inference.not_judged", message=fit.message.rstrip("."))
     found = fit.whole_information
     relative, covariance = in_relative_units(fit, found)
     others = _alternatives(fit, relative)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.display.hook import picture, shown
-from picardfit.errors import InputError, Notice, listing
+from picardfit.errors import InputError, Notice
 from picardfit.evidence.fisher import Yardstick
 from picardfit.inference.profile_side import CLOSE, RESOLUTION, SETTLED, End, Knot, March, cross, cubic
 from picardfit.inference.refits import Tools, run_many
@@ -85,9 +85,7 @@ class Profile:
         level = self.level if level is None else level
         limit = self.yardstick.rise(level) ** 0.5
         if level > self.level:
-            raise InputError(
-                f"The profile reaches {self.level:g} only: call fit.profile(..., level={level:g})."
-            )
+            raise InputError("inference.profile_level", self.name, reached=self.level, level=level)
         return self._end(limit, -1), self._end(limit, 1)
 
     def curve(self, points: int = 201) -> tuple[np.ndarray, np.ndarray]:
@@ -194,7 +192,8 @@ def profiles(fit: Fit, wanted: Sequence[str], level: float, tools: Tools | None 
         Written(_encoded, partial(_decoded, fit.solution.unknowns.shape)),
     )
     if work.failures and not work.results and not work.interrupted:
-        raise InputError(f"No profile could be followed: {next(iter(work.failures.values()))}")
+        reason = next(iter(work.failures.values())).rstrip(".")
+        raise InputError("inference.no_profile", names=list(wanted), reason=reason)
     found = {}
     for name in wanted:
         own = [_key(name, sign) for sign in (-1, 1)]
@@ -224,21 +223,17 @@ def _elsewhere(fit: Fit, name: str) -> list[Notice]:
 def _ground(fit: Fit, wanted: Sequence[str], level: float) -> _Ground:
     """Where the profiles begin; refuses what cannot be profiled."""
     if fit.solution is None or not fit.success:
-        raise InputError(f"A profile starts from a fit that succeeded, but: {fit.message}")
+        raise InputError("inference.profile_of_failed_fit", message=fit.message.rstrip("."))
     for name in wanted:
         quantity(fit.problem, name)
     unit, limit = fit.residual_variance, fit.yardstick.rise(level) ** 0.5
     if not (np.isfinite(unit) and unit > 0):
-        raise InputError(
-            "There are no degrees of freedom left to estimate the variance from: give the noise, or fix some unknowns."
-        )
+        raise InputError("inference.no_freedom")
     with single_threaded():
         place = place_at(fit.problem, fit.solution)
         settled = None if place is None else refit(refined(place, RESOLUTION), unit, tolerance=1e-3 * SETTLED)
     if settled is None:
-        raise InputError(
-            f"The fit cannot be evaluated again, so there is no profile of {listing(wanted)}: fit again."
-        )
+        raise InputError("inference.profile_not_started", names=list(wanted))
     return _Ground(fit.problem, settled, unit, limit)
 
 

@@ -62,10 +62,7 @@ class March:
         c = self.held.value(settled.place.system.problem.layout, settled.point.unknowns)
         model = model_step(settled.place, self.held, c) if np.isfinite(c) else None
         if model is None:
-            raise InputError(
-                f"`{self.held.label}` is {c:g} at the estimates and cannot be followed from there: "
-                f"profile another formula, or its parameters one by one."
-            )
+            raise InputError("inference.profile_of_singular_formula", self.held.label, value=c)
         return self._knot(settled, c, model)
 
     def side(self, middle: Knot, sign: int) -> tuple[list[Knot], End]:

@@ -35,9 +35,7 @@ class Tools:
     def __post_init__(self) -> None:
         check_tools(self.executor, self.ledger)
         if self.progress is not None and self.progress is not False and not callable(self.progress):
-            raise InputError(
-                f"progress = {self.progress!r} is not a function: pass one that takes two numbers, done and all."
-            )
+            raise InputError("inference.progress", value=self.progress)
 
 
 def run_many(

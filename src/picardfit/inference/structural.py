@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.checks import is_number
+from picardfit.checks import as_whole, is_number
 from picardfit.display.hook import shown
-from picardfit.errors import InputError, type_words
+from picardfit.errors import InputError
 from picardfit.evidence.expected_information import expected
 from picardfit.formulas.grammar import names
 from picardfit.formulas.tracing import NumericMap
@@ -123,17 +123,13 @@ def structural(
     around 1, where there are none) at `points` random places. Each experiment is also sampled on a dense grid.
     """
     problem = _as_problem(problem, plans, parameters, initial)
-    for name, value in (("points", points), ("seed", seed)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < (name == "points"):
-            raise InputError(
-                f"{name} = {value!r} is not a whole number that fits: write for example {name}=5."
-            )
+    points, seed = as_whole(points, "points", 1, 5), as_whole(seed, "seed", 0)
     dense = problem.with_experiments(
         [_densified(one, problem.span(e)) for e, one in enumerate(problem.experiments)]
     )
     index = unknowns_index(dense.layout.exists & _acting(dense.layout), dense.layout.local)
     labels = tuple(dense.layout.label(e, c) for e, c in index)
-    found = _random_slopes(problem, dense, index, int(points), np.random.default_rng(seed))
+    found = _random_slopes(problem, dense, index, points, np.random.default_rng(seed))
     if not len(index):
         return Structure((), 0, (), len(found), len(found), np.inf, 0)
     ranks = [_decide(one.natural * one.values, one.error * one.values) for one in found]
@@ -154,23 +150,16 @@ def structural(
 def _as_problem(given, plans, parameters, initial) -> Problem:
     if isinstance(given, Problem):
         if any(one is not None for one in (plans, parameters, initial)):
-            raise InputError(
-                "plans, parameters and initial go with a pf.Model: put them into the pf.Problem instead."
-            )
+            raise InputError("inference.plans_with_problem")
         return given
     if not isinstance(given, Model):
-        raise InputError(
-            f"structural needs a pf.Problem or a pf.Model with plans, not {type_words(given)}: "
-            f"after a fit pass fit.problem."
-        )
+        raise InputError("inference.structural_of", given=given)
     if plans is None:
-        raise InputError(
-            "A model alone is not enough: pass plans=pf.plan(times, ['observable']), or a pf.Problem."
-        )
+        raise InputError("inference.plans_missing")
     if isinstance(plans, list | tuple | np.ndarray) and any(is_number(one) for one in plans):
-        raise InputError("The plans are numbers: write plans=pf.plan(times, ['observable']).")
+        raise InputError("inference.plans_are_numbers")
     if isinstance(plans, list | tuple) and not plans:
-        raise InputError("There are no plans: pass at least one, plans=[pf.plan(times, ['observable'])].")
+        raise InputError("inference.plans_empty")
     return Problem(given, plans, parameters, initial)
 
 
@@ -203,10 +192,7 @@ def _random_slopes(problem: Problem, dense: Problem, index, points: int, rng) ->
         if len(found) == points:
             break
     if not found:
-        raise InputError(
-            "The model could not be integrated at any random value: give the parameters and initial states bounds "
-            "in which it has solutions, or shorten the plan."
-        )
+        raise InputError("inference.no_random_solution")
     return found
 
 
