@@ -17,8 +17,9 @@ import numpy as np
 import picardfit as pf
 from picardfit.collocation.adaptation import even_knots, state_scale
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import Point, evaluate, linearise
+from picardfit.collocation.linearisation import linearise
 from picardfit.collocation.mesh import Mesh, rule
+from picardfit.collocation.point import Point, evaluate
 from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.unknowns import unknowns_index
 from picardfit.simulation.trajectories import Run, trajectories

@@ -21,9 +21,9 @@ from picardfit.collocation.adaptation import (
     unresolved,
 )
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import contract_from
 from picardfit.collocation.mesh import Mesh, Nodes, rule
 from picardfit.collocation.picard import end_states
+from picardfit.collocation.point import contract_from
 from picardfit.search.starts import make_start
 
 DOSED = pf.Model("x' = -k*x + dose; z' = k*x - q*z", inputs=["dose"])

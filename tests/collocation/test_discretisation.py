@@ -7,8 +7,9 @@ import pytest
 
 import picardfit as pf
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import contract_from, linearise
+from picardfit.collocation.linearisation import linearise
 from picardfit.collocation.mesh import Mesh, rule
+from picardfit.collocation.point import contract_from
 from picardfit.collocation.sample_lines import places
 
 

@@ -8,15 +8,10 @@ import pytest
 import picardfit as pf
 from picardfit.collocation.condensing import factorise, solve_box
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import (
-    CONTRACTED,
-    advance,
-    contract_from,
-    curvature_of_step,
-    evaluate,
-    linearise,
-)
+from picardfit.collocation.linearisation import advance, curvature_of_step, linearise
 from picardfit.collocation.mesh import Mesh, Nodes, rule
+from picardfit.collocation.point import contract_from, evaluate
+from picardfit.problem.objective import CONTRACTED
 
 RICH = pf.Model(
     "x' = -k*x*z + dose; z' = q*x - m*z*sin(t)",

@@ -10,17 +10,22 @@ from math import factorial
 import numpy as np
 import pytest
 
+from picardfit.collocation.contraction import (
+    Contraction,
+    FixedPoint,
+    Newton,
+    contract,
+    newton,
+    newton_inverses,
+)
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Mesh, Nodes, rule, uniform_knots
 from picardfit.collocation.picard import (
     Field,
     apply,
-    contract,
     end_states,
     exact_multipliers,
     integrate,
-    iterate,
-    iterate_with_derivatives,
     newton_matrix,
     residual,
     tails,
@@ -88,10 +93,32 @@ def field_of(text: str, knots, count=5, family=Nodes.RADAU) -> Field:
 def solve(field: Field, x: np.ndarray, params: np.ndarray) -> np.ndarray:
     """The fixed point u = P u by Newton's contraction from the constant path."""
     path = np.repeat(x[:, None, :], len(field.mesh.rule.nodes), axis=1)
-    for _ in range(12):
-        _, wrt_x, _ = field.linearise(path, params)
-        path = contract(field, x, path, params, np.linalg.inv(newton_matrix(field.mesh, wrt_x)))
+    return newton(equation(field, x, params), path, 0.0, Newton(steps=12, fresh=True)).path
+
+
+def equation(field: Field, x: np.ndarray, params: np.ndarray) -> FixedPoint:
+    return FixedPoint(field, x, params, np.ones(x.shape[1]))
+
+
+def iterate(field: Field, x: np.ndarray, path: np.ndarray, params: np.ndarray, order: int) -> np.ndarray:
+    """The n-th Picard iterate P^n u at the nodes."""
+    for _ in range(order):
+        path = apply(field.mesh, x, field.slopes(path, params))
     return path
+
+
+def iterate_with_derivatives(field: Field, x, path, params, order: int):
+    """P^n u and its derivative S_n by the recursion S <- [I 0] + h A (f_x S + f_p), S_0 = 0."""
+    mesh, states = field.mesh, x.shape[-1]
+    derivative = np.zeros((*path.shape, states + params.shape[-1]))
+    for _ in range(order):
+        slopes, wrt_x, wrt_p = field.linearise(path, params)
+        moved = wrt_x @ derivative
+        moved[..., states:] += wrt_p
+        path = apply(mesh, x, slopes)
+        derivative = integrate(mesh, moved)
+        derivative[..., :states] += np.eye(states)
+    return path, derivative
 
 
 def end_error(case: Case, knots: np.ndarray, count: int, family: Nodes = Nodes.RADAU) -> float:
@@ -243,23 +270,50 @@ def test_newton_contracts_where_picard_diverges():
 
 def test_newton_converges_quadratically():
     field, x, path, params = van_der_pol()
-    sizes = []
-    for _ in range(4):
-        _, wrt_x, _ = field.linearise(path, params)
-        path = contract(field, x, path, params, np.linalg.inv(newton_matrix(field.mesh, wrt_x)))
-        sizes.append(np.abs(residual(field, x, path, params)).max())
+    fresh = [Newton(steps=k, fresh=True) for k in (1, 2, 4)]
+    sizes = [newton(equation(field, x, params), path, 0.0, how).error for how in fresh]
     assert sizes[1] < sizes[0] ** 1.7
-    assert sizes[3] < 1e-13
+    assert sizes[2] < 1e-13
 
 
 def test_old_newton_matrix_still_contracts():
     """One inverse serves for several contractions: linear convergence."""
     field, x, path, params = van_der_pol()
-    _, wrt_x, _ = field.linearise(path, params)
-    inverse = np.linalg.inv(newton_matrix(field.mesh, wrt_x))
-    for _ in range(20):
-        path = contract(field, x, path, params, inverse)
-    assert np.abs(residual(field, x, path, params)).max() < 1e-10
+    old = newton_inverses(field, path, params)
+    found = newton(equation(field, x, params), path, 1e-10, Newton(steps=20), old)
+    assert found.inverse is old
+    assert found.rate < 1
+    assert np.abs(residual(field, x, found.path, params)).max() < 1e-10
+
+
+def test_a_contraction_ends_as_soon_as_the_path_is_good_enough():
+    field, x, path, params = van_der_pol()
+    errors = [contract(equation(field, x, params), path, enough).error for enough in (1e-2, 1e-5, 1e-10)]
+    assert 1e-2 > errors[0] > 1e-5 > errors[1] > 1e-10 > errors[2]
+
+
+def test_segments_where_whole_steps_fail_get_shorter_ones():
+    """x' = -a atan(20 x) from x = 2: whole Newton steps overshoot, with old and with fresh matrices."""
+    field = field_of("x' = -a*atan(20*x)", [0, 1.0, 2.0], 5)
+    x, path = np.array([[2.0], [1e-3]]), np.array([2.0, 1e-3])[:, None, None] * np.ones((2, 5, 1))
+    task = equation(field, x, np.array([3.0]))
+    quick = newton(task, path, 1e-10, Contraction().quick)
+    assert quick.error > 1
+    assert newton(task, path, 1e-10, Newton(steps=10, fresh=True)).error > 1
+    found = contract(task, path, 1e-10)
+    assert found.error < 1e-10
+    assert found.inverse is None
+    np.testing.assert_array_equal(found.path[1], quick.path[1])  # the other segment stays as it was
+
+
+def test_a_segment_that_is_not_finite_does_not_stop_the_others():
+    field = field_of("x' = -a*log(x)", [0, 0.5, 1.0], 5)
+    x, params, path = np.array([[-1.0], [2.0]]), np.array([[[1.0]]]), np.full((2, 5, 1), 2.0)
+    path[0] = -1.0
+    with np.errstate(all="ignore"):
+        found = newton(equation(field, x, params), path, 1e-10, Contraction().first)
+    assert not np.isfinite(found.gap[0]).any()
+    assert np.abs(found.gap[1]).max() < 1e-10
 
 
 # derivatives

@@ -7,8 +7,8 @@ import numpy as np
 import picardfit as pf
 from picardfit.collocation.adaptation import even_knots
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import contract_from
 from picardfit.collocation.mesh import Mesh, rule
+from picardfit.collocation.point import contract_from
 from picardfit.collocation.refinement import Joining, coarsened
 
 DOSED = pf.Model("x' = -k*x + dose; z' = k*x - q*z", inputs=["dose"])

@@ -8,8 +8,9 @@ import pytest
 import picardfit as pf
 from picardfit.collocation.condensing import factorise, is_convex
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import Linearisation, contract_from, linearise
+from picardfit.collocation.linearisation import Linearisation, linearise
 from picardfit.collocation.mesh import Mesh, Nodes, rule
+from picardfit.collocation.point import contract_from
 from picardfit.collocation.second_derivatives import has_second_order, newton_model
 
 TIMES = np.linspace(0.1, 1.9, 7)

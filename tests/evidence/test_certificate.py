@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.collocation.linearisation import evaluate
+from picardfit.collocation.point import evaluate
 from picardfit.evidence.certificate import certify, misfit, path_value
 from picardfit.evidence.fisher import information
 from picardfit.search.estimate import _final_status

@@ -7,7 +7,8 @@ import pytest
 import scipy.stats as st
 
 import picardfit as pf
-from picardfit.collocation.linearisation import linearise, point_at
+from picardfit.collocation.linearisation import linearise
+from picardfit.collocation.point import point_at
 from picardfit.collocation.recursion import chained
 from picardfit.examples import rosenzweig_macarthur, van_der_pol
 

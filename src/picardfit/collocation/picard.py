@@ -1,4 +1,4 @@
-"""The Picard operator on a mesh, its iterates and their derivatives, and exact multipliers.
+"""The Picard operator on a mesh, the matrices of Newton's method for its fixed point, and exact multipliers.
 
 On each segment, with h its length and A the integration weights of the rule (section 4 of the design):
 
@@ -54,30 +54,6 @@ def end_states(mesh: Segments, x: np.ndarray, path: np.ndarray) -> np.ndarray:
         return path[:, -1]
     of_start, *of_nodes = mesh.rule.along(np.ones(1))[0]
     return of_start * x + np.array(of_nodes) @ path
-
-
-def iterate(field: Field, x: np.ndarray, path: np.ndarray, params: np.ndarray, order: int) -> np.ndarray:
-    """The n-th Picard iterate P^n u at the nodes."""
-    for _ in range(order):
-        path = apply(field.mesh, x, field.slopes(path, params))
-    return path
-
-
-def iterate_with_derivatives(field: Field, x, path, params, order: int):
-    """P^n u and its derivative S_n by the recursion S <- [I 0] + h A (f_x S + f_p), S_0 = 0.
-
-    Returns (path, derivatives (segments, nodes, states, states + parameters)); u itself does not depend on x and p.
-    """
-    mesh, states = field.mesh, x.shape[-1]
-    derivative = np.zeros((*path.shape, states + params.shape[-1]))
-    for _ in range(order):
-        slopes, wrt_x, wrt_p = field.linearise(path, params)
-        moved = wrt_x @ derivative
-        moved[..., states:] += wrt_p
-        path = apply(mesh, x, slopes)
-        derivative = integrate(mesh, moved)
-        derivative[..., :states] += np.eye(states)
-    return path, derivative
 
 
 def integrate(mesh: Segments, moved: np.ndarray) -> np.ndarray:
@@ -142,13 +118,6 @@ def end_derivatives(mesh: Segments, linked: np.ndarray, multipliers: np.ndarray)
     ends = (np.array(of_nodes) @ flat).reshape(len(linked), *multipliers.shape[2:])
     ends[..., : ends.shape[1]] += of_start * np.eye(ends.shape[1])
     return ends
-
-
-def contract(field: Field, x, path, params, inverse: np.ndarray) -> np.ndarray:
-    """One Newton contraction towards u = P u with a given (possibly older) inverse."""
-    residual = apply(field.mesh, x, field.slopes(path, params)) - path
-    step = inverse @ residual.reshape(len(path), -1, 1)
-    return path + step.reshape(path.shape)
 
 
 def residual(field: Field, x, path, params) -> np.ndarray:

@@ -10,9 +10,9 @@ import numpy as np
 
 from picardfit.collocation.adaptation import carry, joined, merge, segment_scales, split, unresolved
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import Nearby, Point, carried_inverse, evaluate
 from picardfit.collocation.mesh import Mesh, Rule
 from picardfit.collocation.picard import end_states
+from picardfit.collocation.point import Nearby, Point, carried_inverse, evaluate
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ import numpy as np
 
 from picardfit.collocation.condensing import Quadratic
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import Linearisation, Point
+from picardfit.collocation.linearisation import Linearisation
+from picardfit.collocation.point import Point
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.problem.unknowns import UnknownsLayout
 

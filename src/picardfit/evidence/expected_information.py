@@ -13,10 +13,11 @@ from functools import cached_property
 import numpy as np
 
 from picardfit.collocation.adaptation import first_mesh, split, state_scale, unresolved
+from picardfit.collocation.contraction import FixedPoint, Newton, newton
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import Linearisation, Point, contract_from, evaluate, linearise
+from picardfit.collocation.linearisation import Linearisation, linearise
 from picardfit.collocation.mesh import Mesh, rule
-from picardfit.collocation.picard import apply
+from picardfit.collocation.point import Point, contract_from, evaluate
 from picardfit.collocation.recursion import chained, closing_step, start_derivatives
 from picardfit.problem.problem import Problem
 from picardfit.problem.start import Start
@@ -159,8 +160,8 @@ def _polished(system: Discretisation, point: Point) -> Linearisation | None:
         step = closing_step(mesh, linear.quadratic, point.jumps)
         states = point.states + step
         path = point.path + (linear.multipliers[..., : step.shape[1]] @ step[:, None, :, None])[..., 0]
-        gap = apply(mesh, states, system.field.slopes(path, spread)) - path
-        path = path + (linear.inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape)
+        equation = FixedPoint(system.field, states, spread, scale)
+        path = newton(equation, path, 0.0, Newton(steps=1), linear.inverse).path
         moved = evaluate(system, point.unknowns, states, path, scale, linear.nearby)
         if moved is None:
             return None

@@ -17,9 +17,10 @@ import numpy as np
 from picardfit.checks import as_whole
 from picardfit.collocation.adaptation import even_knots
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import Point, linearise, point_at
+from picardfit.collocation.linearisation import linearise
 from picardfit.collocation.mesh import Mesh, rule
 from picardfit.collocation.picard import apply
+from picardfit.collocation.point import Point, point_at
 from picardfit.display.hook import shown
 from picardfit.errors import InputError
 from picardfit.fit import Fit

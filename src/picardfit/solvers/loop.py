@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeGuard
 import numpy as np
 
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import Point, point_at
+from picardfit.collocation.point import Point, point_at
 from picardfit.errors import Status
 from picardfit.problem.problem import Problem
 from picardfit.problem.start import Start

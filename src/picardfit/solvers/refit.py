@@ -15,7 +15,8 @@ import numpy as np
 from picardfit.collocation.adaptation import carry, split, state_scale, unresolved
 from picardfit.collocation.arrow import Arrow, arrow_of
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import Linearisation, Point, advance, evaluate, linearise
+from picardfit.collocation.linearisation import Linearisation, advance, linearise
+from picardfit.collocation.point import Point, evaluate
 from picardfit.collocation.recursion import closing_step, reduced, start_derivatives
 from picardfit.problem.problem import Problem
 from picardfit.problem.quantity import Quantity

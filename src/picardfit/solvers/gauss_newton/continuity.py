@@ -6,7 +6,8 @@ import numpy as np
 
 from picardfit.collocation.adaptation import segment_scales
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import Linearisation, Point, linearise
+from picardfit.collocation.linearisation import Linearisation, linearise
+from picardfit.collocation.point import Point
 
 
 def knot_scales(system: Discretisation, point: Point | None, scale: np.ndarray) -> np.ndarray:

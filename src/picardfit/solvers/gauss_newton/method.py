@@ -17,20 +17,13 @@ from picardfit.checks import check_positive
 from picardfit.collocation.adaptation import first_mesh, split, state_scale
 from picardfit.collocation.condensing import Factor, Quadratic, factorise, is_convex, solve_box
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import (
-    CONTRACTED,
-    Linearisation,
-    Point,
-    advance,
-    contract_from,
-    curvature_of_step,
-    evaluate,
-    linearise,
-)
+from picardfit.collocation.linearisation import Linearisation, advance, curvature_of_step, linearise
 from picardfit.collocation.mesh import Nodes, rule
+from picardfit.collocation.point import Point, contract_from, evaluate
 from picardfit.collocation.refinement import Resolution, coarsened, refined
 from picardfit.collocation.second_derivatives import has_second_order, newton_model
 from picardfit.errors import InputError, Status
+from picardfit.problem.objective import CONTRACTED
 from picardfit.problem.problem import Problem
 from picardfit.problem.start import Start
 from picardfit.solvers.gauss_newton.continuity import (

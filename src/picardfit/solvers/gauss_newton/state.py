@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.linearisation import Linearisation, Point, evaluate
+from picardfit.collocation.linearisation import Linearisation
+from picardfit.collocation.point import Point, evaluate
 from picardfit.errors import Status
 from picardfit.solvers.gauss_newton.continuity import continuity_unit
 from picardfit.solvers.noise_levels import fit_levels

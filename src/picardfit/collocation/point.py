@@ -1,0 +1,159 @@
+"""The lifted problem at a point: a contracted path with its jumps at the knots, outputs and objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from picardfit.collocation.contraction import (
+    Contraction,
+    FixedPoint,
+    contract,
+    newton,
+    newton_inverses,
+    sizes,
+)
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.picard import end_states
+from picardfit.problem.objective import CONTRACTED
+
+USUAL = Contraction()
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """What is known of the derivatives of the path from a point close by."""
+
+    inverse: np.ndarray  # of the Newton matrices: (segments, nodes * states, nodes * states)
+    multipliers: np.ndarray | None = None  # S: (segments, nodes, states, columns)
+    rate: float = 0.0  # part of an error that a sweep with the inverse left there
+
+    def part(self, segments: slice) -> Nearby:
+        own = None if self.multipliers is None else self.multipliers[segments]
+        return Nearby(self.inverse[segments], own, self.rate)
+
+
+@dataclass(frozen=True)
+class Point:
+    """Unknowns of the lifted problem with everything evaluated there."""
+
+    unknowns: np.ndarray  # (experiments, width)
+    params: np.ndarray  # (experiments, parameters of model and noise), natural units
+    states: np.ndarray  # (segments, states): start state of each segment
+    path: np.ndarray  # (segments, nodes, states), contracted: u = P u
+    slopes: np.ndarray  # f along the path
+    jumps: np.ndarray  # (linked, states): end of a segment minus start of the next
+    sampled: np.ndarray  # (samples, states)
+    outputs: np.ndarray  # (samples, rows): observables, then levels of the noise
+    data: float  # value of the objective, with priors
+    residual: float = np.nan  # largest |u - P u| relative to the states' scale
+    nearby: Nearby | None = None
+
+
+def point_at(
+    system: Discretisation,
+    unknowns: np.ndarray,
+    states: np.ndarray,
+    path: np.ndarray,
+    params: np.ndarray | None = None,
+    slopes: np.ndarray | None = None,
+    residual: float = np.nan,
+    nearby: Nearby | None = None,
+) -> Point:
+    """The point with these unknowns and this path, whether it is contracted or not."""
+    mesh = system.mesh
+    with np.errstate(all="ignore"):
+        if params is None:
+            params = system.parameters(unknowns)
+        if slopes is None:
+            slopes = system.field.slopes(path, system.spread(params))
+        jumps = end_states(mesh, states, path)[mesh.linked_rows] - states[mesh.inner_rows]
+        sampled = system.at_samples(states, path)
+        outputs = system.outputs(sampled, params)
+        data = system.value(unknowns, outputs)
+    return Point(unknowns, params, states, path, slopes, jumps, sampled, outputs, data, residual, nearby)
+
+
+def evaluate(
+    system: Discretisation,
+    unknowns: np.ndarray,
+    states: np.ndarray,
+    path: np.ndarray,
+    scale: np.ndarray,
+    nearby: Nearby | None = None,
+    enough: float = CONTRACTED,
+    contraction: Contraction = USUAL,
+) -> Point | None:
+    """Contract the path and evaluate jumps and data; None if it does not contract or is not finite.
+
+    Without `nearby` Newton matrices are made along the path. `enough` is the |u - P u| relative to the scale at which
+    to stop.
+    """
+    params = system.parameters(unknowns)
+    equation = FixedPoint(system.field, states, system.spread(params), scale)
+    with np.errstate(all="ignore"):
+        found = contract(equation, path, enough, None if nearby is None else nearby.inverse, contraction)
+    if not found.error < contraction.limit(enough):
+        return None
+    if found.inverse is None:
+        nearby = None
+    elif nearby is None:
+        nearby = Nearby(found.inverse)
+    point = point_at(system, unknowns, states, found.path, params, found.slopes, found.error, nearby)
+    return point if np.isfinite(point.data) and np.isfinite(point.jumps).all() else None
+
+
+def contract_from(
+    system: Discretisation,
+    unknowns: np.ndarray,
+    states: np.ndarray,
+    scale: np.ndarray,
+    enough: float = CONTRACTED,
+    contraction: Contraction = USUAL,
+) -> tuple[Point | None, np.ndarray]:
+    """Contract straight lines between guessed knot states with fresh Newton matrices.
+
+    `enough` is the |u - P u| relative to the scale at which to stop. Returns the point and (segments,) bool: the
+    segments that are too long for a path where there is no point.
+    """
+    mesh, layout = system.mesh, system.problem.layout
+    states = states.copy()
+    states[mesh.first], _ = layout.initial(unknowns)
+    following = states.copy()
+    following[mesh.linked] = states[mesh.linked + 1]
+    path = states[:, None, :] + mesh.rule.nodes[:, None] * (following - states)[:, None, :]
+    equation = FixedPoint(system.field, states, system.spread(system.parameters(unknowns)), scale)
+    with np.errstate(all="ignore"):
+        found = newton(equation, path, enough, contraction.first)
+        failed = ~(sizes(found.gap, scale) < max(contraction.tolerated, enough))
+        if failed.any():
+            return None, failed
+        nearby = None if found.inverse is None else Nearby(found.inverse)
+        point = evaluate(system, unknowns, states, found.path, scale, nearby, enough, contraction)
+        if point is None:
+            failed = _without_outputs(system, unknowns, states, found.path)
+    return point, failed
+
+
+def _without_outputs(
+    system: Discretisation, unknowns: np.ndarray, states: np.ndarray, path: np.ndarray
+) -> np.ndarray:
+    """(segments,) bool: segments with samples whose outputs are not finite, as the logarithm of a state below zero.
+
+    All segments where there is no such sample.
+    """
+    outputs = system.outputs(system.at_samples(states, path), system.parameters(unknowns))
+    found = np.zeros(len(system.mesh), bool)
+    found[system.segment[~np.isfinite(outputs).all(axis=1)]] = True
+    return found if found.any() else ~found
+
+
+def carried_inverse(
+    system: Discretisation, unknowns: np.ndarray, path: np.ndarray, inverse: np.ndarray, fresh: np.ndarray
+) -> np.ndarray:
+    """The inverses of the Newton matrices with those of the `fresh` segments (bool) made anew, in place."""
+    chosen, spread = np.flatnonzero(fresh), system.spread(system.parameters(unknowns))
+    params = spread if spread.ndim == 1 else spread[chosen]
+    inverse[chosen] = newton_inverses(system.field.part(chosen), path[chosen], params)
+    return inverse
