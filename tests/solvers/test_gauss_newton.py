@@ -9,10 +9,13 @@ import pytest
 from scipy.optimize import least_squares
 
 import picardfit as pf
+from picardfit.collocation.mesh import rule
+from picardfit.collocation.refinement import Resolution
 from picardfit.evidence.certificate import certify
 from picardfit.search.starts import make_start
 from picardfit.simulation.trajectories import predict
-from picardfit.solvers.gauss_newton.state import compared_with, merit_of
+from picardfit.solvers.gauss_newton.state import merit, merit_size
+from picardfit.solvers.gauss_newton.transitions import on_finer_mesh
 from picardfit.solvers.loop import run
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
@@ -336,7 +339,8 @@ def test_multipliers_of_new_knots_make_the_split_point_stationary():
     """Without them the first step after a split would open jumps of the size of multiplier over penalty."""
     state = replace(converged_state(lotka(), COARSE), status=None)
     fine = replace(COARSE, resolution=1e-8)
-    split = fine._refine(state, fine._wanted(state))
+    wanted = Resolution(rule(5), fine.resolution, rounds=8, segments=1000)
+    split = on_finer_mesh(state, (wanted,), enough=1e-10)
     stepped = fine.step(split)
     opened = np.abs(stepped.point.jumps * np.sqrt(stepped.knot_penalty)).max()
     wrong = fine.step(replace(split, multipliers=np.zeros_like(split.multipliers)))
@@ -388,7 +392,7 @@ def test_merit_never_grows_within_a_stage():
     for _ in range(12):
         after = method.step(state)
         if after.stage == state.stage and after.multipliers is state.multipliers:
-            old, new = (merit_of(s.point, s.multipliers, s.knot_penalty) for s in (state, after))
+            old, new = (merit(s, s.point) for s in (state, after))
             assert new <= old * (1 + 1e-12)
         state = after
 
@@ -430,13 +434,52 @@ def test_bad_settings_are_named(setting, value):
         pf.LiftedGaussNewton(**{setting: value})
 
 
+@pytest.mark.parametrize(
+    "record, field, value",
+    [
+        ("damping", "start", -1.0),
+        ("stages", "calm", "small"),
+        ("correction", "most", 1.5),
+        ("joining", "ease", float("nan")),
+    ],
+)
+def test_bad_thresholds_are_named(record, field, value):
+    usual = getattr(pf.LiftedGaussNewton(), record)
+    with pytest.raises(pf.InputError, match=f"{record}.{field}"):
+        pf.LiftedGaussNewton(**{record: replace(usual, **{field: value})})
+
+
+def test_thresholds_come_as_their_record():
+    with pytest.raises(pf.InputError, match=r"damping = 0\.1 is not a record"):
+        pf.LiftedGaussNewton(damping=0.1)
+
+
+def test_thresholds_are_saved_with_a_fit(tmp_path, lotka_fit):
+    usual = pf.LiftedGaussNewton()
+    method = replace(
+        usual,
+        damping=replace(usual.damping, start=0.1),
+        second_derivatives=replace(usual.second_derivatives, missed=np.inf),
+        correction=replace(usual.correction, most=2),
+    )
+    replace(lotka_fit, method=method).save(tmp_path / "fit.json")
+    assert pf.load(tmp_path / "fit.json").method == method
+
+
+def test_without_corrections_steps_are_damped_more_often(lotka_fit):
+    """Corrections are worth steps: both ways lead to the same optimum."""
+    usual = pf.LiftedGaussNewton()
+    plain = pf.fit(lotka(), replace(usual, correction=replace(usual.correction, most=0)))
+    assert plain.parameters == pytest.approx(lotka_fit.parameters, rel=1e-6)
+
+
 def test_multipliers_are_no_yardstick():
     """They may cost any amount where they mean nothing yet; a step that gains much must not count as rounding."""
     problem, method = pf.examples.van_der_pol.generate(seed=1), pf.LiftedGaussNewton()
     state = method.step(method.init(problem, make_start(problem)))
     heavy = replace(state, multipliers=state.multipliers + 1e8)
-    assert compared_with(heavy) == compared_with(state)
-    assert compared_with(state) >= state.point.data
+    assert merit_size(heavy) == merit_size(state)
+    assert merit_size(state) >= state.point.data
     after = method.step(heavy)
     assert after.point is not heavy.point or after.damping > heavy.damping
 

@@ -10,7 +10,6 @@ import picardfit as pf
 from picardfit.collocation.arrow import whole
 from picardfit.evidence.certificate import path_value
 from picardfit.search.screening import along
-from picardfit.solvers.gauss_newton.state import LARGEST_PENALTY
 from picardfit.solvers.loop import run
 from picardfit.solvers.refit import box_step, place_at, refined, refit
 
@@ -107,7 +106,7 @@ def test_where_small_jumps_matter_much_a_warm_search_does_not_stray():
     unknowns = np.array([[2.01261485, -0.43058987, 2.63451367, -0.17132055]])  # in a narrow valley
     with np.errstate(all="ignore"):
         path = along(problem, unknowns, method.nodes, method.resolution)
-        outcome = run(method, method.resume(problem, path, LARGEST_PENALTY))
+        outcome = run(method, method.resume(problem, path, stiff=True))
     assert outcome.status is pf.Status.CONVERGED
     assert outcome.iterations < 100
     assert outcome.trace[-1, 0] < 0.98 * 0.5 * np.mean((data - exact) ** 2)

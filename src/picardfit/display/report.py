@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from datetime import date
 from enum import Enum
 from html import escape
@@ -379,7 +379,7 @@ def _checks(certificate: Certificate) -> list[tuple[str, str, str]]:
 
 
 def _method(fit: Fit) -> str:
-    rows = [(one.name, _setting(getattr(fit.method, one.name))) for one in fields(fit.method)]
+    rows = list(_settings(fit.method))
     took = effort(fit)
     settings = f"<details>\n<summary>Settings</summary>\n{table(('setting', 'value'), rows)}\n</details>"
     parts = [f"<p>{escape(type(fit.method).__name__)}, {took}.</p>", settings]
@@ -389,8 +389,14 @@ def _method(fit: Fit) -> str:
     return "\n".join(parts)
 
 
-def _setting(value: object) -> str:
-    return value.value if isinstance(value, Enum) else str(value)
+def _settings(record: object, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """(name, value) of every setting of a method; of a record inside it only those that differ from the usual ones."""
+    for one in fields(record):
+        value = getattr(record, one.name)
+        if is_dataclass(one.default):
+            yield from _settings(value, f"{prefix}{one.name}.")
+        elif not prefix or value != one.default:
+            yield prefix + one.name, value.value if isinstance(value, Enum) else str(value)
 
 
 def _again(fit: Fit) -> str:

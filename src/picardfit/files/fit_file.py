@@ -6,7 +6,7 @@ checked: formulas go through the same parser as the user's, arrays must have the
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -120,6 +120,8 @@ def _setting_record(value: object) -> object:
     if type(value) in SETS.values():
         inner = {one.name: _setting_record(getattr(value, one.name)) for one in fields(value)}
         return {"set": type(value).__name__, **inner}
+    if is_dataclass(value):
+        return {one.name: _setting_record(getattr(value, one.name)) for one in fields(value)}
     return [_setting_record(one) for one in value] if isinstance(value, tuple) else value
 
 
@@ -186,10 +188,15 @@ def _method(record: dict) -> Method:
     name, settings = get(record, "name", str), get(record, "settings", dict)
     if name not in METHODS:
         raise InputError(f"The method `{name}` is not known ({listing(METHODS)}).")
-    known = {one.name: one.default for one in fields(METHODS[name])}
+    return _from_settings(METHODS[name], settings)
+
+
+def _from_settings(kind: type, settings: dict) -> object:
+    """A method, or a record of its settings, from the values of its fields."""
+    known = {one.name: one.default for one in fields(kind)}
     if not known.keys() >= settings.keys():
-        raise InputError(f"The method `{name}` has no setting {listing(settings.keys() - known.keys())}.")
-    return METHODS[name](**{key: _setting(key, value, known[key]) for key, value in settings.items()})
+        raise InputError(f"`{kind.__name__}` has no setting {listing(settings.keys() - known.keys())}.")
+    return kind(**{key: _setting(key, value, known[key]) for key, value in settings.items()})
 
 
 def _setting(key: str, value: object, default: object) -> object:
@@ -199,6 +206,8 @@ def _setting(key: str, value: object, default: object) -> object:
         if value not in families:
             raise InputError(f"The setting `{key}` is {value!r}: it must be one of {listing(families)}.")
         return Nodes(value)
+    if is_dataclass(default):
+        return _from_settings(type(default), get({key: value}, key, dict))
     if default is None and (value is None or isinstance(value, dict)):
         return None if value is None else _convex_set(value)
     if isinstance(default, tuple):

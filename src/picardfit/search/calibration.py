@@ -10,7 +10,7 @@ import numpy as np
 
 from picardfit.problem.problem import Problem
 from picardfit.search.shooting import after, measured, measured_only, setting_out, stepped, terms_at, value_of
-from picardfit.solvers.noise_levels import fit_levels
+from picardfit.solvers.noise_levels import fit_noise_parameters
 
 LENDERS = 24  # candidates whose scales and offsets are tried on each other
 STEPS = 10  # of the descent in scales and offsets
@@ -56,7 +56,7 @@ def _with_levels(problem: Problem, many_unknowns: np.ndarray, states: np.ndarray
     many_unknowns, levels = many_unknowns.copy(), many_unknowns[0][:, noise]
     for k in range(len(many_unknowns)):
         many_unknowns[k][:, noise] = levels  # those of the last one are not far away
-        many_unknowns[k] = fit_levels(problem, many_unknowns[k], outputs[k], states[k], everything)
+        many_unknowns[k] = fit_noise_parameters(problem, many_unknowns[k], outputs[k], states[k], everything)
         levels = many_unknowns[k][:, noise]
     return many_unknowns
 

@@ -15,7 +15,7 @@ from picardfit.errors import Status
 from picardfit.evidence.certificate import path_value
 from picardfit.problem.problem import Problem
 from picardfit.search.screening import along, downhill
-from picardfit.solvers.gauss_newton.state import LARGEST_PENALTY, State
+from picardfit.solvers.gauss_newton.state import State
 from picardfit.solvers.loop import IterationState, Method, News, Outcome, Run, ignore, is_exact, iterate
 
 
@@ -86,11 +86,11 @@ def by_shooting(
     if state.jump > rescue.closed or too_large:
         return None
     here, point = method.solution(state), state.point
-    if here is None or point is None:
+    if here is None:
         return None
     path = along(problem, downhill(problem, point.unknowns), method.nodes, method.resolution)
     gain = rescue.gain * problem.objective.size(point.outputs, point.data)
     if path is None or not path_value(path) < path_value(here) - gain:
         return None
-    rescued = method.resume(problem, path, LARGEST_PENALTY)
+    rescued = method.resume(problem, path, stiff=True)
     return rescued if rescued.status is None else None

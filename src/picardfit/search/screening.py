@@ -20,7 +20,7 @@ from picardfit.search.shooting import Runners, Simulated, advance, begin, inputs
 from picardfit.search.starts import candidates
 from picardfit.search.variations import TRIES, variations
 from picardfit.solvers.loop import Solution
-from picardfit.solvers.noise_levels import fit_levels, smoothed
+from picardfit.solvers.noise_levels import fit_noise_parameters, smoothed
 
 TOLERANCE = 1e-3  # of the integrations, relative; what they cost is then known to about as much
 CLOSER = 1e-5  # the same for the last steps
@@ -107,7 +107,7 @@ def _cost(problem: Problem, outputs: np.ndarray) -> float:
     unknowns = np.where(np.isfinite(layout.start), layout.start, 0.0)
     unknowns = np.clip(unknowns, layout.lower, layout.upper)
     states = np.zeros((len(outputs), len(problem.model.states)))
-    unknowns = fit_levels(problem, unknowns, outputs, states, np.ones(unknowns.shape, bool))
+    unknowns = fit_noise_parameters(problem, unknowns, outputs, states, np.ones(unknowns.shape, bool))
     params = layout.measured_values(unknowns)[samples.experiment]
     rows = problem.measurement.value(samples.times, states, params, inputs)
     rows[:, : outputs.shape[1]] = outputs

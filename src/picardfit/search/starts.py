@@ -17,7 +17,7 @@ from picardfit.problem.problem import Problem
 from picardfit.problem.start import Start
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
 from picardfit.search.integral_matching import match_parameters
-from picardfit.solvers.noise_levels import fit_levels, smoothed
+from picardfit.solvers.noise_levels import fit_noise_parameters, smoothed
 
 NEAR_MIDDLE = (
     0.45  # of the bounds; the middle itself is a point of symmetry too often, as in theta = (rho - 1)^2
@@ -151,7 +151,7 @@ def _with_states(problem: Problem, unknowns: np.ndarray, pinned: np.ndarray, mat
     start = Start(unknowns, tuple(zip(grids, path, strict=True)), positive)
     if not layout.noise_columns.any():
         return start
-    unknowns = fit_levels(problem, unknowns, smoothed(problem), start.at_samples(problem), ~pinned)
+    unknowns = fit_noise_parameters(problem, unknowns, smoothed(problem), start.at_samples(problem), ~pinned)
     return replace(start, unknowns=unknowns)
 
 

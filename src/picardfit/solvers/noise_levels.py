@@ -15,7 +15,7 @@ LONGEST = 2.0  # step in the logarithm of a level, and in its own size for other
 DONE = 1e-6  # promised decrease per measurement at which the levels fit
 
 
-def fit_levels(
+def fit_noise_parameters(
     problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: np.ndarray, movable: np.ndarray
 ) -> np.ndarray:
     """The unknowns with its movable noise columns where the likelihood of given residuals is largest.

@@ -1,0 +1,191 @@
+"""One trial step of LiftedGaussNewton: to the minimum of a damped quadratic model within the bounds.
+
+The model's segment states are eliminated (collocation/condensing.py), the small system of the unknowns is solved within
+their bounds, the path moves along the multipliers S and is contracted (collocation/linearisation.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from picardfit.collocation.condensing import Factor, Quadratic, factorise, is_convex, solve_box
+from picardfit.collocation.linearisation import Linearisation, advance, curvature_of_step, linearise
+from picardfit.collocation.point import Point
+from picardfit.solvers.gauss_newton.settings import Correction
+from picardfit.solvers.gauss_newton.state import State, merit
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Where a step leads."""
+
+    point: Point | None  # None where its path does not contract
+    old: float  # merit before the step
+    new: float  # and after it
+    predicted: float  # decrease of the merit by the model
+    demanded: np.ndarray  # (linked, states): multipliers that the model asks for
+
+    @property
+    def gained(self) -> float:
+        return self.old - self.new
+
+
+class Move(NamedTuple):
+    """A bounded step of the unknowns (experiments, width) and segment states (segments, states)."""
+
+    unknowns: np.ndarray
+    states: np.ndarray
+    predicted: float  # decrease by the model
+
+
+def trial_step(
+    state: State,
+    linear: Linearisation,
+    model: Quadratic,
+    damping: float,
+    enough: float,
+    correction: Correction,
+    weakest: float,
+) -> Trial | None:
+    """Where the minimum of a damped model leads, with second-order corrections; None if the model has no minimum.
+
+    `enough` is the |u - P u| to which the path is contracted, `weakest` the least curvature that is damped.
+    """
+    point, layout = state.point, state.system.problem.layout
+    newton = model is not linear.quadratic  # second derivatives may make it indefinite
+    factor = factorised(state, model, damping, weakest)
+    if factor is None or (
+        newton and not is_convex(factor.hessian, layout.local, layout.at_bounds(point.unknowns))
+    ):
+        return None
+    shifted = point.jumps + state.multipliers
+    move = bounded_move(state, factor, model.slope, shifted, point.unknowns, prior=prior_slope(state))
+    if move is None or (
+        newton and not move.predicted > 0
+    ):  # unknowns that leave their bounds may find no minimum
+        return None
+    ahead = advance(
+        state.system, point, linear, move.unknowns, move.states, state.scale, state.positive, enough
+    )
+    demanded = shifted + model.jump_change(state.system.mesh, layout.columns, move.unknowns, move.states)
+    trial = Trial(ahead, merit(state, point), merit(state, ahead), move.predicted, demanded)
+    return corrected(state, factor, linear, trial, enough, correction)
+
+
+def corrected(
+    state: State, factor: Factor, linear: Linearisation, trial: Trial, enough: float, rules: Correction
+) -> Trial:
+    """The trial after second-order corrections, as long as it gains too little and they help.
+
+    Each takes back what the linear model missed in the move before, with the same factors; unknowns that reached a
+    bound stay there.
+    """
+    before = state.point
+    for _ in range(rules.most):
+        if trial.point is None or trial.gained >= rules.satisfied * trial.predicted:
+            break
+        slope, jumps = curvature_of_step(state.system, before, linear, trial.point)
+        held = state.system.problem.layout.at_bounds(trial.point.unknowns)
+        move = bounded_move(state, factor, slope, jumps, trial.point.unknowns, held=held)
+        ahead = None
+        if move is not None:
+            ahead = advance(
+                state.system,
+                trial.point,
+                linear,
+                move.unknowns,
+                move.states,
+                state.scale,
+                state.positive,
+                enough,
+            )
+        new = merit(state, ahead)
+        if not new < trial.new:
+            break
+        helped = new - trial.old < rules.helpful * (trial.new - trial.old)
+        before, trial = trial.point, replace(trial, point=ahead, new=new)
+        if not helped:
+            break
+    return trial
+
+
+def factorised(state: State, model: Quadratic, damping: float, weakest: float) -> Factor | None:
+    """The damped model with its segment states eliminated; None where it is not positive definite."""
+    layout, priors = state.system.problem.layout, state.system.problem.priors
+    of_states = damping * state.weight / state.scale**2
+    try:
+        factor = factorise(state.system.mesh, layout.columns, model, state.knot_penalty, of_states)
+    except np.linalg.LinAlgError:
+        return None
+    if priors is not None:
+        factor.hessian[...] += priors.terms(state.point.unknowns)[1][:, :, None] * np.eye(layout.width)
+    damp(factor.hessian, layout.local, state.size, damping, weakest)
+    return factor
+
+
+def bounded_move(
+    state: State,
+    factor: Factor,
+    slope: np.ndarray,
+    jumps: np.ndarray,
+    unknowns: np.ndarray,
+    *,
+    prior: np.ndarray | None = None,
+    held: np.ndarray | None = None,
+) -> Move | None:
+    """The step to the minimum of a factorised model within the bounds; None where that is not finite.
+
+    `slope` (segments, columns) is that of the data, `prior` that of the priors (experiments, width); `held` columns
+    (experiments, width) bool do not move.
+    """
+    layout = state.system.problem.layout
+    reduced = factor.reduce(slope, jumps)
+    if prior is not None:
+        reduced = replace(reduced, slope=reduced.slope + prior, full_slope=reduced.full_slope + prior)
+    lower, upper = layout.lower - unknowns, layout.upper - unknowns
+    if held is not None:
+        lower, upper = np.where(held, 0.0, lower), np.where(held, 0.0, upper)
+    try:
+        unknowns_step = solve_box(factor.hessian, reduced.slope, layout.local, lower, upper)
+    except np.linalg.LinAlgError:
+        return None
+    states_step = reduced.states(unknowns_step)
+    predicted = -0.5 * reduced.directional_slope(states_step, unknowns_step)
+    return Move(unknowns_step, states_step, predicted) if np.isfinite(predicted) else None
+
+
+def promised_decrease(state: State, weakest: float) -> float:
+    """The decrease of the merit that the model promises of a step without damping; infinite where it has no minimum."""
+    model = (state.linear or linearise(state.system, state.point)).quadratic
+    factor = factorised(state, model, 0.0, weakest)
+    if factor is None:
+        return np.inf
+    shifted = state.point.jumps + state.multipliers
+    move = bounded_move(state, factor, model.slope, shifted, state.point.unknowns, prior=prior_slope(state))
+    return np.inf if move is None else move.predicted
+
+
+def prior_slope(state: State) -> np.ndarray | None:
+    """(experiments, width): slope of the negative log density of the priors, if there are any."""
+    priors = state.system.problem.priors
+    return None if priors is None else priors.terms(state.point.unknowns)[0]
+
+
+def damp(hessian: np.ndarray, local: int, size: np.ndarray, damping: float, weakest: float) -> None:
+    """Marquardt's damping of the unknowns, in place: the diagonal of (experiments, width, width) grows by a factor.
+
+    A column with less than `weakest` of the largest curvature, both measured over the unknowns' own sizes, is damped as
+    if it had that much: the data are not sensitive to it.
+    """
+    width = hessian.shape[1]
+    diagonal = hessian.reshape(len(hessian), width**2)[:, :: width + 1]
+    curvature = diagonal
+    if len(diagonal) > 1:
+        curvature = diagonal.copy()
+        curvature[:, local:] = curvature[:, local:].sum(axis=0) / len(diagonal)
+    area = size**2
+    largest = float((curvature * area).max(initial=np.finfo(float).tiny))
+    diagonal += damping * np.maximum(curvature, weakest * largest / area)
