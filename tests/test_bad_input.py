@@ -564,14 +564,14 @@ def test_no_errors_without_convergence(unfinished):
 
 def test_text_without_convergence_states_nothing_about_the_data(unfinished):
     text = str(unfinished)
-    assert says(text, "intervals are not given, because the fit has no success", "not judged")
+    assert says(text, "intervals are not given, because the fit did not converge", "not judged")
     for claim in ("inf", "not determined by these data", "follow a pattern", "AIC"):
         assert claim not in text
 
 
 def test_report_without_convergence(unfinished, tmp_path):
     text = unfinished.report(tmp_path / "report.html").read_text(encoding="utf-8")
-    assert says(text, "intervals are not given, because the fit has no success")
+    assert says(text, "intervals are not given, because the fit did not converge")
     assert "What the data determine" not in text
     assert "Shade:" not in text
 
@@ -735,7 +735,7 @@ def test_frame_instead_of_experiments():
 def test_notebook_and_table_of_what_did_not_converge(unfinished, tmp_path):
     from picardfit.cli.output import write_fit
 
-    assert says(unfinished._repr_html_(), "intervals are not given, because the fit has no success")
+    assert says(unfinished._repr_html_(), "intervals are not given, because the fit did not converge")
     write_fit(unfinished, tmp_path, report=False)
     assert says((tmp_path / "parameters.csv").read_text(), "the fit has no success")
 

@@ -13,7 +13,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.display.markup import noise_words
-from picardfit.display.report import determined_words, verdict
+from picardfit.display.summary import determined_words, summary
 from picardfit.display.text import parameter_rows, true_values
 from picardfit.examples import fitzhugh_nagumo, tumor
 from picardfit.inference.identifiability import Identifiability, Verdict
@@ -122,7 +122,7 @@ def test_what_the_user_typed_is_escaped(tmp_path):
 
 def test_a_fit_at_its_bounds_says_so_first():
     fit = pf.fit(tumor.generate(seed=1))
-    kind, _, sentences = verdict(fit)
+    kind, _, sentences = summary(fit)
     assert kind == "mind"
     assert any(one.startswith("On a bound: theta5, rho and v0") for one in sentences)
 
@@ -130,7 +130,7 @@ def test_a_fit_at_its_bounds_says_so_first():
 def test_what_the_data_do_not_determine_is_named():
     run = pf.Experiment([0, 1, 2, 3], {"x": [1, 0.62, 0.35, 0.22]}, initial={"x": 1.0})
     fit = pf.fit(pf.Problem(pf.Model("x' = -a*b*x"), run, {"a": (0.1, 10), "b": (0.1, 10)}))
-    kind, headline, sentences = verdict(fit)
+    kind, headline, sentences = summary(fit)
     assert kind == "mind"
     assert headline == "None of the two parameters is determined by these data: a and b."
     assert any(one.startswith("Determined only together: a*b") for one in sentences)

@@ -1,6 +1,7 @@
 """Formulas as MathML: what is drawn, where parentheses stand, where long sums break."""
 
 import re
+from html import unescape
 from xml.etree import ElementTree
 
 import pytest
@@ -91,7 +92,7 @@ def test_long_sums_are_broken_between_terms():
 def test_a_term_that_cannot_be_broken_is_shown_as_text():
     product = "*".join(f"factor_number_{k}" for k in range(12))
     assert equations_html([Equation("x", product)]) is None
-    assert f"<pre>x&#x27; = {product}</pre>" in equations(pf.Model(f"x' = {product}"))
+    assert f"<pre>x' = {product}</pre>" in unescape(equations(pf.Model(f"x' = {product}")))
     assert _Reader(product).expression(0).width > WIDEST
 
 

@@ -1,4 +1,4 @@
-"""Pieces of HTML that the report and notebooks share. Everything that a user has named or typed is escaped here."""
+"""Pieces of HTML that the report and notebooks share, drawn by templates that escape what a user has named or typed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import base64
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
-from html import escape
+from dataclasses import dataclass, fields
+from functools import cache
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from picardfit.display.text import EXPERIMENT_HEADER, count, experiment_row, number
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from picardfit.display.text import EXPERIMENT_HEADER, experiment_row, number
 from picardfit.display.typeset import Equation, equations_html
 
 if TYPE_CHECKING:
@@ -23,34 +26,56 @@ if TYPE_CHECKING:
     from picardfit.problem.experiment import Experiment
     from picardfit.problem.problem import Problem
 
-MOST_ROWS = 200  # of a table
-SHORT = 20  # rows up to which a table stays on one page
-HEAVY = 400_000  # characters of a picture from which on pixels are tried instead
-TALL = 0.8  # height over width beyond which a picture may fill a page
-DOTS = 130  # per inch, of a picture in pixels
 NOISES = {"Noise": "normal", "LogNormal": "log-normal", "StudentT": "Student's t", "Laplace": "Laplace"}
-NUMBER_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """What fits on a page; the sizes were chosen by looking at printed reports."""
+
+    rows: int = 200  # of a table; the others are counted
+    short: int = 20  # rows up to which a table is kept on one page
+    heavy: int = 400_000  # characters of an SVG picture from which on pixels are tried instead
+    tall: float = 0.8  # height over width beyond which a picture may fill a page
+    dots: int = 130  # per inch, of a picture in pixels
+
+
+@cache
+def environment() -> Environment:
+    """The templates in display/templates; everything that is not markup already is escaped."""
+    made = Environment(
+        loader=PackageLoader("picardfit.display"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["unbroken"] = lambda text: text.replace("± ", "±\N{NBSP}").replace(" %", "\N{NBSP}%")
+    return made
+
+
+def draw(macro: str, *content: object) -> Markup:
+    """One of the macros of templates/macros.html, filled."""
+    return getattr(environment().get_template("macros.html").module, macro)(*content)
 
 
 def table(
     header: Sequence[str],
     rows: Sequence[Sequence[str]],
     numeric: Iterable[int] = (),
-    most: int = MOST_ROWS,
-) -> str:
-    """Columns that are empty throughout are left out, rows beyond the first `most` are counted."""
+    most: int = Paper.rows,
+    more: int = 0,
+    paper: Paper = Paper(),
+) -> Markup:
+    """Columns that are empty throughout are left out; rows beyond the first `most`, and `more` besides, are counted."""
     used = [k for k in range(len(header)) if any(row[k] for row in rows)]
-    style = {k: ' class="n"' if k in set(numeric) else "" for k in used}
-    head = "".join(f"<th{style[k]}>{escape(header[k])}</th>" for k in used)
-    lines = ["".join(f"<td{style[k]}>{escape(row[k])}</td>" for k in used) for row in rows[:most]]
-    body = "\n".join(f"<tr>{line}</tr>" for line in lines)
-    more = f"<p class='quiet'>… and {len(rows) - most} more.</p>" if len(rows) > most else ""
-    kind = ' class="short"' if len(rows) <= SHORT else ""
-    whole = f"<table{kind}>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
-    return f'<div class="wide">{whole}</div>{more}'
+    shown = [[row[k] for k in used] for row in rows[:most]]
+    right = {place for place, k in enumerate(used) if k in set(numeric)}
+    short = len(rows) <= paper.short
+    return draw("table", [header[k] for k in used], shown, right, len(rows) - len(shown) + more, short)
 
 
-def picture(figure: Figure, caption: str) -> str:
+def picture(figure: Figure, caption: str, paper: Paper = Paper()) -> Markup:
     """The figure as inline SVG with its texts as text, or as pixels where that is much smaller."""
     import matplotlib
 
@@ -60,43 +85,40 @@ def picture(figure: Figure, caption: str) -> str:
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": caption}), placed(figure):
         figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
     svg = buffer.getvalue()
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    drawn = svg.replace("<svg", f'<svg role="img" aria-label="{escape(caption)}"', 1)
-    if len(drawn) > HEAVY:
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    drawn = Markup('<svg role="img" aria-label="{}"').format(caption) + Markup(svg.removeprefix("<svg"))
+    if len(drawn) > paper.heavy:
         pixels = io.BytesIO()
-        figure.savefig(pixels, format="png", dpi=DOTS)
+        figure.savefig(pixels, format="png", dpi=paper.dots)
         code = base64.b64encode(pixels.getvalue()).decode()
         if len(code) < len(drawn) / 2:
-            drawn = f'<img alt="{escape(caption)}" src="data:image/png;base64,{code}">'
-    kind = ' class="tall"' if figure.get_figheight() > TALL * figure.get_figwidth() else ""
-    return f"<figure{kind}>{drawn}<figcaption>{escape(caption)}</figcaption></figure>"
+            drawn = Markup('<img alt="{}" src="data:image/png;base64,{}">').format(caption, code)
+    return draw("figure", drawn, caption, figure.get_figheight() > paper.tall * figure.get_figwidth())
 
 
-def equations(model: Model) -> str:
+def equations(model: Model) -> Markup:
     """The equations and observables of a model, typeset; as plain text where a term is too wide for that."""
     lines = [Equation(name, formula, prime) for name, formula, prime in model.written]
-    text = "\n".join(f"{one.name}{chr(39) if one.prime else ''} = {one.formula}" for one in lines)
     if not lines:
-        return f"<pre>{escape(str(model))}</pre>"
-    shown = [typeset(lines, text)]
+        return draw("text", str(model))
     formulas = model.observable_formulas
     if all(name == right for name, right in formulas.items()):
-        shown.append(f"<p>Observed: {escape(', '.join(formulas))}.</p>")
+        observed = draw("paragraph", f"Observed: {', '.join(formulas)}.")
     else:
-        observed = [Equation(name, right) for name, right in formulas.items()]
-        text = "\n".join(f"{name} = {right}" for name, right in formulas.items())
-        shown.append(f"<p>Observed:</p>{typeset(observed, text)}")
-    return "\n".join(shown)
+        several = [Equation(name, right) for name, right in formulas.items()]
+        observed = draw("paragraph", "Observed:") + typeset(several)
+    return typeset(lines) + "\n" + observed
 
 
-def typeset(lines: Sequence[Equation], text: str) -> str:
-    """The equations as MathML, or the text if they would not fit on a page."""
+def typeset(lines: Sequence[Equation]) -> Markup:
+    """The equations as MathML, or as text if they would not fit on a page."""
     drawn = equations_html(lines)
-    return f"<pre>{escape(text)}</pre>" if drawn is None else f'<div class="wide">{drawn}</div>'
+    if drawn is not None:
+        return Markup('<div class="wide">{}</div>').format(Markup(drawn))
+    return draw("text", "\n".join(f"{one.name}{chr(39) * one.prime} = {one.formula}" for one in lines))
 
 
-def parameter_table(problem: Problem) -> str:
+def parameter_table(problem: Problem) -> Markup:
     """What is known of the parameters beforehand."""
     rows = [
         (
@@ -120,8 +142,8 @@ def _belief(one: Parameter) -> tuple[str, str, str]:
 
 
 def experiment_table(
-    experiments: Sequence[Experiment], shared: Mapping[str, object], most: int = MOST_ROWS
-) -> str:
+    experiments: Sequence[Experiment], shared: Mapping[str, object], most: int = Paper.rows
+) -> Markup:
     """What was measured when, under which inputs and from which initial states; `shared`: those of all experiments."""
     return table(EXPERIMENT_HEADER, [experiment_row(one, shared) for one in experiments], (1, 2, 3), most)
 
@@ -144,14 +166,3 @@ def _level(level: object) -> str:
         return level
     low, high = level if isinstance(level, tuple) else getattr(level, "bounds", (level, level))
     return number(low) if low == high else f"estimated between {number(low)} and {number(high)}"
-
-
-def words(names: Sequence[str]) -> str:
-    """`a, b and c`; the first ten only."""
-    shown = [*names[:10], f"{len(names) - 10} more"] if len(names) > 10 else list(names)
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def counted(n: int, word: str) -> str:
-    """`six parameters`, `12 parameters`."""
-    return count(n, word).replace(str(n), NUMBER_WORDS[n], 1) if n < len(NUMBER_WORDS) else count(n, word)

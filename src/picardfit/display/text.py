@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 MOST_COLUMNS = 12  # parameters in the table of optima
 EXPERIMENT_HEADER = ("experiment", "times", "from", "to", "measured", "inputs", "known at the start")
+ESTIMATES_HEADER = ("", "estimate", "standard error", "95 % from", "to", "unit", "remark", "true value")
 
 NO_ERRORS = (
-    "Standard errors and intervals are not given, because the fit has no success: the values are only where the "
+    "Standard errors and intervals are not given, because the fit did not converge: the values are only where the "
     "search stopped."
 )
 
@@ -68,6 +69,14 @@ def problem_text(problem: Problem, most: int = 20) -> str:
     return "\n".join([*lines, *map(str, problem.remarks), f"{problem.layout.count()} unknowns"])
 
 
+def size_words(problem: Problem) -> str:
+    """`3 unknowns from 20 measurements in 2 experiments`."""
+    return (
+        f"{count(problem.layout.count(), 'unknown')} from {count(problem.measurements, 'measurement')} in "
+        f"{count(len(problem.experiments), 'experiment')}"
+    )
+
+
 def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, str, str, str]]:
     """(name, estimate, standard error, low, high, remark) for every parameter and estimated initial state."""
     from picardfit.inference.identifiability import undetermined  # which needs this module
@@ -99,6 +108,15 @@ def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, s
                 value = fit.initial_states[experiment][problem.model.states[state]]
                 rows.append(row(layout.label(e, column), value))
     return rows
+
+
+def estimate_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, ...]]:
+    """The cells under ESTIMATES_HEADER for every parameter and estimated initial state."""
+    given, truth = units(fit), true_values(fit)
+    return [
+        (*cells, given.get(cells[0], ""), remark, number(truth[cells[0]]) if cells[0] in truth else "")
+        for *cells, remark in parameter_rows(fit, level)
+    ]
 
 
 def units(fit: Fit) -> dict[str, str]:
