@@ -93,7 +93,9 @@ def _record(problem: pf.Problem, limit: float) -> dict:
         value = fit.loss if problem.noise is None else fit.nllh
         found[name] = {"value": value, "seconds": seconds, "status": fit.status.name}
         found["searches"], found["hits"] = len(fit.starts), fit.hits
-        found["told"] = any("second look" in one for one in fit.warnings)
+        found["told"] = any(
+            "second_look" in one.code or one.code == "search.single_hit" for one in fit.warnings
+        )
     return found
 
 

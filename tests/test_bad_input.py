@@ -578,7 +578,7 @@ def test_report_without_convergence(unfinished, tmp_path):
 
 def test_judging_what_did_not_converge_is_refused(unfinished):
     assert says(complaint(unfinished.identifiability), "Nothing can be said", "max_iterations")
-    assert says(complaint(unfinished.bands, "experiment 1", [1.0]), "the fit has no success", "fit.predict")
+    assert says(complaint(unfinished.bands, "experiment 1", [1.0]), "the fit did not converge", "fit.predict")
 
 
 def test_what_did_not_converge_is_saved_and_loaded(unfinished, tmp_path):

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from picardfit.checks import as_whole
 from picardfit.display.hook import shown
-from picardfit.errors import InputError, Notice, Status, type_words
+from picardfit.errors import Audience, InputError, Notice, Status
 from picardfit.evidence.certificate import Certificate, path_rows, path_value
 from picardfit.evidence.curves import checked_times, outputs_at, states_along
 from picardfit.evidence.fisher import Information, Yardstick, information
@@ -82,26 +83,48 @@ def fit(
     stopped, also with more starts. `progress` is called with a `Progress` after every iteration, or after every start
     when an executor works; without it many starts show a line on a terminal, which False switches off.
     """
-    if not isinstance(problem, Problem):
-        raise InputError(f"fit needs a pf.Problem, not {type_words(problem)}: build one from model and data.")
     method = LiftedGaussNewton() if method is None else method
-    starts = _whole(starts, "starts", least=1)
-    if not isinstance(second_look, bool):
-        raise InputError(f"second_look = {second_look!r} is neither True nor False: write second_look=False.")
-    asked = None if starts == 1 and second_look else starts
-    seed = _whole(seed, "seed", least=0)
-    _check_tools(method, executor, progress, ledger)
-    if problem.layout.count() == 0:
-        raise InputError(
-            "Every parameter and initial state is fixed: leave at least one of them free to estimate."
-        )
+    starts, seed = as_whole(starts, "starts", 1), as_whole(seed, "seed", 0)
+    _check_arguments(problem, method, second_look)
+    check_tools(executor, ledger, progress, "a pf.Progress")
     began = time.perf_counter()
-    _check_measured(problem)
     problem.check_inputs()
     given = unknowns_from(problem, start, start_initial, missing="nan", words=("start", "start_initial"))
     _check_inside(problem, given)
+    asked = None if starts == 1 and second_look else starts
     found = estimate(Request(problem, method, given, asked, seed), executor, ledger, progress)
     return Fit(**vars(found), seconds=time.perf_counter() - began)
+
+
+def _check_arguments(problem: object, method: object, second_look: object) -> None:
+    if not isinstance(problem, Problem):
+        raise InputError("fit.not_a_problem", value=problem)
+    if isinstance(method, type):
+        raise InputError("fit.method_is_a_class", method.__name__)
+    if not callable(getattr(method, "step", None)):
+        raise InputError("fit.not_a_method", value=method)
+    if not isinstance(second_look, bool):
+        raise InputError("fit.second_look", value=second_look)
+    if problem.layout.count() == 0:
+        raise InputError("fit.nothing_unknown")
+    for one in problem.experiments:
+        if one.planned is not None:
+            raise InputError("fit.planned", one.name, key=("experiments", one.name))
+
+
+def _check_inside(problem: Problem, given: np.ndarray) -> None:
+    """Refuse starting values (internal, NaN where open) outside the bounds."""
+    layout = problem.layout
+    outside = layout.exists & ((given < layout.lower) | (given > layout.upper))
+    if outside.any():
+        e, column = np.argwhere(outside)[0]
+        value, low, high = (
+            float(layout.natural(one)[e, column]) for one in (given, layout.lower, layout.upper)
+        )
+        label = layout.label(e, column)
+        raise InputError(
+            "fit.start_outside", label, key=("fit", "start", label), value=value, low=low, high=high
+        )
 
 
 @shown
@@ -119,7 +142,7 @@ class Fit:
     seed: int
     starts: tuple[StartResult, ...]
     trace: np.ndarray  # (iterations, 3): loss, largest relative jump, Picard residual (NaN: not known)
-    warnings: tuple[str | Notice, ...] = ()
+    warnings: tuple[Notice, ...] = ()
     asked: int | None = (
         None  # how many searches were asked for; None: one, and more where that leaves a doubt
     )
@@ -130,15 +153,19 @@ class Fit:
 
     @property
     def message(self) -> str:
-        """How the fit ended, with its warnings; after a failure the likely causes come first.
+        """How the fit ended, with its warnings; after a failure the likely causes come first."""
+        return self.message_for(Audience.PYTHON)
 
-        A warning that explains the failure replaces the sentence of the status.
+    def message_for(self, audience: Audience) -> str:
+        """`message` in the words of Python code, of a problem file, or of the command line.
+
+        A warning that explains a failure replaces the sentence of the status.
         """
-        warnings, ended = [str(one) for one in self.warnings], self.status.sentence()
+        warnings, ended = [one.sentence(audience) for one in self.warnings], self.status.sentence(audience)
         if self.success:
             return " ".join([ended, *warnings])
         codes = ("simulation.never_finite", EXPLAINED.get(self.status))
-        explained = any(isinstance(one, Notice) and one.code in codes for one in self.warnings)
+        explained = any(one.code in codes for one in self.warnings)
         return " ".join(warnings if explained else [*warnings, ended])
 
     @cached_property
@@ -418,9 +445,7 @@ class Fit:
 
         wanted = [n for n in self._estimated if n in self.parameters] if names is None else names
         if isinstance(wanted, str):
-            raise InputError(
-                f"names={wanted!r} is one text: write names=[{wanted!r}], or fit.profile({wanted!r})."
-            )
+            raise InputError("fit.names_is_text", value=wanted)
         return profiles(self, list(wanted), level, _tools(executor, ledger, progress))
 
     def bootstrap(
@@ -467,11 +492,9 @@ class Fit:
 
         e = experiment_index(self.problem, experiment)
         if self.solution is None:
-            raise InputError(f"There is no solution to evaluate: {self.message}")
+            raise InputError("fit.no_solution", message=self.message.rstrip("."))
         if not self.status.converged and bootstrap is None:
-            raise InputError(
-                f"Bands are not given, because the fit has no success; fit.predict gives the curve: {self.message}"
-            )
+            raise InputError("fit.no_bands", message=self.message.rstrip("."))
         return bands(
             self, self._information, e, checked_times(times), level, noise, inputs, initial, bootstrap
         )
@@ -483,7 +506,7 @@ class Fit:
         """
         e = experiment_index(self.problem, experiment)
         if self.solution is None:
-            raise InputError(f"There are no estimates: {self.message}")
+            raise InputError("fit.no_estimates", message=self.message.rstrip("."))
         return parameters_in(self.problem, self.solution.unknowns, e)
 
     def states(self, experiment: str, times) -> dict[str, np.ndarray]:
@@ -568,7 +591,7 @@ class Fit:
     def _along(self, e: int, times: np.ndarray) -> np.ndarray:
         """(times, states)"""
         if self.solution is None:
-            raise InputError(f"There is no solution to evaluate: {self.message}")
+            raise InputError("fit.no_solution", message=self.message.rstrip("."))
         return states_along(self.solution, e, times)
 
 
@@ -576,45 +599,3 @@ def _tools(executor: Executor | None, ledger: str | Path | None, progress: News)
     from picardfit.inference.refits import Tools
 
     return Tools(executor, ledger, progress)
-
-
-def _whole(value: object, name: str, least: int) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise InputError(
-            f"{name} = {value!r} is not a whole number from {least} on: write for example {name}={least}."
-        )
-    return int(value)
-
-
-def _check_tools(method: object, executor: object, progress: object, ledger: object) -> None:
-    if isinstance(method, type):
-        name = method.__name__
-        raise InputError(
-            f"{name} is a class, not a method: write method=pf.{name}() with its settings inside."
-        )
-    if not callable(getattr(method, "step", None)):
-        raise InputError(f"{method!r} is not a method: pass for example method=pf.LiftedGaussNewton().")
-    check_tools(executor, ledger)
-    if progress is not None and progress is not False and not callable(progress):
-        raise InputError(f"progress = {progress!r} is not a function: pass one that takes a pf.Progress.")
-
-
-def _check_measured(problem: Problem) -> None:
-    for one in problem.experiments:
-        if one.planned is not None:
-            raise InputError(
-                f"`{one.name}` is only planned and has no data: leave it out of the fit, or replace it by "
-                f"pf.Experiment(times, {{...}}) once it is measured."
-            )
-
-
-def _check_inside(problem: Problem, given: np.ndarray) -> None:
-    layout = problem.layout
-    outside = layout.exists & ((given < layout.lower) | (given > layout.upper))
-    if outside.any():
-        e, column = np.argwhere(outside)[0]
-        low, high = layout.natural(layout.lower)[e, column], layout.natural(layout.upper)[e, column]
-        raise InputError(
-            f"The start of `{layout.label(e, column)}`, {layout.natural(given)[e, column]:g}, lies outside its "
-            f"bounds [{low:g}, {high:g}]: move it inside or widen the bounds."
-        )

@@ -11,8 +11,6 @@ import picardfit as pf
 from picardfit.collocation.point import evaluate
 from picardfit.evidence.certificate import certify, misfit, path_value
 from picardfit.evidence.fisher import information
-from picardfit.search.estimate import _final_status
-from picardfit.solvers.loop import Outcome
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
 TRUTH = {"a": 1.0, "b": 0.4, "c": 0.9, "d": 0.3}
@@ -195,7 +193,7 @@ def test_residuals_of_a_wrong_answer_exceed_the_scatter():
     model = pf.Model("x' = -k*x")
     fit = pf.fit(pf.Problem(model, pf.Experiment(times, {"x": data}), parameters={"k": (0.1, 1.0)}))
     assert misfit(fit.solution).excess > 10
-    assert any("times as large as the scatter" in line for line in fit.warnings)
+    assert "search.above_scatter" in [one.code for one in fit.warnings]
 
 
 def test_few_samples_show_no_scatter():
@@ -237,19 +235,3 @@ def test_a_fit_that_no_integration_reproduces_is_not_judged(monkeypatch):
     assert "not judged" in str(fit)
     with pytest.raises(pf.InputError, match="Nothing can be said about what the data determine"):
         fit.identifiability()
-
-
-@pytest.mark.parametrize(
-    ("change", "status"),
-    [
-        ({}, pf.Status.CONVERGED),
-        ({"gradient": 1e-4}, pf.Status.STALLED),
-        ({"largest_jump": 1e-5}, pf.Status.STALLED),
-        ({"mismatch": 1e-2}, pf.Status.STALLED),
-    ],
-)
-def test_a_stalled_search_at_a_clean_optimum_has_converged(change, status):
-    fit = pf.fit(pf.examples.van_der_pol.generate(seed=1))
-    outcome = Outcome(fit.solution, pf.Status.STALLED, 8, 0.1, np.zeros((8, 3)))
-    certificate = replace(fit.certificate, **{"gradient": 1e-9, "largest_jump": 1e-10, **change})
-    assert _final_status(fit.problem, pf.LiftedGaussNewton(), outcome, certificate) is status

@@ -79,7 +79,7 @@ def test_a_ledger_of_another_run_is_refused(path, other):
 def test_other_files_are_left_alone(tmp_path, text):
     path = tmp_path / "data.csv"
     path.write_text(text)
-    with pytest.raises(pf.InputError, match="no ledger"):
+    with pytest.raises(pf.InputError, match="not a ledger"):
         Ledger(path, WHO)
     assert path.read_text() == text
 

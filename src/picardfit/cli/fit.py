@@ -18,6 +18,7 @@ from picardfit.cli.common import (
     make_folder,
     print_json,
 )
+from picardfit.errors import Audience
 
 if TYPE_CHECKING:
     from picardfit.files.sections.settings import FitSettings
@@ -127,7 +128,7 @@ def record(result: Fit, level: float) -> dict[str, object]:
     return {
         "success": result.success,
         "status": result.status.name,
-        "message": result.message,
+        "message": result.message_for(Audience.COMMAND),
         "loss": result.loss,
         "iterations": result.iterations,
         "seconds": result.seconds,

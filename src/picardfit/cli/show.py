@@ -16,6 +16,7 @@ from picardfit.display.text import (
     true_values,
     units,
 )
+from picardfit.errors import Audience
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +42,7 @@ def show_fit(fit: Fit, level: float = 0.95) -> None:
         for line in error_lines(fit):
             out.print(line, markup=False)
         out.print()
-    out.print(fit.message.replace("pass ledger='run.jsonl'", "pass --ledger run.jsonl"), markup=False)
+    out.print(fit.message_for(Audience.COMMAND), markup=False)
     out.print(f"{count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s, loss {number(fit.loss, 6)}")
     if fit.problem.noise is not None and fit.nllh is not None:
         out.print(f"negative log-likelihood {number(fit.nllh, 6)}, AIC {number(fit.aic, 6)}")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from picardfit.errors import InputError
 from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.ordered_map import Work, Written, check_tools, run_tasks
 from picardfit.parallel.progress import Bar
@@ -33,9 +32,7 @@ class Tools:
     progress: News = None
 
     def __post_init__(self) -> None:
-        check_tools(self.executor, self.ledger)
-        if self.progress is not None and self.progress is not False and not callable(self.progress):
-            raise InputError("inference.progress", value=self.progress)
+        check_tools(self.executor, self.ledger, self.progress, "two numbers, done and all")
 
 
 def run_many(

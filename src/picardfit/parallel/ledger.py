@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from picardfit.errors import InputError, listing
+from picardfit.errors import InputError
 from picardfit.problem.records import plain
 
 FORMAT = "picardfit ledger"
@@ -34,9 +34,7 @@ class Ledger:
             whole = self._read()
             self._file = self.path.open("r+b" if whole else "wb")
         except OSError as error:
-            raise InputError(
-                f"The ledger `{path}` cannot be opened ({error.strerror}): choose another place."
-            ) from None
+            raise InputError("parallel.ledger_not_opened", str(path), reason=error.strerror) from None
         self._file.truncate(whole)
         self._file.seek(whole)
         if not whole:
@@ -89,9 +87,7 @@ class Ledger:
             if record is None or not isinstance(record.get("task"), int):
                 if number == len(lines):
                     break
-                raise InputError(
-                    f"Line {number} of the ledger `{self.path}` is damaged: remove that line, or begin a new file."
-                )
+                raise InputError("parallel.ledger_line", str(self.path), line=number)
             self._take(record)
             size += len(line) + 1
         return size
@@ -108,19 +104,14 @@ class Ledger:
         if header is None or header.get("format") != FORMAT or not isinstance(header.get("run"), dict):
             self._refuse_file()
         if header.get("version") != VERSION:
-            raise InputError(
-                f"The ledger `{self.path}` was written by another version of picardfit: begin a new file."
-            )
+            raise InputError("parallel.ledger_version", str(self.path))
         mine, theirs = self._identity, header["run"]
         other = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
         if other:
-            raise InputError(
-                f"The ledger `{self.path}` belongs to another run, which differs in {listing(other)}: "
-                f"give this one a file of its own, or repeat that run exactly to resume it."
-            )
+            raise InputError("parallel.ledger_of_another_run", str(self.path), names=other)
 
     def _refuse_file(self) -> None:
-        raise InputError(f"`{self.path}` is no ledger of picardfit and is left alone: choose another name.")
+        raise InputError("parallel.not_a_ledger", str(self.path))
 
 
 def _header(identity: object) -> dict:

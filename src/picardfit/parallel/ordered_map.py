@@ -127,17 +127,16 @@ def run_tasks(
     return work
 
 
-def check_tools(executor: object, ledger: object) -> None:
-    """Refuse what is no executor, or no name of a file."""
+def check_tools(executor: object, ledger: object, progress: object, progress_takes: str) -> None:
+    """Refuse what is not an executor, the name of a file, or a function that takes the news of progress."""
     if isinstance(executor, type):
-        name = executor.__name__
-        raise InputError(f"executor = {name} is a class: pass an object of it, for example {name}(4).")
+        raise InputError("parallel.executor_is_a_class", executor.__name__)
     if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise InputError(
-            f"{executor!r} is not an executor: pass for example ProcessPoolExecutor(4), or leave it out."
-        )
+        raise InputError("parallel.not_an_executor", value=executor)
     if not isinstance(ledger, str | Path | None):
-        raise InputError(f"ledger = {ledger!r} is not a file: write for example ledger='run.jsonl'.")
+        raise InputError("parallel.not_a_ledger_file", value=ledger)
+    if progress is not None and progress is not False and not callable(progress):
+        raise InputError("parallel.not_a_progress_function", value=progress, takes=progress_takes)
 
 
 @contextmanager
@@ -316,9 +315,7 @@ class _Crew:
             self._replace()
             return self._executor.submit(*call)
         except RuntimeError as error:
-            raise InputError(
-                f"The executor takes no work ({error}): pass one that has not been shut down."
-            ) from None
+            raise InputError("parallel.executor_shut_down", reason=str(error)) from None
 
     def dismiss(self, pending: Mapping[Future, object]) -> None:
         for future in pending:
@@ -383,8 +380,5 @@ def _pickled(function: Callable) -> bytes:
     except ImportError:
         if plain is not None:
             return plain
-        raise InputError(
-            f"The problem cannot be sent to another process ({reason}): write the model and its inputs as text, "
-            f"install cloudpickle, or leave out the executor."
-        ) from None
+        raise InputError("parallel.not_picklable", reason=reason) from None
     return cloudpickle.dumps(function)

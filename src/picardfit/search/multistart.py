@@ -19,7 +19,7 @@ from picardfit.parallel.progress import Bar
 from picardfit.problem.fingerprint import digest, problem_digest
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import array, get, number, plain
-from picardfit.search.rescue import run_with_rescue
+from picardfit.search.rescue import run_search
 from picardfit.search.solution_record import solution_of, solution_record, trace_of
 from picardfit.search.starts import make_start, spread_evenly
 from picardfit.solvers.loop import Method, Outcome, Progress, Solution
@@ -69,30 +69,6 @@ class Searches:
         """The successful one with the smallest objective; of equals the first."""
         return min(self.endings, key=lambda k: _rank(k, self.endings[k]))
 
-    def remarks(self, starts: int | None, ledger: str | Path | None) -> list[str]:
-        """What a user should know about the searches, in words; `starts` as asked for."""
-        said = []
-        own = any(one.status is not Status.INTERRUPTED for one in self.endings.values())
-        if self.interrupted and starts is None and own:
-            said.append("The second look from other starts was interrupted: there may be a better optimum.")
-        if self.spared:
-            said.append(
-                "There may be a better optimum, and no second look was taken at so large a problem: try more starts "
-                "(starts=4)."
-            )
-        if self.interrupted and starts is not None and starts > 1:
-            done = sum(one.status is not Status.INTERRUPTED for one in self.endings.values())
-            onward = "call fit again with the same ledger" if ledger else "pass ledger='run.jsonl' next time"
-            said.append(
-                f"Only {done} of {starts} starts were done before the interruption: {onward} to go on."
-            )
-        if self.failures:
-            first, reason = next(iter(self.failures.items()))
-            said.append(
-                f"{len(self.failures)} of {starts or len(self.endings)} starts broke down, start {first} with: {reason}"
-            )
-        return said
-
 
 def search_all(
     request: Request,
@@ -140,9 +116,7 @@ def search(request: Request, task: tuple, progress: Callable[[Progress], None] |
     """
     index, part = task
     begin = make_start(request.problem, request.given, part=part, matched=part is None or index % 2 == 0)
-    with np.errstate(all="ignore"):  # what is not finite is a rejected step or a status
-        first = request.method.init(request.problem, begin)
-        outcome = run_with_rescue(request.method, request.problem, first, reporter(request, index, progress))
+    outcome = run_search(request.method, request.problem, begin, reporter(request, index, progress))
     ending = ending_of(outcome)
     if outcome.status is Status.INTERRUPTED:
         raise Interrupted((index, ending))

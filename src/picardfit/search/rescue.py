@@ -1,4 +1,4 @@
-"""Rescue of a long search by single shooting: the search is paused, and continues on a better path if there is one.
+"""One search, and its rescue by single shooting: a long search pauses, and continues on a better path if there is one.
 
 Where little is determined the way to the optimum is a curved valley in the space of unknowns and segment states; among
 the unknowns alone it may be short.
@@ -10,13 +10,26 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from picardfit.collocation.second_derivatives import has_second_order
 from picardfit.errors import Status
 from picardfit.evidence.certificate import path_value
 from picardfit.problem.problem import Problem
+from picardfit.problem.start import Start
 from picardfit.search.screening import along, downhill
 from picardfit.solvers.gauss_newton.state import State
-from picardfit.solvers.loop import IterationState, Method, News, Outcome, Run, ignore, is_exact, iterate
+from picardfit.solvers.loop import (
+    IterationState,
+    Method,
+    News,
+    Outcome,
+    Run,
+    Solution,
+    ignore,
+    is_exact,
+    iterate,
+)
 
 
 @dataclass(frozen=True)
@@ -32,19 +45,35 @@ class Rescue:
     gain: float = 1e-4  # part of the objective's size; less is not worth a new beginning
 
 
-def run_with_rescue(
+NO_RESCUE = Rescue(after=())
+
+
+def run_search(
     method: Method,
     problem: Problem,
-    state: IterationState,
+    begin: Start | Solution,
     news: News = ignore,
     rescue: Rescue = Rescue(),
 ) -> Outcome:
-    """Run the method from a state; after each of `rescue.after` iterations shooting may lead to a better one, once."""
+    """Run one search, from a start or on from an earlier solution.
+
+    After each of `rescue.after` iterations single shooting may lead to a better state, once.
+    """
 
     def shoot(state: IterationState) -> IterationState | None:
         return by_shooting(method, problem, state, rescue)
 
-    return run_in_pieces(method, state, shoot, rescue.after, news)
+    with np.errstate(all="ignore"):  # what is not finite becomes a rejected step or a status
+        return run_in_pieces(method, first_state(method, problem, begin), shoot, rescue.after, news)
+
+
+def first_state(method: Method, problem: Problem, begin: Start | Solution) -> IterationState:
+    """The state of a method at a start, or on the path of an earlier solution."""
+    if isinstance(begin, Start):
+        return method.init(problem, begin)
+    if not is_exact(method):
+        raise TypeError(f"{type(method).__name__} cannot continue from a solution")
+    return method.resume(problem, begin)
 
 
 def run_in_pieces(

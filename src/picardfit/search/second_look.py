@@ -30,14 +30,15 @@ from picardfit.search.multistart import (
     search_some,
 )
 from picardfit.search.nonfinite_start import never_finite
+from picardfit.search.notices import Plausibility
+from picardfit.search.rescue import NO_RESCUE, run_search
 from picardfit.search.screening import along, fine, implausible, polished, rank, screen
 from picardfit.search.starts import open_values
-from picardfit.solvers.loop import Progress, Solution, run
+from picardfit.solvers.loop import Progress, Solution
 
-IMPLAUSIBLE = 3  # residuals that many times larger than the noise model, or the scatter of the samples, says
+PLAUSIBLE = Plausibility()
 CLEAR = 0.02  # part of the variation of the data that is left by curves beyond doubt
 NOISY = 0.04  # the same, from which on noise may have led a search astray
-LITTLE = 0.5  # part of the variation of the data that the curves may leave
 PRECISE = 1e-4  # squared residuals over squared data, of curves that are right whatever is at a bound
 QUICK, LABOURED = 10, 15  # iterations up to which a search had an easy way, and above which it had none
 PATIENT = 50  # iterations from which on a search that fails is worth a screening
@@ -126,9 +127,11 @@ def _doubt(request: Request, found: Searches) -> Doubt:
     if not best.status.success or solution is None:
         return Doubt.LOST
     seen = misfit(solution)
-    if seen.excess > IMPLAUSIBLE or (seen.unexplained > CLEAR and implausible(request.problem, best.value)):
+    if seen.excess > PLAUSIBLE.excess or (
+        seen.unexplained > CLEAR and implausible(request.problem, best.value)
+    ):
         return Doubt.LOST
-    if seen.unexplained > LITTLE:
+    if seen.unexplained > PLAUSIBLE.unexplained:
         return Doubt.SUSPECT
     noisy = seen.unexplained > NOISY
     laboured = best.iterations > LABOURED
@@ -329,7 +332,7 @@ def _onward(request: Request, unknowns: np.ndarray, news: Callable) -> Ending | 
     if path is None:
         return None
     with np.errstate(all="ignore"):
-        ending = ending_of(run(method, method.resume(request.problem, path), news))
+        ending = ending_of(run_search(method, request.problem, path, news, NO_RESCUE))
         value = path_value(path)
     if ending.status.success or (ending.value <= value and ending.jump <= CLOSED):
         return ending

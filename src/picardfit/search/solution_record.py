@@ -21,9 +21,7 @@ def solution_record(solution: Solution) -> dict[str, object]:
     mesh = solution.system.mesh
     arrays = {key: getattr(solution, key) for key in ("unknowns", "states", "path", "jumps")}
     if not all(np.isfinite(values).all() for values in arrays.values()):
-        raise InputError(
-            "The path of this fit is not finite, nothing can be saved: fit again from other starts."
-        )
+        raise InputError("search.path_not_finite")
     return {"nodes": mesh.rule.nodes, "knots": mesh.knots, **arrays}
 
 
@@ -38,7 +36,7 @@ def solution_of(problem: Problem, record: dict) -> Solution:
     }
     arrays = {key: array(get(record, key), shape, key) for key, shape in shapes.items()}
     if not all(np.isfinite(values).all() for values in arrays.values()):
-        raise InputError("`solution` holds a number that is not finite.")
+        raise InputError("search.saved_not_finite")
     return Solution(Discretisation(problem, mesh), **arrays)
 
 
@@ -51,7 +49,7 @@ def _rule(nodes: np.ndarray) -> Rule:
     """The rule with these nodes, the very object if it is of a known family: the solvers compare by identity."""
     inside = (nodes[:1] >= 0).all() and (nodes[-1:] <= 1).all() and (np.diff(nodes) > 0).all()
     if not 1 <= len(nodes) <= MOST_NODES or not inside:
-        raise InputError(f"`nodes` must be 1 to {MOST_NODES} increasing numbers from 0 to 1.")
+        raise InputError("search.saved_nodes", most=MOST_NODES)
     families = [rule(len(nodes), family) for family in Nodes if len(nodes) > 1 or family is not Nodes.LOBATTO]
     return next((one for one in families if np.array_equal(one.nodes, nodes)), Rule(nodes))
 
@@ -59,11 +57,11 @@ def _rule(nodes: np.ndarray) -> Rule:
 def _knots(problem: Problem, record: dict) -> tuple[np.ndarray, ...]:
     every = [array(one, (None,), "knots") for one in entries(record, "knots", list)]
     if len(every) != len(problem.experiments):
-        raise InputError("`knots` must hold one list for each experiment.")
+        raise InputError("search.saved_knots")
     for e, knots in enumerate(every):
         begin, end = problem.span(e)
         slack = 1e-9 * max(abs(begin), abs(end), 1.0)
         increasing = len(knots) > 1 and np.isfinite(knots).all() and (np.diff(knots) > 0).all()
         if not increasing or abs(knots[0] - begin) > slack or knots[-1] < end - slack:
-            raise InputError(f"`knots` of `{problem.names[e]}` must increase from {begin:g} to {end:g}.")
+            raise InputError("search.saved_knots_of", problem.names[e], begin=begin, end=end)
     return tuple(every)

@@ -1,0 +1,79 @@
+"""How a fit ended, decided from the evidence about its best solution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from picardfit.errors import Status
+from picardfit.evidence.certificate import Certificate
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """What a solution must meet to count as an optimum.
+
+    `optimal`, `optimal_if_inexact` and `settled` limit `Certificate.gradient`: the decrease of the loss that a
+    Gauss-Newton step still promises, relative to the loss.
+    """
+
+    optimal: float = 1e-3  # far below the statistical error of a loss; fits in flat valleys end at up to 1e-4
+    optimal_if_inexact: float = (
+        1e-5  # stricter, because a fixed point of Algorithms 1-4 need not be an optimum
+    )
+    settled: float = (
+        1e-6  # with `closed`: a stalled search this close to an optimum was stopped by rounding only
+    )
+    closed: float = 1e-8  # largest jump at a knot of such a search, relative to the states' scale
+    rounding: float = (
+        1e-13  # residuals relative to the data; machine precision times a few hundred operations
+    )
+    astray: float = 1e6  # loss relative to that of curves at zero, beyond which an iteration has diverged
+
+
+@dataclass(frozen=True)
+class SearchEvidence:
+    """What is known when the best search has ended and its solution has been checked."""
+
+    ended: Status  # how the search itself ended
+    certificate: Certificate  # NOTHING_CERTIFIED without a finite solution
+    exact_method: bool  # whether fixed points of the method are optima
+    least_squares: bool  # whether the loss is a sum of squares, so that zero is its least value
+    zero_curves_loss: float  # the least-squares loss of curves that are zero throughout
+    switching: bool  # whether a free parameter only decides when something switches
+
+    @property
+    def has_solution(self) -> bool:
+        return self.certificate.segments > 0
+
+
+def decide_status(evidence: SearchEvidence, accept: Acceptance = Acceptance()) -> Status:
+    """The status of a fit: that of its search, unless the certificate contradicts or corrects it."""
+    certificate, exact = evidence.certificate, evidence.exact_method
+    if not evidence.ended.success and not _stopped_by_rounding(evidence, accept):
+        return Status.DIVERGED if _diverged(evidence, accept) else evidence.ended
+    if not evidence.has_solution:
+        return Status.DIVERGED
+    if not certificate.agrees:
+        return Status.INACCURATE if exact else Status.APPROXIMATE
+    if not certificate.gradient <= (accept.optimal if exact else accept.optimal_if_inexact):
+        return Status.STALLED if exact else Status.APPROXIMATE
+    if evidence.switching:
+        return Status.UNDECIDED
+    return Status.CONVERGED_AT_BOUND if certificate.at_bound else Status.CONVERGED
+
+
+def _diverged(evidence: SearchEvidence, accept: Acceptance) -> bool:
+    """Whether an inexact least-squares method ended far above the loss of curves at zero."""
+    if evidence.exact_method or not evidence.least_squares or not evidence.zero_curves_loss > 0:
+        return False
+    return evidence.certificate.loss > accept.astray * evidence.zero_curves_loss
+
+
+def _stopped_by_rounding(evidence: SearchEvidence, accept: Acceptance) -> bool:
+    """Whether a search stalled at an optimum: the optimality conditions are met by far, or the loss is zero."""
+    certificate = evidence.certificate
+    if evidence.ended is not Status.STALLED or not certificate.agrees:
+        return False
+    if certificate.gradient <= accept.settled and certificate.largest_jump <= accept.closed:
+        return True
+    return evidence.least_squares and certificate.loss <= accept.rounding**2 * evidence.zero_curves_loss

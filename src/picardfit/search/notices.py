@@ -1,0 +1,158 @@
+"""What a user should know about a fit besides its status: the warnings of `Fit.warnings`, as records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from picardfit.errors import Notice, Status
+from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, misfit
+from picardfit.evidence.optima import StartResult, count_hits
+from picardfit.model.inputs import Table
+from picardfit.problem.experiment import after_a_void
+from picardfit.problem.problem import Problem
+from picardfit.search.multistart import Request, Searches
+from picardfit.search.nonfinite_start import never_finite, nonfinite_at_start
+from picardfit.search.starts import make_start
+from picardfit.solvers.loop import Solution
+
+
+@dataclass(frozen=True)
+class Plausibility:
+    """What residuals may be before they contradict the data; see `picardfit.evidence.certificate.Misfit`."""
+
+    excess: float = (
+        3.0  # residuals over noise, r.m.s.: three standard deviations, where right models stay near 1
+    )
+    unexplained: float = 0.5  # part of the variation of the data that curves of a right model may leave
+
+
+def all_notices(
+    request: Request,
+    found: Searches,
+    status: Status,
+    certificate: Certificate,
+    solution: Solution | None,
+    starts: Sequence[StartResult],
+    ledger: str | Path | None,
+) -> tuple[Notice, ...]:
+    """Likely causes of a failure first, then what concerns the problem, its solution, and the searches."""
+    problem = request.problem
+    return (
+        *nonfinite_formulas(request, status),
+        *problem_notices(problem),
+        *determination_notices(problem, status, certificate),
+        *(contradictions(solution) if solution is not None and status is not Status.DIVERGED else ()),
+        *search_notices(found, request.starts, ledger),
+        *single_hit(request, status, solution, starts),
+    )
+
+
+def switching_parameters(problem: Problem) -> list[str]:
+    """Free parameters that only decide when something switches: the loss has no slope in them."""
+    return [name for name in problem.model.switching_parameters if problem.parameters[name].fixed is None]
+
+
+def nonfinite_formulas(request: Request, status: Status) -> Iterator[Notice]:
+    """The formula that could not be evaluated, if that ended the search at its start or may have misled it."""
+    if status.success or status is Status.INTERRUPTED:
+        return
+    found = None
+    if status is Status.NOT_FINITE:
+        found = nonfinite_at_start(request.problem, make_start(request.problem, request.given))
+    found = found or never_finite(request.problem)
+    if found is not None:
+        yield found
+
+
+def problem_notices(problem: Problem) -> Iterator[Notice]:
+    """What is odd about the problem itself, whatever was found."""
+    for remark in problem.remarks:
+        yield remark if isinstance(remark, Notice) else Notice(remark)
+    yield from early_initial_time(problem)
+    yield from late_input_table(problem)
+    for name in switching_parameters(problem):
+        yield Notice("search.switching", name)
+    for name, helper in problem.model.dropped.items():
+        yield Notice("search.unused_parameter", name, {"helper": helper})
+    for experiment, name in problem.unmeasured:
+        yield Notice("search.never_measured", name, {"experiment": experiment})
+
+
+def early_initial_time(problem: Problem) -> Iterator[Notice]:
+    """The first experiment whose unknown initial state lies long before its first sample."""
+    unknown = problem.layout.exists[:, : len(problem.layout.initial_states)].any(axis=1)
+    for one, free in zip(problem.experiments, unknown, strict=True):
+        if free and after_a_void(one.t0, one.times):
+            yield Notice("search.early_t0", one.name, {"t0": one.t0, "first": float(one.times[0])})
+            return
+
+
+def late_input_table(problem: Problem) -> Iterator[Notice]:
+    """The first table of an input that begins after t0, so that its first value is used before."""
+    for one in problem.experiments:
+        for name in problem.model.inputs:
+            table = one.inputs.get(name)
+            if isinstance(table, Table) and table.times[0] > one.t0:
+                first, value = float(table.times[0]), float(table.values[0])
+                values = {"first": first, "t0": one.t0, "experiment": one.name, "value": value}
+                yield Notice("search.late_table", name, values)
+                return
+
+
+def determination_notices(problem: Problem, status: Status, certificate: Certificate) -> Iterator[Notice]:
+    """Estimates without a solution of the equations, and unknowns that the data do not determine."""
+    if np.isinf(certificate.reintegrated_loss) and certificate != NOTHING_CERTIFIED:
+        yield Notice("simulation.no_solution_at_estimates")
+    unknowns, measured = problem.layout.count(), problem.measurements
+    if measured < unknowns:
+        yield Notice("search.few_measurements", values={"measured": measured, "unknowns": unknowns})
+        return
+    switching = switching_parameters(problem)
+    undetermined = [n for n in certificate.undetermined or () if n.split("[")[0] not in switching]
+    undetermined.sort(key=lambda name: "[" in name)  # fixing what all experiments share helps most
+    if undetermined and status.converged:
+        yield Notice("search.undetermined", values={"names": undetermined})
+
+
+def contradictions(solution: Solution, plausible: Plausibility = Plausibility()) -> Iterator[Notice]:
+    """Residuals far larger than the noise model, or the scatter of neighbouring samples, explains."""
+    excess, unexplained = misfit(solution)
+    if excess > plausible.excess:
+        known = solution.system.problem.noise is not None
+        yield Notice("search.above_noise" if known else "search.above_scatter", values={"times": excess})
+    elif unexplained > plausible.unexplained:
+        yield Notice("search.follows_little", values={"followed": max(1 - unexplained, 0.0)})
+
+
+def search_notices(found: Searches, asked: int | None, ledger: str | Path | None) -> Iterator[Notice]:
+    """Searches that were interrupted, left out or failed; `asked`: how many were asked for, None for one and more."""
+    done = sum(one.status is not Status.INTERRUPTED for one in found.endings.values())
+    if found.interrupted and asked is None and done:
+        yield Notice("search.second_look_interrupted")
+    if found.spared:
+        yield Notice("search.second_look_spared")
+    if found.interrupted and asked is not None and asked > 1:
+        code = "search.interrupted" if ledger is None else "search.interrupted_with_ledger"
+        yield Notice(code, values={"done": done, "asked": asked})
+    if found.failures:
+        start, reason = next(iter(found.failures.items()))
+        values = {"failed": len(found.failures), "all": asked or len(found.endings), "start": start}
+        yield Notice("search.broke_down", values={**values, "reason": reason.rstrip(".")})
+
+
+def single_hit(
+    request: Request,
+    status: Status,
+    solution: Solution | None,
+    starts: Sequence[StartResult],
+    fewest: int = 3,  # searches that can disagree; of two the better one is no news
+) -> Iterator[Notice]:
+    """A doubt that a second look leaves: no other of its searches ended where the best one did."""
+    succeeded = sum(one.status.success for one in starts)
+    looked_again = request.starts is None and succeeded >= fewest
+    if looked_again and status.success and solution is not None and count_hits(solution, starts) <= 1:
+        yield Notice("search.single_hit", values={"searches": succeeded})
