@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.collocation.condensing import factorise, solve_box
+from picardfit.collocation.bounded_qp import solve_box
+from picardfit.collocation.condensing import factorise
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import advance, curvature_of_step, linearise
 from picardfit.collocation.mesh import Mesh, Nodes, rule

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from picardfit.collocation.arrow import Arrow, arrow_of, invert
-from picardfit.collocation.condensing import Quadratic, factorise, solve_box
+from picardfit.collocation.bounded_qp import solve_box
+from picardfit.collocation.condensing import Quadratic, factorise
 from picardfit.collocation.mesh import Mesh, rule
 from picardfit.problem.unknowns import UnknownsColumns, unknowns_index
 from properties import Properties

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.collocation.condensing import factorise, is_convex
+from picardfit.collocation.bounded_qp import is_convex
+from picardfit.collocation.condensing import factorise
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, linearise
 from picardfit.collocation.mesh import Mesh, Nodes, rule

@@ -1,58 +1,15 @@
-"""Warm fits against fits from scratch, bounded steps against SciPy."""
+"""Warm fits against fits from scratch."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 import picardfit as pf
-from picardfit.collocation.arrow import whole
 from picardfit.evidence.certificate import path_value
 from picardfit.search.screening import along
 from picardfit.solvers.loop import run
-from picardfit.solvers.refit import box_step, place_at, refined, refit
-
-
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("line", [False, True])
-def test_a_bounded_step_is_the_minimum(seed, line):
-    rng = np.random.default_rng(seed)
-    rows = rng.standard_normal((9, 5))
-    matrix, slope = rows.T @ rows, 5 * rng.standard_normal(5)
-    low, high = -rng.uniform(0, 0.5, 5), rng.uniform(0, 0.5, 5)
-    normal = rng.standard_normal(5) if line else None
-    gap = 0.1 * rng.standard_normal() if line else 0.0
-    found = box_step(whole(matrix), slope, normal, gap, low, high)
-    constraints = [{"type": "eq", "fun": lambda d: normal @ d - gap, "jac": lambda d: normal}] if line else []
-    expected = minimize(
-        lambda d: 0.5 * d @ matrix @ d + slope @ d,
-        np.zeros(5),
-        jac=lambda d: matrix @ d + slope,
-        bounds=list(zip(low, high, strict=True)),
-        constraints=constraints,
-        method="SLSQP",
-        options={"ftol": 1e-15, "maxiter": 500},
-    )
-    np.testing.assert_allclose(found.step, expected.x, atol=1e-6)
-
-
-def test_a_line_outside_the_box_has_no_step():
-    assert box_step(whole(np.eye(2)), np.zeros(2), np.ones(2), 5.0, -np.ones(2), np.ones(2)) is None
-
-
-def test_the_slope_is_the_derivative_of_the_minimum():
-    rng = np.random.default_rng(1)
-    rows, slope, normal = rng.standard_normal((9, 4)), rng.standard_normal(4), rng.standard_normal(4)
-    matrix, wide = rows.T @ rows, np.full(4, np.inf)
-
-    def least(gap):
-        d = box_step(whole(matrix), slope, normal, gap, -wide, wide).step
-        return 0.5 * d @ matrix @ d + slope @ d
-
-    found = box_step(whole(matrix), slope, normal, 0.3, -wide, wide)
-    assert found.slope == pytest.approx((least(0.3001) - least(0.2999)) / 2e-4, rel=1e-6)
-    assert 1 / found.variance == pytest.approx((least(0.31) - 2 * least(0.3) + least(0.29)) / 1e-4, rel=1e-6)
+from picardfit.solvers.refit import place_at, refined, refit
 
 
 @pytest.mark.parametrize("name", pf.examples.ALL)

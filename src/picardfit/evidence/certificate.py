@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from picardfit.collocation.adaptation import state_scale
-from picardfit.collocation.condensing import solve_box
+from picardfit.collocation.bounded_qp import solve_box
 from picardfit.collocation.picard import apply
 from picardfit.display.hook import shown
 from picardfit.evidence.fisher import Information, information

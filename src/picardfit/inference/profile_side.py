@@ -10,9 +10,10 @@ from enum import Enum
 
 import numpy as np
 
+from picardfit.collocation.bounded_qp import LineStep
 from picardfit.errors import InputError
 from picardfit.problem.quantity import Quantity
-from picardfit.solvers.refit import Place, Refit, Step, model_step, refined, refit
+from picardfit.solvers.refit import Place, Refit, model_step, refined, refit
 
 CLOSE = 1e-3  # relative difference from the threshold at which an end point is found
 SETTLED = 1e-5  # part of the unit that a warm fit may still promise to gain
@@ -204,7 +205,7 @@ class March:
             np.all((normal == 0) | (room <= 10 * INSIDE * np.maximum(np.abs(knot.unknowns[at]), 1e-300)))
         )
 
-    def _knot(self, found: Refit, c: float, model: Step) -> Knot:
+    def _knot(self, found: Refit, c: float, model: LineStep) -> Knot:
         return Knot(
             c=c,
             rise=2 * (found.value - self.least) / self.unit,

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from picardfit.collocation.condensing import solve_box
+from picardfit.collocation.bounded_qp import solve_box
 from picardfit.problem.problem import Problem
 
 WINDOWS = 20

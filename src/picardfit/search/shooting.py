@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from picardfit.collocation.condensing import solve_box
+from picardfit.collocation.bounded_qp import solve_box
 from picardfit.problem.objective import whitened
 from picardfit.problem.problem import Problem
 from picardfit.search.batched_integration import Tracks, march

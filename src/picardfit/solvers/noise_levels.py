@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from picardfit.collocation.condensing import solve_box
+from picardfit.collocation.bounded_qp import solve_box
 from picardfit.problem.experiment import neighbour_noise, runs
 from picardfit.problem.likelihood import Objective
 from picardfit.problem.objective import whitened

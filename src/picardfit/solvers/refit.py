@@ -14,6 +14,7 @@ import numpy as np
 
 from picardfit.collocation.adaptation import carry, split, state_scale, unresolved
 from picardfit.collocation.arrow import Arrow, arrow_of
+from picardfit.collocation.bounded_qp import LineStep, solve_on_line
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, advance, linearise
 from picardfit.collocation.point import Point, evaluate
@@ -54,22 +55,12 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Step:
-    """The minimum of the quadratic model in the box, on the line a'd = gap if a quantity is held."""
-
-    step: np.ndarray  # (unknowns,)
-    slope: float  # derivative of the minimum by the value of the quantity
-    variance: float  # a'H^-1 a over the unknowns that are not held at a bound: 1/variance is its curvature
-    direction: np.ndarray  # (unknowns,): how the minimum moves with the value of the quantity
-
-
-@dataclass(frozen=True)
 class Refit:
     """How a warm fit ended."""
 
     place: Place  # where the model was made last, at most one short step before the end
     point: Point
-    last: Step
+    last: LineStep
     steps: int  # linearisations
 
     @property
@@ -184,116 +175,19 @@ def _place(system: Discretisation, point: Point, scale: np.ndarray) -> Place | N
     return Place(system, point, scale, linear, columns, index, matrix, vector)
 
 
-def model_step(place: Place, quantity: Quantity | None, target: float, damping: float = 0.0) -> Step | None:
+def model_step(
+    place: Place, quantity: Quantity | None, target: float, damping: float = 0.0
+) -> LineStep | None:
     """The damped, bounded step; None when the bounds do not allow the target."""
     size = place.matrix.diagonal()
     size = np.where(size > 0, size, max(size.max(initial=0.0), 1e-300))
     matrix = place.matrix.raised((damping + RIDGE) * size)
     low, high = place.box()
     if quantity is None:
-        return box_step(matrix, place.slope, None, 0.0, low, high)
+        return solve_on_line(matrix, place.slope, None, 0.0, low, high)
     layout, unknowns = place.system.problem.layout, place.point.unknowns
     gap = target - quantity.value(layout, unknowns)
-    return box_step(matrix, place.slope, quantity.slope(layout, unknowns, place.index), gap, low, high)
-
-
-def box_step(
-    matrix: Arrow,
-    slope: np.ndarray,
-    normal: np.ndarray | None,
-    gap: float,
-    low: np.ndarray,
-    high: np.ndarray,
-) -> Step | None:
-    """argmin 1/2 d'Hd + g'd over low <= d <= high and, if `normal` is given, normal'd = gap; None if there is none.
-
-    A primal active set: from a point in the box towards the minimum over the free unknowns; what blocks the way is
-    held, and what is held with a multiplier of the wrong sign is released, one at a time.
-    """
-    if normal is not None and np.count_nonzero(normal) == 1:  # an unknown that is held needs no bounds
-        own = normal != 0
-        nearest, farthest = np.sort([low[own] * normal[own], high[own] * normal[own]], axis=0)
-        if not np.all((nearest <= gap) & (gap <= farthest)):
-            return None
-        low, high = np.where(own, -np.inf, low), np.where(own, np.inf, high)
-    held = np.zeros(len(slope), bool)
-    found = _held_step(matrix, slope, normal, gap, held, np.zeros(len(slope)))
-    if found is None or np.all((found.step >= low) & (found.step <= high)):
-        return found
-    current = _inside(normal, gap, low, high)
-    if current is None:
-        return None
-    for _ in range(20 * len(slope) + 20):
-        found = _held_step(matrix, slope, normal, gap, held, current)
-        if found is None:
-            return None
-        move = found.step - current
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(
-                move > 0, (high - current) / move, np.where(move < 0, (low - current) / move, np.inf)
-            )
-        room = np.where(held, np.inf, room)
-        blocking = int(np.argmin(room))
-        if room[blocking] < 1:
-            current = np.clip(current + max(room[blocking], 0.0) * move, low, high)
-            current[blocking] = high[blocking] if move[blocking] > 0 else low[blocking]
-            held[blocking] = True
-            continue
-        current = found.step
-        gradient = slope + matrix @ current - (0.0 if normal is None else found.slope * normal)
-        wrong = np.where(current >= high, gradient, -gradient) * (held & (low < high))
-        if normal is not None and found.variance == 0:  # at a corner the multiplier of the line is open
-            wrong = wrong * (normal == 0)
-        size = np.abs(slope) + matrix.absolute() @ np.abs(current)
-        wrong = np.where(wrong > 1e-10 * size, wrong / np.sqrt(matrix.diagonal()), 0.0)
-        if not wrong.any():
-            return found
-        held[int(np.argmax(wrong))] = False
-    return found
-
-
-def _inside(normal: np.ndarray | None, gap: float, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
-    """A point of the box with normal'd = gap, from the origin along the normal as far as each bound allows."""
-    start = np.clip(np.zeros(len(low)), low, high)
-    if normal is None:
-        return start
-    sign = np.sign(gap - normal @ start) or 1.0
-    reach = np.where(sign * normal > 0, high - start, np.where(normal != 0, start - low, 0.0)) * np.abs(
-        normal
-    )
-    missing = abs(gap - normal @ start)
-    if missing > reach.sum() * (1 + 1e-12):
-        return None
-    taken, left = np.zeros(len(low)), missing
-    for done, k in enumerate(np.argsort(reach)):  # equal shares, the narrowest first
-        taken[k] = min(reach[k], left / (len(low) - done))
-        left -= taken[k]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.clip(start + np.where(normal != 0, sign * taken / normal, 0.0), low, high)
-
-
-def _held_step(matrix, slope, normal, gap, held, value) -> Step | None:
-    """The same with some unknowns held at `value` and no bounds for the others."""
-    free, step = ~held, np.where(held, value, 0.0)
-    direction = np.zeros(len(slope))
-    right = (slope + matrix @ step)[free]
-    if free.any():
-        size = 1 / np.sqrt(matrix.diagonal()[free])
-        wanted = [right] if normal is None else [right, normal[free]]
-        try:
-            solved = matrix.restricted(free).scaled(size).solve(size[:, None] * np.stack(wanted, axis=1))
-        except np.linalg.LinAlgError:
-            return None
-        step[free] = -size * solved[:, 0]
-        if normal is not None:
-            direction[free] = size * solved[:, 1]
-    if normal is None:
-        return Step(step, 0.0, 0.0, direction)
-    variance = float(normal @ direction)
-    if not variance > 0:
-        return Step(step, 0.0, 0.0, np.zeros(len(slope)))
-    rate = (gap - float(normal @ step)) / variance
-    return Step(step + rate * direction, rate, variance, direction / variance)
+    return solve_on_line(matrix, place.slope, quantity.slope(layout, unknowns, place.index), gap, low, high)
 
 
 def _moved(

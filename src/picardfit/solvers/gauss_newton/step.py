@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from picardfit.collocation.condensing import Factor, Quadratic, factorise, is_convex, solve_box
+from picardfit.collocation.bounded_qp import is_convex, solve_box
+from picardfit.collocation.condensing import Factor, Quadratic, factorise
 from picardfit.collocation.linearisation import Linearisation, advance, curvature_of_step, linearise
 from picardfit.collocation.point import Point
 from picardfit.solvers.gauss_newton.settings import Correction
