@@ -15,10 +15,10 @@ from picardfit.errors import InputError, type_words
 from picardfit.fit import parameters_of
 from picardfit.model.parameters import Parameter, as_number
 from picardfit.problem.named_values import unknowns_from
+from picardfit.problem.prediction import predict
 from picardfit.problem.problem import Problem
 from picardfit.problem.start import Start
 from picardfit.search.starts import draw, make_start, open_values
-from picardfit.simulation.trajectories import predict
 
 ROUNDING = 1e-20  # part of the mean square of the data that no loss can be told from
 

@@ -721,7 +721,7 @@ def test_parameters_of_initial_formulas_are_told_by_experiment():
 
 
 def test_start_that_is_no_mapping_is_called_by_its_name():
-    assert says(complaint(pf.fit, problem(), start=[1.0]), "`start` is a list")
+    assert says(complaint(pf.fit, problem(), start=[1.0]), "`start` must map names to values, not be a list")
     assert says(complaint(pf.fit, problem(), start_initial={"z": 1.0}), "`z` in start_initial")
 
 

@@ -5,22 +5,26 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from math import inf, isfinite, isnan
 from numbers import Integral, Real
+from typing import NoReturn, TypeGuard, TypeVar
 
 import numpy as np
 
 from picardfit.errors import InputError
 
+K = TypeVar("K")
+V = TypeVar("V")
 
-def is_number(value: object) -> bool:
+
+def is_number(value: object) -> TypeGuard[float]:
     """True for a real number of Python or NumPy; a truth value is none."""
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
 
-def is_whole(value: object) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     """True for an integer of Python or NumPy; a truth value is none."""
     return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
@@ -49,13 +53,42 @@ def as_whole(value: object, subject: str, least: int, example: int | None = None
     return int(value)
 
 
+def as_mapping(given: object, argument: str, example: str = "...") -> dict[str, object]:
+    """What was passed as `argument`, as a dictionary with names as keys; None is empty. `example`: a value."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InputError("errors.not_a_mapping", argument, key=(argument,), value=given, example=example)
+    for name in given:
+        if not isinstance(name, str) or not name.strip():
+            raise InputError("errors.name_not_text", argument, key=(argument,), name=name)
+    return dict(given)
+
+
+class FrozenDict(dict[K, V]):
+    """A dict that was checked once and cannot be changed; unlike a MappingProxyType it can be pickled."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("This was checked when it was made and cannot be changed: make a new one instead.")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    update = pop = popitem = clear = setdefault = _refuse
+
+    def __reduce__(self) -> tuple[type[FrozenDict[K, V]], tuple[dict[K, V]]]:
+        return FrozenDict, (dict(self),)
+
+    def copy(self) -> dict[K, V]:
+        """A dict of its own, which may be changed."""
+        return dict(self)
+
+
 def check_positive(settings: object, whole: tuple[str, ...] = (), real: tuple[str, ...] = ()) -> None:
     """Check that fields of a settings dataclass are positive numbers, proposing their defaults."""
     for name in (*whole, *real):
         value, usual = getattr(settings, name), getattr(type(settings), name, None)
         example = usual if is_number(usual) and usual > 0 else 1
         if name in whole:
-            as_whole(value, name, 1, example)
+            as_whole(value, name, 1, int(example))
         elif not is_number(value) or not value > 0:
             raise InputError("errors.not_positive", name, value=value, example=example)
 

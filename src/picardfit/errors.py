@@ -12,13 +12,14 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from functools import cache
 from importlib.resources import files
 from math import isnan
 from pathlib import Path
 from string import Formatter
+from typing import Any
 
 Key = tuple[str | int, ...]
 
@@ -98,17 +99,31 @@ class InputError(ValueError):
         return words
 
     def within(self, code: str, subject: str) -> InputError:
-        """The same complaint about a part of something, such as an experiment."""
+        """A copy that names what its subject is a part of, such as an experiment."""
         return self._with(context=((code, subject), *self.context))
 
-    def at(self, **where: object) -> InputError:
-        """The same complaint with fields of its place filled in."""
-        return self._with(place=replace(self.place, **where))
+    def at(
+        self,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        key: Key | None = None,
+        row: int | None = None,
+    ) -> InputError:
+        """A copy in which the given fields of its place are filled in."""
+        here = self.place
+        place = Place(
+            here.key if key is None else key,
+            here.row if row is None else row,
+            here.file if file is None else file,
+            here.line if line is None else line,
+        )
+        return self._with(place=place)
 
     def _with(self, **changes: object) -> InputError:
         return _rebuilt(type(self), {**self.__dict__, **changes})
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[object, ...]:
         return _rebuilt, (type(self), self.__dict__)
 
     def __str__(self) -> str:
@@ -178,14 +193,14 @@ def _filled(code: str, part: str, subject: str, values: Mapping[str, object], au
     return _FORMATTER.vformat(template, (), {"subject": subject, **values})
 
 
-def catalogue_entry(code: str) -> dict:
+def catalogue_entry(code: str) -> dict[str, Any]:
     """The entry of a code: `what`, `remedy`, `file`, `command`, `example`."""
     room, _, name = code.partition(".")
     return catalogue(room)[name]
 
 
 @cache
-def catalogue(room: str) -> dict[str, dict]:
+def catalogue(room: str) -> dict[str, dict[str, Any]]:
     """The entries of one room, by name."""
     path = files("picardfit") / "sentences" / f"{room}.toml"
     return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -195,7 +210,7 @@ class _Words(Formatter):
     """Format specs for words: {names:list}, {names:list:8}, {n:count:value}, {thing:kind}, {values:values:none},
     {values:at:6} ("at x = 0, y = 2"), {x:nonfinite}, {subject:capital} (at the beginning of a sentence)."""
 
-    def format_field(self, value: object, spec: str) -> str:
+    def format_field(self, value: Any, spec: str) -> str:
         kind, _, rest = spec.partition(":")
         match kind:
             case "list":
@@ -211,7 +226,7 @@ class _Words(Formatter):
             case "at":
                 return at_values(value, int(rest))
             case "capital":
-                return value[:1].upper() + value[1:]
+                return str(value[:1].upper() + value[1:])
         return format(value, spec)
 
 

@@ -69,7 +69,7 @@ def test_frame_has_time_states_and_observables():
         ({"rate": "1"}, {"x": 1.0}, [1.0], {"dose": 0.0}, "value of `rate` is '1'"),
         ({"rate": 1.0}, {"x": np.nan}, [1.0], {"dose": 0.0}, "value of `x` is nan"),
         ({"rate": 1.0}, {"x": 1.0}, [], {"dose": 0.0}, "no times"),
-        ([1.0], {"x": 1.0}, [1.0], {"dose": 0.0}, "`parameters` is a list"),
+        ([1.0], {"x": 1.0}, [1.0], {"dose": 0.0}, "`parameters` must map names to values, not be a list"),
     ],
 )
 def test_bad_values_are_named(parameters, initial, times, inputs, words):
@@ -198,11 +198,11 @@ def test_what_is_not_given_can_be_nan():
         ({"prey": 1.0}, STARTS, "`prey` is an initial state: give it in initial="),
         ({"a": {"pond 1": 1.0}}, STARTS, "`a` is one parameter for all experiments"),
         ({"a": 1.0, "b": 1.0}, STARTS, "`b` is fixed at 0"),
-        ({"a": 1.0}, {"prey": 1.0, "pred": 3.0}, r"`pred\(0\)` is settled by the problem as 2 in `pond 2`"),
+        ({"a": 1.0}, {"prey": 1.0, "pred": 3.0}, r"`pred\(0\)` is set to 2 in `pond 2`"),
         ({"a": 1.0}, {"pond 3": {"prey": 1.0}}, "no experiment `pond 3`.*Did you mean `pond"),
         ({"a": 1.0}, {"pray": 1.0}, "`pray` in initial is not a state.*Did you mean `prey`"),
         ({"a": "1"}, STARTS, "value of `a` is '1'"),
-        (None, [1.0], "`initial` is a list"),
+        (None, [1.0], "`initial` must map names to values, not be a list"),
     ],
 )
 def test_values_that_do_not_fit_are_named(parameters, initial, words):

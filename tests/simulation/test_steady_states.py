@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.simulation.steady_states import settle
+from picardfit.simulation.steady_states import steady_state
 
 NOTHING = np.zeros(0)
 
@@ -13,7 +13,7 @@ def by_differences(model, start, params, h=1e-5):
     """Derivatives of the point of rest by central differences."""
 
     def at(s, p):
-        return settle(model.rhs, 0.0, s, p, NOTHING).states
+        return steady_state(model.rhs, 0.0, s, p, NOTHING).states
 
     by_params = [(at(start, params + d) - at(start, params - d)) / (2 * h) for d in h * np.eye(len(params))]
     by_start = [(at(start + d, params) - at(start - d, params)) / (2 * h) for d in h * np.eye(len(start))]
@@ -39,7 +39,7 @@ def test_rest_and_its_derivatives(name):
     text, start, params = MODELS[name]
     model = pf.Model(text)
     start, params = np.array(start), np.array(params)
-    steady = settle(model.rhs, 0.0, start, params, NOTHING)
+    steady = steady_state(model.rhs, 0.0, start, params, NOTHING)
     scale = np.abs(model.rhs.linearise(0.0, steady.states, params, NOTHING)[1]).max()
     assert np.abs(model.rhs.value(0.0, steady.states, params, NOTHING)).max() < 1e-10 * scale
     by_params, by_start = by_differences(model, start, params, 1e-9 if "decades" in name else 1e-5)
@@ -50,14 +50,14 @@ def test_rest_and_its_derivatives(name):
 
 def test_the_start_decides_between_two_points_of_rest():
     rhs = pf.Model("x' = x - x^3").rhs
-    found = [settle(rhs, 0.0, np.array([x]), NOTHING, NOTHING).states[0] for x in (-0.1, 0.1, 3.0)]
+    found = [steady_state(rhs, 0.0, np.array([x]), NOTHING, NOTHING).states[0] for x in (-0.1, 0.1, 3.0)]
     assert found == pytest.approx([-1, 1, 1])
 
 
 @pytest.mark.parametrize("text", ["x' = y; y' = -x", "x' = x", "x' = x^2"])
 def test_no_rest(text):
     model = pf.Model(text)
-    assert settle(model.rhs, 0.0, np.ones(len(model.states)), NOTHING, NOTHING) is None
+    assert steady_state(model.rhs, 0.0, np.ones(len(model.states)), NOTHING, NOTHING) is None
 
 
 def problem(data=(0.5, 0.45)):

@@ -12,8 +12,8 @@ import picardfit as pf
 from picardfit.collocation.mesh import rule
 from picardfit.collocation.refinement import Resolution
 from picardfit.evidence.certificate import certify
+from picardfit.problem.prediction import predict
 from picardfit.search.starts import make_start
-from picardfit.simulation.trajectories import predict
 from picardfit.solvers.gauss_newton.state import merit, merit_size
 from picardfit.solvers.gauss_newton.transitions import on_finer_mesh
 from picardfit.solvers.loop import run

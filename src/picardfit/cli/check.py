@@ -136,11 +136,11 @@ def _warnings(problem: Problem) -> list[str]:
 
 def _early_start(problem: Problem) -> list[str]:
     """A warning when an unknown initial state is sought long before the first sample."""
-    from picardfit.problem.experiment import after_a_void
+    from picardfit.problem.experiment import LongGap
 
     free = problem.layout.exists[:, : len(problem.layout.initial_states)].any(axis=1)
     for one, unknown in zip(problem.experiments, free, strict=True):
-        if unknown and after_a_void(one.t0, one.times):
+        if unknown and LongGap().between(one.t0, one.times):
             return [
                 f"The initial state of `{one.name}` is sought at {one.t0:g}, long before the first sample at "
                 f'{one.times[0]:g}: write t0 = "first" unless that is meant.'

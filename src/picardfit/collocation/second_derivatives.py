@@ -184,7 +184,7 @@ def _of_initial(
 ) -> np.ndarray | None:
     """(experiments, width, width): slope by the initial states times their second derivatives, if there are any."""
     mesh, layout, states = system.mesh, system.problem.layout, point.states.shape[1]
-    if layout.plain_initial or layout.rests is not None:
+    if layout.plain_initial or layout.steady_starts is not None:
         return None
     slope = linear.quadratic.slope[:, :states].copy()
     slope[mesh.linked] += (forces[:, None, :] @ linear.quadratic.end[..., :states])[:, 0]

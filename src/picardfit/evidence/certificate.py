@@ -13,7 +13,7 @@ from picardfit.collocation.bounded_qp import solve_box
 from picardfit.collocation.picard import apply
 from picardfit.display.hook import shown
 from picardfit.evidence.fisher import Information, information
-from picardfit.simulation.trajectories import predict
+from picardfit.problem.prediction import predict
 from picardfit.solvers.loop import Solution
 
 # of the independent integration: a tighter one where the one before shows a difference

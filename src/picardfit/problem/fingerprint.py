@@ -27,7 +27,7 @@ def problem_digest(problem: Problem) -> str:
         return digest(_samples(problem))
 
 
-def _samples(problem: Problem) -> list:
+def _samples(problem: Problem) -> list[object]:
     """Names, bounds, data and inputs, and the equations at a few points, to ten digits."""
     model, samples, layout = problem.model, problem.samples, problem.layout
     rng = np.random.default_rng(0)

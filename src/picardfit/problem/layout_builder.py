@@ -1,8 +1,8 @@
-"""The unknowns of a problem: which there are, where each stands, and what is believed of it."""
+"""Which unknowns a problem has, in which column each stands, and its bounds, start and prior."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,50 +13,36 @@ from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, to_internal
 from picardfit.model.priors import Priors
 from picardfit.problem.experiment import Experiment, Rest
-from picardfit.problem.unknowns import Rests, UnknownsLayout
+from picardfit.problem.unknowns import SteadyStarts, UnknownsLayout
 
 if TYPE_CHECKING:
     from picardfit.problem.problem import Problem
 
 
 def priors_of(problem: Problem) -> Priors | None:
-    layout, initial = problem.layout, problem.initial_by_experiment
-    states = len(layout.initial_states)
+    """The priors of the unknowns; None if there are none."""
+    table, layout = _columns(problem, *_columns_of(problem)), problem.layout
     entries = []
     for e, c in np.argwhere(layout.exists):
-        if c >= layout.local and e > 0:
+        spec = table[e][c]
+        if spec is None or spec.prior is None or (c >= layout.local and e > 0):
             continue
-        if c < states:
-            spec = initial[e][layout.states[layout.initial_states[c]]]
-        else:
-            which = np.concatenate([layout.local_parameters, layout.global_parameters])[c - states]
-            spec = problem.parameters[layout.names[which]]
-        if spec.prior is not None:
-            entries.append((int(e), int(c), bool(layout.log[e, c]), spec.prior))
+        entries.append((int(e), int(c), bool(layout.log[e, c]), spec.prior))
     return Priors(layout.lower.shape, tuple(entries)) if entries else None
 
 
 def layout_of(problem: Problem) -> UnknownsLayout:
+    """The layout of the unknowns of a problem: [free initial states | local parameters | global parameters]."""
     model, parameters, initial = problem.model, problem.parameters, problem.initial_by_experiment
-    order = list(parameters)
-    rows = len(initial)
-    free = [s for s in model.states if any(isinstance(one[s], Parameter) for one in initial)]
-    local = [n for n in order if parameters[n].fixed is None and parameters[n].local]
-    shared = [n for n in order if parameters[n].fixed is None and not parameters[n].local]
-    columns: list[list[Parameter | None]] = [
-        [*(one[s] if isinstance(one[s], Parameter) else None for s in free)]
-        + [parameters[n] for n in (*local, *shared)]
-        for one in initial
-    ]
-    log = np.array([[bool(c and c.log) for c in row] for row in columns], bool).reshape(rows, -1)
-    bounds = np.array([[c.bounds if c else (0.0, 0.0) for c in row] for row in columns], float).reshape(
-        rows, -1, 2
-    )
-    start = [[np.nan if c is None or c.start is None else c.start for c in row] for row in columns]
+    order, rows = list(parameters), len(initial)
+    free, local, shared = _columns_of(problem)
+    table = _columns(problem, free, local, shared)
+    log = np.array([[c is not None and c.log for c in row] for row in table], bool).reshape(rows, -1)
+    bounds = np.array([[(0.0, 0.0) if c is None else c.bounds for c in row] for row in table], float)
+    bounds = bounds.reshape(rows, -1, 2)
+    start = np.array([[_start(c) for c in row] for row in table], float).reshape(rows, -1)
     before = [_before(one) for one in problem.experiments]
-    formulas, (formula_of, rest_formula_of) = _formulas(model, order, initial, before)
-    known = [[one[s] if isinstance(one[s], float) else 0.0 for s in model.states] for one in initial]
-    index = {name: k for k, name in enumerate(order)}
+    formulas, (formula_of, steady_formula_of) = _formulas(model, order, initial, before)
     return UnknownsLayout(
         experiments=problem.names,
         states=model.states,
@@ -64,41 +50,71 @@ def layout_of(problem: Problem) -> UnknownsLayout:
         model_parameters=len(model.parameters),
         measured_parameters=len({*model.parameters, *problem.noise_names}),
         base=np.tile([0.0 if p.fixed is None else p.fixed for p in parameters.values()], (rows, 1)),
-        known=np.array(known, float),
+        known=_numbers(model, initial),
         initial_states=np.array([model.states.index(s) for s in free], int),
-        local_parameters=np.array([index[n] for n in local], int),
-        global_parameters=np.array([index[n] for n in shared], int),
+        local_parameters=np.array([order.index(n) for n in local], int),
+        global_parameters=np.array([order.index(n) for n in shared], int),
         lower=to_internal(bounds[..., 0], log),
         upper=to_internal(bounds[..., 1], log),
         log=log,
-        start=to_internal(np.array(start, float).reshape(rows, -1), log),
+        start=to_internal(start, log),
         formulas=formulas,
         formula_of=formula_of,
-        rests=_rests(problem, before, rest_formula_of),
+        steady_starts=_steady_starts(problem, before, steady_formula_of),
     )
 
 
-def _before(one: Experiment) -> dict[str, object]:
-    """state -> number or expression at the start of the rest before an experiment; empty without one."""
+def _columns_of(problem: Problem) -> tuple[list[str], list[str], list[str]]:
+    """States with an unknown initial value in some experiment, free local parameters, free global parameters."""
+    initial, parameters = problem.initial_by_experiment, problem.parameters
+    states = [s for s in problem.model.states if any(isinstance(one[s], Parameter) for one in initial)]
+    free = [name for name, one in parameters.items() if one.fixed is None]
+    local = [name for name in free if parameters[name].local]
+    return states, local, [name for name in free if not parameters[name].local]
+
+
+def _columns(
+    problem: Problem, states: Sequence[str], local: Sequence[str], shared: Sequence[str]
+) -> list[list[Parameter | None]]:
+    """What is known of the unknown in each column, for each experiment; None where it has no such unknown."""
+    parameters = [problem.parameters[name] for name in (*local, *shared)]
+    return [
+        [*(spec if isinstance(spec := one[s], Parameter) else None for s in states), *parameters]
+        for one in problem.initial_by_experiment
+    ]
+
+
+def _start(one: Parameter | None) -> float:
+    return np.nan if one is None or one.start is None else one.start
+
+
+def _numbers(model: Model, initial: Sequence[Mapping[str, object]]) -> np.ndarray:
+    """(experiments, states): the known initial values, 0 elsewhere."""
+    return np.array(
+        [[v if isinstance(v := one.get(s), float) else 0.0 for s in model.states] for one in initial], float
+    )
+
+
+def _before(one: Experiment) -> dict[str, float | sympy.Expr]:
+    """state -> number or expression from which the steady state before an experiment is reached; empty without one."""
     specs = {} if one.rest is None else one.rest.initial
     return {n: parse(s, f"Initial state of `{n}`") if isinstance(s, str) else s for n, s in specs.items()}
 
 
-def _rests(problem: Problem, before: Sequence[dict], formula_of: np.ndarray) -> Rests | None:
+def _steady_starts(
+    problem: Problem, before: Sequence[Mapping[str, float | sympy.Expr]], formula_of: np.ndarray
+) -> SteadyStarts | None:
     model, experiments = problem.model, problem.experiments
     if all(one.rest is None for one in experiments):
         return None
-    known = [
-        [float(s) if isinstance(s := one.get(n), float) else 0.0 for n in model.states] for one in before
-    ]
     inputs = [
         [0.0 if one.rest is None else one.rest.inputs[n].value for n in model.inputs] for one in experiments
     ]
-    return Rests(
+    return SteadyStarts(
         rhs=model.rhs,
         times=np.array([one.t0 for one in experiments]),
         inputs=np.array(inputs, float).reshape(len(experiments), -1),
-        known=np.array(known, float),
+        known=_numbers(model, before),
         formula_of=formula_of,
         kept=np.array(
             [[isinstance(one[n], Rest) for n in model.states] for one in problem.initial_by_experiment]
@@ -107,16 +123,16 @@ def _rests(problem: Problem, before: Sequence[dict], formula_of: np.ndarray) -> 
 
 
 def _formulas(
-    model: Model, order: list[str], *starts: Sequence[dict]
+    model: Model, order: Sequence[str], *tables: Sequence[Mapping[str, object]]
 ) -> tuple[BatchedMap | None, list[np.ndarray]]:
     """Distinct initial formulas as one batched map, and which one each (experiment, state) of each table uses."""
-    distinct: dict[object, int] = {}
-    tables = [np.full((len(initial), len(model.states)), -1) for initial in starts]
-    for initial, formula_of in zip(starts, tables, strict=True):
-        for e, one in enumerate(initial):
+    distinct: dict[sympy.Expr, int] = {}
+    used = [np.full((len(table), len(model.states)), -1) for table in tables]
+    for table, formula_of in zip(tables, used, strict=True):
+        for e, one in enumerate(table):
             for s, state in enumerate(model.states):
                 if isinstance(spec := one.get(state), sympy.Expr):
                     formula_of[e, s] = distinct.setdefault(spec, len(distinct))
     if not distinct:
-        return None, tables
-    return BatchedMap(list(distinct), states=(), parameters=tuple(order), inputs=()), tables
+        return None, used
+    return BatchedMap(list(distinct), states=(), parameters=tuple(order), inputs=()), used

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.errors import InputError, did_you_mean, listing, type_words
-from picardfit.model.parameters import Parameter, as_number
+from picardfit.checks import as_mapping, as_number
+from picardfit.errors import InputError, closest
+from picardfit.model.parameters import Parameter
+from picardfit.problem.unknowns import UnknownsLayout
 
 if TYPE_CHECKING:
     from picardfit.problem.problem import Problem
 
-_SAME = 1e-6  # relative difference up to which a value that needs not be given may be repeated
+
+@dataclass(frozen=True)
+class Agreement:
+    """When a value that need not be given repeats what the problem says."""
+
+    relative: float = 1e-6  # as many digits as people copy from a table
+    least: float = 1e-6  # size from which on differences are relative: below it they are absolute
 
 
 def unknowns_from(
@@ -29,13 +38,13 @@ def unknowns_from(
     `parameters`: {"a": 1.0} for all experiments; local ones also {"a": {"pond 1": 1.0}} or {"a[pond 1]":
     1.0}. `initial`: {"prey": 1.0} for all experiments or {"pond 1": {"prey": 1.0}}. An unknown without a
     value is an InputError, or NaN when `missing` is "nan" or it is `optional`. Fixed parameters, known
-    initial states and those given by a formula may be left out; what is said about them must agree with the
+    initial states and those given by a formula may be left out; values given for them must agree with the
     problem. `words`: what the caller calls the two mappings.
     """
     layout = problem.layout
-    # (experiments, parameters) and (experiments, states), NaN where nothing was said
-    values = _parameter_values(problem, {} if parameters is None else parameters, words[0])
-    states = _state_values(problem, {} if initial is None else initial, words[1])
+    # (experiments, parameters) and (experiments, states), NaN where no value was given
+    values = _parameter_values(problem, parameters, words[0])
+    states = _state_values(problem, initial, words[1])
     natural = np.concatenate(
         [
             states[:, layout.initial_states],
@@ -47,24 +56,25 @@ def unknowns_from(
     _check_positive(problem, natural)
     unknowns = np.where(layout.exists, layout.internal(natural), layout.lower)
     lost = layout.exists & np.isnan(unknowns)
-    every = np.concatenate([layout.local_parameters, layout.global_parameters])
-    spared = [layout.names[k] in optional for k in every]
+    spared = [layout.names[k] in optional for k in layout.column_parameters]
     lost[:, len(layout.initial_states) :] &= ~np.array(spared, bool)
     if missing == "error" and lost.any():
-        e, column = np.argwhere(lost)[0]
-        label = layout.label(e, column)
-        if column < len(layout.initial_states):
-            state = layout.states[layout.initial_states[column]]
-            raise InputError(f'`{label}` is unknown and has no value: add initial={{"{state}": ...}}.')
-        raise InputError(f'`{label}` has no value: add "{label}": ... to the parameters.')
-    _check_agreement(problem, values, layout.base, _fixed(problem), layout.names, "is fixed at")
+        raise _without_value(layout, *np.argwhere(lost)[0])
+    _check_agreement(problem, "problem.fixed_otherwise", layout.names, values, layout.base, _fixed(problem))
     known = layout.initial(unknowns)[0]
     settled = np.ones(known.shape, bool)
     settled[:, layout.initial_states] = ~layout.exists[:, : len(layout.initial_states)]
-    _check_agreement(
-        problem, states, known, settled, [f"{s}(0)" for s in layout.states], "is settled by the problem as"
-    )
+    labels = [f"{s}(0)" for s in layout.states]
+    _check_agreement(problem, "problem.settled_otherwise", labels, states, known, settled)
     return unknowns
+
+
+def _without_value(layout: UnknownsLayout, e: int, column: int) -> InputError:
+    label = layout.label(e, column)
+    if column >= len(layout.initial_states):
+        return InputError("problem.unknown_without_value", label, key=("parameters", label))
+    state = layout.states[layout.initial_states[column]]
+    return InputError("problem.initial_without_value", label, key=("initial", state), state=state)
 
 
 def parameters_of(problem: Problem, unknowns: np.ndarray | None) -> dict[str, float]:
@@ -86,7 +96,7 @@ def _exact_at_bounds(problem: Problem, unknowns: np.ndarray) -> np.ndarray:
     """(experiments, parameters), where the exponential of the logarithm of a bound is the bound itself."""
     layout = problem.layout
     values = layout.parameters(unknowns)
-    for c, k in enumerate([*layout.local_parameters, *layout.global_parameters], len(layout.initial_states)):
+    for c, k in enumerate(layout.column_parameters, len(layout.initial_states)):
         for edge, bound in zip(
             (layout.lower, layout.upper), problem.parameters[layout.names[k]].bounds, strict=True
         ):
@@ -118,73 +128,74 @@ def _fixed(problem: Problem) -> np.ndarray:
     return np.tile(fixed, (len(problem.experiments), 1))
 
 
-def _parameter_values(problem: Problem, given: Mapping[str, object], word: str) -> np.ndarray:
-    known, experiments = list(problem.parameters), problem.names
-    _check_mapping(given, word)
-    values = np.full((len(experiments), len(known)), np.nan)
-    for key, value in given.items():
+def _parameter_values(problem: Problem, given: object, argument: str) -> np.ndarray:
+    """(experiments, parameters): the values by name, NaN where none was given."""
+    known = list(problem.parameters)
+    values = np.full((len(problem.experiments), len(known)), np.nan)
+    for key, value in as_mapping(given, argument, "1.0").items():
         name, where = _split(key, known)
         if name not in known:
-            raise InputError(_no_parameter(problem, key, str(name), word))
-        if where is not None:
-            value = {where: value}
-        column = known.index(name)
-        parameter = problem.parameters[name]
-        if not isinstance(value, Mapping):
-            _check_single(problem, name, parameter.local, value)
-            values[:, column] = as_number(value, f"value of `{name}`")
-            continue
-        if not parameter.local and parameter.fixed is None:
-            raise InputError(
-                f"`{name}` is one parameter for all experiments: give one number, "
-                f"or declare it with pf.Parameter(..., local=True)."
-            )
-        for one, number in value.items():
-            values[experiment_index(problem, one), column] = as_number(number, f"value of `{name}[{one}]`")
+            raise _not_a_parameter(problem, key, name, argument)
+        values[:, known.index(name)] = _over_experiments(
+            problem, name, value if where is None else {where: value}, values[:, known.index(name)]
+        )
     return values
 
 
-def _no_parameter(problem: Problem, key: object, name: str, word: str) -> str:
-    """The complaint about a name that is not a parameter."""
+def _over_experiments(problem: Problem, name: str, value: object, before: np.ndarray) -> np.ndarray:
+    """(experiments,): the value of one parameter in each; `before` where a mapping names no value."""
+    parameter, found = problem.parameters[name], before.copy()
+    if not isinstance(value, Mapping):
+        _check_single(problem, name, parameter.local, value)
+        found[:] = as_number(value, f"value of `{name}`")
+        return found
+    if not parameter.local and parameter.fixed is None:
+        raise InputError("problem.shared_by_experiment", name, key=("parameters", name))
+    for one, number in value.items():
+        found[experiment_index(problem, one)] = as_number(number, f"value of `{name}[{one}]`")
+    return found
+
+
+def _not_a_parameter(problem: Problem, key: str, name: str, argument: str) -> InputError:
+    """Why a name has no value in `parameters` or `start`."""
     state, known = name.removesuffix("(0)"), list(problem.parameters)
     if state in problem.model.states:
-        other = "start_initial" if word == "start" else "initial"
-        return f"`{key}` is an initial state: give it in {other}={{'{state}': ...}}."
+        other = "start_initial" if argument == "start" else "initial"
+        return InputError("problem.value_is_initial", key, argument=other, state=state)
     if name in ("parameters", "initial") and problem.truth:
-        return f"`{key}` is a group of values: pass the parameters alone, problem.truth['parameters']."
-    return f"`{key}` is not a parameter of the problem: use {listing(known)}." + did_you_mean(name, known)
+        return InputError("problem.value_is_group", key)
+    return InputError("problem.value_of_unknown_name", key, known=known, close=closest(name, known))
 
 
 def _check_single(problem: Problem, name: str, local: bool, value: object) -> None:
     """InputError for a sequence: values belong to experiments by name, not by order."""
     if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str | bytes):
         return
-    example = ", ".join(f'"{one}": ...' for one in problem.names[:2]) if local else ""
-    remedy = f"name the experiments, {{{example}}}" if local else "it is shared by all, so give one number"
-    raise InputError(f"The value of `{name}` is a sequence, {value!r}: {remedy}.")
+    code = "problem.sequence_for_local" if local else "problem.sequence_for_shared"
+    example = ", ".join(f'"{one}": ...' for one in problem.names[:2])
+    raise InputError(code, name, key=("parameters", name), value=value, example=example)
 
 
-def _state_values(problem: Problem, given: Mapping[str, object], word: str) -> np.ndarray:
-    states = list(problem.model.states)
-    _check_mapping(given, word)
-    values = np.full((len(problem.experiments), len(states)), np.nan)
-    common = {key: value for key, value in given.items() if not isinstance(value, Mapping)}
-    for state, value in common.items():
-        values[:, _state(problem, state, word)] = as_number(value, f"initial value of `{state}`")
-    for one, own in given.items():
-        if one in common:
-            continue
+def _state_values(problem: Problem, given: object, argument: str) -> np.ndarray:
+    """(experiments, states): initial values by name, NaN where none was given."""
+    values = np.full((len(problem.experiments), len(problem.model.states)), np.nan)
+    by_name = as_mapping(given, argument, "1.0")
+    own = {key: value for key, value in by_name.items() if isinstance(value, Mapping)}
+    for state, value in by_name.items():
+        if state not in own:
+            column = _state(problem, state, argument)
+            values[:, column] = as_number(value, f"initial value of `{state}`")
+    for one, states in own.items():
         row = experiment_index(problem, one)
-        for state, value in own.items():
-            values[row, _state(problem, state, word)] = as_number(
-                value, f"initial value of `{state}` in `{one}`"
-            )
+        for state, value in states.items():
+            number = as_number(value, f"initial value of `{state}` in `{one}`")
+            values[row, _state(problem, state, argument)] = number
     return values
 
 
-def _split(key: object, known: list[str]) -> tuple[object, str | None]:
+def _split(key: str, known: Sequence[str]) -> tuple[str, str | None]:
     """`a[pond 1]` as (a, pond 1); a plain name as (name, None)."""
-    if isinstance(key, str) and key not in known and key.endswith("]") and "[" in key:
+    if key not in known and key.endswith("]") and "[" in key:
         name, where = key[:-1].split("[", 1)
         return name, where
     return key, None
@@ -193,26 +204,17 @@ def _split(key: object, known: list[str]) -> tuple[object, str | None]:
 def experiment_index(problem: Problem, name: object) -> int:
     """Which experiment has this name."""
     if name not in problem.names:
-        raise InputError(
-            f"There is no experiment `{name}`: name one of {listing(problem.names)}."
-            + did_you_mean(str(name), problem.names)
-        )
-    return problem.names.index(name)
+        close = closest(str(name), problem.names)
+        raise InputError("problem.no_such_experiment", str(name), known=problem.names, close=close)
+    return problem.names.index(str(name))
 
 
-def _state(problem: Problem, name: object, word: str) -> int:
+def _state(problem: Problem, name: object, argument: str) -> int:
     states = problem.model.states
     if name not in states:
-        raise InputError(
-            f"`{name}` in {word} is not a state of the model ({listing(states)}): rename or remove it."
-            + did_you_mean(str(name), states)
-        )
-    return states.index(name)
-
-
-def _check_mapping(given: object, what: str) -> None:
-    if not isinstance(given, Mapping):
-        raise InputError(f"`{what}` is {type_words(given)}: write names and values as {{'name': 1.0}}.")
+        close = closest(str(name), states)
+        raise InputError("problem.unknown_state", str(name), where=argument, known=states, close=close)
+    return states.index(str(name))
 
 
 def _check_positive(problem: Problem, natural: np.ndarray) -> None:
@@ -220,19 +222,32 @@ def _check_positive(problem: Problem, natural: np.ndarray) -> None:
     if wrong.any():
         e, column = np.argwhere(wrong)[0]
         label = problem.layout.label(e, column)
-        raise InputError(
-            f"`{label}` is {natural[e, column]:g} but was declared with log=True: give a positive value."
-        )
+        raise InputError("problem.log_needs_positive", label, value=float(natural[e, column]))
 
 
-def _check_agreement(problem: Problem, given, expected, where, labels, verb: str) -> None:
-    """What was said about settled values must repeat them; NaN (nothing said, or not yet known) passes."""
-    wrong = where & (np.abs(given - expected) > _SAME * np.maximum(np.abs(expected), 1e-6))
+def _check_agreement(
+    problem: Problem,
+    code: str,
+    labels: Sequence[str],
+    given: np.ndarray,
+    expected: np.ndarray,
+    settled: np.ndarray,
+    agreement: Agreement = Agreement(),
+) -> None:
+    """Values given where the problem settles them must repeat it; NaN (not given, or not known) passes.
+
+    All arrays are (experiments, labels).
+    """
+    slack = agreement.relative * np.maximum(np.abs(expected), agreement.least)
+    wrong = settled & (np.abs(given - expected) > slack)
     if wrong.any():
         e, column = np.argwhere(wrong)[0]
         raise InputError(
-            f"`{labels[column]}` {verb} {expected[e, column]:g} in `{problem.names[e]}`, "
-            f"but {given[e, column]:g} is given: leave it out, or change the problem."
+            code,
+            labels[column],
+            expected=float(expected[e, column]),
+            given=float(given[e, column]),
+            experiment=problem.names[e],
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -10,34 +10,58 @@ from typing import NamedTuple
 
 import numpy as np
 
+from picardfit.checks import FrozenDict, as_mapping
 from picardfit.display.hook import shown
-from picardfit.errors import InputError, type_words
+from picardfit.errors import InputError, Notice
 from picardfit.formulas.grammar import BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
+from picardfit.model.parameters import Parameter
 from picardfit.model.priors import Priors
 from picardfit.model.scatter import Scatter, bind
 from picardfit.problem.experiment import Experiment, neighbour_noise, runs
 from picardfit.problem.layout_builder import layout_of, priors_of
 from picardfit.problem.likelihood import LeastSquares, Objective, likelihood
 from picardfit.problem.named_values import unknowns_from
-from picardfit.problem.readonly import ReadOnly
+from picardfit.problem.prediction import predict
 from picardfit.problem.unknowns import UnknownsLayout
 from picardfit.problem.validation import (
+    InitialSpec,
     all_parameters,
     check_experiments,
     check_positive,
     check_priors,
     formula_names,
     initial_of,
-    mapping,
-    named,
+    named_experiments,
 )
-from picardfit.simulation.trajectories import predict
 
-FEWEST_NEIGHBOURS = 8  # samples of a series whose scatter is looked at
+
+@dataclass(frozen=True)
+class SeriesNoise:
+    """How the noise of a series of samples, one observable of one experiment, is estimated from its neighbours."""
+
+    fewest: int = 8  # samples; a shorter series says little about its own noise
+    floor: float = 1e-12  # of the variance of the series: below it is rounding
+
+
+@dataclass(frozen=True)
+class DataScale:
+    """The size of variation that an observable has at least."""
+
+    least: float = (
+        1e-2  # of its largest value, so that nearly constant data are not scaled to their rounding errors
+    )
+
+
+class Roughness(NamedTuple):
+    """How much series of samples vary and scatter; those with few samples do not count."""
+
+    counted: np.ndarray  # (samples, observables) bool
+    weight: np.ndarray  # (samples, observables): 1 / variance of the series; 0 if that is 0 or does not count
+    noise: float  # expected sum of squares of the noise, from how samples differ from their neighbours
 
 
 @dataclass(frozen=True)
@@ -47,37 +71,29 @@ class Samples:
     times: np.ndarray  # (samples,)
     experiment: np.ndarray  # (samples,)
     data: np.ndarray  # (samples, observables), NaN where not measured
+    series: SeriesNoise = SeriesNoise()
 
     @cached_property
     def roughness(self) -> Roughness:
-        """How much the series of samples, one for each observable of an experiment, vary and scatter."""
+        """How much the series of samples vary and scatter."""
         weight, noise = np.zeros(self.data.shape), 0.0
         counted = np.zeros(self.data.shape, bool)
         for _, mine in runs(self.experiment):
-            for k, values in enumerate(self.data[mine].T):
-                measured = np.isfinite(values)
-                times, values = self.times[mine][measured], values[measured]
-                if len(times) < FEWEST_NEIGHBOURS:
+            for k, column in enumerate(self.data[mine].T):
+                measured = np.isfinite(column)
+                times, values = self.times[mine][measured], column[measured]
+                if len(times) < self.series.fewest:
                     continue
-                spread = float(np.var(values))
-                noise += len(times) * max(float(np.mean(neighbour_noise(times, values) ** 2)), 1e-12 * spread)
+                variance = float(np.var(values))
+                scatter = float(np.mean(neighbour_noise(times, values) ** 2))
+                noise += len(times) * max(scatter, self.series.floor * variance)
                 counted[mine, k] = measured
-                weight[mine, k] = measured / spread if spread > 0 else 0.0
+                weight[mine, k] = measured / variance if variance > 0 else 0.0
         return Roughness(counted, weight, noise)
 
 
-class Roughness(NamedTuple):
-    """What series of samples say of themselves; those with few samples do not count."""
-
-    counted: np.ndarray  # (samples, observables) bool
-    weight: (
-        np.ndarray
-    )  # (samples, observables): 1 / variance of the series, 0 where that is 0 or does not count
-    noise: float  # sum of squares to expect of the noise, from how samples differ from their neighbours
-
-
 @shown
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Problem:
     """What is to be estimated from what.
 
@@ -88,42 +104,55 @@ class Problem:
     `noise`: how the measurements scatter, one pf.Noise (LogNormal, StudentT, Laplace) or one for each observable; then
     the likelihood is maximised. Without it: plain least squares.
     `nominal`: values of the parameters that came with the problem; nothing starts from them.
+
+    After construction every experiment has a name and `parameters` holds all parameters, those of the noise and of
+    initial formulas included; `initial_by_experiment` says what is known of each state.
     """
 
     model: Model
-    experiments: Sequence[Experiment] | Experiment
-    parameters: Mapping[str, object] | None = None
-    initial: Mapping[str, object] | None = None
-    truth: Mapping[str, object] | None = None
-    noise: NoiseModel | Mapping[str, NoiseModel] | None = None
+    experiments: tuple[Experiment, ...]
+    parameters: FrozenDict[str, Parameter]
+    initial: FrozenDict[str, object]
+    truth: Mapping[str, object] | None
+    noise: NoiseModel | Mapping[str, NoiseModel] | None
+    nominal: Mapping[str, float] | None
     scatter: Scatter | None = field(init=False, repr=False)
-    nominal: Mapping[str, float] | None = None
-    initial_by_experiment: tuple[dict, ...] = field(init=False, repr=False)
+    initial_by_experiment: tuple[dict[str, InitialSpec], ...] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.model, Model):
-            raise InputError(
-                f"The first argument of Problem is {type_words(self.model)}: pass a pf.Model(...) there."
-            )
-        experiments = named(self.experiments)
-        check_experiments(self.model, experiments)
-        common = mapping(self.initial, "initial")
-        initial = tuple(initial_of(self.model, e, common) for e in experiments)
-        scatter = None if self.noise is None else bind(self.noise, self.model)
-        given = mapping(self.parameters, "parameters")
-        parameters = all_parameters(
-            self.model, given, dict(zip((e.name for e in experiments), initial, strict=True)), scatter
-        )
-        check_priors(parameters, initial, scatter)
+    def __init__(
+        self,
+        model: Model,
+        experiments: Iterable[Experiment] | Experiment,
+        parameters: Mapping[str, object] | None = None,
+        initial: Mapping[str, object] | None = None,
+        truth: Mapping[str, object] | None = None,
+        noise: NoiseModel | Mapping[str, NoiseModel] | None = None,
+        nominal: Mapping[str, float] | None = None,
+    ) -> None:
+        if not isinstance(model, Model):
+            raise InputError("problem.not_a_model", value=model)
+        named = named_experiments(experiments)
+        check_experiments(model, named)
+        common = as_mapping(initial, "initial", "(0, 1)")
+        each = tuple(initial_of(model, one, common) for one in named)
+        scatter = None if noise is None else bind(noise, model)
+        by_name = {one.name: specs for one, specs in zip(named, each, strict=True)}
+        every = all_parameters(model, as_mapping(parameters, "parameters", "(0, 1)"), by_name, scatter)
+        check_priors(every, each, scatter)
         if scatter is not None:
-            check_positive(self.model, experiments, scatter)
-        for name, value in (
-            ("scatter", scatter),
-            ("experiments", experiments),
-            ("parameters", ReadOnly(parameters)),
-            ("initial", ReadOnly(common)),
-            ("initial_by_experiment", initial),
-        ):
+            check_positive(model, named, scatter)
+        checked = {
+            "model": model,
+            "experiments": named,
+            "parameters": FrozenDict(every),
+            "initial": FrozenDict(common),
+            "truth": truth,
+            "noise": noise,
+            "nominal": nominal,
+            "scatter": scatter,
+            "initial_by_experiment": each,
+        }
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     @cached_property
@@ -178,7 +207,7 @@ class Problem:
         count = np.maximum(np.isfinite(data).sum(axis=0), 1)
         mean = filled.sum(axis=0) / count
         spread = np.sqrt(np.where(np.isfinite(data), (filled - mean) ** 2, 0.0).sum(axis=0) / count)
-        return np.maximum(spread, 1e-2 * np.abs(filled).max(axis=0))
+        return np.asarray(np.maximum(spread, DataScale().least * np.abs(filled).max(axis=0)))
 
     @cached_property
     def layout(self) -> UnknownsLayout:
@@ -215,7 +244,7 @@ class Problem:
         )
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[str | Notice, ...]:
         """What was left out when the experiments were read, and priors that contradict their bounds."""
         left_out = dict.fromkeys(remark for one in self.experiments for remark in one.remarks)
         return (*left_out, *(() if self.priors is None else self.priors.outside(self.layout)))
@@ -293,21 +322,18 @@ class Problem:
         with standard deviation `sd`.
         """
         if (sd is None) == (self.scatter is None):
-            raise InputError(
-                "This problem has no noise model: pass sd=..., the standard deviation of the new data."
-                if sd is None
-                else "This problem has a noise model: leave sd out."
-            )
-        is_array = isinstance(parameters, np.ndarray)
-        rows = self._predicted(parameters if is_array else unknowns_from(self, parameters, initial))
+            raise InputError("problem.sd_missing" if sd is None else "problem.sd_with_noise")
+        if not isinstance(parameters, np.ndarray):
+            parameters = unknowns_from(self, parameters, initial)
+        rows = self._predicted(parameters)
         if rows is None:
-            raise InputError("The equations have no solution at these values: choose others.")
+            raise InputError("problem.no_solution")
         rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
-        return self.with_data(self.objective.sample(rows, rng, sd))
+        return self.with_data(self.objective.sample(rows, rng, 1.0 if sd is None else sd))
 
     def with_experiments(self, experiments: Sequence[Experiment]) -> Problem:
         """The same problem with other experiments."""
-        return replace(self, experiments=experiments)
+        return replace(self, experiments=tuple(experiments))
 
     def with_data(self, data: np.ndarray) -> Problem:
         """The same problem with other data (samples, observables) in the order of `samples`."""

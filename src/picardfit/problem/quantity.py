@@ -1,19 +1,19 @@
-"""What a profile is taken of: one unknown, or a formula of unknowns."""
+"""The quantity of interest of a profile: one unknown, or a formula of unknowns."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, closest
 from picardfit.formulas.grammar import BatchedMap, names, parse
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import UnknownsLayout
 
-NAME = r"[\w.]+(\(0\))?(\[[^\]]*\])?"  # what looks like the label of one unknown
+LABEL = r"[\w.]+(\(0\))?(\[[^\]]*\])?"  # what looks like the label of one unknown
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Quantity:
     def slope(self, layout: UnknownsLayout, unknowns: np.ndarray, index: np.ndarray) -> np.ndarray:
         """(unknowns,): derivative by the unknowns of `index`, internal coordinates."""
         if self.formula is None:
-            return np.all(index == self.place, axis=1).astype(float)
+            return np.asarray(np.all(index == self.place, axis=1), float)
         empty = np.zeros((1, 0))
         _, _, by_argument = self.formula.linearise(
             np.zeros(1), empty, self._arguments(layout, unknowns), empty
@@ -43,7 +43,7 @@ class Quantity:
         by_unknowns[:, layout.local :] = by_argument[0, 0, layout.global_parameters]
         for k, place in enumerate(self.members, len(layout.names)):
             by_unknowns[place] += by_argument[0, 0, k]
-        return (by_unknowns * layout.slopes(unknowns))[tuple(index.T)]
+        return np.asarray((by_unknowns * layout.slopes(unknowns))[tuple(index.T)])
 
     def _arguments(self, layout: UnknownsLayout, unknowns: np.ndarray) -> np.ndarray:
         """(1, arguments) in natural units."""
@@ -67,8 +67,8 @@ class Quantity:
 def quantity(problem: Problem, text: object) -> Quantity:
     """The unknown of this name (`a`, `a[pond 1]`, `prey(0)[pond 1]`), or a formula of such names."""
     if not isinstance(text, str):
-        raise InputError(f"{text!r} is not text: write the name of a parameter, or a formula such as 'a/b'.")
-    layout = problem.layout
+        raise InputError("problem.quantity_not_text", value=text)
+    layout, parameters = problem.layout, problem.parameters
     places = {
         layout.label(e, c): (int(e) if c < layout.local else 0, int(c))
         for e, c in np.argwhere(layout.exists)[::-1]
@@ -78,20 +78,12 @@ def quantity(problem: Problem, text: object) -> Quantity:
         label = label.replace(f"(0)[{problem.names[0]}]", "(0)")
     if label in places:
         return Quantity(label, places[label], None)
-    parameters = problem.parameters
     if label in parameters and parameters[label].local:
-        raise InputError(
-            f"`{label}` has a value in each experiment: write for example `{label}[{problem.names[0]}]`."
-        )
+        raise InputError("problem.quantity_local", label, experiment=problem.names[0])
     if label in parameters:
-        raise InputError(
-            f"`{label}` is fixed: free it in the problem to learn how well the data determine it."
-        )
-    if re.fullmatch(NAME, label):
-        raise InputError(
-            f"`{label}` is not an unknown of the problem: name one of {listing(places)}."
-            + did_you_mean(label, places)
-        )
+        raise InputError("problem.quantity_fixed", label)
+    if re.fullmatch(LABEL, label):
+        raise InputError("problem.quantity_unknown", label, known=list(places), close=closest(label, places))
     return _formula(problem, label, places)
 
 
@@ -103,27 +95,35 @@ def _formula(problem: Problem, text: str, places: Mapping[str, tuple[int, int]])
     if own:
         longest_first = "|".join(re.escape(label) for label in sorted(own, key=len, reverse=True))
         written = re.sub(rf"(?<![\w.])({longest_first})(?!\w)", lambda found: own[found[0]], text)
-    for state in re.findall(r"(\w+)\s*\(\s*0\s*\)", written):
-        if state in problem.model.states:
-            known = [label for label in own if label.startswith(f"{state}(0)")]
-            remedy = f"write for example `{known[0]}`" if known else "it is known: write its value"
-            raise InputError(f"`{state}(0)` in `{text}` is not an unknown: {remedy}.")
+    _check_initial(problem, text, written, own)
     used = names(expression := parse(written, f"The quantity `{text}`"))
-    shared = [n for n, p in parameters.items() if not p.local]
     members = {name: places[label] for label, name in own.items() if name in used}
-    known = list(dict.fromkeys([*shared, *places]))
-    for name in sorted(used - members.keys()):
-        if name in parameters and parameters[name].local:
-            raise InputError(
-                f"`{name}` in `{text}` has a value in each experiment: "
-                f"write for example `{name}[{problem.names[0]}]`."
-            )
-        if name not in shared:
-            raise InputError(
-                f"`{name}` in `{text}` is not an unknown of the problem: a formula may use {listing(known)}."
-                + did_you_mean(name, known)
-            )
+    _check_names(problem, text, used - members.keys(), places)
     if not members and not any(parameters[n].fixed is None for n in used):
-        raise InputError(f"`{text}` depends on no free parameter: use one that is estimated.")
+        raise InputError("problem.quantity_constant", text)
     formula = BatchedMap([expression], parameters=(*parameters, *members))
     return Quantity(text, None, formula, tuple(members.values()))
+
+
+def _check_initial(problem: Problem, text: str, written: str, labels: Iterable[str]) -> None:
+    """InputError when a formula names an initial state that is no unknown."""
+    for state in re.findall(r"(\w+)\s*\(\s*0\s*\)", written):
+        if state not in problem.model.states:
+            continue
+        unknown = [label for label in labels if label.startswith(f"{state}(0)")]
+        if unknown:
+            raise InputError("problem.quantity_initial_of", state, text=text, label=unknown[0])
+        raise InputError("problem.quantity_initial_known", state, text=text)
+
+
+def _check_names(problem: Problem, text: str, used: Iterable[str], labels: Iterable[str]) -> None:
+    """InputError unless a formula uses only parameters that all experiments share, or unknowns."""
+    parameters = problem.parameters
+    shared = [name for name, one in parameters.items() if not one.local]
+    known = list(dict.fromkeys([*shared, *labels]))
+    for name in sorted(used):
+        if name in parameters and parameters[name].local:
+            raise InputError("problem.formula_local", name, text=text, experiment=problem.names[0])
+        if name not in shared:
+            close = closest(name, known)
+            raise InputError("problem.formula_unknown", name, text=text, known=known, close=close)

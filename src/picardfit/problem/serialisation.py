@@ -23,8 +23,8 @@ from picardfit.problem.experiment import Experiment, Rest
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import Record, array, entries, get, get_optional, number
 
-NOISES = {kind.__name__: kind for kind in noise_models.KINDS}
-PRIORS = {kind.__name__: kind for kind in priors.KINDS}
+NOISES: dict[str, type[NoiseModel]] = {kind.__name__: kind for kind in noise_models.KINDS}
+PRIORS: dict[str, type[priors.Prior]] = {kind.__name__: kind for kind in priors.KINDS}
 
 T = TypeVar("T")
 

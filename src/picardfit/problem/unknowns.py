@@ -1,8 +1,7 @@
 """The unknowns of a problem as one array, and how it becomes parameters and initial states.
 
-Per experiment there is a row b (the unknowns of condense.py):
-[free initial states | local parameters | global parameters]; global columns
-are the same in all rows. A log parameter lives in b as its logarithm.
+Each experiment has a row [free initial states | local parameters | global parameters]; global columns are equal in all
+rows. These are the internal coordinates in which the solvers search: a log parameter stands there as its logarithm.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 from picardfit.formulas.grammar import BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.parameters import natural_slope, to_internal, to_natural
-from picardfit.simulation.steady_states import settle
+from picardfit.simulation.steady_states import steady_state
 
 
 @dataclass(frozen=True)
@@ -28,20 +27,20 @@ class UnknownsColumns:
 
     @cached_property
     def index(self) -> slice | np.ndarray:
-        """`parameters` as an index that is quick to use."""
+        """`parameters` as an index, a slice where possible."""
         return compact(self.parameters)
 
 
 @dataclass(frozen=True, eq=False)
-class Rests:
-    """Systems that came to rest before their experiments; rows of experiments without are not used."""
+class SteadyStarts:
+    """Steady states before the experiments; rows of experiments that have none are not used."""
 
     rhs: BatchedMap | NumericMap
     times: np.ndarray  # (experiments,)
     inputs: np.ndarray  # (experiments, inputs)
-    known: np.ndarray  # (experiments, states): where they started, 0 where a formula says it
+    known: np.ndarray  # (experiments, states): from where the steady state is reached, 0 for a formula
     formula_of: np.ndarray  # (experiments, states): row of the formulas, or -1
-    kept: np.ndarray  # (experiments, states) bool: states that go on from the rest
+    kept: np.ndarray  # (experiments, states) bool: states that keep their steady values
 
 
 @dataclass(frozen=True)
@@ -64,11 +63,13 @@ class UnknownsLayout:
     start: np.ndarray  # (experiments, width) internal, NaN where the user gave none
     formulas: BatchedMap | None  # distinct initial formulas of the parameters
     formula_of: np.ndarray  # (experiments, states): row of `formulas`, or -1
-    rests: Rests | None = None  # how initial states follow from a rest before the experiment
+    steady_starts: SteadyStarts | None = (
+        None  # initial states that are the steady state before the experiment
+    )
 
     @property
     def width(self) -> int:
-        return self.lower.shape[1]
+        return int(self.lower.shape[1])
 
     @property
     def local(self) -> int:
@@ -80,20 +81,24 @@ class UnknownsLayout:
         return self.lower < self.upper
 
     @cached_property
+    def column_parameters(self) -> np.ndarray:
+        """(local and global columns,): the parameter of each column that is no initial state."""
+        return np.concatenate([self.local_parameters, self.global_parameters])
+
+    @cached_property
     def free_parameters(self) -> np.ndarray:
         """Parameters of model and noise that are not fixed, in column order of the derivatives."""
-        every = np.concatenate([self.local_parameters, self.global_parameters])
-        return every[every < self.measured_parameters]
+        return self.column_parameters[self.column_parameters < self.measured_parameters]
 
     @cached_property
     def free_columns(self) -> slice | np.ndarray:
-        """`free_parameters` as an index that is quick to use."""
+        """`free_parameters` as an index, a slice where possible."""
         return compact(self.free_parameters)
 
     @cached_property
     def columns(self) -> UnknownsColumns:
         """Column of every free parameter of model and noise."""
-        every = np.concatenate([self.local_parameters, self.global_parameters])
+        every = self.column_parameters
         columns = len(self.initial_states) + np.flatnonzero(every < self.measured_parameters)
         return UnknownsColumns(self.local, self.width, columns)
 
@@ -132,14 +137,14 @@ class UnknownsLayout:
         """(experiments, parameters): all parameters in natural units."""
         natural, values = self.natural(unknowns), self.base.copy()
         skip = len(self.initial_states)
-        own, shared = self._places
+        own, shared = self._parameter_columns
         values[:, own] = natural[:, skip : self.local]
         values[:, shared] = natural[:, self.local :]
         return values
 
     @cached_property
-    def _places(self) -> tuple[slice | np.ndarray, slice | np.ndarray]:
-        """Local and global parameters as indices that are quick to use."""
+    def _parameter_columns(self) -> tuple[slice | np.ndarray, slice | np.ndarray]:
+        """Local and global parameters as indices, slices where possible."""
         return compact(self.local_parameters), compact(self.global_parameters)
 
     def model_values(self, unknowns: np.ndarray) -> np.ndarray:
@@ -153,7 +158,7 @@ class UnknownsLayout:
     @cached_property
     def noise_columns(self) -> np.ndarray:
         """(width,) bool: columns of parameters that only the noise has."""
-        every = np.concatenate([self.local_parameters, self.global_parameters])
+        every = self.column_parameters
         own = (every >= self.model_parameters) & (every < self.measured_parameters)
         return np.concatenate([np.zeros(len(self.initial_states), bool), own])
 
@@ -167,9 +172,9 @@ class UnknownsLayout:
 
     @cached_property
     def plain_initial(self) -> bool:
-        """Whether no initial state is a log, a formula or a rest."""
+        """Whether no initial state is a log, a formula or a steady state."""
         free, column, _ = self._free_initial
-        return self.formulas is None and self.rests is None and not self.log[free, column].any()
+        return self.formulas is None and self.steady_starts is None and not self.log[free, column].any()
 
     def initial(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Initial states (experiments, states) and their derivative (experiments, states, width) by the unknowns."""
@@ -182,9 +187,9 @@ class UnknownsLayout:
         derivative = np.zeros((*values.shape, self.width))
         derivative[free, state, column] = self.slopes(unknowns)[free, column]
         if self.formulas is not None:
-            self._add_formulas(unknowns, self.formula_of, values, derivative)
-        if self.rests is not None:
-            self._add_rests(unknowns, values, derivative)
+            self._add_formulas(self.formulas, unknowns, self.formula_of, values, derivative)
+        if self.steady_starts is not None:
+            self._add_steady_states(unknowns, self.steady_starts, values, derivative)
         return values, derivative
 
     @cached_property
@@ -202,31 +207,40 @@ class UnknownsLayout:
         derivative.setflags(write=False)
         return derivative
 
-    def _add_formulas(self, unknowns, formula_of, values, derivative) -> None:
+    def _add_formulas(
+        self,
+        formulas: BatchedMap,
+        unknowns: np.ndarray,
+        formula_of: np.ndarray,
+        values: np.ndarray,
+        derivative: np.ndarray,
+    ) -> None:
+        """Fill in the states that formulas give, with their derivatives by the unknowns."""
         count = len(unknowns)
         empty = np.zeros((count, 0))
-        value, _, wrt_p = self.formulas.linearise(np.zeros(count), empty, self.parameters(unknowns), empty)
+        value, _, wrt_p = formulas.linearise(np.zeros(count), empty, self.parameters(unknowns), empty)
         slopes = self.slopes(unknowns)
-        every = np.concatenate([self.local_parameters, self.global_parameters])
+        every = self.column_parameters
         columns = np.arange(len(self.initial_states), self.width)
         for e, state in zip(*np.nonzero(formula_of >= 0), strict=True):
             row = formula_of[e, state]
             values[e, state] = value[e, row]
             derivative[e, state, columns] = wrt_p[e, row, every] * slopes[e, columns]
 
-    def _add_rests(self, unknowns, values, derivative) -> None:
-        """States that go on from a rest, NaN where the system does not come to rest."""
-        rests = self.rests
-        start, by_unknowns = rests.known.copy(), np.zeros_like(derivative)
+    def _add_steady_states(
+        self, unknowns: np.ndarray, before: SteadyStarts, values: np.ndarray, derivative: np.ndarray
+    ) -> None:
+        """Fill in states that keep their steady values, NaN where the system reaches no steady state."""
+        start, by_unknowns = before.known.copy(), np.zeros_like(derivative)
         if self.formulas is not None:
-            self._add_formulas(unknowns, rests.formula_of, start, by_unknowns)
+            self._add_formulas(self.formulas, unknowns, before.formula_of, start, by_unknowns)
         params, slopes = self.model_values(unknowns), self.slopes(unknowns)
-        every = np.concatenate([self.local_parameters, self.global_parameters])
+        every = self.column_parameters
         own = every < self.model_parameters
         columns = len(self.initial_states) + np.flatnonzero(own)
-        for e in np.flatnonzero(rests.kept.any(axis=1)):
-            kept = rests.kept[e]
-            steady = settle(rests.rhs, rests.times[e], start[e], params[e], rests.inputs[e])
+        for e in np.flatnonzero(before.kept.any(axis=1)):
+            kept = before.kept[e]
+            steady = steady_state(before.rhs, before.times[e], start[e], params[e], before.inputs[e])
             if steady is None:
                 values[e, kept], derivative[e, kept] = np.nan, np.nan
                 continue
@@ -242,7 +256,7 @@ class UnknownsLayout:
         if column < self.local:
             index = self.local_parameters[column - len(self.initial_states)]
             return f"{self.names[index]}[{self.experiments[experiment]}]"
-        return self.names[self.global_parameters[column - self.local]]
+        return self.names[int(self.global_parameters[column - self.local])]
 
 
 def unknowns_index(chosen: np.ndarray, local: int) -> np.ndarray:

@@ -3,132 +3,130 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import sympy
 
-from picardfit.errors import InputError, did_you_mean, listing, type_words
+from picardfit.errors import InputError, closest
 from picardfit.formulas.grammar import names, parse
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.model.scatter import Scatter
 from picardfit.problem.experiment import Experiment, Rest
 
-LARGEST = 1e100  # size of a measurement, and the inverse of the smallest
+InitialSpec: TypeAlias = (
+    float | sympy.Expr | Parameter | Rest
+)  # known, a formula, unknown, or the steady state before
 
 
-def named(experiments: object) -> tuple[Experiment, ...]:
+def named_experiments(experiments: object) -> tuple[Experiment, ...]:
     """The experiments with a name each: unnamed ones are called `experiment 1` and so on."""
-    many = (experiments,) if isinstance(experiments, Experiment) else experiments
-    plain = isinstance(many, Iterable) and not isinstance(many, str | Mapping)
-    many = tuple(many) if plain else ()
-    strange = [one for one in many if not isinstance(one, Experiment)]
-    if not plain or (strange and not isinstance(experiments, list | tuple)):
-        raise InputError(
-            f"The experiments are given as {type_words(experiments)}: pass pf.Experiment(...) objects, or the "
-            f"list from pf.read_table for a file or a DataFrame."
-        )
-    if not many:
-        raise InputError("There is no experiment: pass at least one pf.Experiment with data.")
+    given = (experiments,) if isinstance(experiments, Experiment) else experiments
+    iterable = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
+    members = tuple(given) if iterable and isinstance(given, Iterable) else ()
+    strange = [one for one in members if not isinstance(one, Experiment)]
+    if not iterable or (strange and not isinstance(experiments, list | tuple)):
+        raise InputError("problem.not_experiments", key=("experiments",), value=experiments)
+    if not members:
+        raise InputError("problem.no_experiments", key=("experiments",))
     if strange and isinstance(strange[0], list) and any(isinstance(one, Experiment) for one in strange[0]):
-        raise InputError(
-            "There is a list in the list of experiments: join lists with +, as in ponds + lakes."
-        )
+        raise InputError("problem.nested_experiments", key=("experiments",))
     if strange:
         raise InputError(
-            f"{strange[0]!r} in {type_words(experiments)} is not an experiment: pass pf.Experiment(...) objects or the "
-            f"list from pf.read_table(...)."
+            "problem.not_an_experiment", key=("experiments",), value=strange[0], container=experiments
         )
-    named = tuple(one if one.name else replace(one, name=f"experiment {k}") for k, one in enumerate(many, 1))
+    named = tuple(
+        one if one.name else replace(one, name=f"experiment {k}") for k, one in enumerate(members, 1)
+    )
     seen: set[str] = set()
     for one in named:
         if one.name in seen:
-            raise InputError(f"Two experiments are called `{one.name}`: give each its own name.")
+            raise InputError("problem.same_name", one.name, key=("experiments", one.name))
         seen.add(one.name)
     return named
 
 
-def mapping(given: object, what: str) -> dict[str, object]:
-    """`given` as a dictionary; None is empty."""
-    if not isinstance(given, Mapping | None):
-        raise InputError(f"`{what}` is {type_words(given)}: write names and bounds as {{'name': (0, 1)}}.")
-    return dict(given or {})
+@dataclass(frozen=True)
+class MeasuredRange:
+    """Sizes of measurements whose squares and their sums stay within the range of floating point."""
+
+    largest: float = 1e100  # and its inverse is the smallest; squares overflow at 1e154
+
+    def holds(self, size: float) -> bool:
+        return size == 0 or 1 / self.largest <= size <= self.largest
 
 
-def check_experiments(model: Model, experiments: Sequence[Experiment]) -> None:
+def check_experiments(
+    model: Model, experiments: Sequence[Experiment], sizes: MeasuredRange = MeasuredRange()
+) -> None:
+    """InputError unless observables, inputs and initial states of the experiments are those of the model."""
     for one in experiments:
-        for name in one.observables:
-            if name not in model.observables:
-                raise InputError(
-                    f"`{name}` is measured in `{one.name}` but is not an observable of the model "
-                    f"({listing(model.observables)}): rename it, add it to the model's observables, or leave it out "
-                    f"of a table by pf.read_table(..., observables=[...])."
-                    + did_you_mean(name, model.observables)
-                )
-        for name in one.inputs:
-            if name not in model.inputs:
-                raise InputError(
-                    f"`{one.name}` gives an input `{name}` which the model does not have: "
-                    f"add it to inputs=[...] of the model or remove it." + did_you_mean(name, model.inputs)
-                )
-        for name in model.inputs:
-            if name not in one.inputs:
-                raise InputError(
-                    f"`{one.name}` does not say what the input `{name}` was: "
-                    f'add inputs={{"{name}": ...}} (a number, a formula in t or a table).'
-                )
-        for name in one.initial:
-            _check_state(model, name, f"initial of `{one.name}`")
+        _check_names(model, one)
         if one.rest is not None:
-            _check_rest(model, one)
+            _check_rest(model, one, one.rest)
     for name in model.observables:
-        _check_size(name, experiments)
+        columns = [one.observations[name] for one in experiments if name in one.observables]
+        largest = max((float(np.nanmax(np.abs(column), initial=0.0)) for column in columns), default=0.0)
+        if not sizes.holds(largest):
+            word = "large" if largest > 1 else "small"
+            raise InputError("problem.measured_size", name, key=("data",), size=largest, word=word)
 
 
-def _check_rest(model: Model, one: Experiment) -> None:
-    for name in one.rest.initial:
-        _check_state(model, name, f"initial of the rest before `{one.name}`")
-    for name in model.states:
-        if name not in one.rest.initial:
+def _check_names(model: Model, one: Experiment) -> None:
+    """InputError unless the model has what an experiment names, and the experiment gives what the model needs."""
+    for name in one.observables:
+        if name not in model.observables:
             raise InputError(
-                f"The rest before `{one.name}` does not say where `{name}` started: add it to initial of pf.Rest."
+                "problem.unknown_observable",
+                name,
+                key=("data",),
+                experiment=one.name,
+                known=model.observables,
+                close=closest(name, model.observables),
+            )
+    for name in one.inputs:
+        if name not in model.inputs:
+            close = closest(name, model.inputs)
+            raise InputError(
+                "problem.unknown_input", name, key=("inputs", name), experiment=one.name, close=close
             )
     for name in model.inputs:
-        if name not in one.rest.inputs:
-            raise InputError(
-                f"The rest before `{one.name}` does not say what the input `{name}` was: add it to inputs of pf.Rest."
-            )
+        if name not in one.inputs:
+            raise InputError("problem.missing_input", name, key=("inputs", name), experiment=one.name)
+    for name in one.initial:
+        _check_state(model, name, f"initial of `{one.name}`")
 
 
-def _check_size(name: str, experiments: Sequence[Experiment]) -> None:
-    """Numbers whose squares leave the range of floating point cannot be fitted."""
-    sizes = [
-        np.nanmax(np.abs(one.observations[name]), initial=0.0)
-        for one in experiments
-        if name in one.observables
-    ]
-    largest = max(sizes, default=0.0)
-    if largest > LARGEST or 0 < largest < 1 / LARGEST:
-        raise InputError(
-            f"The values of `{name}` reach {largest:.3g}, too {'large' if largest > 1 else 'small'} to be squared: "
-            f"measure it in another unit."
-        )
+def _check_rest(model: Model, one: Experiment, rest: Rest) -> None:
+    for name in rest.initial:
+        _check_state(model, name, f"initial of the steady state before `{one.name}`")
+    for name in model.states:
+        if name not in rest.initial:
+            raise InputError("problem.rest_without_state", name, experiment=one.name)
+    for name in model.inputs:
+        if name not in rest.inputs:
+            raise InputError("problem.rest_without_input", name, experiment=one.name)
 
 
 def _check_state(model: Model, name: str, where: str) -> None:
     if name not in model.states:
         raise InputError(
-            f"`{name}` in {where} is not a state of the model ({listing(model.states)}): rename or remove it."
-            + did_you_mean(name, model.states)
+            "problem.unknown_state",
+            name,
+            key=("initial", name),
+            where=where,
+            known=model.states,
+            close=closest(name, model.states),
         )
 
 
-def initial_of(model: Model, one: Experiment, common: dict) -> dict[str, object]:
-    """state -> float (known) | sympy expression | Parameter (free) | Rest (from it), for one experiment."""
+def initial_of(model: Model, one: Experiment, common: Mapping[str, object]) -> dict[str, InitialSpec]:
+    """What is known of each initial state of one experiment."""
     for name in common:
         _check_state(model, name, "initial")
-    resolved: dict[str, object] = {}
+    resolved: dict[str, InitialSpec] = {}
     for state in model.states:
         if one.rest is not None and state not in one.initial:
             resolved[state] = one.rest
@@ -137,37 +135,51 @@ def initial_of(model: Model, one: Experiment, common: dict) -> dict[str, object]
         if isinstance(spec, str):
             resolved[state] = _initial_formula(model, one, state, spec)
             continue
-        spec = as_parameter(f"{state}(0)", spec)
-        resolved[state] = spec if spec.fixed is None else float(spec.fixed)
+        parameter = as_parameter(f"{state}(0)", spec)
+        resolved[state] = parameter if parameter.fixed is None else float(parameter.fixed)
     return resolved
 
 
 def _initial_formula(model: Model, one: Experiment, state: str, text: str) -> sympy.Expr:
-    where = f"The initial formula of `{state}` in `{one.name}`"
-    expression = parse(text, where)
+    expression = parse(text, f"The initial formula of `{state}` in `{one.name}`")
     for name in sorted(names(expression)):
-        if name in model.states or name in model.inputs or name == "t":
-            kind = "the time" if name == "t" else "a state" if name in model.states else "an input"
+        if (kind := _no_parameter(model, name)) is not None:
             raise InputError(
-                f"{where}, `{text}`, uses {kind} `{name}`: only parameters may stand there, write one for it."
+                "problem.initial_formula_uses",
+                name,
+                key=("initial", state),
+                state=state,
+                experiment=one.name,
+                text=text,
+                kind=kind,
             )
     return expression
 
 
-def formula_names(initial: Iterable[dict]) -> list[str]:
+def _no_parameter(model: Model, name: str) -> str | None:
+    """What a name is that may not stand in an initial formula; None for parameters."""
+    if name == "t":
+        return "the time"
+    return "a state" if name in model.states else "an input" if name in model.inputs else None
+
+
+def formula_names(initial: Iterable[Mapping[str, InitialSpec]]) -> list[str]:
     """Names used by initial formulas, in order of appearance."""
     found: dict[str, None] = {}
     for one in initial:
         rests = {id(spec): spec for spec in one.values() if isinstance(spec, Rest)}
         before = [parse(s) for rest in rests.values() for s in rest.initial.values() if isinstance(s, str)]
         for spec in (*one.values(), *before):
-            if not isinstance(spec, float | Parameter | Rest):
+            if isinstance(spec, sympy.Expr):
                 found.update(dict.fromkeys(sorted(names(spec))))
     return list(found)
 
 
 def all_parameters(
-    model: Model, given: dict, initial: Mapping[str, dict], scatter: Scatter | None
+    model: Model,
+    given: Mapping[str, object],
+    initial: Mapping[str, Mapping[str, InitialSpec]],
+    scatter: Scatter | None,
 ) -> dict[str, Parameter]:
     """The model's parameters, those of the noise, and those that only initial formulas have."""
     used = formula_names(initial.values())
@@ -176,72 +188,62 @@ def all_parameters(
     known = list(dict.fromkeys([*model.parameters, *in_formulas, *levels, *used]))
     for name in given:
         if name not in known:
-            raise InputError(_unknown_parameter(model, str(name), known))
+            raise _unknown_parameter(model, name, known)
     for name in used:
-        if name in model.states or name in model.inputs or name == "t":
-            raise InputError(
-                f"The formula of a rest uses `{name}`: only parameters may stand there, write one for it."
-            )
+        if _no_parameter(model, name) is not None:
+            raise InputError("problem.rest_formula_uses", name)
         if name not in model.parameters and name not in given:
-            raise InputError(
-                f"{_user(name, initial)} uses `{name}`, which is not a parameter: "
-                f"add it to parameters={{...}} with its bounds."
-                + did_you_mean(name, {*model.parameters, *given})
-            )
+            raise _unknown_in_initial(name, initial, {*model.parameters, *given})
     for name in in_formulas:
         if name not in given:
-            raise InputError(
-                f"A noise level uses `{name}`, which is not a name of the model: correct it, or add it to "
-                f"parameters={{...}} with its bounds."
-                + did_you_mean(name, {*model.parameters, *model.observables, *model.states, *given})
-            )
+            close = closest(name, {*model.parameters, *model.observables, *model.states, *given})
+            raise InputError("problem.unknown_in_noise", name, key=("noise",), close=close)
     return {name: as_parameter(name, given.get(name, levels.get(name))) for name in known}
 
 
-def _user(name: str, initial: Mapping[str, dict]) -> str:
-    """The first initial formula that uses a name, in words."""
+def _unknown_in_initial(
+    name: str, initial: Mapping[str, Mapping[str, InitialSpec]], known: Iterable[str]
+) -> InputError:
+    """The first initial formula that uses a name that is no parameter."""
+    close = closest(name, known)
     for experiment, specs in initial.items():
         for state, spec in specs.items():
             if isinstance(spec, sympy.Expr) and name in names(spec):
-                return f"The initial formula of `{state}` in `{experiment}`"
-    return "The initial formula of a rest"
+                code, key = "problem.unknown_in_initial", ("initial", state)
+                return InputError(code, name, key=key, state=state, experiment=experiment, close=close)
+    return InputError("problem.unknown_in_rest", name, close=close)
 
 
-def _unknown_parameter(model: Model, name: str, known: list[str]) -> str:
+def _unknown_parameter(model: Model, name: str, known: Sequence[str]) -> InputError:
     """Why a name has no place in `parameters`."""
+    key = ("parameters", name)
     if name in model.dropped:
-        helper = model.dropped[name]
-        return (
-            f"`{name}` in parameters stands only in `{helper} = ...`, which no equation uses: "
-            f"use `{helper}`, or remove both."
-        )
-    kind = "not a parameter of the model"
+        return InputError("problem.parameter_of_unused_helper", name, key=key, helper=model.dropped[name])
     if name in model.states:
-        kind = "a state: give its bounds in initial="
-    elif name in model.inputs:
-        kind = "an input: give it in inputs= of the experiments"
-    return f"`{name}` in parameters is {kind} (parameters: {listing(known)})." + did_you_mean(name, known)
+        return InputError("problem.parameter_is_state", name, key=key, known=known)
+    if name in model.inputs:
+        return InputError("problem.parameter_is_input", name, key=key, known=known)
+    return InputError("problem.unknown_parameter", name, key=key, known=known, close=closest(name, known))
 
 
-def check_priors(parameters: dict[str, Parameter], initial: Sequence[dict], scatter: Scatter | None) -> None:
+def check_priors(
+    parameters: Mapping[str, Parameter],
+    initial: Sequence[Mapping[str, InitialSpec]],
+    scatter: Scatter | None,
+) -> None:
+    """Priors need a noise model, which says how much the data weigh against them."""
     if scatter is not None:
         return
-    every = [*parameters.items(), *(item for one in initial for item in one.items())]
-    for name, one in every:
-        if isinstance(one, Parameter) and one.prior is not None:
-            raise InputError(
-                f"`{name}` has a prior, but without a noise model nothing says how much the data weigh against it: "
-                f"pass noise=pf.Noise(...) to the problem."
-            )
+    for section, group in (("parameters", parameters), *(("initial", one) for one in initial)):
+        for name, one in group.items():
+            if isinstance(one, Parameter) and one.prior is not None:
+                raise InputError("problem.prior_without_noise", name, key=(section, name))
 
 
 def check_positive(model: Model, experiments: Sequence[Experiment], scatter: Scatter) -> None:
-    """Logarithms of measurements need positive ones."""
+    """Measurements whose noise acts on the logarithm must be positive."""
     log = [name for name, c in zip(model.observables, scatter.columns, strict=True) if c.base is not None]
     for one in experiments:
         for name in (n for n in log if n in one.observables):
             if (one.observations[name] <= 0).any():
-                raise InputError(
-                    f"`{name}` is not positive at some time of `{one.name}`, but its noise acts on the logarithm: "
-                    f"blank these values, or give `{name}` additive noise."
-                )
+                raise InputError("problem.not_positive", name, key=("data",), experiment=one.name)

@@ -12,7 +12,7 @@ from picardfit.errors import Notice, Status
 from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, misfit
 from picardfit.evidence.optima import StartResult, count_hits
 from picardfit.model.inputs import Table
-from picardfit.problem.experiment import after_a_void
+from picardfit.problem.experiment import LongGap
 from picardfit.problem.problem import Problem
 from picardfit.search.multistart import Request, Searches
 from picardfit.search.nonfinite_start import never_finite, nonfinite_at_start
@@ -86,7 +86,7 @@ def early_initial_time(problem: Problem) -> Iterator[Notice]:
     """The first experiment whose unknown initial state lies long before its first sample."""
     unknown = problem.layout.exists[:, : len(problem.layout.initial_states)].any(axis=1)
     for one, free in zip(problem.experiments, unknown, strict=True):
-        if free and after_a_void(one.t0, one.times):
+        if free and LongGap().between(one.t0, one.times):
             yield Notice("search.early_t0", one.name, {"t0": one.t0, "first": float(one.times[0])})
             return
 

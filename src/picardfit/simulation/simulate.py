@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.checks import as_number
+from picardfit.checks import as_mapping, as_number
 from picardfit.errors import InputError, closest
 from picardfit.model.inputs import as_input, check_finite, number_array, values_at
 from picardfit.model.model import Model
@@ -118,7 +118,7 @@ def _checked_run(model: Model, parameters, initial, times, inputs, t0) -> tuple[
         raise InputError("simulation.late_start", key=("t0",), t0=start, first=first)
     params = _complete("parameter", model.parameters, _of_model(model, parameters), "parameters")
     states = _complete("state", model.states, initial, "initial")
-    sources = {name: as_input(name, spec) for name, spec in dict(inputs or {}).items()}
+    sources = {name: as_input(name, spec) for name, spec in as_mapping(inputs, "inputs").items()}
     _complete_names("input", model.inputs, sources, "inputs")
     order = np.argsort(wanted, kind="stable")
     check_finite(sources, model.inputs, start, wanted[order])
@@ -135,10 +135,9 @@ def _of_model(model: Model, parameters: Mapping[str, float]) -> Mapping[str, flo
 
 def _complete(kind: str, names: tuple[str, ...], given: Mapping[str, float], argument: str) -> np.ndarray:
     """The values of all names in order."""
-    if not isinstance(given, Mapping):
-        raise InputError("simulation.not_a_mapping", argument, key=(argument,), value=given)
-    _complete_names(kind, names, given, argument)
-    return np.array([as_number(given[name], f"value of `{name}`") for name in names], float)
+    values = as_mapping(given, argument, "1.0")
+    _complete_names(kind, names, values, argument)
+    return np.array([as_number(values[name], f"value of `{name}`") for name in names], float)
 
 
 def _complete_names(kind: str, names: tuple[str, ...], given: Mapping[str, object], argument: str) -> None:

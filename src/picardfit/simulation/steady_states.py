@@ -35,7 +35,7 @@ class Steady:
     by_start: np.ndarray  # (states, states)
 
 
-def settle(
+def steady_state(
     rhs: BatchedMap | NumericMap, t: float, start: np.ndarray, params: np.ndarray, inputs: np.ndarray
 ) -> Steady | None:
     """The point of rest reached from `start` (states,); None if the solution does not come to rest."""

@@ -22,7 +22,7 @@ from picardfit.model.inputs import Constant, Input, Table, values_at
 from picardfit.model.model import Model
 
 if TYPE_CHECKING:
-    from picardfit.problem.problem import Problem
+    pass
 
 _SMALLEST_STACK, _LARGEST_STACK = 4, 128
 _BUDGET, _BUDGET_OF_PIECE = 60_000, 500  # evaluations of the right-hand side before an attempt is given up
@@ -92,29 +92,6 @@ def last_time(model: Model, run: Run) -> float:
         attempt = _Attempt(model, [run], 1e-8, None, every=1)
         attempt.lsoda()
     return float(np.clip(attempt.reached, run.t0, run.edges[-1]))
-
-
-def predict(
-    problem: Problem, parameters: np.ndarray, initial: np.ndarray, rtol: float = 1e-10
-) -> np.ndarray | None:
-    """Rows (samples, rows) of a problem, observables first, in the order of `problem.samples`; None if a run fails.
-
-    `parameters`: (experiments, parameters of model and noise); `initial`: (experiments, states).
-    """
-    model, own = problem.model, len(problem.model.parameters)
-    runs = [
-        Run(one.t0, initial[e], parameters[e, :own], one.inputs, one.times, problem.breaks(e))
-        for e, one in enumerate(problem.experiments)
-    ]
-    solved = trajectories(model, runs, rtol)
-    if any(states is None for states in solved):
-        return None
-    rows = [
-        problem.measurement.value(run.times, states, params, values_at(run.inputs, model.inputs, run.times))
-        for run, states, params in zip(runs, solved, parameters, strict=True)
-    ]
-    outputs = np.concatenate(rows)
-    return outputs if np.isfinite(outputs[:, : len(model.observables)]).all() else None
 
 
 def observed(model: Model, run: Run, states: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from picardfit.files.toml_source import Place, Source, kind_of, schema
 from picardfit.model.inputs import Input
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, as_number, is_number
-from picardfit.problem.experiment import Experiment, after_a_void
+from picardfit.problem.experiment import Experiment, LongGap
 
 FIRST = "first"
 
@@ -43,7 +43,7 @@ def planned_time(
 
     `beside`: the times of the data. A state that is known must say when it holds.
     """
-    if condition.t0 is not None or not after_a_void(0.0, np.sort([*times, *beside])):
+    if condition.t0 is not None or not LongGap().between(0.0, np.sort([*times, *beside])):
         return initial_time(condition.t0, times)
     first = min(times)
     known = [state for state, value in condition.initial.items() if not isinstance(value, Parameter)]
@@ -256,7 +256,7 @@ def _refined(
     known = condition.inputs if condition else inputs.values
     initial = condition.initial if condition else {}
     t0 = initial_time(read_t0(source, place, given), one.times)
-    if given is None and after_a_void(one.t0, one.times):
+    if given is None and LongGap().between(one.t0, one.times):
         t0 = _unsaid_time(source, one, shared, initial)
     return source.attempt(
         place if t0 is not None else ("experiments", one.name),

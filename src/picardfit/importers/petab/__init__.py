@@ -111,7 +111,7 @@ def simulation_table(imported: Imported, outputs: Mapping[tuple[str, str, float]
 def simulate(imported: Imported, values: Mapping[str, float]) -> pd.DataFrame:
     """The simulation table at these parameters, by independent integration."""
     from picardfit.problem.named_values import unknowns_from
-    from picardfit.simulation.trajectories import predict
+    from picardfit.problem.prediction import predict
 
     problem = imported.problem
     layout, samples = problem.layout, problem.samples

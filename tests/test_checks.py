@@ -1,4 +1,4 @@
-"""Dictionaries that cannot be changed."""
+"""Checked values, and dictionaries that cannot be changed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 import picardfit as pf
-from picardfit.problem.readonly import ReadOnly
+from picardfit.checks import FrozenDict
 
 
 @pytest.mark.parametrize(
@@ -22,15 +22,15 @@ from picardfit.problem.readonly import ReadOnly
     ],
 )
 def test_changes_are_refused(change):
-    one = ReadOnly(a=1)
+    one = FrozenDict(a=1)
     with pytest.raises(TypeError, match="make a new one"):
         change(one)
     assert one == {"a": 1}
 
 
 def test_it_pickles_and_a_copy_may_change():
-    one = pickle.loads(pickle.dumps(ReadOnly(a=1)))
-    assert type(one) is ReadOnly
+    one = pickle.loads(pickle.dumps(FrozenDict(a=1)))
+    assert type(one) is FrozenDict
     other = one.copy()
     other["a"] = 2
     assert one["a"] == 1
