@@ -20,9 +20,7 @@ from picardfit.display.plots import (
     plot_residuals,
     plot_waterfall,
 )
-from picardfit.display.plots.placing import placed
-from picardfit.display.plots.style import columns_of
-from picardfit.display.plots.unknowns import MOST_UNKNOWNS
+from picardfit.display.plots.style import STYLE, columns_of, placed
 from picardfit.examples import fitzhugh_nagumo, rosenzweig_macarthur
 from picardfit.fit import StartResult
 
@@ -205,7 +203,7 @@ def test_correlations_of_many_unknowns_are_counted_not_drawn():
     runs = [pf.Experiment([0, 1, 2], {"x": [1, 0.6, 0.4 + 0.01 * k]}, f"run {k}") for k in range(30)]
     fit = pf.fit(pf.Problem(pf.Model("x' = -a*x"), runs, {"a": (0.1, 2)}))
     figure = plot_correlation(fit)
-    assert len(figure.axes[0].get_xticklabels()) == MOST_UNKNOWNS
+    assert len(figure.axes[0].get_xticklabels()) == STYLE.unknowns
     assert figure.legends[0].get_title().get_text() == "7 more unknowns not drawn"
 
 

@@ -79,7 +79,7 @@ def picture(figure: Figure, caption: str, paper: Paper = Paper()) -> Markup:
     """The figure as inline SVG with its texts as text, or as pixels where that is much smaller."""
     import matplotlib
 
-    from picardfit.display.plots.placing import placed
+    from picardfit.display.plots.style import placed
 
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": caption}), placed(figure):

@@ -30,7 +30,6 @@ from picardfit.display.markup import (
     table,
 )
 from picardfit.display.plots import (
-    MOST_EXPERIMENTS,
     pages,
     plot_convergence,
     plot_correlation,
@@ -39,6 +38,7 @@ from picardfit.display.plots import (
     plot_residuals,
     plot_waterfall,
 )
+from picardfit.display.plots.style import STYLE
 from picardfit.display.recipe import recipe, starts_asked
 from picardfit.display.summary import is_judged, summary
 from picardfit.display.text import (
@@ -107,7 +107,7 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
         "estimates": "" if fit.solution is None else _estimates(fit),
         "no_errors": NO_ERRORS,
         "statistics": [] if fit.solution is None else statistics_lines(fit),
-        "drawn": min(len(problem.names), MOST_EXPERIMENTS),
+        "drawn": min(len(problem.names), STYLE.experiments),
         "experiment_count": len(problem.names),
         "pictures": _pictures(fit, settings.level),
         "found": None if found is None else _determined(fit, found, settings.combinations),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from picardfit.display.plots.curves import MOST_EXPERIMENTS, pages, plot_fit
+from picardfit.display.plots.curves import pages, plot_fit
 from picardfit.display.plots.residuals import plot_residuals
 from picardfit.display.plots.search import plot_convergence, plot_waterfall
 from picardfit.display.plots.style import save_figure
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from picardfit.fit import Fit
 
 __all__ = [
-    "MOST_EXPERIMENTS",
     "pages",
     "plot_convergence",
     "plot_correlation",

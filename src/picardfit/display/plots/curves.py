@@ -11,11 +11,9 @@ import numpy as np
 
 from picardfit.display.plots.style import (
     BLUE,
-    CROWDED,
     INK,
-    MOST_QUANTITIES,
     ORANGE,
-    SHORTER_NAME,
+    STYLE,
     figure_of,
     legend,
     short,
@@ -33,13 +31,6 @@ if TYPE_CHECKING:
 
     from picardfit.fit import Fit
 
-MOST_EXPERIMENTS = 12  # drawn in one figure
-WIDEST = 4  # experiments beside each other
-GRID = 401  # times of a curve
-SHEET = 12.0  # inches of height that fill a sheet of paper when its width is filled
-POINTS = 12_000  # of all curves in a picture, about
-NEGLIGIBLE = 1e-6  # variation that is not worth an axis of its own, relative to the same quantity elsewhere
-
 
 def plot_fit(
     fit: Fit,
@@ -54,14 +45,16 @@ def plot_fit(
     """
     problem = fit.problem
     wanted = list(problem.names) if experiments is None else _known_experiments(fit, experiments)
-    shown = wanted[:MOST_EXPERIMENTS]
+    shown = wanted[: STYLE.experiments]
     every = [*problem.model.observables, *_hidden(fit)]
-    quantities = every[:MOST_QUANTITIES]
-    columns = min(len(shown), WIDEST)
+    quantities = every[: STYLE.quantities]
+    columns = min(len(shown), STYLE.columns)
     blocks, height = ceil(len(shown) / columns), len(quantities)
-    figure = figure_of(max(6.5, 2.8 * columns), 0.7 + blocks * _block_height(height))
+    figure = figure_of(
+        max(STYLE.width, STYLE.panel_width * columns), STYLE.header + blocks * _block_height(height)
+    )
     panels = figure.subplots(blocks * height, columns, squeeze=False)
-    points = int(np.clip(POINTS // (len(shown) * height), 101, GRID))
+    points = int(np.clip(STYLE.all_points // (len(shown) * height), *STYLE.points))
     for place, name in enumerate(shown):
         k = problem.names.index(name)
         block, column = divmod(place, columns)
@@ -85,16 +78,16 @@ def plot_fit(
 
 def pages(fit: Fit) -> list[list[str]]:
     """The experiments that are drawn, in groups that fit on a sheet of paper each."""
-    quantities = min(len(fit.problem.model.observables) + len(_hidden(fit)), MOST_QUANTITIES)
-    most = WIDEST * max(1, int(SHEET / _block_height(quantities)))
-    names = list(fit.problem.names[:MOST_EXPERIMENTS])
+    quantities = min(len(fit.problem.model.observables) + len(_hidden(fit)), STYLE.quantities)
+    most = STYLE.columns * max(1, int(STYLE.sheet / _block_height(quantities)))
+    names = list(fit.problem.names[: STYLE.experiments])
     return [names[k : k + most] for k in range(0, len(names), most)]
 
 
 def _block_height(quantities: int) -> float:
     """Inches for the panels of experiments beside each other; many panels are made flatter."""
-    each = 2.8 if quantities == 1 else float(np.clip(SHEET / quantities, 1.1, 1.9))
-    return 0.4 + each * quantities
+    each = STYLE.panel_height if quantities == 1 else float(np.clip(STYLE.sheet / quantities, *STYLE.flat))
+    return STYLE.heading + each * quantities
 
 
 def _known_experiments(fit: Fit, names: Iterable[str]) -> list[str]:
@@ -121,22 +114,22 @@ def _draw_experiment(
         if quantity in curves:
             style = {"color": BLUE} if data is not None else {"color": ORANGE, "linestyle": (0, (5, 2))}
             label = "fit" if data is not None else "fit of what was not measured"
-            panel.plot(times, curves[quantity], linewidth=1.5, label=label, **style)
+            panel.plot(times, curves[quantity], linewidth=STYLE.curve, label=label, **style)
         if data is not None:
             dots = {
-                "markersize": 4,
+                "markersize": STYLE.dot,
                 "markerfacecolor": "none",
                 "markeredgecolor": INK,
-                "markeredgewidth": 0.9,
+                "markeredgewidth": STYLE.edge,
             }
-            panel.plot(one.times, data, "o", label="data", rasterized=len(data) > CROWDED, **dots)
+            panel.plot(one.times, data, "o", label="data", rasterized=len(data) > STYLE.crowded, **dots)
         if logarithmic:
             panel.set_xscale("log")
         if first:
-            panel.set_ylabel(with_unit(quantity, model.unit(quantity), SHORTER_NAME), parse_math=False)
+            panel.set_ylabel(with_unit(quantity, model.unit(quantity), STYLE.label), parse_math=False)
         if panel is not panels[-1]:
             panel.tick_params(labelbottom=False)
-    panels[0].set_title(short(name), parse_math=False, fontsize=10)
+    panels[0].set_title(short(name), parse_math=False, fontsize=STYLE.title)
     panels[-1].set_xlabel(time_label(fit), parse_math=False)
 
 
@@ -147,7 +140,7 @@ def _draw_bands(fit: Fit, index: int, quantities: list[str], panels, points: int
     for panel, quantity in zip(panels, quantities, strict=True):
         band = found[quantity]
         if np.isfinite(band.low).all() and np.isfinite(band.high).all():
-            style = {"color": BLUE, "alpha": 0.2, "linewidth": 0}
+            style = {"color": BLUE, "alpha": STYLE.shade, "linewidth": 0}
             panel.fill_between(
                 times, band.low, band.high, label=f"{100 * level:g} % band", zorder=0.5, **style
             )
@@ -159,8 +152,8 @@ def _calm(panels) -> None:
     size = max((np.abs(panel.dataLim.intervaly).max() for panel in with_lines), default=0.0)
     for panel in with_lines:
         low, high = panel.dataLim.intervaly
-        if high - low < NEGLIGIBLE * size:
-            panel.set_ylim((low + high) / 2 - size / 20, (low + high) / 2 + size / 20)
+        if high - low < STYLE.flat_curve * size:
+            panel.set_ylim((low + high - STYLE.room * size) / 2, (low + high + STYLE.room * size) / 2)
 
 
 def _hidden(fit: Fit) -> list[str]:

@@ -9,11 +9,10 @@ import numpy as np
 
 from picardfit.display.plots.style import (
     BLUE,
-    CROWDED,
     GREY,
     INK,
     MARKERS,
-    MOST_QUANTITIES,
+    STYLE,
     figure_of,
     legend,
     short,
@@ -33,19 +32,19 @@ def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
     """Data minus fit of every observable, over time and over the fitted value; dashes at two standard deviations."""
     problem = fit.problem
     measured = [n for n in problem.model.observables if any(n in e.observables for e in problem.experiments)]
-    shown = measured[:MOST_QUANTITIES]
-    figure = figure_of(8.5, 1.0 + 2.1 * len(shown))
+    shown = measured[: STYLE.quantities]
+    figure = figure_of(STYLE.wide, STYLE.header + STYLE.heading + STYLE.flat[1] * len(shown))
     panels = figure.subplots(len(shown), 2, squeeze=False, sharey="row")
     for (over_time, over_value), name in zip(panels, shown, strict=True):
         found = _residuals(fit, name)
         spread = float(np.sqrt(np.nanmean(np.concatenate([one[-1] for one in found.values()]) ** 2)))
         for panel in (over_time, over_value):
-            panel.axhline(0.0, color=INK, linewidth=0.8)
+            panel.axhline(0.0, color=INK, linewidth=STYLE.line)
             for level in (-2 * spread, 2 * spread) if np.isfinite(spread) else ():
                 panel.axhline(
-                    level, color=GREY, linewidth=1.0, linestyle="--", label="two standard deviations"
+                    level, color=GREY, linewidth=STYLE.line, linestyle="--", label="two standard deviations"
                 )
-        crowded = sum(len(times) for times, _, _ in found.values()) > CROWDED
+        crowded = sum(len(times) for times, _, _ in found.values()) > STYLE.crowded
         for one, (times, fitted, residuals) in _by_shape(fit, found).items():
             style = _residual_style(fit, one) | {"rasterized": crowded}
             over_time.plot(times, residuals, **style)
@@ -80,7 +79,7 @@ def _residual_style(fit: Fit, experiment: str) -> dict[str, object]:
         "marker": MARKERS[k % len(MARKERS)],
         "color": BLUE,
         "linestyle": "none",
-        "markersize": 4.0,
+        "markersize": STYLE.dot,
         "markerfacecolor": "none",
         "label": named,
     }

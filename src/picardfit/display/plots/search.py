@@ -15,6 +15,7 @@ from picardfit.display.plots.style import (
     INK,
     MARKERS,
     ORANGE,
+    STYLE,
     figure_of,
     legend,
     log_ticks,
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from picardfit.fit import Fit, StartResult
-
-MOST_OPTIMA = 4  # that get a shape of their own in the waterfall
 
 
 def plot_convergence(fit: Fit, path: str | Path | None = None) -> Figure:
@@ -41,7 +40,7 @@ def plot_convergence(fit: Fit, path: str | Path | None = None) -> Figure:
         "Picard residual (relative)",
     )
     used = [k for k in range(fit.trace.shape[1]) if k == 0 or np.isfinite(fit.trace[:, k]).any()]
-    figure = figure_of(8.5, 2.7)
+    figure = figure_of(STYLE.wide, STYLE.panel_height)
     panels = figure.subplots(1, len(used), squeeze=False)[0]
     iterations = np.arange(1, len(fit.trace) + 1)
     for panel, k in zip(panels, used, strict=True):
@@ -50,7 +49,13 @@ def plot_convergence(fit: Fit, path: str | Path | None = None) -> Figure:
         if (shown > 0).any() and not (shown < 0).any():
             panel.set_yscale("log")
             log_ticks(panel.yaxis, np.nanmin(shown), np.nanmax(shown))
-        panel.plot(iterations, shown, color=BLUE, marker="o" if len(iterations) < 80 else "", markersize=3)
+        panel.plot(
+            iterations,
+            shown,
+            color=BLUE,
+            marker="o" if len(iterations) < STYLE.marked_iterations else "",
+            markersize=STYLE.dot,
+        )
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.set_xlabel("iteration")
         panel.set_ylabel(labels[k])
@@ -65,25 +70,25 @@ def plot_waterfall(fit: Fit, path: str | Path | None = None) -> Figure:
     ranked = sorted(fit.starts, key=lambda one: (not np.isfinite(one.loss), one.loss, one.start))
     losses = np.array([one.loss for one in ranked])
     finite = losses[np.isfinite(losses)]
-    figure = figure_of(6.5, 3.4)
+    figure = figure_of(STYLE.width, STYLE.header + STYLE.panel_height)
     panel = figure.subplots()
     least, most = finite.min(initial=np.inf), finite.max(initial=-np.inf)
     label = "loss"
     if fit.problem.noise is not None and len(finite):
         losses, most, label = losses - least, most - least, "objective above the best"
         if most > fit.loss_tolerance:
-            panel.set_yscale("symlog", linthresh=max(fit.loss_tolerance, 1e-12))
+            panel.set_yscale("symlog", linthresh=max(fit.loss_tolerance, np.finfo(float).eps))
     elif least > 0 and most > 10 * least:
         panel.set_yscale("log")
         log_ticks(panel.yaxis, least, most)
     heights = np.where(np.isfinite(losses), losses, 2 * most if most > 0 else 1.0)
     places = np.arange(1, len(ranked) + 1)
-    panel.plot(places, heights, color="#cccccc", linewidth=0.8, zorder=1)
+    panel.plot(places, heights, color="#cccccc", linewidth=STYLE.line, zorder=1)
     for words, style, chosen in _start_groups(fit, ranked):
         panel.plot(places[chosen], heights[chosen], linestyle="none", label=words, zorder=2, **style)
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     if panel.get_yscale() == "linear" and len(finite):  # differences within rounding errors are drawn flat
-        room = 0.1 * max(abs(least), np.ptp(heights))
+        room = STYLE.room * max(abs(least), np.ptp(heights))
         panel.set_ylim(heights.min() - room, heights.max() + room)
     panel.set_xlabel("starts, the best first")
     panel.set_ylabel(label)
@@ -97,7 +102,7 @@ def _start_groups(fit: Fit, ranked: Sequence[StartResult]) -> list[tuple[str, di
     lost = ~np.isfinite([one.loss for one in ranked])
     filled = {"color": BLUE, "markersize": 6}
     hollow = {"color": INK, "markersize": 6, "markerfacecolor": "none"}
-    optima = min(MOST_OPTIMA, number.max(initial=-1) + 1)
+    optima = min(STYLE.optima, number.max(initial=-1) + 1)
     groups = []
     for k in range(optima):
         style = (filled if k == 0 else hollow) | {"marker": MARKERS[k]}

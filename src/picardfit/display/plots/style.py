@@ -7,7 +7,9 @@ Dots, lines and dashes differ in shape as well as in colour: everything can be r
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +18,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from picardfit.display.plots.placing import OnePass, placed
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,11 +28,63 @@ if TYPE_CHECKING:
 
 INK, BLUE, ORANGE, GREY = "#222222", "#0072B2", "#D55E00", "#999999"  # of Okabe and Ito's palette
 MARKERS = "osD^vP*X<>hp"
-MOST_QUANTITIES = 12  # drawn in one figure
-LONGEST_NAME, SHORTER_NAME = 40, 22
-MANY_DECADES = 1e3  # range of a logarithmic axis that needs no ticks between the decades
-CROWDED = 500  # dots from which on a panel is drawn as pixels, to keep files small
-TICKS = 5  # of an axis, about: they take most of the time of drawing
+
+
+@dataclass(frozen=True)
+class PlotStyle:
+    """Sizes and limits of pictures, chosen by looking at them on a screen and on A4 paper.
+
+    Lengths are in inches, widths of lines and sizes of texts and dots in points.
+    """
+
+    width: float = 6.5  # of a picture with one panel
+    wide: float = 8.5  # of a picture with panels beside each other
+    panel_width: float = 2.8  # of one of several panels of data and curves
+    panel_height: float = 2.8  # of a panel that stands alone
+    flat: tuple[float, float] = (1.1, 1.9)  # least and largest height of panels below each other
+    sheet: float = 12.0  # height that fills a sheet of paper when its width is filled
+    header: float = 0.7  # height of the legend above the panels
+    heading: float = 0.4  # height of the name of an experiment
+    bar: float = 0.28  # height of a bar with its label
+    square: float = 0.42  # side of a square in the picture of correlations
+    curve: float = 1.5
+    line: float = 1.0  # thresholds, zero lines, ends of intervals
+    outline: float = 1.6
+    grid_line: float = 0.6
+    dot: float = 4.0
+    edge: float = 0.9  # of a hollow dot
+    text: float = 8.0
+    legend_text: float = 8.5
+    title: float = 10.0
+    shade: float = 0.2  # opacity of a band
+    dots_per_inch: int = 150  # of files; notebooks show less
+    notebook_dots_per_inch: int = 100
+    experiments: int = 12  # drawn in one figure
+    columns: int = 4  # experiments beside each other
+    quantities: int = 12  # drawn in one figure
+    unknowns: int = 24  # in the picture of correlations
+    numbers: int = 12  # unknowns up to which correlations are also written as numbers
+    bars: int = 40  # unknowns in the picture of their errors
+    profiles: int = 3  # beside each other
+    optima: int = 4  # that get a shape of their own in the waterfall
+    marked_iterations: int = 80  # up to which every iteration gets a dot
+    name: int = 40  # letters of a name; longer ones are cut
+    label: int = 22  # letters of a name beside an axis
+    ticks: int = 5  # of an axis, about: drawing them takes most of the time
+    points: tuple[int, int] = (101, 401)  # fewest and most times of a curve
+    all_points: int = 12_000  # of all curves in a picture, about
+    crowded: int = 500  # dots from which on a panel is drawn as pixels, to keep files small
+    decades: float = 1e3  # range of a logarithmic axis that needs no ticks between the decades
+    early: float = (
+        0.05  # part of the span within which half the samples lie before time is drawn in logarithms
+    )
+    flat_curve: float = (
+        1e-6  # variation that is drawn flat, relative to the same quantity in other experiments
+    )
+    room: float = 0.1  # part of the height that is left free above and below
+
+
+STYLE = PlotStyle()
 
 
 class Picture(Figure):
@@ -40,12 +93,25 @@ class Picture(Figure):
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
         with placed(self):
-            self.savefig(buffer, format="png", dpi=100)
+            self.savefig(buffer, format="png", dpi=STYLE.notebook_dots_per_inch)
         return buffer.getvalue()
 
 
 def figure_of(width: float, height: float) -> Figure:
-    return Picture(figsize=(width, height), layout=OnePass())
+    return Picture(figsize=(width, height), layout="constrained")
+
+
+@contextmanager
+def placed(figure: Figure) -> Iterator[None]:
+    """The panels have their places while this lasts; by itself Matplotlib draws a figure twice to find them."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+    figure.set_layout_engine(None)
+    try:
+        yield
+    finally:
+        figure.set_layout_engine(engine)
 
 
 def written(figure: Figure, path: str | Path | None) -> Figure:
@@ -62,17 +128,17 @@ def _tidy(panel: Axes) -> None:
         spine.set_in_layout(False)
     for axis in (panel.xaxis, panel.yaxis):
         if isinstance(axis.get_major_locator(), MaxNLocator):
-            axis.get_major_locator().set_params(nbins=TICKS)
+            axis.get_major_locator().set_params(nbins=STYLE.ticks)
         elif isinstance(axis.get_major_locator(), LogLocator):
-            axis.get_major_locator().set_params(numticks=TICKS)
-    panel.tick_params(which="both", labelsize=8)
-    panel.grid(color="#e6e6e6", linewidth=0.6)
+            axis.get_major_locator().set_params(numticks=STYLE.ticks)
+    panel.tick_params(which="both", labelsize=STYLE.text)
+    panel.grid(color="#e6e6e6", linewidth=STYLE.grid_line)
     panel.set_axisbelow(True)
 
 
 def log_ticks(axis: Axis, low: float, high: float) -> None:
     """Ticks of a logarithmic axis from low to high: at powers of ten only where there are enough of them."""
-    powers = LogLocator(subs=(1, 2, 5) if high < MANY_DECADES * low else (1,))
+    powers = LogLocator(subs=(1, 2, 5) if high < STYLE.decades * low else (1,))
     axis.set_major_locator(MaxNLocator() if high < 10 * low else powers)
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(lambda value, _: f"{value:g}")  # setting formulas is slow
@@ -91,13 +157,12 @@ def legend(figure: Figure, panels, note: str, handles: Sequence = ()) -> None:
     legend = figure.legend(
         [entries[k] for k in order],
         order,
-        loc="upper left",
-        bbox_to_anchor=(0, 1),
+        loc="outside upper left",
         ncols=columns_of(order, figure.get_figwidth()),
         frameon=False,
-        fontsize=8.5,
+        fontsize=STYLE.legend_text,
         title=note or None,
-        title_fontsize=8,
+        title_fontsize=STYLE.text,
         alignment="left",
     )
     for text in legend.get_texts():
@@ -117,11 +182,11 @@ def columns_of(labels: Sequence[str], width: float) -> int:
     return 1
 
 
-def short(name: str, longest: int = LONGEST_NAME) -> str:
+def short(name: str, longest: int = STYLE.name) -> str:
     return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
-def with_unit(name: str, unit: str, longest: int = LONGEST_NAME) -> str:
+def with_unit(name: str, unit: str, longest: int = STYLE.name) -> str:
     return f"{short(name, longest)} ({short(unit, longest)})" if unit else short(name, longest)
 
 
@@ -132,9 +197,9 @@ def time_label(fit: Fit) -> str:
 def spans_decades(times: np.ndarray) -> bool:
     """Whether most samples crowd at the start of a span of three decades or more: then time is drawn in logs."""
     positive = times[times > 0]
-    return (
-        len(positive) > 4 and positive[-1] > 1e3 * positive[0] and np.median(positive) < 0.05 * positive[-1]
-    )
+    if len(positive) < STYLE.ticks or positive[-1] <= STYLE.decades * positive[0]:
+        return False
+    return bool(np.median(positive) < STYLE.early * positive[-1])
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:
@@ -146,4 +211,4 @@ def save_figure(figure: Figure, path: str | Path) -> None:
     if not path.parent.is_dir():
         raise InputError("display.no_folder", str(path.parent))
     with placed(figure):
-        figure.savefig(path, dpi=150)
+        figure.savefig(path, dpi=STYLE.dots_per_inch)

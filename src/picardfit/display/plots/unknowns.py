@@ -16,7 +16,7 @@ from picardfit.display.plots.style import (
     GREY,
     INK,
     ORANGE,
-    SHORTER_NAME,
+    STYLE,
     figure_of,
     legend,
     log_ticks,
@@ -34,21 +34,17 @@ if TYPE_CHECKING:
     from picardfit.inference.identifiability import Identifiability
     from picardfit.inference.profile import Profile
 
-MOST_UNKNOWNS = 24  # in the picture of correlations
-MOST_BARS = 40  # unknowns in the picture of their errors
-NUMBERS = 12  # unknowns up to which correlations are also written as numbers
-
 
 def plot_identifiability(found: Identifiability, path: str | Path | None = None) -> Figure:
     """Relative standard errors as bars on a log axis, lines at the thresholds; what is left free reaches the edge."""
     from picardfit.inference.identifiability import SURE, WEAK
 
-    names = list(found.verdicts)[:MOST_BARS][::-1]
+    names = list(found.verdicts)[: STYLE.bars][::-1]
     errors = np.array([found.verdicts[name].error for name in names])
     finite = errors[np.isfinite(errors) & (errors > 0)]
     low = 0.5 * min(finite.min(initial=SURE), SURE)
     high = 3 * max(finite.max(initial=WEAK), WEAK)
-    figure = figure_of(6.5, 1.1 + 0.28 * len(names))
+    figure = figure_of(STYLE.width, STYLE.header + STYLE.heading + STYLE.bar * len(names))
     panel = figure.subplots()
     styles = {"determined": (BLUE, ""), "weakly": (ORANGE, "//"), "not determined": (GREY, "xx")}
     for kind, (colour, hatch) in styles.items():
@@ -57,7 +53,7 @@ def plot_identifiability(found: Identifiability, path: str | Path | None = None)
         if rows:
             panel.barh(rows, width, color=colour, hatch=hatch, edgecolor="white", label=kind)
     for level in (SURE, WEAK):
-        panel.axvline(level, color=INK, linewidth=0.9, linestyle="--", label="thresholds")
+        panel.axvline(level, color=INK, linewidth=STYLE.line, linestyle="--", label="thresholds")
     panel.set_xscale("log")
     panel.set_xlim(low, high)
     panel.set_yticks(range(len(names)), [short(name) for name in names], parse_math=False)
@@ -76,21 +72,23 @@ def plot_correlation(fit: Fit, path: str | Path | None = None) -> Figure:
     """
     labels = fit.covariance_labels
     order = sorted(range(len(labels)), key=lambda k: (labels[k] not in fit.parameters, k))
-    chosen = order[:MOST_UNKNOWNS]
+    chosen = order[: STYLE.unknowns]
     matrix, n = fit.correlation_of(labels[k] for k in chosen), len(chosen)
-    side = 2.0 + 0.42 * n
-    figure = figure_of(max(4.2, side), max(3.2, side - 0.4))
+    side = STYLE.panel_width + STYLE.square * max(n - 2, 0)
+    figure = figure_of(STYLE.header + side, STYLE.heading + side)
     panel = figure.subplots()
     for row in range(n):
         for column in range(row + 1):
-            _draw_correlation(panel, row, column, float(matrix[row, column]), written=n <= NUMBERS)
+            _draw_correlation(panel, row, column, float(matrix[row, column]), written=n <= STYLE.numbers)
     panel.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5), aspect="equal")
-    names = [short(labels[k], SHORTER_NAME) for k in chosen]
+    names = [short(labels[k], STYLE.label) for k in chosen]
     panel.set_xticks(range(n), names, rotation=90, parse_math=False)
     panel.set_yticks(range(n), names, parse_math=False)
     squares = [
         Rectangle((0, 0), 1, 1, facecolor=BLUE, edgecolor=BLUE, label="positive"),
-        Rectangle((0, 0), 1, 1, facecolor="none", edgecolor=ORANGE, linewidth=1.6, label="negative"),
+        Rectangle(
+            (0, 0), 1, 1, facecolor="none", edgecolor=ORANGE, linewidth=STYLE.outline, label="negative"
+        ),
     ]
     cross = Line2D([], [], color=GREY, marker="x", linestyle="none", label="not determined")
     lost = [] if np.isfinite(matrix).all() else [cross]
@@ -106,16 +104,16 @@ def plot_correlation(fit: Fit, path: str | Path | None = None) -> Figure:
 def _draw_correlation(panel: Axes, row: int, column: int, value: float, written: bool) -> None:
     """One square at (column, row), its area the size of the correlation; its number in the other half."""
     if not np.isfinite(value):
-        panel.plot(column, row, "x", color=GREY, markersize=5)
+        panel.plot(column, row, "x", color=GREY, markersize=STYLE.dot)
         return
-    size = 0.9 * float(np.sqrt(min(abs(value), 1.0)))
+    size = (1 - STYLE.room) * float(np.sqrt(min(abs(value), 1.0)))
     colour = BLUE if value > 0 else ORANGE
     face = colour if value > 0 else "none"
     corner = (column - size / 2, row - size / 2)
-    panel.add_patch(Rectangle(corner, size, size, facecolor=face, edgecolor=colour, linewidth=1.6))
+    panel.add_patch(Rectangle(corner, size, size, facecolor=face, edgecolor=colour, linewidth=STYLE.outline))
     if written and row != column:
         text = f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
-        panel.text(row, column, text, ha="center", va="center", fontsize=7.5, color=INK)
+        panel.text(row, column, text, ha="center", va="center", fontsize=STYLE.text, color=INK)
 
 
 def plot_profile(found: Profile, path: str | Path | None = None) -> Figure:
@@ -128,9 +126,11 @@ def plot_profiles(profiles: Sequence[Profile], path: str | Path | None = None) -
 
     Dots were computed; the thin dotted line is the parabola behind Fisher's interval.
     """
-    columns = min(len(profiles), 3)
+    columns = min(len(profiles), STYLE.profiles)
     rows = ceil(len(profiles) / columns)
-    figure = figure_of(max(5.5, 3.2 * columns), 0.8 + 2.7 * rows)
+    figure = figure_of(
+        max(STYLE.width, STYLE.panel_width * columns), STYLE.header + STYLE.panel_height * rows
+    )
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for panel, one in zip(panels, profiles, strict=False):
         _draw_profile(panel, one)
@@ -144,16 +144,19 @@ def plot_profiles(profiles: Sequence[Profile], path: str | Path | None = None) -
 
 def _draw_profile(panel: Axes, one: Profile) -> None:
     parabola, percent = one.parabola(), f"{100 * one.level:g} %"
-    panel.plot(*one.curve(), color=BLUE, linewidth=1.5, label="profile")
-    panel.plot(one.values, one.rises, "o", color=BLUE, markersize=3.5, label="computed")
+    panel.plot(*one.curve(), color=BLUE, linewidth=STYLE.curve, label="profile")
+    panel.plot(one.values, one.rises, "o", color=BLUE, markersize=STYLE.dot, label="computed")
     if parabola is not None:
-        panel.plot(*parabola, color=GREY, linewidth=1.2, linestyle=":", label="parabola (Fisher)")
-    panel.axhline(one.threshold(), color=INK, linewidth=0.8, linestyle="--", label=f"threshold of {percent}")
+        panel.plot(*parabola, color=GREY, linewidth=STYLE.line, linestyle=":", label="parabola (Fisher)")
+    panel.axhline(
+        one.threshold(), color=INK, linewidth=STYLE.line, linestyle="--", label=f"threshold of {percent}"
+    )
     for end in one.interval():
         if np.isfinite(end):
-            style = {"color": ORANGE, "linewidth": 1.1, "linestyle": "-."}
-            panel.axvline(end, label=f"{percent} interval", **style)
-    panel.set_ylim(-0.03 * one.threshold(), 1.25 * one.threshold())
+            panel.axvline(
+                end, label=f"{percent} interval", color=ORANGE, linewidth=STYLE.line, linestyle="-."
+            )
+    panel.set_ylim(-STYLE.room / 3 * one.threshold(), (1 + 2 * STYLE.room) * one.threshold())
     panel.set_xlabel(with_unit(one.name, one.unit), parse_math=False)
     if one.log:
         panel.set_xscale("log")
