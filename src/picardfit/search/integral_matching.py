@@ -9,6 +9,7 @@ over the measured states, by Levenberg-Marquardt steps inside the bounds.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -16,8 +17,23 @@ import numpy as np
 from picardfit.collocation.bounded_qp import solve_box
 from picardfit.problem.problem import Problem
 
-WINDOWS = 20
-STEPS = 15
+
+@dataclass(frozen=True)
+class MatchingSettings:
+    """How far and how carefully parameters are matched. A start needs two digits of them, not an optimum."""
+
+    windows: int = 20  # of an experiment; a period of a typical oscillation covers several
+    steps: int = 15  # of Levenberg-Marquardt at most
+    gain: float = 1e-3  # relative decrease of the sum of squares below which it ends
+    damping: float = 1e-3  # the first one, relative to the diagonal of the Hessian
+    decrease: float = 0.2  # of the damping after a step downhill
+    increase: float = 10.0  # of the damping after any other
+    least_damping: float = 1e-10
+    most_damping: float = 1e6  # at which it gives up
+    ridge: float = (
+        1e-12  # added to the Hessian, relative to its largest diagonal element: some parameters do nothing
+    )
+    least_size: float = 1e-2  # of a state, relative to its largest value: one that is constant has no spread
 
 
 def match_parameters(
@@ -27,8 +43,9 @@ def match_parameters(
     path: np.ndarray,
     measured: np.ndarray,
     open_: np.ndarray,
+    settings: MatchingSettings = MatchingSettings(),
 ) -> np.ndarray:
-    """The unknowns with its open parameter columns moved to where the integrals of f match the guessed path.
+    """The unknowns with their open parameters moved to where the integrals of f match the guessed path.
 
     `grids` (experiments, points), `path` (experiments, points, states), `measured` (experiments, states) bool,
     `open_` (experiments, width) bool: what may move.
@@ -38,55 +55,65 @@ def match_parameters(
     movable[:, np.setdiff1d(np.arange(problem.layout.width), columns)] = False
     if not movable.any() or not measured.any():
         return unknowns
-    residuals = _Residuals(problem, grids, path, measured)
+    residuals = _Residuals(problem, grids, path, measured, settings)
     lower = np.where(movable, problem.layout.lower - unknowns, 0.0)
     upper = np.where(movable, problem.layout.upper - unknowns, 0.0)
-    return unknowns + _descend(residuals, unknowns, lower, upper)
+    return np.asarray(unknowns + _descend(residuals, unknowns, lower, upper, settings))
 
 
-def _descend(residuals: _Residuals, unknowns, lower, upper) -> np.ndarray:
+def _descend(
+    residuals: _Residuals,
+    unknowns: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    settings: MatchingSettings,
+) -> np.ndarray:
     """Levenberg-Marquardt on the total move, kept inside [lower, upper]."""
-    move, damping = np.zeros_like(unknowns), 1e-3
+    move, damping = np.zeros_like(unknowns), settings.damping
     value, slope, hessian = residuals.terms(unknowns)
-    local = residuals.problem.layout.local
+    local, tiny = residuals.problem.layout.local, np.finfo(float).tiny
     index = np.arange(unknowns.shape[1])
-    for _ in range(STEPS):
-        if not np.isfinite(value):
+    for _ in range(settings.steps):
+        if not np.isfinite(value) or damping > settings.most_damping:
             break
-        damped = hessian.copy()
-        diagonal = hessian[:, index, index]
-        damped[:, index, index] += damping * diagonal + 1e-12 * max(float(diagonal.max()), 1e-300)
+        damped, diagonal = hessian.copy(), hessian[:, index, index]
+        damped[:, index, index] += damping * diagonal + settings.ridge * max(float(diagonal.max()), tiny)
         try:
             step = solve_box(damped, slope, local, lower - move, upper - move)
         except np.linalg.LinAlgError:
             break
         trial = residuals.terms(unknowns + move + step)
-        if trial[0] < value:
-            gain = (value - trial[0]) / max(value, 1e-300)
-            move, damping = move + step, max(damping * 0.2, 1e-10)
-            value, slope, hessian = trial
-            if gain < 1e-3:
-                break
-        else:
-            damping *= 10
-            if damping > 1e6:
-                break
+        if not trial[0] < value:
+            damping *= settings.increase
+            continue
+        gain = (value - trial[0]) / max(value, tiny)
+        move, damping = move + step, max(damping * settings.decrease, settings.least_damping)
+        value, slope, hessian = trial
+        if gain < settings.gain:
+            break
     return move
 
 
 class _Residuals:
     """The matching residuals and their Gauss-Newton terms in the unknowns."""
 
-    def __init__(self, problem: Problem, grids: np.ndarray, path: np.ndarray, measured: np.ndarray) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        grids: np.ndarray,
+        path: np.ndarray,
+        measured: np.ndarray,
+        settings: MatchingSettings,
+    ) -> None:
         self.problem, self.grids, self.path = problem, grids, path
         points = grids.shape[1]
-        edges = np.unique(np.linspace(0, points - 1, WINDOWS + 1).round().astype(int))
+        edges = np.unique(np.linspace(0, points - 1, settings.windows + 1).round().astype(int))
         steps = np.diff(grids, axis=1)  # trapezoid weights of every window: (experiments, windows, points)
         weights = np.zeros((len(grids), len(edges) - 1, points))
         for w, (a, b) in enumerate(pairwise(edges)):
             weights[:, w, a:b] += 0.5 * steps[:, a:b]
             weights[:, w, a + 1 : b + 1] += 0.5 * steps[:, a:b]
-        size = np.maximum(path.std(axis=(0, 1)), 1e-2 * np.abs(path).max(axis=(0, 1)))
+        size = np.maximum(path.std(axis=(0, 1)), settings.least_size * np.abs(path).max(axis=(0, 1)))
         self.weights, self.change = weights, np.diff(path[:, edges], axis=1)
         self.trust = measured[:, None, :] / np.where(size > 0, size, 1.0)  # (experiments, 1, states)
         self.inputs = problem.inputs_at(np.arange(len(grids)), grids)

@@ -1,14 +1,14 @@
-"""Starting values: parameters from bounds, states from the data, hidden states along the measured ones.
+"""Starting points: parameters from their bounds, measured states from the data, hidden states along them.
 
-Parameters that nobody pinned are then improved by integral matching (matching.py).
-
-Measured states are interpolated between their samples; hidden ones follow from their own equations driven by the
-interpolated measured ones, by a linearly implicit Euler march of all experiments at once (it cannot be unstable).
+Measured states are interpolated between their samples. Hidden ones follow from their own equations, driven by the
+interpolated measured ones, by a linearly implicit Euler method (stable at any step) for all experiments at once.
+Parameters without a given start are then improved by integral matching (integral_matching.py).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,14 +19,29 @@ from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
 from picardfit.search.integral_matching import match_parameters
 from picardfit.solvers.noise_levels import fit_noise_parameters, smoothed
 
-NEAR_MIDDLE = (
-    0.45  # of the bounds; the middle itself is a point of symmetry too often, as in theta = (rho - 1)^2
-)
-MARCH = 120  # steps of the march over an experiment
-WIDE = 30  # positive bounds further apart than this factor are searched by ratios
-ABSURD = 1e8  # changes over an experiment, relative to the largest state, that no start should have
-HALVINGS = 40
-ROUNDS = 2  # of marching hidden states and matching parameters in turn
+MeasuredStates = dict[int, tuple[np.ndarray, np.ndarray]]  # state -> (times, values)
+
+
+@dataclass(frozen=True)
+class StartSettings:
+    """How starting points are made."""
+
+    near_middle: float = (
+        0.45  # of the bounds; the middle is often a point of symmetry, as in theta = (rho - 1)^2
+    )
+    wide: float = 30.0  # ratio of positive bounds from which on values between them are chosen by ratios
+    missing_bound: float = 0.9  # distance of a missing bound, in sizes of the value around which it is made
+    steps: int = 120  # of the Euler method over an experiment; even
+    rounds: int = 2  # of following hidden states and matching parameters in turn
+    reach: float = 3.0  # limit of hidden states, in typical sizes: wrong parameters would let them explode
+    largest_change: float = 1e8  # of a state over an experiment, relative to the largest state
+    halvings: int = 40  # of parameters that cause larger changes: twelve decades
+    least_log: float = 1e-6  # smallest initial state on a logarithmic scale, in typical sizes
+    least_positive: float = 1e-2  # smallest value of a state that stays positive, relative to its mean
+    sign_points: int = 64  # random points at which signs of the right-hand side are tested
+    sign_decades: float = 1.5  # how far they spread around the typical size, in each direction
+    newton_steps: int = 50  # of inverting an observable; quadratic convergence needs fewer than ten
+    newton_tolerance: float = 1e-9  # of inverting an observable, relative to the largest value
 
 
 def make_start(
@@ -35,22 +50,21 @@ def make_start(
     rng: np.random.Generator | None = None,
     part: np.ndarray | None = None,
     matched: bool = True,
+    settings: StartSettings = StartSettings(),
 ) -> Start:
     """A start: `given` (internal, NaN where open) wins, then the parameters' own starts, then (nearly) the middle.
 
     With `rng` all values are drawn from the bounds; where bounds are missing, from around these starts. Instead of
-    `rng`, `part` (experiments, width) says how far between the bounds each value lies, from 0 to 1. What is not
-    `matched` to the data keeps the values it was dealt.
+    `rng`, `part` (experiments, width) says how far between the bounds each value lies, from 0 to 1. A start that is
+    not `matched` to the data keeps these values.
     """
-    part = draw(problem.layout, rng) if part is None and rng is not None else part
-    wanted = problem.layout.start
-    if given is not None:
-        wanted = np.where(np.isfinite(given), given, wanted)
-    unknowns = open_values(problem, wanted, part)
+    layout = problem.layout
+    part = draw(layout, rng) if part is None and rng is not None else part
+    wanted = layout.start if given is None else np.where(np.isfinite(given), given, layout.start)
     pinned = np.isfinite(wanted) & (part is None)
-    unknowns = np.where(pinned, wanted, unknowns)
-    unknowns[:, problem.layout.local :] = unknowns[:1, problem.layout.local :]
-    return _with_states(problem, unknowns, pinned, matched)
+    unknowns = np.where(pinned, wanted, open_values(problem, wanted, part, settings))
+    unknowns[:, layout.local :] = unknowns[:1, layout.local :]
+    return _with_states(problem, unknowns, pinned, matched, settings)
 
 
 def draw(layout: UnknownsLayout, rng: np.random.Generator) -> np.ndarray:
@@ -78,18 +92,26 @@ def spread_evenly(layout: UnknownsLayout, count: int, seed: int) -> np.ndarray:
     return parts
 
 
-def open_values(problem: Problem, around: np.ndarray, part: np.ndarray | None) -> np.ndarray:
+def open_values(
+    problem: Problem,
+    around: np.ndarray,
+    part: np.ndarray | None,
+    settings: StartSettings = StartSettings(),
+) -> np.ndarray:
     """Middle of the bounds, or `part` of the way between them; `around` (internal, or NaN) replaces missing bounds."""
     layout = problem.layout
-    low, high = search_box(layout, around)
-    part = np.full(low.shape, NEAR_MIDDLE) if part is None else part
-    wide = ~layout.log & (low > 0) & (high > WIDE * low)
+    low, high = search_box(layout, around, settings)
+    part = np.full(low.shape, settings.near_middle) if part is None else part
+    wide = ~layout.log & (low > 0) & (high > settings.wide * low)
     with np.errstate(invalid="ignore", divide="ignore"):
         geometric = low * (high / low) ** part
-    return np.where(wide, geometric, low + part * (high - low))
+    values: np.ndarray = np.where(wide, geometric, low + part * (high - low))
+    return values
 
 
-def candidates(problem: Problem, given: np.ndarray, count: int, seed: int) -> np.ndarray:
+def candidates(
+    problem: Problem, given: np.ndarray, count: int, seed: int, settings: StartSettings = StartSettings()
+) -> np.ndarray:
     """(count, experiments, width): unknowns spread evenly over the bounds, initial states read off the data.
 
     `given` (internal, NaN where open) replaces missing bounds.
@@ -98,19 +120,22 @@ def candidates(problem: Problem, given: np.ndarray, count: int, seed: int) -> np
     wanted = np.where(np.isfinite(given), given, layout.start)
     nothing = np.zeros(layout.lower.shape, bool)
     _, by_parameters = problem.model.output.jacobian_pattern
-    found, measured = [], None
+    found: list[np.ndarray] = []
+    measured: list[MeasuredStates] | None = None
     for part in spread_evenly(layout, count, seed):
-        unknowns = open_values(problem, wanted, part)
+        unknowns = open_values(problem, wanted, part, settings)
         if len(layout.initial_states):
             if measured is None or by_parameters.any():
-                params = layout.model_values(unknowns)
-                measured = [_measured_states(problem, e, params[e]) for e in range(len(params))]
-            unknowns = _initial_from_data(problem, unknowns, nothing, measured, _typical_size(measured))
+                measured = _all_measured_states(problem, unknowns, settings)
+            typical = _typical_size(measured)
+            unknowns = _initial_from_data(problem, unknowns, nothing, measured, typical, settings)
         found.append(unknowns)
     return np.array(found)
 
 
-def search_box(layout: UnknownsLayout, around: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def search_box(
+    layout: UnknownsLayout, around: np.ndarray, settings: StartSettings = StartSettings()
+) -> tuple[np.ndarray, np.ndarray]:
     """(experiments, width) each: the bounds, made finite where they are not.
 
     A missing bound is replaced by one about as far from `around` (internal; 1 in natural units where NaN) as 0 is, or
@@ -121,7 +146,7 @@ def search_box(layout: UnknownsLayout, around: np.ndarray) -> tuple[np.ndarray, 
     centre = np.where(np.isfinite(around), around, np.where(log, 0.0, 1.0))
     base = np.where(no_low & no_high, centre, np.where(no_low, upper, lower))
     least = np.where(no_low & no_high & (base != 0), 0.0, 1.0)
-    size = np.where(log, np.log(10.0), 0.9 * np.maximum(np.abs(base), least))
+    size = np.where(log, np.log(10.0), settings.missing_bound * np.maximum(np.abs(base), least))
     low = np.where(no_low, base - size, lower)
     high = np.where(no_high, base + np.where(no_low, size, 2 * size), upper)
     low = np.where(no_low & ~no_high, np.fmin(low, 2 * around - upper), low)
@@ -129,25 +154,30 @@ def search_box(layout: UnknownsLayout, around: np.ndarray) -> tuple[np.ndarray, 
     return low, high
 
 
-def _with_states(problem: Problem, unknowns: np.ndarray, pinned: np.ndarray, matched: bool) -> Start:
+def _with_states(
+    problem: Problem, unknowns: np.ndarray, pinned: np.ndarray, matched: bool, settings: StartSettings
+) -> Start:
     """Add tables of states and read initial states off them; match the parameters that nothing pinned to them."""
     layout = problem.layout
-    params = layout.model_values(unknowns)
-    measured = [_measured_states(problem, e, params[e]) for e in range(len(problem.experiments))]
+    measured = _all_measured_states(problem, unknowns, settings)
     typical = _typical_size(measured)
-    unknowns = _initial_from_data(problem, unknowns, pinned, measured, typical, dealt=not matched)
-    grids = np.stack([_grid(problem, e) for e in range(len(problem.experiments))])  # (experiments, MARCH + 1)
+    unknowns = _initial_from_data(
+        problem, unknowns, pinned, measured, typical, settings, scattered=not matched
+    )
+    grids = np.stack(
+        [_grid(problem, e, settings.steps) for e in range(len(measured))]
+    )  # (experiments, steps + 1)
     known = np.zeros((len(grids), len(problem.model.states)), bool)
     for e, tables in enumerate(measured):
         known[e, list(tables)] = True
-    for _ in range(ROUNDS if matched and not known.all() else 1):
-        path = _path(problem, unknowns, grids, measured, known, typical)
-        unknowns = _tame(problem, unknowns, ~pinned, grids, path)
+    for _ in range(settings.rounds if matched and not known.all() else 1):
+        path = _path(problem, unknowns, grids, measured, known, typical, settings)
+        unknowns = _tame(problem, unknowns, ~pinned, grids, path, settings)
         if matched:
             unknowns = match_parameters(problem, unknowns, grids, path, known, ~pinned)
     positive = path.min(axis=(0, 1)) > 0
     if positive.any():
-        positive &= signs(problem, layout.model_values(unknowns), typical)[1]
+        positive &= signs(problem, layout.model_values(unknowns), typical, settings)[1]
     start = Start(unknowns, tuple(zip(grids, path, strict=True)), positive)
     if not layout.noise_columns.any():
         return start
@@ -156,15 +186,20 @@ def _with_states(problem: Problem, unknowns: np.ndarray, pinned: np.ndarray, mat
 
 
 def _tame(
-    problem: Problem, unknowns: np.ndarray, open_: np.ndarray, grids: np.ndarray, path: np.ndarray
+    problem: Problem,
+    unknowns: np.ndarray,
+    open_: np.ndarray,
+    grids: np.ndarray,
+    path: np.ndarray,
+    settings: StartSettings,
 ) -> np.ndarray:
     """Halve the open parameters until f is finite and not absurdly large along the guessed path."""
     layout = problem.layout
     inputs = problem.inputs_at(np.arange(len(grids)), grids)
     span = (grids[:, -1] - grids[:, 0])[:, None, None]
-    limit = ABSURD * max(float(np.abs(path).max()), 1e-300)
+    limit = settings.largest_change * max(float(np.abs(path).max()), np.finfo(float).tiny)
     movable = open_ & (np.arange(layout.width) >= len(layout.initial_states))
-    for _ in range(HALVINGS):
+    for _ in range(settings.halvings):
         slopes = problem.model.rhs.value(grids, path, layout.model_values(unknowns)[:, None, :], inputs)
         with np.errstate(all="ignore"):
             if np.all(np.abs(slopes * span) < limit):
@@ -175,31 +210,44 @@ def _tame(
 
 
 def _initial_from_data(
-    problem: Problem, unknowns, pinned, measured, typical: float, dealt: bool = False
+    problem: Problem,
+    unknowns: np.ndarray,
+    pinned: np.ndarray,
+    measured: Sequence[MeasuredStates],
+    typical: float,
+    settings: StartSettings,
+    scattered: bool = False,
 ) -> np.ndarray:
     """The unknowns with open initial states read off the data, or of typical size where hidden and unbounded.
 
-    Where the unknowns was `dealt`, that many times the typical size.
+    A `scattered` start keeps its values of these, in units of the typical size.
     """
     layout, unknowns = problem.layout, unknowns.copy()
-    for column, state in enumerate(layout.initial_states):
-        for e, tables in enumerate(measured):
-            low, high = layout.lower[e, column], layout.upper[e, column]
-            if pinned[e, column] or not layout.exists[e, column]:
-                continue
-            if state in tables:
-                guess = np.interp(problem.experiments[e].t0, *tables[state])
-            elif np.isfinite(low) and np.isfinite(high):
-                continue
-            else:
-                guess = typical * (layout.natural(unknowns)[e, column] if dealt else 1.0)
-            guess = np.log(max(guess, 1e-6 * typical)) if layout.log[e, column] else guess
-            unknowns[e, column] = np.clip(guess, low, high)
+    states = len(layout.initial_states)
+    for e, column in np.argwhere(layout.exists[:, :states] & ~pinned[:, :states]):
+        state, low, high = layout.initial_states[column], layout.lower[e, column], layout.upper[e, column]
+        if state in measured[e]:
+            guess = float(np.interp(problem.experiments[e].t0, *measured[e][state]))
+        elif np.isfinite(low) and np.isfinite(high):
+            continue
+        else:
+            guess = typical * (float(layout.natural(unknowns)[e, column]) if scattered else 1.0)
+        if layout.log[e, column]:
+            guess = np.log(max(guess, settings.least_log * typical))
+        unknowns[e, column] = np.clip(guess, low, high)
     return unknowns
 
 
-def _path(problem: Problem, unknowns, grids, measured, known, typical: float) -> np.ndarray:
-    """(experiments, points, states): measured states interpolated, hidden ones marched, populations kept positive."""
+def _path(
+    problem: Problem,
+    unknowns: np.ndarray,
+    grids: np.ndarray,
+    measured: Sequence[MeasuredStates],
+    known: np.ndarray,
+    typical: float,
+    settings: StartSettings,
+) -> np.ndarray:
+    """(experiments, points, states): measured states interpolated, hidden ones followed, populations kept positive."""
     layout = problem.layout
     params = layout.model_values(unknowns)
     initial, _ = layout.initial(unknowns)
@@ -208,73 +256,94 @@ def _path(problem: Problem, unknowns, grids, measured, known, typical: float) ->
         for state, (times, values) in tables.items():
             path[e, :, state] = np.interp(grids[e], times, values)
     if not known.all():
-        limit = 3 * np.maximum(np.abs(initial), typical)  # wrong parameters would let hidden states explode
-        path = _march(problem, grids, path, known, params, limit)
+        limit = settings.reach * np.maximum(np.abs(initial), typical)
+        path = _follow_hidden(problem, grids, path, known, params, limit)
     # where noise has made some of the values negative, small ones mean little
     doubtful = (path <= 0).any(axis=(0, 1)) & (initial.min(axis=0) >= 0)
     if not doubtful.any():
         return path
-    stays, _ = signs(problem, params, typical)
-    least = np.minimum(1e-2 * np.abs(path).mean(axis=(0, 1)), initial[:, None, :])
-    return np.where(stays & doubtful, np.maximum(path, least), path)
+    stays, _ = signs(problem, params, typical, settings)
+    least = np.minimum(settings.least_positive * np.abs(path).mean(axis=(0, 1)), initial[:, None, :])
+    kept: np.ndarray = np.where(stays & doubtful, np.maximum(path, least), path)
+    return kept
 
 
-def signs(problem: Problem, params: np.ndarray, typical: float) -> tuple[np.ndarray, np.ndarray]:
+def signs(
+    problem: Problem, params: np.ndarray, typical: float, settings: StartSettings = StartSettings()
+) -> tuple[np.ndarray, np.ndarray]:
     """(states,) each: f_a >= 0, and f_a = 0, wherever x_a = 0 and the other states and the inputs are not negative.
 
     Such states stay positive, or even never reach zero: concentrations and populations. Noise makes their data
-    negative, where rate laws have poles. Tested at points spread over three decades around the typical size.
+    negative, where rate laws have poles. Tested at random points around the typical size.
     """
     model = problem.model
-    count, states = 64, len(model.states)
-    rng = np.random.default_rng(0)
-    points = typical * 10 ** rng.uniform(-1.5, 1.5, (states, count, states))
+    count, states = settings.sign_points, len(model.states)
+    rng, spread = np.random.default_rng(0), settings.sign_decades
+    points = typical * 10 ** rng.uniform(-spread, spread, (states, count, states))
     points[np.arange(states), :, np.arange(states)] = 0.0
-    inputs = 10 ** rng.uniform(-1.5, 1.5, (count, len(model.inputs)))
+    inputs = 10 ** rng.uniform(-spread, spread, (count, len(model.inputs)))
     times = np.linspace(*problem.span(0), count)
     slopes = model.rhs.value(times, points, params[0], inputs)  # (states, count, states)
     own = slopes[np.arange(states), :, np.arange(states)]
     return np.all(own >= 0, axis=1), np.all(own == 0, axis=1)
 
 
-def _grid(problem: Problem, experiment: int) -> np.ndarray:
-    """Times of the march: half of them even in time, half following the sampling times, so that log-spaced data are
-    met by a log-spaced grid."""
+def _grid(problem: Problem, experiment: int, steps: int) -> np.ndarray:
+    """(steps + 1,) times: half of them even, half following the sampling times, as for data at logarithmic times."""
     start, stop = problem.span(experiment)
     if stop <= start:
-        return np.full(MARCH + 1, start)
+        return np.full(steps + 1, start)
     times = np.unique(np.concatenate([[start], problem.experiments[experiment].times, [stop]]))
-    even = np.linspace(start, stop, MARCH // 2 + 1)
-    sampled = np.interp(np.linspace(0, len(times) - 1, MARCH // 2 + 2)[1:-1], np.arange(len(times)), times)
+    even = np.linspace(start, stop, steps // 2 + 1)
+    sampled = np.interp(np.linspace(0, len(times) - 1, steps // 2 + 2)[1:-1], np.arange(len(times)), times)
     return np.sort(np.concatenate([even, sampled]))
 
 
-def _measured_states(problem: Problem, experiment: int, params: np.ndarray) -> dict[int, tuple]:
-    """state index -> (times, values) for states that one observable shows alone."""
+def _all_measured_states(
+    problem: Problem, unknowns: np.ndarray, settings: StartSettings
+) -> list[MeasuredStates]:
+    """The measured states of each experiment."""
+    params = problem.layout.model_values(unknowns)
+    return [_measured_states(problem, e, params[e], settings) for e in range(len(params))]
+
+
+def _measured_states(
+    problem: Problem, experiment: int, params: np.ndarray, settings: StartSettings
+) -> MeasuredStates:
+    """The states that one observable shows alone, at the times of its samples."""
     model, one = problem.model, problem.experiments[experiment]
     wrt_x, _ = model.output.jacobian_pattern
-    tables: dict[int, tuple] = {}
+    tables: MeasuredStates = {}
     for k, name in enumerate(one.observables):
         row = model.observables.index(name)
         shown = np.flatnonzero(wrt_x[row])
-        if len(shown) != 1 or shown[0] in tables:
-            continue
         measured = np.isfinite(one.values[:, k])
-        if not measured.any():
+        if len(shown) != 1 or shown[0] in tables or not measured.any():
             continue
-        times, values = one.times[measured], one.values[measured, k]
-        distinct, means = times, values
-        if not (np.diff(times) > 0).all():
-            distinct, place = np.unique(times, return_inverse=True)
-            means = np.bincount(place, values) / np.bincount(place)
-        inverted = _invert(problem, experiment, row, int(shown[0]), distinct, means, params)
+        times, values = _means(one.times[measured], one.values[measured, k])
+        inverted = _invert(problem, experiment, row, int(shown[0]), times, values, params, settings)
         if inverted is not None:
-            tables[int(shown[0])] = (distinct, inverted)
+            tables[int(shown[0])] = (times, inverted)
     return tables
 
 
+def _means(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct times, with the mean of the values at each."""
+    if (np.diff(times) > 0).all():
+        return times, values
+    distinct, place = np.unique(times, return_inverse=True)
+    return distinct, np.bincount(place, values) / np.bincount(place)
+
+
 def _invert(
-    problem: Problem, experiment: int, row: int, state: int, times, values, params
+    problem: Problem,
+    experiment: int,
+    row: int,
+    state: int,
+    times: np.ndarray,
+    values: np.ndarray,
+    params: np.ndarray,
+    settings: StartSettings,
 ) -> np.ndarray | None:
     """Solve g_row(x_state) = value by Newton's method at all times; None where that fails."""
     model, one = problem.model, problem.experiments[experiment]
@@ -284,25 +353,33 @@ def _invert(
     inputs = one.inputs_at(model.inputs, times)
     x = np.zeros((len(times), len(model.states)))
     x[:, state] = np.where(values == 0, 1.0, values)
-    for _ in range(50):
+    enough = settings.newton_tolerance * (np.abs(values).max() + np.finfo(float).tiny)
+    for _ in range(settings.newton_steps):
         got, wrt_x, _ = model.output.linearise(times, x, params, inputs)
         gap, slope = got[:, row] - values, wrt_x[:, row, state]
         if not np.all(np.isfinite(gap)) or np.any(slope == 0):
             return None
-        if np.abs(gap).max() <= 1e-9 * (np.abs(values).max() + 1e-300):
+        if np.abs(gap).max() <= enough:
             return x[:, state]
         x[:, state] -= gap / slope
     return None
 
 
-def _typical_size(measured: list[dict[int, tuple]]) -> float:
+def _typical_size(measured: Sequence[MeasuredStates]) -> float:
     """A size for hidden states nobody bounded: the median magnitude of the measured ones."""
     sizes = [np.abs(values).mean() for tables in measured for _, values in tables.values()]
     size = float(np.median(sizes)) if sizes else 1.0
     return size if size > 0 else 1.0
 
 
-def _march(problem: Problem, grids, path, known, params, limit: np.ndarray) -> np.ndarray:
+def _follow_hidden(
+    problem: Problem,
+    grids: np.ndarray,
+    path: np.ndarray,
+    known: np.ndarray,
+    params: np.ndarray,
+    limit: np.ndarray,
+) -> np.ndarray:
     """Linearly implicit Euler for the hidden states along the measured ones: x+ = x + (I - h J)^-1 h f.
 
     They stay within +-`limit` (experiments, states).
