@@ -16,13 +16,14 @@ import signal
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from picardfit.errors import InputError
 from picardfit.parallel.ledger import Ledger
@@ -32,6 +33,10 @@ CHUNK_SECONDS = (
 )
 SHARE = 2  # a chunk is at most the workers' share of what is left, divided by this
 UNKNOWN_WINDOW = 64  # chunks on their way at least when nobody says how many workers there are
+
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -44,45 +49,45 @@ class Failure:
 class Interrupted(KeyboardInterrupt):
     """Raised by a task that was interrupted half-way and has something to show for it."""
 
-    def __init__(self, partial: object) -> None:
+    def __init__(self, partial: tuple[int, Any]) -> None:
         super().__init__()
         self.partial = partial
 
 
 @dataclass
-class Work:
+class Work(Generic[R]):
     """What `run_tasks` returns: results by key, in order of the keys."""
 
-    results: dict[int, object] = field(default_factory=dict)
+    results: dict[int, R] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
     interrupted: bool = False
-    partial: object = None  # what the interrupted task itself had found
+    partial: tuple[int, R] | None = None  # what the interrupted task itself had found
 
 
-def _as_it_is(result: object) -> object:
+def _as_it_is(result: Any) -> Any:
     return result
 
 
 @dataclass(frozen=True)
-class Written:
+class Written(Generic[R]):
     """How a result becomes something that JSON can hold, and how that becomes the result again."""
 
-    encode: Callable[[object], object] = _as_it_is
-    decode: Callable[[object], object] = _as_it_is
+    encode: Callable[[R], object] = _as_it_is
+    decode: Callable[[object], R] = _as_it_is
 
 
 def run_tasks(
-    function: Callable,
-    tasks: Mapping[int, object] | Sequence,
+    function: Callable[[T], R],
+    tasks: Mapping[int, T] | Sequence[T],
     *,
     executor: Executor | None = None,
     ledger: Ledger | None = None,
-    keep: Callable[[int, object], object] | None = None,
-    written: Written | None = None,
-    progress: Callable[[int, int, int, object], None] | None = None,
+    keep: Callable[[int, R], R] | None = None,
+    written: Written[R] | None = None,
+    progress: Callable[[int, int, int, R | Failure], None] | None = None,
     chunk: int | None = None,
     retries: int = 2,
-) -> Work:
+) -> Work[R]:
     """Call `function(task)` for every task, here or on the executor's workers.
 
     `tasks`: by key, or a sequence whose keys are 0, 1, ...
@@ -94,7 +99,8 @@ def run_tasks(
     Ctrl-C ends the work with what is done.
     """
     todo = dict(tasks) if isinstance(tasks, Mapping) else dict(enumerate(tasks))
-    work, total, written = Work(), len(todo), written or Written()
+    work: Work[R] = Work()
+    total, written = len(todo), written or Written()
     for key in sorted(todo.keys() & (ledger.done.keys() if ledger else ())):
         work.results[key] = written.decode(ledger.done[key])
         del todo[key]
@@ -181,13 +187,15 @@ def _thread_controller():
 # ---- here --------------------------------------------------------------------------------------------------
 
 
-def _serial(function: Callable, todo: Mapping[int, object], several: bool) -> Iterator[tuple[int, object]]:
+def _serial(
+    function: Callable[[T], R], todo: Mapping[int, T], several: bool
+) -> Generator[tuple[int, R | Failure], None, None]:
     with single_threaded():
         for key, task in todo.items():
             yield key, attempt(function, task) if several else function(task)
 
 
-def attempt(function: Callable, task: object) -> object:
+def attempt(function: Callable[[T], R], task: T) -> R | Failure:
     """The result of a task, or a Failure in words; what is wrong with the input is raised."""
     try:
         return function(task)
@@ -201,8 +209,8 @@ def attempt(function: Callable, task: object) -> object:
 
 
 def _parallel(
-    function: Callable, todo: Mapping[int, object], executor: Executor, chunk: int | None, retries: int
-) -> Iterator[tuple[int, object]]:
+    function: Callable[[T], R], todo: Mapping[int, T], executor: Executor, chunk: int | None, retries: int
+) -> Generator[tuple[int, R | Failure], None, None]:
     """(key, result) as they come in.
 
     A worker that dies takes the chunks on their way with it, and nobody knows whose fault it was. Those tasks wait

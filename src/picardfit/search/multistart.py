@@ -1,8 +1,8 @@
-"""Many searches for one optimum: where they begin, how they travel to workers, what a ledger keeps of them."""
+"""Searches from many starting points: where they begin, how they travel to workers, what a ledger keeps of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,29 +18,38 @@ from picardfit.parallel.ordered_map import Failure, Interrupted, Work, Written, 
 from picardfit.parallel.progress import Bar
 from picardfit.problem.fingerprint import digest, problem_digest
 from picardfit.problem.problem import Problem
-from picardfit.problem.records import array, get, number, plain
+from picardfit.problem.records import Record, array, get, get_optional, number, plain
 from picardfit.search.rescue import run_search
-from picardfit.search.solution_record import solution_of, solution_record, trace_of
+from picardfit.search.solution_record import as_record, solution_of, solution_record, trace_of
 from picardfit.search.starts import make_start, spread_evenly
-from picardfit.solvers.loop import Method, Outcome, Progress, Solution
+from picardfit.solvers.loop import Method, News, Outcome, Progress, Solution
 
-CLOSED = 1e-3  # largest jump, relative to the states, of a path whose value counts although the search failed
+Task = tuple[int, np.ndarray | None]  # index of a start, and where it lies between the bounds
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """How searches are compared."""
+
+    closed: float = (
+        1e-3  # largest jump, relative to the states' scale, of a path whose objective means something
+    )
 
 
 @dataclass(frozen=True)
 class Request:
-    """Everything a start's result depends on, besides its index."""
+    """Everything that the result of a search depends on, besides the index of its start."""
 
     problem: Problem
     method: Method
     given: np.ndarray  # (experiments, width): values to begin with, internal, NaN where open
-    starts: int | None  # None: one, and others if that leaves a doubt
+    starts: int | None  # None: one, and more if it leaves a doubt
     seed: int
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How one search ended. Only the best so far keeps its path and trace; thousands of them would fill the memory."""
+    """How one search ended. Only the best so far keeps path and trace, because thousands would fill the memory."""
 
     status: Status
     value: float  # the objective, infinite where there is none
@@ -48,8 +57,13 @@ class Ending:
     seconds: float
     jump: float
     unknowns: np.ndarray | None  # (experiments, width)
-    solution: Solution | dict | None = None  # a dictionary when it came from a worker or a ledger
+    solution: Solution | Record | None = None  # a record when it came from a worker or a ledger
     trace: np.ndarray | None = None  # (iterations, 3)
+
+    def rank(self, index: int, ranking: Ranking = Ranking()) -> tuple[bool, bool, float, int]:
+        """A key that sorts searches: success first, then continuous paths, then small objectives, then first ones."""
+        success = self.status.success
+        return not success, not (success or self.jump <= ranking.closed), self.value, index
 
 
 BROKEN = Ending(Status.FAILED, np.inf, 0, 0.0, np.nan, None)  # a search that raised
@@ -66,8 +80,8 @@ class Searches:
 
     @property
     def best(self) -> int:
-        """The successful one with the smallest objective; of equals the first."""
-        return min(self.endings, key=lambda k: _rank(k, self.endings[k]))
+        """The index of the best search by `Ending.rank`."""
+        return min(self.endings, key=lambda index: self.endings[index].rank(index))
 
 
 def search_all(
@@ -95,7 +109,7 @@ def search_all(
 
 
 def outcome_of(request: Request, index: int, ending: Ending) -> Outcome:
-    """The whole outcome of a search; one whose path was dropped is repeated, with the same result."""
+    """The whole outcome of a search; if its path was dropped, the search is repeated and gives the same one."""
     if ending.solution is None and np.isfinite(ending.value):
         ending = search(request, (index, parts_of(request, index + 1)[index]))
     trace = np.zeros((0, 3)) if ending.trace is None else ending.trace
@@ -103,16 +117,16 @@ def outcome_of(request: Request, index: int, ending: Ending) -> Outcome:
 
 
 def path_of(request: Request, ending: Ending) -> Solution | None:
-    """The path of an ending, wherever it comes from."""
-    if isinstance(ending.solution, dict):
-        return solution_of(request.problem, plain(ending.solution, "a path"))
-    return ending.solution
+    """The solution of an ending, rebuilt if it came from a worker or a ledger."""
+    if ending.solution is None or isinstance(ending.solution, Solution):
+        return ending.solution
+    return solution_of(request.problem, as_record(plain(ending.solution, "a path")))
 
 
-def search(request: Request, task: tuple, progress: Callable[[Progress], None] | None = None) -> Ending:
-    """One search, from (index, parts of the bounds); the first start has None and begins at what is given.
+def search(request: Request, task: Task, progress: Callable[[Progress], None] | None = None) -> Ending:
+    """One search; the first start has no place between the bounds and begins at what is given.
 
-    Of the others every second one keeps the values it was dealt: matched to the data they are often all alike.
+    Every second of the others is not matched to the data: matched starts are often all alike.
     """
     index, part = task
     begin = make_start(request.problem, request.given, part=part, matched=part is None or index % 2 == 0)
@@ -123,7 +137,9 @@ def search(request: Request, task: tuple, progress: Callable[[Progress], None] |
     return ending
 
 
-def reporter(request: Request, index: int, progress: Callable[[Progress], None] | None) -> Callable:
+def reporter(request: Request, index: int, progress: Callable[[Progress], None] | None) -> News:
+    """The function by which the loop reports its iterations."""
+
     def news(iteration: int, loss: float, jump: float) -> None:
         if progress is not None:
             progress(Progress(index, request.starts or 1, iteration, loss, jump))
@@ -131,7 +147,7 @@ def reporter(request: Request, index: int, progress: Callable[[Progress], None] 
     return news
 
 
-def identity(request: Request) -> dict[str, object]:
+def identity(request: Request) -> Record:
     """What must be the same for a ledger to be continued. More starts may be added: they extend the sequence."""
     from picardfit import __version__
 
@@ -145,7 +161,7 @@ def identity(request: Request) -> dict[str, object]:
 
 
 def parts_of(request: Request, starts: int) -> list[np.ndarray | None]:
-    """Where between the bounds each start lies; the first at what is given and the middle."""
+    """How far between the bounds each start lies, (experiments, width); None for the first, at what is given."""
     if starts == 1:
         return [None]
     return [None, *spread_evenly(request.problem.layout, starts - 1, request.seed)]
@@ -160,9 +176,11 @@ def search_some(
     book: Ledger | None = None,
     bar: Bar | None = None,
 ) -> Searches:
-    """The searches `before` and those from these starts, by index."""
+    """The searches `before` and those from these starts, by index.
+
+    `parts`: see `parts_of`. `book` keeps finished searches, `bar` shows how many there are.
+    """
     best = _BestSoFar(parts)
-    done = {} if book is None else book.done
 
     def show(done: int, total: int, index: int, ending: Ending | Failure) -> None:
         if bar:
@@ -171,11 +189,14 @@ def search_some(
             loss = request.problem.mean_loss(ending.value)
             news(Progress(index, request.starts or 1, ending.iterations, loss, ending.jump))
 
-    for index in parts.keys() & done.keys():
-        best(index, _decoded(done[index]))
+    if book is not None:
+        for index in parts.keys() & book.done.keys():
+            best(index, _decoded(book.done[index]))
+    here = partial(search, request, progress=news)
+    tasks: dict[int, Task] = {index: (index, part) for index, part in parts.items()}
     work = run_tasks(
-        partial(search, request, progress=news) if executor is None else partial(_packed_search, request),
-        {index: (index, part) for index, part in parts.items()},
+        here if executor is None else partial(_packed_search, request),
+        tasks,
         executor=executor,
         ledger=book,
         keep=best,
@@ -185,37 +206,33 @@ def search_some(
     return _gather(work, before)
 
 
-def _packed_search(request: Request, task: tuple) -> Ending:
+def _packed_search(request: Request, task: Task) -> Ending:
     """A search whose path travels without the problem."""
     ending = search(request, task)
-    return ending if ending.solution is None else replace(ending, solution=solution_record(ending.solution))
+    if not isinstance(ending.solution, Solution):
+        return ending
+    return replace(ending, solution=solution_record(ending.solution))
 
 
 class _BestSoFar:
     """Drops the path and trace of every search that is not the best so far."""
 
-    def __init__(self, parts: Mapping) -> None:
-        self._rank = (True, True, np.inf, max(parts) + 1)
+    def __init__(self, indices: Iterable[int]) -> None:
+        self._rank: tuple[bool, bool, float, int] = (True, True, np.inf, max(indices) + 1)
 
     @property
     def value(self) -> float:
         return self._rank[2]
 
     def __call__(self, index: int, ending: Ending) -> Ending:
-        rank = _rank(index, ending)
+        rank = ending.rank(index)
         if rank < self._rank:
             self._rank = rank
             return ending
         return replace(ending, solution=None, trace=None)
 
 
-def _rank(index: int, ending: Ending) -> tuple[bool, bool, float, int]:
-    """Success first; what a path with jumps costs says little."""
-    success = ending.status.success
-    return not success, not (success or ending.jump <= CLOSED), ending.value, index
-
-
-def _gather(work: Work, before: Mapping[int, Ending]) -> Searches:
+def _gather(work: Work[Ending], before: Mapping[int, Ending]) -> Searches:
     endings = {**before, **work.results}
     for index in work.failures:
         endings[index] = BROKEN
@@ -226,21 +243,22 @@ def _gather(work: Work, before: Mapping[int, Ending]) -> Searches:
 
 
 def ending_of(outcome: Outcome) -> Ending:
+    """The ending of a search; a path that is not finite is dropped."""
     solution = outcome.solution
     value = np.inf if solution is None else path_value(solution)
     jump = float(outcome.trace[-1, 1]) if len(outcome.trace) else np.nan
     unknowns = None if solution is None else solution.unknowns
-    if not np.isfinite(value) or not np.isfinite(solution.path).all():
+    if solution is not None and not (np.isfinite(value) and np.isfinite(solution.path).all()):
         solution, value = None, np.inf
     return Ending(
         outcome.status, value, outcome.iterations, outcome.seconds, jump, unknowns, solution, outcome.trace
     )
 
 
-# ---- on paper ----------------------------------------------------------------------------------------------
+# ---- as a record -------------------------------------------------------------------------------------------
 
 
-def _encoded(ending: Ending) -> dict[str, object]:
+def _encoded(ending: Ending) -> Record:
     solution = ending.solution
     return {
         "status": ending.status.name,
@@ -254,8 +272,9 @@ def _encoded(ending: Ending) -> dict[str, object]:
     }
 
 
-def _decoded(record: dict) -> Ending:
-    unknowns, trace = get(record, "unknowns", list | None), get(record, "trace", list | None)
+def _decoded(content: object) -> Ending:
+    record = as_record(content)
+    unknowns, trace = get_optional(record, "unknowns", list), get_optional(record, "trace", list)
     return Ending(
         Status[get(record, "status", str)],
         number(get(record, "value"), "value"),
@@ -263,6 +282,6 @@ def _decoded(record: dict) -> Ending:
         number(get(record, "seconds"), "seconds"),
         number(get(record, "jump"), "jump"),
         None if unknowns is None else array(unknowns, (None, None), "unknowns"),
-        get(record, "solution", dict | None),
+        get_optional(record, "solution", dict),
         None if trace is None else trace_of(trace),
     )

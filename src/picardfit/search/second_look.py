@@ -18,8 +18,8 @@ from picardfit.parallel.ordered_map import Failure, Interrupted, attempt, single
 from picardfit.problem.problem import Problem
 from picardfit.search.multistart import (
     BROKEN,
-    CLOSED,
     Ending,
+    Ranking,
     Request,
     Searches,
     ending_of,
@@ -334,7 +334,7 @@ def _onward(request: Request, unknowns: np.ndarray, news: Callable) -> Ending | 
     with np.errstate(all="ignore"):
         ending = ending_of(run_search(method, request.problem, path, news, NO_RESCUE))
         value = path_value(path)
-    if ending.status.success or (ending.value <= value and ending.jump <= CLOSED):
+    if ending.status.success or (ending.value <= value and ending.jump <= Ranking().closed):
         return ending
     jump = float(np.abs(path.jumps / state_scale(request.problem, [path.path])).max(initial=0.0))
     return replace(ending, value=value, jump=jump, unknowns=unknowns, solution=path)

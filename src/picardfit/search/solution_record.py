@@ -5,19 +5,35 @@ Numbers keep all their digits. What is read back is checked: arrays must have th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Mesh, Nodes, Rule, rule
 from picardfit.errors import InputError
 from picardfit.problem.problem import Problem
-from picardfit.problem.records import array, entries, get
+from picardfit.problem.records import Record, array, entries, get
 from picardfit.solvers.loop import Solution
 
-MOST_NODES = 200  # of a segment; more would only be found in a damaged file
+
+@dataclass(frozen=True)
+class Limits:
+    """What a record must meet to describe a solution."""
+
+    nodes: int = 200  # of a segment; only a damaged file has more
+    slack: float = 1e-9  # of the first and last knot, relative to the times: rounding on another machine
 
 
-def solution_record(solution: Solution) -> dict[str, object]:
+def as_record(content: object) -> Record:
+    """The content of a file, which must be a mapping by texts."""
+    if not isinstance(content, dict):
+        raise InputError("search.not_a_record", value=content)
+    return content
+
+
+def solution_record(solution: Solution) -> Record:
+    """Mesh, unknowns, states, path and jumps of a solution."""
     mesh = solution.system.mesh
     arrays = {key: getattr(solution, key) for key in ("unknowns", "states", "path", "jumps")}
     if not all(np.isfinite(values).all() for values in arrays.values()):
@@ -25,8 +41,10 @@ def solution_record(solution: Solution) -> dict[str, object]:
     return {"nodes": mesh.rule.nodes, "knots": mesh.knots, **arrays}
 
 
-def solution_of(problem: Problem, record: dict) -> Solution:
-    mesh = Mesh(_rule(array(get(record, "nodes"), (None,), "nodes")), _knots(problem, record))
+def solution_of(problem: Problem, record: Record, limits: Limits = Limits()) -> Solution:
+    """The solution that a record describes."""
+    nodes = array(get(record, "nodes"), (None,), "nodes")
+    mesh = Mesh(_rule(nodes, limits), _knots(problem, record, limits))
     states, segments = len(problem.model.states), len(mesh)
     shapes = {
         "unknowns": (len(problem.experiments), problem.layout.width),
@@ -45,22 +63,22 @@ def trace_of(values: object) -> np.ndarray:
     return array(values, (None, 3), "trace")
 
 
-def _rule(nodes: np.ndarray) -> Rule:
+def _rule(nodes: np.ndarray, limits: Limits) -> Rule:
     """The rule with these nodes, the very object if it is of a known family: the solvers compare by identity."""
     inside = (nodes[:1] >= 0).all() and (nodes[-1:] <= 1).all() and (np.diff(nodes) > 0).all()
-    if not 1 <= len(nodes) <= MOST_NODES or not inside:
-        raise InputError("search.saved_nodes", most=MOST_NODES)
+    if not 1 <= len(nodes) <= limits.nodes or not inside:
+        raise InputError("search.saved_nodes", most=limits.nodes)
     families = [rule(len(nodes), family) for family in Nodes if len(nodes) > 1 or family is not Nodes.LOBATTO]
     return next((one for one in families if np.array_equal(one.nodes, nodes)), Rule(nodes))
 
 
-def _knots(problem: Problem, record: dict) -> tuple[np.ndarray, ...]:
+def _knots(problem: Problem, record: Record, limits: Limits) -> tuple[np.ndarray, ...]:
     every = [array(one, (None,), "knots") for one in entries(record, "knots", list)]
     if len(every) != len(problem.experiments):
         raise InputError("search.saved_knots")
     for e, knots in enumerate(every):
         begin, end = problem.span(e)
-        slack = 1e-9 * max(abs(begin), abs(end), 1.0)
+        slack = limits.slack * max(abs(begin), abs(end), 1.0)
         increasing = len(knots) > 1 and np.isfinite(knots).all() and (np.diff(knots) > 0).all()
         if not increasing or abs(knots[0] - begin) > slack or knots[-1] < end - slack:
             raise InputError("search.saved_knots_of", problem.names[e], begin=begin, end=end)
