@@ -19,7 +19,7 @@ from picardfit.evidence.certificate import Certificate, path_rows, path_value
 from picardfit.evidence.curves import checked_times, outputs_at, states_along
 from picardfit.evidence.fisher import Information, Yardstick, information
 from picardfit.evidence.intervals import correlation, interval_ends
-from picardfit.evidence.optima import Optimum, StartResult, count_hits, loss_tolerance, optima_of
+from picardfit.evidence.optima import Optimum, StartResult, count_hits, margin_as_good, optima_of
 from picardfit.evidence.residual_tests import (
     Diagnostics,
     diagnose,
@@ -257,13 +257,13 @@ class Fit:
 
     @property
     def hits(self) -> int:
-        """How many of the starts reached the optimum."""
-        return 0 if self.solution is None else count_hits(self.solution, self.starts)
+        """How many of the starts reached the best of `optima`."""
+        return count_hits(self.starts)
 
     @property
     def loss_tolerance(self) -> float:
-        """Difference up to which two losses of starts count as equally good."""
-        return 0.0 if self.solution is None else loss_tolerance(self.solution)
+        """Difference of losses up to which the data cannot tell another optimum from this one."""
+        return 0.0 if self.solution is None else margin_as_good(self.problem, self.objective)
 
     @cached_property
     def _rows(self) -> np.ndarray:
@@ -522,6 +522,10 @@ class Fit:
 
     def identifiability(self) -> Identifiability:
         """What the data determine: a verdict in words for each unknown, and combinations of them."""
+        return self._identifiability
+
+    @cached_property
+    def _identifiability(self) -> Identifiability:
         from picardfit.inference.identifiability import identifiability
 
         return identifiability(self)

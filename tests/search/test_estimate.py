@@ -919,7 +919,7 @@ def test_one_of_a_thing_is_singular():
 def test_a_failed_fit_does_not_count_its_starts():
     fit = pf.fit(noisy_decay(), pf.LiftedGaussNewton(max_iterations=1), starts=3)
     assert not fit.success
-    assert "starts reached this loss" not in str(fit)
+    assert "starts reached this optimum" not in str(fit)
 
 
 # residuals against the noise model

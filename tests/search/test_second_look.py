@@ -49,7 +49,7 @@ def test_one_search_ends_above_the_truth_and_the_look_below(looked):
 
 def test_the_look_is_counted_and_said(looked):
     assert len(looked.starts) == 2 + LOOKS
-    assert f"{looked.hits} of {2 + LOOKS} starts reached this loss" in str(looked)
+    assert f"{looked.hits} of {2 + LOOKS} starts reached this optimum" in str(looked)
 
 
 def test_an_optimum_that_only_one_search_found_is_doubted():

@@ -47,7 +47,7 @@ def show_fit(fit: Fit, level: float = 0.95) -> None:
     if fit.problem.noise is not None and fit.nllh is not None:
         out.print(f"negative log-likelihood {number(fit.nllh, 6)}, AIC {number(fit.aic, 6)}")
     if len(fit.starts) > 1 and fit.success:
-        out.print(f"{fit.hits} of {len(fit.starts)} starts reached this loss")
+        out.print(f"{fit.hits} of {len(fit.starts)} starts reached this optimum")
     if fit.solution is not None:
         out.print(_second_opinion(fit.certificate))
     for other in alternatives(fit)[:MOST_OTHERS]:

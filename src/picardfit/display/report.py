@@ -51,7 +51,7 @@ from picardfit.display.text import (
     statistics_lines,
 )
 from picardfit.display.verdicts import percent, verdict_words
-from picardfit.evidence.certificate import AGREES, Certificate
+from picardfit.evidence.certificate import Certificate, CertificateSettings
 from picardfit.files.json_files import write_text
 from picardfit.fit import Fit
 from picardfit.inference.combinations import Combination
@@ -210,7 +210,7 @@ def _checks(certificate: Certificate, small: float) -> Markup:
     rows = [
         ("loss along the path", f"{certificate.loss:.9g}", ""),
         ("loss by independent integration", f"{certificate.reintegrated_loss:.9g}", ""),
-        marked("their relative difference", certificate.mismatch, AGREES),
+        marked("their relative difference", certificate.mismatch, CertificateSettings.agreement),
         marked("largest distance of the path from its Picard image", certificate.picard_residual, small),
         marked("largest jump between segments", certificate.largest_jump, small),
         marked("decrease of the loss still promised by the gradient", certificate.gradient, small),

@@ -79,14 +79,12 @@ def size_words(problem: Problem) -> str:
 
 def parameter_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, str, str, str, str, str]]:
     """(name, estimate, standard error, low, high, remark) for every parameter and estimated initial state."""
-    from picardfit.inference.identifiability import undetermined  # which needs this module
-
     errors, intervals = fit.standard_errors, fit.intervals(level)
     layout, problem = fit.problem.layout, fit.problem
     bounds, held = _bounds(fit), set(fit.certificate.at_bound)
     told, lost = fit.status.converged, set(fit.certificate.undetermined or ())
     if told and math.isfinite(fit.residual_variance):
-        lost |= undetermined(fit)
+        lost |= {name for name, one in fit.identifiability().verdicts.items() if one.kind == "not determined"}
 
     def row(name: str, value: float) -> tuple[str, str, str, str, str, str]:
         if name in errors and not told:
@@ -183,7 +181,7 @@ def fit_text(fit: Fit, most: int = 40) -> str:
         lines.append(f"... and {len(rows) - most} more (fit.parameters, fit.initial_states)")
     lines += ["", *statistics_lines(fit)]
     if len(fit.starts) > 1 and fit.success:
-        lines.append(f"{fit.hits} of {len(fit.starts)} starts reached this loss")
+        lines.append(f"{fit.hits} of {len(fit.starts)} starts reached this optimum")
         lines += _rivals_told(fit)
     return "\n".join([*lines, "", str(fit.certificate)])
 

@@ -16,13 +16,28 @@ from picardfit.evidence.fisher import Information, information
 from picardfit.problem.prediction import predict
 from picardfit.solvers.loop import Solution
 
-# of the independent integration: a tighter one where the one before shows a difference
-TOLERANCES = (1e-8, 1e-10)
-CLOSE = 1e-6  # relative difference of the losses that calls for no second integration
-PROMISING = 1e-4  # promised decrease, relative to the loss, from which on the bounds are looked at
-FEW = 500  # unknowns for which that is affordable
-UNPUSHED = 1e-9  # fall of the loss over the bounds, relative to it, that does not hold an unknown at a bound
-AGREES = 1e-5  # relative difference of the losses up to which path and independent integration agree
+TINY = np.finfo(float).tiny
+
+
+@dataclass(frozen=True)
+class CertificateSettings:
+    """When the checks of a solution are content; all numbers are relative."""
+
+    tolerances: tuple[float, ...] = (1e-8, 1e-10)
+    """Of the independent integration: a tighter one follows where the one before shows a difference."""
+    close: float = 1e-6  # difference of the losses that calls for no tighter integration
+    agreement: float = (
+        1e-5  # difference up to which path and integration agree; ten times what `close` lets pass
+    )
+    promising: float = 1e-4  # promised decrease of the loss from which on the bounds may limit it
+    most_unknowns: int = 500  # up to which solving a bounded quadratic programme for that is affordable
+    unpushed: float = (
+        1e-9  # fall of the loss over the bounds that does not hold an unknown at a bound: rounding
+    )
+    least_state: float = 1e-6  # scale of a state that is zero throughout, relative to the largest
+
+
+DEFAULT = CertificateSettings()
 
 
 @shown
@@ -35,8 +50,8 @@ class Certificate:
     `reintegrated_loss`: from SciPy's integrators, which know nothing of the path; `mismatch`: their relative
     difference. `gradient`: decrease of the loss that the gradient and the curvature still promise, relative to the loss
     (0 at an optimum). A log-likelihood is compared with one half per measurement, or with what its residuals cost.
-    `at_bound`: unknowns that sit on a bound; `undetermined`: unknowns whose variance is infinite, because the data do
-    not feel them or only a combination; None when the search did not converge, so that this cannot be told.
+    `at_bound`: unknowns that sit on a bound; `undetermined`: unknowns whose variance is infinite, because the data
+    do not depend on them, or only on a combination; None when the search did not converge.
     """
 
     picard_residual: float
@@ -52,7 +67,7 @@ class Certificate:
 
     @property
     def agrees(self) -> bool:
-        return self.mismatch <= AGREES
+        return self.mismatch <= DEFAULT.agreement
 
 
 NOTHING_CERTIFIED = Certificate(
@@ -60,19 +75,19 @@ NOTHING_CERTIFIED = Certificate(
 )  # no finite answer
 
 
-def certify(solution: Solution) -> Certificate:
+def certify(solution: Solution, settings: CertificateSettings = DEFAULT) -> Certificate:
     """Check a solution from scratch."""
     system = solution.system
     problem, mesh = system.problem, system.mesh
-    scale = state_scale(problem, [solution.path], least=1e-6)  # a state that is zero has no scale of its own
+    scale = state_scale(problem, [solution.path], least=settings.least_state)
     point = solution.point
     gap, value = solution.path - apply(mesh, solution.states, point.slopes), point.data
     initial, _ = problem.layout.initial(solution.unknowns)
-    size = max(problem.objective.size(point.outputs, value), problem.objective.least, 1e-300)
-    for rtol in TOLERANCES:
+    size = max(problem.objective.size(point.outputs, value), problem.objective.least, TINY)
+    for rtol in settings.tolerances:
         outputs = predict(problem, point.params, initial, rtol)
         again = np.inf if outputs is None else system.value(solution.unknowns, outputs)
-        if abs(again - value) <= CLOSE * size:
+        if abs(again - value) <= settings.close * size:
             break
     found = information(solution)
     return Certificate(
@@ -81,33 +96,36 @@ def certify(solution: Solution) -> Certificate:
         loss=problem.mean_loss(value),
         reintegrated_loss=problem.mean_loss(again),
         mismatch=float(abs(again - value) / size),
-        gradient=_promised(solution, found, size) / size,
+        gradient=_promised(solution, found, size, settings) / size,
         at_bound=found.at_bound,
-        undetermined=_undetermined(solution, found, size),
+        undetermined=_undetermined(solution, found, settings.unpushed * size),
         segments=len(mesh),
         nodes=len(mesh.rule.nodes),
     )
 
 
-def _promised(solution: Solution, found: Information, size: float) -> float:
+def _promised(solution: Solution, found: Information, size: float, settings: CertificateSettings) -> float:
     """What one more Gauss-Newton step would gain without leaving the bounds.
 
     A curvature of nearly nothing promises much, very far away: where the bounds are nearer they limit the promise.
     """
     free = found.promised_decrease()
-    if not free > PROMISING * size or len(found.index) > FEW:
+    if not free > settings.promising * size or len(found.index) > settings.most_unknowns:
         return free
-    layout, place = solution.system.problem.layout, tuple(found.index.T)
-    lower, upper = (bound[place] - solution.unknowns[place] for bound in (layout.lower, layout.upper))
+    layout, at = solution.system.problem.layout, tuple(found.index.T)
+    lower, upper = (bound[at] - solution.unknowns[at] for bound in (layout.lower, layout.upper))
     step = solve_box(found.matrix[None], found.slope[None], 0, lower[None], upper[None])[0]
     return min(free, max(0.0, -float(step @ (found.slope + 0.5 * found.matrix @ step))))
 
 
-def _undetermined(solution: Solution, found: Information, size: float) -> tuple[str, ...]:
-    """Unknowns with an infinite variance; one that stopped at a bound without being pushed there counts as free."""
+def _undetermined(solution: Solution, found: Information, fall: float) -> tuple[str, ...]:
+    """Unknowns with an infinite variance.
+
+    One at a bound counts as free unless the loss would fall by more than `fall` over the width of its bounds.
+    """
     layout, unknowns = solution.system.problem.layout, solution.unknowns
     reach = layout.size(unknowns)
-    pushed = {one.label for one in found.held if one.slope * reach[one.place] > UNPUSHED * size}
+    pushed = {one.label for one in found.held if one.slope * reach[one.place] > fall}
     if len(pushed) == len(found.held):
         return found.undetermined
     free = information(solution, everything=True)

@@ -23,13 +23,24 @@ from picardfit.problem.problem import Problem
 from picardfit.problem.start import Start
 from picardfit.simulation.trajectories import Run, observed, trajectories
 
-NODES = 9
-RESOLVED = 1e-9  # Legendre tails relative to the states' scale
-ASTRAY = 1e-2  # jump to the integrated states, relative to the states' scale, of a path that is not theirs
-REFINEMENTS = 40
-MOST_SEGMENTS = 50_000
-POLISHES = 2
-GRID = 120
+
+@dataclass(frozen=True)
+class ExactPath:
+    """How a path by independent integration is put on a mesh."""
+
+    nodes: int = 9  # of a segment: a high order, as paths are smooth and the error shall be near rounding
+    resolved: float = 1e-9  # largest Legendre tail, relative to the states' scale
+    least_state: float = 1e-12  # scale of a state that is zero throughout, relative to the largest
+    astray: float = (
+        1e-2  # jump to the integrated states, relative to their scale, of a path that is not theirs
+    )
+    refinements: int = 40  # of the mesh, at most: each halves segments
+    most_segments: int = 50_000
+    newton_steps: int = 2  # for the path and the knots: one leaves 1e-5, two rounding
+    grid: int = 120  # even times at which the path is integrated first, besides the samples
+
+
+DEFAULT = ExactPath()
 
 
 @dataclass(frozen=True)
@@ -56,7 +67,7 @@ class Expected:
         return self.linear.at_samples(self.system) @ starts[self.system.segment]
 
 
-def expected(problem: Problem, unknowns: np.ndarray, nodes: int = NODES) -> Expected | None:
+def expected(problem: Problem, unknowns: np.ndarray, nodes: int = DEFAULT.nodes) -> Expected | None:
     """Path and derivatives of a problem at unknowns in internal coordinates; None where there is no solution.
 
     Planned experiments get the predicted values as their data, so that every measurement counts.
@@ -103,7 +114,7 @@ def _grid(problem: Problem, experiment: int) -> np.ndarray:
     start, stop = problem.span(experiment)
     times = np.unique(np.concatenate([[start], problem.experiments[experiment].times, [stop]]))
     between = 0.5 * (times[1:] + times[:-1])
-    return np.unique(np.concatenate([np.linspace(start, stop, GRID + 1), times, between]))
+    return np.unique(np.concatenate([np.linspace(start, stop, DEFAULT.grid + 1), times, between]))
 
 
 def _runs(problem: Problem, unknowns: np.ndarray, times: Sequence[np.ndarray]) -> list[Run]:
@@ -125,20 +136,20 @@ def simulated(problem: Problem, unknowns: np.ndarray) -> Start | None:
 
 
 def on_mesh(
-    problem: Problem, start: Start, nodes: int, tolerance: float = RESOLVED
+    problem: Problem, start: Start, nodes: int, tolerance: float = DEFAULT.resolved
 ) -> tuple[Discretisation, Point] | None:
     """The path on a mesh that resolves it (Legendre tails below `tolerance`); knot states come from the integration."""
-    scale = state_scale(problem, [states for _, states in start.tables], least=1e-12)
+    scale = state_scale(problem, [states for _, states in start.tables], least=DEFAULT.least_state)
     mesh = first_mesh(problem, start, rule(nodes), scale)
-    for _ in range(REFINEMENTS):
+    for _ in range(DEFAULT.refinements):
         states = _knot_states(problem, start.unknowns, mesh)
-        if states is None or len(mesh) > MOST_SEGMENTS:
+        if states is None or len(mesh) > DEFAULT.most_segments:
             return None
         system = Discretisation(problem, mesh)
         point, chosen = contract_from(system, start.unknowns, states, scale)
         if point is not None:
             chosen = unresolved(mesh, point.states, point.path, scale, tolerance)
-            chosen[mesh.linked] |= (np.abs(point.jumps) > ASTRAY * scale).any(axis=1)
+            chosen[mesh.linked] |= (np.abs(point.jumps) > DEFAULT.astray * scale).any(axis=1)
             if not chosen.any():
                 return system, point
         mesh, _, _ = split(mesh, chosen)
@@ -154,9 +165,9 @@ def _knot_states(problem: Problem, unknowns: np.ndarray, mesh: Mesh) -> np.ndarr
 def _polished(system: Discretisation, point: Point) -> Linearisation | None:
     """The linearisation at a path without jumps: Newton steps for the path of each segment, then for the knots."""
     mesh, spread = system.mesh, system.spread(system.parameters(point.unknowns))
-    scale = state_scale(system.problem, [point.path], least=1e-12)
+    scale = state_scale(system.problem, [point.path], least=DEFAULT.least_state)
     linear = linearise(system, point)
-    for _ in range(POLISHES):
+    for _ in range(DEFAULT.newton_steps):
         step = closing_step(mesh, linear.quadratic, point.jumps)
         states = point.states + step
         path = point.path + (linear.multipliers[..., : step.shape[1]] @ step[:, None, :, None])[..., 0]

@@ -19,9 +19,18 @@ from picardfit.errors import InputError
 from picardfit.problem.unknowns import unknowns_index
 from picardfit.solvers.loop import Solution
 
-DETERMINED = (
-    1e-12  # eigenvalues of the scaled information below this are directions the data do not determine
-)
+
+@dataclass(frozen=True)
+class FisherSettings:
+    """When the information counts as none, and an unknown as sitting on a bound."""
+
+    determined: float = 1e-12
+    """Eigenvalues of the scaled information below this are directions that the data do not determine: they are the
+    squares of derivatives whose relative error is near 1e-10."""
+    at_bound: float = 1e-9  # distance from a bound, relative to the unknown and to the width of its bounds
+
+
+DEFAULT = FisherSettings()
 
 
 @dataclass(frozen=True)
@@ -128,7 +137,7 @@ class Information:
 
     @cached_property
     def inverse(self) -> Inverse:
-        return invert(self.arrow, DETERMINED, self.observe)
+        return invert(self.arrow, DEFAULT.determined, self.observe)
 
 
 def quantile(level: float, freedom: float) -> float:
@@ -234,8 +243,8 @@ def at_bound(solution: Solution) -> np.ndarray:
     layout, unknowns = solution.system.problem.layout, solution.unknowns
     with np.errstate(invalid="ignore"):
         width = layout.upper - layout.lower
-        near = 1e-9 * np.minimum(
-            np.where(np.isfinite(width), width, np.inf), np.maximum(np.abs(unknowns), 1e-300)
+        near = DEFAULT.at_bound * np.minimum(
+            np.where(np.isfinite(width), width, np.inf), np.maximum(np.abs(unknowns), np.finfo(float).tiny)
         )
         touching = (unknowns - layout.lower <= near) | (layout.upper - unknowns <= near)
     return touching & layout.exists

@@ -2,21 +2,34 @@
 
 Fisher's information leaves out the residuals' share of the curvature. That is small where data determine something,
 but it is all there is where two values of the unknowns fall together: in y'' + (a + b) y' + a b y = 0 at a = b the data
-do not feel a - b to first order, and determine it nevertheless. Along directions that are really free it is zero.
+do not depend on a - b to first order, and determine it nevertheless. Along directions that are really free it is zero.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from picardfit.solvers.loop import Solution
 from picardfit.solvers.refit import Place, gradient_at, place_at
 
-STEPS = 5e-5, 1e-4  # largest relative change of an unknown
+
+@dataclass(frozen=True)
+class DifferenceSteps:
+    """Central differences of the gradient, whose own relative error is near 1e-10: the error is smallest near 1e-4."""
+
+    widths: tuple[float, float] = (
+        5e-5,
+        1e-4,
+    )  # largest relative change of an unknown; two of them show the error
 
 
 def observed_curvature(
-    solution: Solution, index: np.ndarray, directions: np.ndarray
+    solution: Solution,
+    index: np.ndarray,
+    directions: np.ndarray,
+    steps: DifferenceSteps = DifferenceSteps(),
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """D' H D, (k, k), from differences of the gradient over two widths of step; None where it cannot be had.
 
@@ -29,7 +42,7 @@ def observed_curvature(
     chosen = [row[tuple(at)] for at in index.tolist()]
     whole = np.zeros((len(place.index), directions.shape[1]))
     whole[chosen] = directions
-    found = [_products(place, whole, width) for width in STEPS]
+    found = [_products(place, whole, width) for width in steps.widths]
     return None if any(one is None for one in found) else tuple(found)
 
 

@@ -13,19 +13,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from picardfit.errors import Status
-from picardfit.evidence.certificate import path_rows, path_value
 from picardfit.evidence.fisher import Information, information
 from picardfit.problem.likelihood import LeastSquares
 from picardfit.problem.problem import Problem
 from picardfit.solvers.loop import Solution
 
-NEAR = 0.1  # standard errors, in the metric of the Fisher information, between two sights of one optimum
-SAME_LOSS = 0.01  # difference of the objectives, in units of the residual variance
-EXACT = 1e-10  # sum of squares, relative to the data's, that counts as none: data without noise
-EQUALLY_GOOD = 1e-3  # relative difference of the losses of two searches that found as good an optimum
-NOTHING = 1e-6  # part of the largest that counts as no direction
 
-VARIES = 1e-3  # relative difference of an undetermined parameter that is worth mentioning
+@dataclass(frozen=True)
+class SameOptimum:
+    """When two searches found the same optimum, and when another one fits as well."""
+
+    distance: float = (
+        0.1  # standard errors, in the metric of the Fisher information, between two sights of one optimum
+    )
+    objective: float = 0.01  # difference of the objectives of one optimum, in units of the residual variance
+    as_good: float = 1.92  # of another optimum that fits as well: half the 95 % quantile of chi-square(1)
+    elsewhere: float = 5.0  # standard errors between values of an unknown that are clearly different
+    least_difference: float = 1e-3  # relative difference of values that is worth mentioning
+    exact: float = (
+        1e-10  # sum of squares, relative to that of the data, that counts as none: data without noise
+    )
+    direction: float = 1e-6  # part of the longest direction that counts as none: rounding
+
+
+DEFAULT = SameOptimum()
 
 
 @dataclass(frozen=True)
@@ -59,7 +70,12 @@ class Optimum:
         return bool(self.varying)
 
 
-def clusters(best: Solution, value: float, found: Mapping[int, tuple[float, np.ndarray]]) -> dict[int, int]:
+def clusters(
+    best: Solution,
+    value: float,
+    found: Mapping[int, tuple[float, np.ndarray]],
+    same: SameOptimum = DEFAULT,
+) -> dict[int, int]:
     """Number of the optimum (0 is the best) of each start, from its (objective, unknowns).
 
     `best`, `value`: the best solution and its objective.
@@ -70,33 +86,36 @@ def clusters(best: Solution, value: float, found: Mapping[int, tuple[float, np.n
     heads: list[tuple[float, np.ndarray]] = []
     for start in sorted(found, key=lambda k: (found[k][0], k)):
         objective, unknowns = found[start]
-        place = metric.place(unknowns)
+        place = metric.coordinates(unknowns)
 
-        def same(head: tuple[float, np.ndarray], objective=objective, place=place) -> bool:
+        def is_same(head: tuple[float, np.ndarray], objective=objective, place=place) -> bool:
             least, other = head
             variance = _variance(problem, least)
-            near = np.sum((place - other) ** 2) <= NEAR**2 * variance
-            return near and objective - least <= SAME_LOSS * variance
+            near = np.sum((place - other) ** 2) <= same.distance**2 * variance
+            return near and objective - least <= same.objective * variance
 
-        number = next((k for k, head in enumerate(heads) if same(head)), len(heads))
+        number = next((k for k, head in enumerate(heads) if is_same(head)), len(heads))
         if number == len(heads):
             heads.append((objective, place))
         numbers[start] = number
     return numbers
 
 
-def loss_tolerance(solution: Solution) -> float:
-    """Difference of the mean losses up to which two searches count as equally good."""
-    problem = solution.system.problem
-    value = problem.mean_loss(path_value(solution))
-    size = abs(value) if problem.noise is None else problem.objective.size(path_rows(solution), value)
-    return EQUALLY_GOOD * size
+def count_hits(starts: Sequence[StartResult]) -> int:
+    """How many of the starts reached the best optimum."""
+    return sum(one.cluster == 0 for one in starts)
 
 
-def count_hits(solution: Solution, starts: Sequence[StartResult]) -> int:
-    """How many of the starts reached the loss of a solution."""
-    value, tolerance = solution.system.problem.mean_loss(path_value(solution)), loss_tolerance(solution)
-    return sum(abs(one.loss - value) <= tolerance for one in starts)
+def margin_as_good(problem: Problem, loss: float, same: SameOptimum = DEFAULT) -> float:
+    """Difference of the losses (`Fit.objective`) up to which the data cannot tell an optimum from the best one.
+
+    A negative log-likelihood has no unit; a sum of squares has that of its residuals, whose variance is estimated as
+    2 loss / (measurements - unknowns). Zero where no measurement is left to estimate it from.
+    """
+    if not isinstance(problem.objective, LeastSquares):
+        return same.as_good
+    freedom = problem.measurements - problem.layout.count()
+    return same.as_good * 2 * loss / freedom if freedom > 0 else 0.0
 
 
 def optima_of(starts: Sequence[StartResult], errors: Mapping[str, float]) -> tuple[Optimum, ...]:
@@ -115,8 +134,8 @@ def _optimum(members: Sequence[StartResult], errors: Mapping[str, float]) -> Opt
         values = [one.parameters[name] for one in members]
         low, high = min(values), max(values)
         error = errors.get(name, np.nan)
-        slack = 2 * NEAR * error if np.isfinite(error) else 0.0
-        if high - low > max(slack, VARIES * max(abs(low), abs(high))):
+        slack = 2 * DEFAULT.distance * error if np.isfinite(error) else 0.0
+        if high - low > max(slack, DEFAULT.least_difference * max(abs(low), abs(high))):
             varying[name] = (low, high)
     return Optimum(best.loss, len(members), best.start, best.parameters, varying)
 
@@ -144,7 +163,7 @@ class _Metric:
                 np.stack([self._without_own(arrow.join(nothing, unit)) for unit in units], axis=1)
             )
 
-    def place(self, unknowns: np.ndarray) -> np.ndarray:
+    def coordinates(self, unknowns: np.ndarray) -> np.ndarray:
         """Coordinates in which distances are plain."""
         if not self._found.arrow.finite:
             return np.zeros(0)
@@ -161,7 +180,9 @@ class _Metric:
 def _span(columns: np.ndarray) -> np.ndarray:
     """Orthonormal columns of the same span, 0 for those that add nothing: (..., rows, columns)."""
     vectors, sizes, _ = np.linalg.svd(columns, full_matrices=False)
-    return vectors * (sizes > NOTHING * sizes.max(initial=0.0, axis=-1, keepdims=True))[..., None, :]
+    return (
+        vectors * (sizes > DEFAULT.direction * sizes.max(initial=0.0, axis=-1, keepdims=True))[..., None, :]
+    )
 
 
 def _variance(problem: Problem, value: float) -> float:
@@ -169,5 +190,5 @@ def _variance(problem: Problem, value: float) -> float:
     if not isinstance(problem.objective, LeastSquares):
         return 1.0
     freedom = max(problem.measurements - problem.layout.count(), 1)
-    least = EXACT * float(np.nansum(problem.samples.data**2)) / problem.measurements
-    return max(2 * value / freedom, least, 1e-300)
+    least = DEFAULT.exact * float(np.nansum(problem.samples.data**2)) / problem.measurements
+    return max(2 * value / freedom, least, np.finfo(float).tiny)

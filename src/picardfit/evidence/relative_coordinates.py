@@ -16,7 +16,16 @@ from picardfit.evidence.fisher import Information
 if TYPE_CHECKING:
     from picardfit.fit import Fit
 
-NOTHING = 1e-12  # part of the largest state below which one is nothing
+
+@dataclass(frozen=True)
+class RelativeSettings:
+    """What counts as zero; both are rounding errors, measured against the largest of their kind."""
+
+    state: float = 1e-12  # a state that stays below this part of the largest is zero
+    direction: float = 1e-9  # a direction shorter than this part of the longest is none
+
+
+DEFAULT = RelativeSettings()
 
 
 @dataclass(frozen=True)
@@ -86,7 +95,7 @@ class Covariance:
         stretch = np.where(felt, stretch, stretch[felt].max(initial=1.0)) * inverse.lost()
         own, _ = arrow.split(stretch)
         vectors, sizes, _ = np.linalg.svd(own[..., None] * inverse.own_null)
-        vectors = vectors * (sizes > 1e-9 * sizes.max(initial=0.0))[:, None, :]
+        vectors = vectors * (sizes > DEFAULT.direction * sizes.max(initial=0.0))[:, None, :]
         chained, null = arrow.split(stretch[:, None] * inverse.shared_directions())
         chained = chained - vectors @ (vectors.transpose(0, 2, 1) @ chained)
         return vectors, np.linalg.qr(arrow.join(chained, null))[0]
@@ -110,7 +119,9 @@ def in_relative_units(fit: Fit, found: Information) -> tuple[Relative, Covarianc
         power = log | positive | (size > _conditional(found, slopes, variance))
         power &= ~((lower < 0) & (upper > 0) & np.isfinite(half)) & (size > 0)
     for _ in range(2):  # a value that may be zero within its error has no logarithm
-        own = np.where(path > NOTHING * largest, path, largest)  # a state that is zero has no size of its own
+        own = np.where(
+            path > DEFAULT.state * largest, path, largest
+        )  # a state that is zero has no size of its own
         wide = np.maximum(size, np.where((path > 0) | ~np.isfinite(half), own, half))
         unit = np.where(power, size, np.where(wide > 0, wide, 1.0))
         covariance = Covariance(found, unit / slopes, variance)

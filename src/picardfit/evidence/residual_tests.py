@@ -10,6 +10,7 @@ import numpy as np
 
 from picardfit.display.hook import shown
 from picardfit.errors import Notice
+from picardfit.evidence.normality import shapiro_wilk
 from picardfit.model.densities import Shape
 from picardfit.problem.experiment import runs as stretches
 from picardfit.problem.problem import Problem
@@ -17,11 +18,19 @@ from picardfit.problem.problem import Problem
 if TYPE_CHECKING:
     from picardfit.evidence.fisher import Information
 
-DOUBTFUL = 0.01  # probabilities below this are remarked on
-UNFIT = 0.005  # probability on either side below which the size of the residuals is remarked on
-FEWEST = 8  # residuals that a test needs
-BEYOND = 6.334248366623996e-05  # part of normal numbers beyond four standard deviations
-MOST = 5000  # residuals that the test of normality is made for
+
+@dataclass(frozen=True)
+class ResidualTests:
+    """Which residuals are remarked on: those that the right model would give in fewer than 1 % of data sets."""
+
+    doubtful: float = 0.01  # probability below which a pattern, a shape or outliers are remarked on
+    unfit: float = 0.005  # probability on either side below which the size of the residuals is: 1 % on both
+    fewest: int = 8  # residuals that a test needs: the approximations of both tests are good from there on
+    most: int = 5000  # residuals for which Royston's approximation of the test of normality was made
+    outlying: float = 4.0  # standard deviations beyond which a residual is an outlier
+
+
+DEFAULT = ResidualTests()
 
 
 @shown
@@ -49,7 +58,9 @@ class Diagnostics:
     @property
     def expected_outliers(self) -> float:
         """How many normal residuals would lie beyond four standard deviations."""
-        return BEYOND * self.count
+        from scipy.special import ndtr
+
+        return float(2 * ndtr(-DEFAULT.outlying)) * self.count
 
     @property
     def patterned(self) -> tuple[str, ...]:
@@ -57,7 +68,7 @@ class Diagnostics:
         tested = sorted((p, name) for name, p in self.runs.items() if np.isfinite(p))
         found = []
         for k, (p, name) in enumerate(tested):
-            if not p < DOUBTFUL / (len(tested) - k):
+            if not p < DEFAULT.doubtful / (len(tested) - k):
                 break
             found.append(name)
         return tuple(name for name in self.runs if name in found)
@@ -67,14 +78,14 @@ class Diagnostics:
         """Whether so large a sum of squares is improbable with the given levels (chi-square, most freedom)."""
         from scipy.special import chdtrc
 
-        return self._sized and float(chdtrc(self.freedom[1], self._squares)) < UNFIT
+        return self._sized and float(chdtrc(self.freedom[1], self._squares)) < DEFAULT.unfit
 
     @property
     def too_small(self) -> bool:
         """Whether so small a sum of squares is improbable with the given levels (chi-square, least freedom)."""
         from scipy.special import chdtr
 
-        return self._sized and float(chdtr(self.freedom[0], self._squares)) < UNFIT
+        return self._sized and float(chdtr(self.freedom[0], self._squares)) < DEFAULT.unfit
 
     @property
     def _sized(self) -> bool:
@@ -97,13 +108,13 @@ class Diagnostics:
         found = []
         if self.patterned:
             found.append(Notice("evidence.residuals_patterned", values={"names": self.patterned}))
-        if self.normality < DOUBTFUL:
+        if self.normality < DEFAULT.doubtful:
             code = (
                 "evidence.residuals_heavy_tailed" if self.fixed_degrees else "evidence.residuals_not_normal"
             )
             found.append(Notice(code, values={"probability": self.normality}))
         expected = self.expected_outliers
-        if self.outliers and many_probability(self.outliers, expected) < DOUBTFUL:
+        if self.outliers and many_probability(self.outliers, expected) < DEFAULT.doubtful:
             values = {"outliers": self.outliers, "count": self.count, "expected": expected}
             found.append(Notice("evidence.residuals_outliers", values=values))
         if self.too_large:
@@ -136,7 +147,7 @@ def diagnose(
         for name in observables
     }
     every = np.concatenate([np.zeros(0), *(part for parts in series.values() for part in parts)])
-    outliers = int(np.sum(np.abs(every) > 4))
+    outliers = int(np.sum(np.abs(every) > DEFAULT.outlying))
     return Diagnostics(
         {name: runs_probability(parts) for name, parts in series.items()},
         normal_probability(every),
@@ -198,7 +209,7 @@ def runs_probability(series: list[np.ndarray]) -> float:
         runs += 1 + int(np.sum(signs[1:] != signs[:-1]))
         expected += 1 + 2 * above * below / n
         variance += 2 * above * below * (2 * above * below - n) / (n**2 * (n - 1))
-    if count < FEWEST or variance <= 0:
+    if count < DEFAULT.fewest or variance <= 0:
         return float("nan")
     from scipy.special import ndtr
 
@@ -207,9 +218,8 @@ def runs_probability(series: list[np.ndarray]) -> float:
 
 def normal_probability(values: np.ndarray) -> float:
     """Probability of the test of Shapiro and Wilk; of evenly chosen ones when there are very many."""
-    if len(values) < FEWEST or not np.all(np.isfinite(values)) or np.ptp(values) == 0:
+    if len(values) < DEFAULT.fewest or not np.all(np.isfinite(values)) or np.ptp(values) == 0:
         return float("nan")
-    from picardfit.evidence.normality import shapiro_wilk
-
-    chosen = values if len(values) <= MOST else values[np.linspace(0, len(values) - 1, MOST).astype(int)]
+    most = DEFAULT.most
+    chosen = values if len(values) <= most else values[np.linspace(0, len(values) - 1, most).astype(int)]
     return shapiro_wilk(chosen)[1]

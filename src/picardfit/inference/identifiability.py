@@ -22,6 +22,7 @@ import numpy as np
 from picardfit.display.hook import picture, shown
 from picardfit.errors import InputError
 from picardfit.evidence.fisher import Information
+from picardfit.evidence.optima import SameOptimum
 from picardfit.evidence.relative_coordinates import Relative, in_relative_units
 from picardfit.inference.combinations import (
     Combination,
@@ -32,7 +33,6 @@ from picardfit.inference.combinations import (
     simplified,
     tidy,
 )
-from picardfit.problem.likelihood import LeastSquares
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,8 +44,6 @@ CORRELATED = 0.8  # correlation that ties poorly determined unknowns together
 UNSURE = SURE / 2  # relative standard error from which unknowns count as poorly determined then
 TIED = 0.95  # correlation that ties unknowns together which are determined one by one
 WORTH = 2.0  # a combination is told when its error is smaller than that of its members by this factor
-AS_GOOD = 1.92  # difference of log-likelihoods that 95 % of data sets do not exceed
-ELSEWHERE = 5.0  # standard errors between optima that are not the same
 TOUCHED = 1e-5  # part of a free direction that counts
 VAST = 1e10
 TOGETHER = 300  # unknowns up to which combinations of all are sought
@@ -150,12 +148,6 @@ def identifiability(fit: Fit) -> Identifiability:
     )
 
 
-def undetermined(fit: Fit) -> set[str]:
-    """Unknowns of a fit that converged whose verdict is "not determined"."""
-    relative, _ = in_relative_units(fit, fit.whole_information)
-    return {name for name, one in _verdicts(fit, relative).items() if one.kind == "not determined"}
-
-
 def _verdicts(fit: Fit, relative: Relative, others: tuple[dict[str, float], ...] = ()) -> dict[str, Verdict]:
     order = {name: k for k, name in enumerate(fit.parameters)}
     numbers = sorted(range(len(relative.labels)), key=lambda k: order.get(relative.labels[k], len(order)))
@@ -204,7 +196,7 @@ def _verdict(relative: Relative, k: int, others: tuple[dict[str, float], ...]) -
         at_bound=bool(relative.at_bound[k]),
         state_size=reached if own_size else None,
         alternatives=tuple(
-            other[name] for other in others if name in other and _differs(relative, k, other[name])
+            other[name] for other in others if name in other and _differs(relative, k, value, other[name])
         ),
     )
 
@@ -302,34 +294,21 @@ def _combination(group: _Group, members, weights: np.ndarray, error: float, dire
     return Combination(named(positive_first(natural if nice is None else nice), names), False, error)
 
 
-def _differs(relative: Relative, k: int, value: float) -> bool:
-    """Whether a value lies well away from the estimate of an unknown that is determined."""
-    error, unit = float(relative.errors[k]), relative.unit[k]
-    return bool(np.isfinite(error) and abs(value - relative.values[k]) > max(ELSEWHERE * error, 1e-3) * unit)
+def _differs(relative: Relative, k: int, value: float, other: float) -> bool:
+    """Whether two values of an unknown are clearly different; never for one that is left free."""
+    error = float(relative.errors[k])
+    least = max(SameOptimum.elsewhere * error, SameOptimum.least_difference) * relative.unit[k]
+    return bool(np.isfinite(error) and abs(value - other) > least)
 
 
 def _alternatives(fit: Fit, relative: Relative) -> tuple[dict[str, float], ...]:
-    """Distinct optima among the starts that the data cannot tell from the best one."""
-    freedom = fit.problem.measurements - fit.problem.layout.count()
-    if freedom <= 0:
-        return ()
-    best = min((one.loss for one in fit.starts if one.status.success), default=np.nan)
-    # a sum of squares has the unit of its residuals, a likelihood none
-    margin = AS_GOOD * (2 * best / freedom if isinstance(fit.problem.objective, LeastSquares) else 1.0)
-    found: list[dict[str, float]] = []
-    for one in fit.starts:
-        if not one.status.success or not one.loss - best <= margin:
-            continue
-        known = [k for k, name in enumerate(relative.labels) if name in one.parameters]
-        away = [k for k in known if _differs(relative, k, one.parameters[relative.labels[k]])]
-        seen = any(
-            all(
-                abs(one.parameters[relative.labels[k]] - other[relative.labels[k]])
-                <= max(ELSEWHERE * relative.errors[k], 1e-3) * relative.unit[k]
-                for k in known
-            )
+    """Parameters of other optima that fit as well, as far as a determined one of them is clearly different."""
+    numbers = {name: k for k, name in enumerate(relative.labels) if name in fit.parameters}
+    found = [fit.parameters]
+    for one in fit.rivals:
+        if all(
+            any(_differs(relative, k, one.parameters[name], other[name]) for name, k in numbers.items())
             for other in found
-        )
-        if away and not seen:
+        ):
             found.append(dict(one.parameters))
-    return tuple(found)
+    return tuple(found[1:])

@@ -154,5 +154,5 @@ def single_hit(
     """A doubt that a second look leaves: no other of its searches ended where the best one did."""
     succeeded = sum(one.status.success for one in starts)
     looked_again = request.starts is None and succeeded >= fewest
-    if looked_again and status.success and solution is not None and count_hits(solution, starts) <= 1:
+    if looked_again and status.success and count_hits(starts) <= 1:
         yield Notice("search.single_hit", values={"searches": succeeded})
