@@ -192,7 +192,7 @@ def _signal(given: Input) -> Callable:
     if isinstance(given, Constant):
         return lambda t: given.value
     if isinstance(given, Formula):
-        rows = translated(BatchedMap([parse(given.text, "Input")]), WORDS)
+        rows = translated(BatchedMap([parse(given.text)]), WORDS)
         return lambda t: rows(t, (), (), ())[0]
     if isinstance(given, Table) and given.kind == "linear":
         return lambda t: jnp.interp(t, given.times, given.values)

@@ -13,38 +13,11 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import And, BooleanAtom, Not, Or
 
 from compare.task import Unable
-from picardfit.formulas.algebra import TIME, Absolute, Maximum, Minimum, Sign, Where, nested_where, symbol
+from picardfit.formulas.algebra import TIME, Where, nested_where, symbol
+from picardfit.formulas.functions import NAMES
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
 
-NAMES: dict[type, str] = {
-    sympy.exp: "exp",
-    sympy.log: "log",
-    sympy.sin: "sin",
-    sympy.cos: "cos",
-    sympy.tan: "tan",
-    sympy.asin: "asin",
-    sympy.acos: "acos",
-    sympy.atan: "atan",
-    sympy.sinh: "sinh",
-    sympy.cosh: "cosh",
-    sympy.tanh: "tanh",
-    sympy.asinh: "asinh",
-    sympy.acosh: "acosh",
-    sympy.atanh: "atanh",
-    Absolute: "abs",
-    sympy.Abs: "abs",
-    Sign: "sign",
-    sympy.sign: "sign",
-}
-CHAINS: dict[type, str] = {
-    Minimum: "min",
-    sympy.Min: "min",
-    Maximum: "max",
-    sympy.Max: "max",
-    And: "and",
-    Or: "or",
-}
 RELATIONS: dict[str, Callable] = {
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
@@ -53,7 +26,7 @@ RELATIONS: dict[str, Callable] = {
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
 }
-Words = Mapping[str, Callable]  # of NAMES, of CHAINS (two arguments), "not", "where", "sqrt"
+Words = Mapping[str, Callable]  # by name in formulas; "min", "max", "and" and "or" take two arguments
 
 
 def formulas(mapping: BatchedMap | NumericMap) -> BatchedMap:
@@ -103,13 +76,14 @@ def _value(expr: sympy.Basic, values: dict, words: Words):
     if kind is Where:
         return words["where"](*inner)
     if kind in NAMES:
-        return words[NAMES[kind]](inner[0])
+        word = words[NAMES[kind]]
+        return word(inner[0]) if len(inner) == 1 else reduce(word, inner)
     if isinstance(expr, Relational):
         return RELATIONS[expr.rel_op](*inner)
     if kind is Not:
         return words["not"](inner[0])
-    if kind in CHAINS:
-        return reduce(words[CHAINS[kind]], inner)
+    if kind in (And, Or):
+        return reduce(words["and" if kind is And else "or"], inner)
     raise Unable(f"the formula `{expr}` has no translation")
 
 

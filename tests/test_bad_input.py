@@ -217,7 +217,7 @@ def test_an_unmeasured_observable_is_no_obstacle():
 
 
 def test_reversed_bounds():
-    assert says(complaint(problem, parameters={"k": (2, 1)}), "2 of `k`", "swap them")
+    assert says(complaint(problem, parameters={"k": (2, 1)}), "Parameter `k`", "bound 2", "swap them")
 
 
 def test_equal_bounds():
@@ -225,7 +225,7 @@ def test_equal_bounds():
 
 
 def test_reversed_bounds_of_an_initial_state():
-    assert says(complaint(problem, initial={"x": (2, 1)}), "2 of `x(0)`", "swap them")
+    assert says(complaint(problem, initial={"x": (2, 1)}), "Parameter `x(0)`", "bound 2", "swap them")
 
 
 def test_start_outside_the_bounds():

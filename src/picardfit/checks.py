@@ -82,6 +82,12 @@ class FrozenDict(dict[K, V]):
         return dict(self)
 
 
+def check_flag(value: object, subject: str) -> None:
+    """Check that a setting is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError("errors.not_a_flag", subject, value=value)
+
+
 def check_positive(settings: object, whole: tuple[str, ...] = (), real: tuple[str, ...] = ()) -> None:
     """Check that fields of a settings dataclass are positive numbers, proposing their defaults."""
     for name in (*whole, *real):

@@ -11,7 +11,8 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from functools import cache
@@ -64,8 +65,8 @@ class Notice:
 class InputError(ValueError):
     """Bad input: what is wrong (`code`, `subject`, `values`), where it was written (`place`), and the `remedy`.
 
-    `context`: what the subject is a part of, outermost first, as codes with their subjects:
-    (("problem.in_experiment", "pond"),) puts "Experiment `pond`: " before the sentence.
+    `context`: what the subject is a part of, outermost first: Notice("problem.in_experiment", "pond") puts
+    "Experiment `pond`: " before the sentence.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class InputError(ValueError):
         self.subject = subject
         self.values: Mapping[str, object] = values
         self.place = Place(key, row)
-        self.context: tuple[tuple[str, str], ...] = ()
+        self.context: tuple[Notice, ...] = ()
 
     @property
     def remedy(self) -> str:
@@ -92,15 +93,15 @@ class InputError(ValueError):
     def sentence(self, audience: Audience = Audience.PYTHON) -> str:
         """What is wrong and what to do, without its place in a file."""
         words = sentence(self.code, self.subject, self.values, audience)
+        for one in reversed(self.context):
+            words = f"{one.sentence(audience).rstrip('.')}: {_lowered(words)}"
         if self.place.row is not None and audience is Audience.PYTHON:
-            words = f"In line {self.place.row}: {words}"
-        for code, subject in reversed(self.context):
-            words = f"{sentence(code, subject, {}, audience).rstrip('.')}: {_lowered(words)}"
+            words = f"In line {self.place.row}: {_lowered(words)}"
         return words
 
-    def within(self, code: str, subject: str) -> InputError:
+    def within(self, code: str, subject: str = "", **values: object) -> InputError:
         """A copy that names what its subject is a part of, such as an experiment."""
-        return self._with(context=((code, subject), *self.context))
+        return self._with(context=(Notice(code, subject, values), *self.context))
 
     def at(
         self,
@@ -120,6 +121,10 @@ class InputError(ValueError):
         )
         return self._with(place=place)
 
+    def with_values(self, **values: object) -> InputError:
+        """A copy with other values, for example `other_row` as the line of a file."""
+        return self._with(values={**self.values, **values})
+
     def _with(self, **changes: object) -> InputError:
         return _rebuilt(type(self), {**self.__dict__, **changes})
 
@@ -137,6 +142,19 @@ def _rebuilt(kind: type[InputError], state: Mapping[str, object]) -> InputError:
     made = kind.__new__(kind, state["code"], state["subject"])
     made.__dict__.update(state)
     return made
+
+
+@contextmanager
+def concerning(code: str, subject: str = "", *, key: Key = (), **values: object) -> Iterator[None]:
+    """Say of every InputError raised inside what it is about, and at which key that was declared.
+
+    `code` names an entry such as "Observable `{subject}`", whose words then open the sentence.
+    """
+    try:
+        yield
+    except InputError as error:
+        told = error.within(code, subject, **values)
+        raise told.at(key=told.place.key or key) from error.__cause__
 
 
 class Status(Enum):

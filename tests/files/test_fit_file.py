@@ -301,7 +301,7 @@ def change(record, where, value):
         (("problem", "experiments", 0, "values", "y", 5), 3.0, "does not give"),
         (("problem", "experiments", 0, "inputs"), {"u": {"kind": "formula", "text": []}}, "input `u`"),
         (("iterations",), 3.5, "`iterations` is a float"),
-        (("problem", "model", "units"), {"nobody": "h"}, "units: `nobody` is not a name"),
+        (("problem", "model", "units"), {"nobody": "h"}, "`nobody` in units is not a name"),
         (("trace",), [[1.0, 2.0, 3.0, 4.0]], "`trace` has the shape"),
     ],
 )

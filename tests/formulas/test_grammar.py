@@ -11,8 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from picardfit.errors import InputError
-from picardfit.formulas.grammar import BatchedMap, breakpoints, names, names_in_order, parse
+from picardfit.formulas.algebra import names
+from picardfit.formulas.grammar import names_in_order, parse
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.printing import to_text
+from picardfit.formulas.switching import breakpoints
 
 NOTHING = np.zeros(0)
 
@@ -179,9 +182,8 @@ def test_what_is_no_formula_is_refused(text):
 )
 def test_errors_name_the_culprit(text, culprit):
     with pytest.raises(InputError) as caught:
-        parse(text, "line 7")
-    assert culprit in str(caught.value)
-    assert str(caught.value).startswith("line 7: ")
+        parse(text)
+    assert culprit.lower() in str(caught.value).lower()
 
 
 @pytest.mark.parametrize(
@@ -399,7 +401,7 @@ def test_parentheses_in_piecewise_are_not_taken_for_pairs():
     "text", ["piecewise((1, t<3), (2, t<5))", "piecewise((1, t<3), 2)", "piecewise((1, t<3, 2))"]
 )
 def test_incomplete_pairs_show_how_to_write_piecewise(text):
-    with pytest.raises(InputError, match="without pairs `piecewise"):
+    with pytest.raises(InputError, match="or none: `piecewise"):
         parse(text)
 
 

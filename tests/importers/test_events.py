@@ -34,14 +34,14 @@ CASES = {
 
 def resets(case):
     return [
-        Reset(f"e{k}", sympy.Integer(time), {n: parse(text, "a reset") for n, text in values.items()})
+        Reset(f"e{k}", sympy.Integer(time), {n: parse(text) for n, text in values.items()})
         for k, (time, values) in enumerate(CASES[case])
     ]
 
 
 def pieces_model(case) -> tuple[Model, dict[str, float]]:
     """The continuous model with x, y, z as observables, and its initial state."""
-    rates = {n: parse(text, "a rate") for n, text in RATES.items()}
+    rates = {n: parse(text) for n, text in RATES.items()}
     pieces = continuous(rates, resets(case), [*RATES, "a", "dose"])
     outputs = {n: pieces.meaning.get(n, symbol(n)) for n in RATES}
     initial = {
@@ -63,7 +63,7 @@ def restarted(case, a=A, dose=DOSE) -> dict[str, np.ndarray]:
         for time, values in sorted(CASES[case], key=lambda one: one[0]):
             if time == end:
                 known = {symbol(n): v for n, v in {**now, "t": end, "a": a, "dose": dose}.items()}
-                now |= {n: float(parse(text, "a reset").subs(known)) for n, text in values.items()}
+                now |= {n: float(parse(text).subs(known)) for n, text in values.items()}
         begin = end
     return found
 
@@ -95,13 +95,13 @@ def test_parameters_of_resets_are_estimated(case):
 
 
 def test_names_of_pieces_are_free_names():
-    rates = {"x": parse("x_1", "a rate")}
+    rates = {"x": parse("x_1")}
     reset = Reset("e", sympy.Integer(1), {"x": sympy.S.Zero})
     assert list(continuous(rates, [reset], ["x", "x_1"]).rates) == ["x_2", "x_3"]
 
 
 def test_the_order_of_times_must_be_known():
-    rates = {"x": parse("1", "a rate")}
+    rates = {"x": parse("1")}
     both = [Reset("early", symbol("s"), {"x": sympy.S.Zero}), Reset("late", sympy.S.One, {"x": sympy.S.One})]
     with pytest.raises(pf.InputError, match="`early` changes states at a time that is no number"):
         continuous(rates, both, [])
@@ -109,12 +109,10 @@ def test_the_order_of_times_must_be_known():
 
 
 def test_formulas_grow_in_proportion_to_the_number_of_doses():
-    rates = {"x": parse("-a*x", "a rate")}
+    rates = {"x": parse("-a*x")}
     sizes = []
     for count in (10, 20, 40):
-        resets = [
-            Reset(f"e{k}", sympy.Integer(k), {"x": parse("x/2 + dose", "a reset")}) for k in range(1, count)
-        ]
+        resets = [Reset(f"e{k}", sympy.Integer(k), {"x": parse("x/2 + dose")}) for k in range(1, count)]
         pieces = continuous(rates, resets, ["x"])
         sizes.append(sum(1 for _ in sympy.preorder_traversal(pieces.meaning["x"])))
     assert sizes[2] < 5 * sizes[0]

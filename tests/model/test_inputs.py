@@ -20,9 +20,9 @@ from picardfit.model.inputs import (
     as_input,
     check_finite,
     input_from_spec,
-    number_array,
     values_at,
 )
+from picardfit.model.number_arrays import number_array
 
 T = np.array([[-1.0, 0.0, 0.5], [1.0, 1.5, 9.0]])
 

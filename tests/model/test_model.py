@@ -251,7 +251,7 @@ def test_a_formula_may_be_broken_at_words(text):
     "text, words",
     [
         ("x' = a +\ny' = x", "In line 1: column 4 of `a \\+`: a number or name is missing at the end"),
-        ("x' = a\n\ny", "In line 3: `y` has no `=`: .*goes on in the next line after an operator"),
+        ("x' = a\n\ny", "In line 3: `y` has no `=`: .*continues on the next line after an operator"),
         ("x' = a\n- y' = x", "In line 2: the left side `- y'` is not a name"),
         ("x' = a +\n  b +\n  c c\ny' = 2 2", "In line 1: column [0-9]+ of `a \\+ +b \\+ +c c`"),
         ("x' = a\n + b\ny' = 2 2", "In line 3: column 3 of `2 2`"),
@@ -484,7 +484,11 @@ def test_units_do_not_make_models_different():
 
 @pytest.mark.parametrize(
     "units, words",
-    [({"xx": "mg"}, "`xx` is not a name of the model"), ({"x": 3}, "not text"), ("mg", "not a mapping")],
+    [
+        ({"xx": "mg"}, "`xx` in units is not a name of the model"),
+        ({"x": 3}, "not text"),
+        ("mg", "not a mapping"),
+    ],
 )
 def test_bad_units_are_explained(units, words):
     with pytest.raises(InputError, match=words):

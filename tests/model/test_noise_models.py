@@ -449,7 +449,7 @@ def test_laplace_noise_ends_at_its_kinks(seed):
         (lambda: pf.Noise(additive=0.1, common=True), "proportional, is zero"),
         (lambda: pf.Noise(additive=(10, 0.1)), r"example additive=\(0.001, 1.0\)\."),
         (lambda: _small(0.1), "not a noise model"),
-        (lambda: _small({"x": pf.Noise(additive=0.1)}), "says nothing about `y`"),
+        (lambda: _small({"x": pf.Noise(additive=0.1)}), "has no entry for `y`"),
         (lambda: _small({"x": pf.Noise(additive=0.1), "z": pf.Noise(additive=1)}), "`z` in noise"),
         (lambda: _small(pf.Noise(additive={"x": 0.1})), "no level for `y`"),
         (lambda: _small(pf.Noise(additive="0.1*sigm")), "`sigm`"),

@@ -39,16 +39,16 @@ def test_every_way_to_write_a_parameter(spec, expected):
     [
         (
             (10, 1),
-            "lower bound 10 of `a` is not below the upper bound 1: swap them.",
+            "Parameter `a`: the lower bound 10 is not below the upper bound 1: swap them.",
         ),
         (
             (1, 1),
-            'lower bound 1 of `a` is not below the upper bound 1: to fix it write "a": 1 or use fixed=1.',
+            "the upper bound 1: to fix the value write 1 in place of the bounds, or use fixed=1.",
         ),
-        ((inf, inf), "lower bound inf of `a` is not below"),
-        ((nan, 1), "lower bound of `a` is nan"),
-        ((0, nan), "upper bound of `a` is nan"),
-        ((0, "1"), "upper bound of `a` is '1', which is not a number"),
+        ((inf, inf), "Parameter `a`: the lower bound inf is not below"),
+        ((nan, 1), "Parameter `a`: the lower bound is nan"),
+        ((0, nan), "Parameter `a`: the upper bound is nan"),
+        ((0, "1"), "Parameter `a`: the upper bound is '1', which is not a number"),
         ((1, 2, 3), "Parameter `a` is given as"),
         ("1, 2", "Parameter `a` is given as '1, 2'"),
         ({"lower": 1}, "Parameter `a` is given as"),
@@ -74,13 +74,13 @@ def test_bad_specification_names_the_parameter_and_the_fault(spec, words):
         ({"start": "1"}, "start is '1', which is not a number"),
         (
             {"lower": 0, "upper": 1, "log": True},
-            "lower bound 0 of a parameter with bounds [0, 1] is not positive",
+            "lower bound of [0, 1] is not positive",
         ),
         (
             {"lower": -1, "upper": 1, "log": True},
-            "lower bound -1 of a parameter with bounds [-1, 1] is not positive",
+            "lower bound of [-1, 1] is not positive",
         ),
-        ({"upper": -1, "log": True}, "upper bound -1 of a parameter with bounds [-inf, -1] is not positive"),
+        ({"upper": -1, "log": True}, "upper bound of [-inf, -1] is not positive"),
         ({"start": 0, "log": True}, "start is 0, but log=True needs a positive value"),
         ({"fixed": -2, "log": True}, "fixed value is -2, but log=True needs a positive value"),
         ({"lower": 1, "upper": 3, "log": 2.0}, "log=2.0 is not True or False"),
@@ -99,17 +99,23 @@ def test_bad_fields_are_refused_at_construction(fields, words):
     [
         (
             lambda: {"r": (0, 1), "K": Parameter(5, 1)},
-            "The lower bound 5 of `K` is not below the upper bound 1",
+            "Parameter `K`: the lower bound 5 is not below the upper bound 1",
         ),
-        (lambda: {"ä": 1, "κ": Parameter(1, 2, start=3)}, "The start of `κ` is 3, outside the bounds [1, 2]"),
-        (lambda: dict(K=Parameter(-1, 1, log=True)), "The lower bound -1 of `K` is not positive"),  # noqa: C408
+        (
+            lambda: {"ä": 1, "κ": Parameter(1, 2, start=3)},
+            "Parameter `κ`: the start is 3, outside the bounds [1, 2]",
+        ),
+        (
+            lambda: dict(K=Parameter(-1, 1, log=True)),  # noqa: C408
+            "Parameter `K`: the lower bound of [-1, 1] is not positive",
+        ),
         (
             lambda: {"K": Parameter(5, 5)},
-            "of `K` is not below the upper bound 5: to fix the value write fixed=5",
+            "Parameter `K`: the lower bound 5 is not below the upper bound 5: to fix the value write 5 in place of",
         ),
-        (lambda: {"K": Parameter(5, 6, unit=3)}, "The unit 3 of `K` is not text"),
-        (lambda: {"K": Parameter(5, 6, log="no")}, "log='no' of `K` is not True or False"),
-        (lambda: {"K": Parameter(5, 6, prior=3)}, "The prior 3 of `K` is not understood"),
+        (lambda: {"K": Parameter(5, 6, unit=3)}, "Parameter `K`: the unit 3 is not text"),
+        (lambda: {"K": Parameter(5, 6, log="no")}, "Parameter `K`: log='no' is not True or False"),
+        (lambda: {"K": Parameter(5, 6, prior=3)}, "Parameter `K`: the prior 3 is not understood"),
         (lambda: {"K": [Parameter(5, 1)]}, "The lower bound 5 is not below"),
     ],
 )

@@ -114,7 +114,7 @@ def test_uniform_prior_bounds():
     [
         (lambda: pf.Normal(0.0, 0.0), "not positive"),
         (lambda: pf.Normal("a", 1.0), "not a number"),
-        (lambda: pf.Uniform(2.0, 1.0), "no room"),
+        (lambda: pf.Uniform(2.0, 1.0), "leaves nothing between its ends"),
         (lambda: pf.LaplacePrior(0.0, 1.0, base=0.5), "base"),
         (lambda: pf.Parameter(0, 1, prior=0.5), "not understood"),
         (lambda: pf.Parameter(0.1, 1, prior=pf.LogNormal(sigma=0.2)), "is called pf.LogNormalPrior"),
@@ -152,10 +152,10 @@ def test_a_prior_that_contradicts_its_bounds_is_remarked_on():
         return pf.Problem(model, one, {"k": pf.Parameter(0.1, 1, log=log, prior=prior)}, noise=noise)
 
     said = "The prior of `k` says 5 ± 0.1, but its bounds are 0.1 to 1: correct one of them."
-    assert problem(pf.Normal(5.0, 0.1)).remarks == (said,)
+    assert problem(pf.Normal(5.0, 0.1)).remarks[0].sentence() == said
     assert said in pf.fit(problem(pf.Normal(5.0, 0.1))).message
     factor = "says 5 within a factor of 1.22, but its bounds are 0.1 to 1"
-    assert factor in problem(pf.LogNormalPrior(np.log(5), 0.2), log=True).remarks[0]
+    assert factor in problem(pf.LogNormalPrior(np.log(5), 0.2), log=True).remarks[0].sentence()
     assert problem(pf.Normal(0.5, 100.0)).remarks == ()  # wide is no contradiction
     assert problem(pf.Normal(1.1, 0.2)).remarks == ()
     assert problem(pf.Uniform(0.0, 1000.0)).remarks == ()

@@ -139,7 +139,7 @@ def test_bad_samples_are_named(args, words):
         ({"t0": "0"}, "initial time t0 is '0', which is not a number"),
         ({"inputs": {"dose": "k*t"}}, "input `dose`: the formula 'k*t' uses `k`"),
         ({"inputs": 3}, "`inputs` must map names to values, not be an int"),
-        ({"initial": {"a": (2, 1)}}, "lower bound 2 of `a` is not below"),
+        ({"initial": {"a": (2, 1)}}, "parameter `a`: the lower bound 2 is not below"),
         ({"initial": {"a": NAN}}, "initial value of `a` is nan"),
         ({"initial": {"a": "2*("}}, "`a`"),
     ],

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from picardfit.errors import InputError, did_you_mean_file
-from picardfit.model.inputs import MISSING
+from picardfit.model.number_arrays import MISSING
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,36 +15,10 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import And, BooleanAtom, Not, Or
 
 from picardfit.errors import InputError
-from picardfit.formulas.algebra import TIME, Absolute, Maximum, Minimum, Sign, Where, nested_where, symbol
+from picardfit.formulas.algebra import TIME, Where, nested_where, symbol
+from picardfit.formulas.functions import BY_KIND, FUNCTIONS
 
-_NUMPY_NAMES: dict[type, str] = {
-    sympy.exp: "exp",
-    sympy.log: "log",
-    sympy.sin: "sin",
-    sympy.cos: "cos",
-    sympy.tan: "tan",
-    sympy.asin: "arcsin",
-    sympy.acos: "arccos",
-    sympy.atan: "arctan",
-    sympy.sinh: "sinh",
-    sympy.cosh: "cosh",
-    sympy.tanh: "tanh",
-    sympy.asinh: "arcsinh",
-    sympy.acosh: "arccosh",
-    sympy.atanh: "arctanh",
-    Absolute: "absolute",
-    sympy.Abs: "absolute",
-    Sign: "sign",
-    sympy.sign: "sign",
-}
-_CHAINS: dict[type, str] = {
-    Minimum: "minimum({}, {})",
-    sympy.Min: "minimum({}, {})",
-    Maximum: "maximum({}, {})",
-    sympy.Max: "maximum({}, {})",
-    And: "logical_and({}, {})",
-    Or: "logical_or({}, {})",
-}
+_CHAINS: dict[type, str] = {And: "logical_and({}, {})", Or: "logical_or({}, {})"}
 _COMPARISONS = {
     "<": "{} < {}",
     "<=": "{} <= {}",
@@ -53,39 +27,17 @@ _COMPARISONS = {
     "==": "{} == {}",
     "!=": "{} != {}",
 }
-_NAMESPACE = {
-    name: getattr(np, name)
-    for group in (_NUMPY_NAMES.values(), ("sqrt", "power", "minimum", "maximum", "where", "inf", "nan"))
-    for name in (*group, "logical_and", "logical_or", "logical_not")
-}
-_FLOAT_NAMESPACE = {
+_ARRAYS: dict[str, object] = {
+    **{one.array.__name__: one.array for one in FUNCTIONS.values() if one.array is not None},
     **{
-        name: getattr(math, short)
-        for name, short in (
-            ("exp", "exp"),
-            ("log", "log"),
-            ("sin", "sin"),
-            ("cos", "cos"),
-            ("tan", "tan"),
-            ("arcsin", "asin"),
-            ("arccos", "acos"),
-            ("arctan", "atan"),
-            ("sinh", "sinh"),
-            ("cosh", "cosh"),
-            ("tanh", "tanh"),
-            ("arcsinh", "asinh"),
-            ("arccosh", "acosh"),
-            ("arctanh", "atanh"),
-            ("sqrt", "sqrt"),
-            ("power", "pow"),
-            ("inf", "inf"),
-            ("nan", "nan"),
-        )
+        name: getattr(np, name)
+        for name in ("where", "inf", "nan", "logical_and", "logical_or", "logical_not")
     },
-    "absolute": abs,
-    "sign": lambda a: math.nan if a != a else float((a > 0) - (a < 0)),
-    "minimum": lambda a, b: a if a <= b or a != a else b,
-    "maximum": lambda a, b: a if a >= b or a != a else b,
+}
+_FLOATS: dict[str, object] = {
+    **{one.array.__name__: one.plain for one in FUNCTIONS.values() if one.array is not None and one.plain},
+    "inf": math.inf,
+    "nan": math.nan,
     "where": lambda condition, a, b: a if condition else b,
     "logical_and": lambda a, b: bool(a) and bool(b),
     "logical_or": lambda a, b: bool(a) or bool(b),
@@ -111,7 +63,7 @@ def kernel(
     for array, table in zip(arrays, tables, strict=True):
         for position, expr in table:
             writer.store(array, position, expr)
-    return _compiled(arrays, (states, parameters, inputs), [*writer.lines(), " return"], _NAMESPACE)
+    return _compiled(arrays, (states, parameters, inputs), [*writer.lines(), " return"], _ARRAYS)
 
 
 @lru_cache(maxsize=256)
@@ -128,9 +80,7 @@ def point_kernel(
     writer = _Writer(_registers(states, parameters, inputs))
     rows = [writer.operand(expr) for expr in expressions]
     lines = writer.lines(keep=rows)
-    return _compiled(
-        [], (states, parameters, inputs), [*lines, f" return [{', '.join(rows)}]"], _FLOAT_NAMESPACE
-    )
+    return _compiled([], (states, parameters, inputs), [*lines, f" return [{', '.join(rows)}]"], _FLOATS)
 
 
 def _registers(states: Sequence[str], parameters: Sequence[str], inputs: Sequence[str]) -> dict:
@@ -213,8 +163,6 @@ class _Writer:
         kind, args = expr.func, expr.args
         if isinstance(expr, BooleanAtom):
             return str(bool(expr))
-        if expr.is_Symbol:
-            raise InputError(f"`{expr}` is not a name of the model: declare it as state, parameter or input.")
         if isinstance(expr, sympy.Expr) and expr.is_number:
             return _literal(expr)
         if expr.is_Add:
@@ -227,17 +175,19 @@ class _Writer:
             return self._emit("where({}, {}, {})", *(self.operand(a) for a in args))
         if kind is sympy.Piecewise:
             return self.operand(nested_where(expr))
-        if kind in _NUMPY_NAMES:
-            return self._emit(_NUMPY_NAMES[kind] + "({})", self.operand(args[0]))
+        function = BY_KIND.get(kind)
+        if function is not None and function.array is not None:
+            name, operands = function.array.__name__, [self.operand(a) for a in args]
+            if function.most == 1:
+                return self._emit(name + "({})", *operands)
+            return self._chain(name + "({}, {})", operands)
         if isinstance(expr, Relational):
             return self._emit(_COMPARISONS[expr.rel_op], *(self.operand(a) for a in args))
         if kind is Not:
             return self._emit("logical_not({})", self.operand(args[0]))
         if kind in _CHAINS:
             return self._chain(_CHAINS[kind], [self.operand(a) for a in args])
-        raise InputError(
-            f"`{expr}` cannot be evaluated: write it with the functions of the formula language."
-        )
+        raise InputError("formulas.not_evaluable", str(expr))
 
     def _sum(self, args: Sequence[sympy.Expr]) -> str:
         plus, minus = [], []

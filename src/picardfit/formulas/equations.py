@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import sympy
 
 from picardfit.errors import InputError
-from picardfit.formulas.grammar import RESERVED, names_in_order, parse
+from picardfit.formulas.grammar import RESERVED, names_in_order, parse, shortened
 
+EQUATIONS = ("equations",)  # the key of the equations in a problem
 NAME = r"[^\W\d]\w*"
 _PRIMED = re.compile(rf"({NAME})\s*['’′]")
 _QUOTIENT = re.compile(rf"\bd\(?({NAME})\)?\s*/\s*dt\b")
@@ -30,75 +32,91 @@ class Statement:
     is_state: bool
     formula: str
 
-    @property
-    def where(self) -> str:
-        return f"In line {self.line}"
+
+@dataclass(frozen=True)
+class Equations:
+    """What a text of equations says."""
+
+    rates: dict[str, sympy.Expr]  # right-hand side by state
+    helpers: Helpers
+    names: list[str]  # in the equations of states, helpers written out, in order of appearance
 
 
-def read_equations(text: str, inputs: tuple[str, ...]) -> tuple[dict[str, sympy.Expr], dict, list[str]]:
-    """Equations by state, helpers by name as (expression, names in it), all names in order of appearance."""
+Helpers = dict[str, tuple[sympy.Expr, list[str]]]  # name -> (expression, names in it)
+
+
+def read_equations(text: str, inputs: tuple[str, ...]) -> Equations:
+    """The equations of a model; every InputError has the key ("equations",) and the line inside the text."""
     if not isinstance(text, str):
-        raise InputError(
-            f"The equations must be text, not {type(text).__name__}: for functions use Model.from_function."
-        )
+        raise InputError("formulas.equations_not_text", key=EQUATIONS, value=text)
     statements = statements_of(text)
     if not statements:
-        raise InputError("The model text is empty: write equations such as x' = -a*x.")
+        raise InputError("formulas.no_equations", key=EQUATIONS)
     _check_statements(statements, inputs)
-    later = {s.name: s for s in statements if not s.is_state}
+    lines = {s.name: s.line for s in statements if not s.is_state}
     states = [s.name for s in statements if s.is_state]
-    equations: dict[str, sympy.Expr] = {}
-    helpers: dict[str, tuple[sympy.Expr, list[str]]] = {}
-    order: list[str] = []
+    found = Equations({}, {}, [])
     for statement in statements:
-        _check_primes(statement, states)
-        used = names_in_order(statement.formula, statement.where)
-        for name in used:
-            if name == statement.name and not statement.is_state:
-                raise InputError(
-                    f"{statement.where}: `{name}` is defined by itself: use another name on one of the sides."
-                )
-            if name in later and name not in helpers:
-                raise InputError(
-                    f"{statement.where}: `{name}` is used here but defined in line {later[name].line}: "
-                    "move the definition up (definitions cannot refer to each other in a circle)."
-                )
-        expr = parse(statement.formula, statement.where, {n: e for n, (e, _) in helpers.items()})
-        spelled = spell_out(used, helpers)
+        with _in_line(statement.line):
+            _check_primes(statement, states)
+            used = names_in_order(statement.formula)
+            _check_order(statement, used, lines, found.helpers)
+            expr = parse(statement.formula, {n: e for n, (e, _) in found.helpers.items()})
+        spelled = spell_out(used, found.helpers)
         if statement.is_state:
-            equations[statement.name] = expr
-            order += spelled
+            found.rates[statement.name] = expr
+            found.names.extend(spelled)
         else:
-            helpers[statement.name] = (expr, spelled)
-    return equations, helpers, order
+            found.helpers[statement.name] = (expr, spelled)
+    return found
+
+
+def _check_order(
+    statement: Statement, used: Sequence[str], lines: Mapping[str, int], helpers: Helpers
+) -> None:
+    """Helpers are defined before they are used; `lines`: where each of them is defined."""
+    for name in used:
+        if name == statement.name and not statement.is_state:
+            raise InputError("formulas.defined_by_itself", name)
+        if name in lines and name not in helpers:
+            raise InputError("formulas.used_before", name, other_row=lines[name])
+
+
+@contextmanager
+def _in_line(line: int) -> Iterator[None]:
+    """Errors inside are about this line of the equations."""
+    try:
+        yield
+    except InputError as error:
+        raise error.at(key=EQUATIONS, row=line) from None
 
 
 def statements_of(text: str) -> list[Statement]:
     """The lines of a model as they stand there."""
-    return [_statement(line, piece) for line, piece in _split(text)]
+    found = []
+    for line, piece in _split(text):
+        with _in_line(line):
+            found.append(_statement(line, piece))
+    return found
 
 
-def equation_faults(text: str) -> list[tuple[int, str]]:
-    """(line, message) of every statement that is wrong by itself; what statements do to each other is not looked at."""
+def equation_faults(text: str) -> list[InputError]:
+    """One error for every statement that is wrong by itself; how statements fit together is not checked."""
     try:
         pieces = _split(text)
     except InputError as error:
-        return [_placed(error)]
+        return [error]
     states = [match[1] for _, piece in pieces if (match := _PRIMED.match(piece) or _QUOTIENT.match(piece))]
     faults = []
     for line, piece in pieces:
         try:
-            statement = _statement(line, piece)
-            _check_primes(statement, states)
-            parse(statement.formula, statement.where)
+            with _in_line(line):
+                statement = _statement(line, piece)
+                _check_primes(statement, states)
+                parse(statement.formula)
         except InputError as error:
-            faults.append(_placed(error))
+            faults.append(error)
     return faults
-
-
-def _placed(error: InputError) -> tuple[int, str]:
-    found = re.match(r"In line (\d+): ", str(error))
-    return int(found[1]), str(error)[found.end() :]
 
 
 def spell_out(used: Sequence[str], helpers: Mapping[str, tuple[sympy.Expr, list[str]]]) -> list[str]:
@@ -134,80 +152,59 @@ def _split(text: str) -> list[tuple[int, str]]:
             piece += character
         line += character in "\n\v"
     if depth > 0:
-        raise InputError(
-            f"In line {opened}: the parenthesis at column {column} of the formula is never closed: close it."
-        )
+        raise InputError("formulas.never_closed", key=EQUATIONS, row=opened, column=column)
     return [(n, p.strip()) for n, p in [*pieces, (start, piece)] if p.strip()]
 
 
 def _statement(line: int, piece: str) -> Statement:
-    where = f"In line {line}"
     sides = _EQUALS.split(piece)
     if len(sides) != 2:
-        count = "no `=`" if len(sides) == 1 else "more than one `=`"
-        goes_on = "; a formula goes on in the next line after an operator or inside parentheses"
-        raise InputError(
-            f"{where}: `{piece[:80]}` has {count}: "
-            f"write x' = formula for a state, name = formula for a helper{goes_on if len(sides) == 1 else ''}."
-        )
+        code = "formulas.no_equals" if len(sides) == 1 else "formulas.several_equals"
+        raise InputError(code, shortened(piece))
     left, formula = (side.strip() for side in sides)
     if re.fullmatch(rf"{NAME}\s*(['’′]\s*['’′]+|[″\"])", left):
-        raise InputError(f"{where}: `{left}` is a second derivative: write x' = v and v' = ... instead.")
+        raise InputError("formulas.second_derivative", left)
     for form in (_PRIMED, _QUOTIENT):
         if match := form.fullmatch(left):
-            check_target(match[1], where)
+            check_target(match[1])
             return Statement(line, match[1], True, formula)
     if re.fullmatch(NAME, left) is None:
-        raise InputError(
-            f"{where}: the left side `{left[:80]}` is not a name: write x' = formula or name = formula."
-        )
-    check_target(left, where)
+        raise InputError("formulas.left_side", shortened(left))
+    check_target(left)
     return Statement(line, left, False, formula)
 
 
 def _check_statements(statements: Sequence[Statement], inputs: tuple[str, ...]) -> None:
     if not any(s.is_state for s in statements):
-        raise InputError(
-            "The model has no state equation: write at least one with a prime, such as x' = -a*x."
-        )
+        raise InputError("formulas.no_state", key=EQUATIONS)
     seen: dict[str, Statement] = {}
     for statement in statements:
         first = seen.setdefault(statement.name, statement)
         if first is statement:
             continue
+        code = "formulas.second_equation" if first.is_state else "formulas.second_definition"
         if first.is_state != statement.is_state:
-            raise InputError(
-                f"{statement.where}: `{statement.name}` is both a state and a helper (see line {first.line}): "
-                "rename one."
-            )
-        kind = "equation" if first.is_state else "definition"
-        raise InputError(
-            f"{statement.where}: a second {kind} of `{statement.name}` (see line {first.line}): remove one."
-        )
+            code = "formulas.state_and_helper"
+        raise InputError(code, statement.name, key=EQUATIONS, row=statement.line, other_row=first.line)
     for name in inputs:
         if name in seen:
-            kind = "a state" if seen[name].is_state else "defined"
-            raise InputError(f"Input `{name}` is also {kind} in line {seen[name].line}: rename one of them.")
+            code = "formulas.input_is_state" if seen[name].is_state else "formulas.input_is_helper"
+            raise InputError(code, name, key=("inputs", name), other_row=seen[name].line)
 
 
 def _check_primes(statement: Statement, states: Sequence[str]) -> None:
     if _QUOTED.search(statement.formula):
-        raise InputError(
-            f"{statement.where}: `{statement.formula[:80]}` holds a text in quotes: "
-            "quotes, attributes and calls of Python functions are not allowed in a formula; use plain names."
-        )
+        raise InputError("formulas.text_in_quotes", shortened(statement.formula))
     primed, quotient = (form.search(statement.formula) for form in (_PRIMED, _QUOTIENT))
     match = primed or (quotient if quotient and quotient[1] in states else None)
     if match:
-        if match[1] in states:
-            remedy = "repeat its formula, or define the formula as a helper and use that in both places"
-        else:
-            remedy = f"state `{match[1]}` has no equation: write one on a line of its own"
-        raise InputError(f"{statement.where}: `{match[0]}` cannot be used on the right side: {remedy}.")
+        code = "formulas.derivative_on_right" if match[1] in states else "formulas.no_such_derivative"
+        raise InputError(code, match[0], state=match[1])
 
 
-def check_target(name: str, where: str) -> None:
+def check_target(name: str) -> None:
+    """A name that an equation, or a list of names, may declare."""
     if name == "t":
-        raise InputError(f"{where}: `t` is time and cannot be redefined: choose another name.")
+        raise InputError("formulas.time_redefined")
     if name in RESERVED:
-        raise InputError(f"{where}: `{name}` has a meaning in formulas: choose another name.")
+        raise InputError("formulas.reserved", name)

@@ -11,8 +11,9 @@ import numpy as np
 import sympy
 
 from picardfit.errors import InputError, listing
-from picardfit.formulas.algebra import Slopes, names, symbol
+from picardfit.formulas.algebra import names, symbol
 from picardfit.formulas.codegen import kernel, point_kernel
+from picardfit.formulas.derivatives import Slopes
 
 
 @final
@@ -48,14 +49,10 @@ class BatchedMap:
         known = ("t", *self.states, *self.parameters, *self.inputs)
         if len(set(known)) < len(known):
             twice = sorted({n for n in known if known.count(n) > 1})
-            raise InputError(
-                f"{listing(twice)} is declared more than once (`t` is time): give every name one role."
-            )
+            raise InputError("formulas.declared_twice", names=twice)
         unknown = sorted(set().union(*(names(e) for e in self.expressions)) - set(known))
         if unknown:
-            raise InputError(
-                f"{listing(unknown)} is not among the names {listing(known)}: declare it or correct it."
-            )
+            raise InputError("formulas.undeclared", names=unknown, known=known)
 
     def value(self, t, x, p, u) -> np.ndarray:
         """The rows, (*batch, rows)."""

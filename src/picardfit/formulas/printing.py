@@ -1,27 +1,18 @@
-"""Expression -> formula text, in the language that expressions.py reads."""
+"""Expression -> formula text, in the language that grammar.py reads."""
 
 from __future__ import annotations
 
 import sympy
 from sympy.printing.str import StrPrinter
 
-from picardfit.formulas.algebra import Absolute, Maximum, Minimum, Sign, Where
-
-_PRINTED_NAMES = {
-    Where: "where",
-    Minimum: "min",
-    Maximum: "max",
-    Absolute: "abs",
-    sympy.Abs: "abs",
-    Sign: "sign",
-}
+from picardfit.formulas.functions import NAMES
 
 
 class _Printer(StrPrinter):
     """Text that `parse` reads back to the same expression."""
 
     def _print_Function(self, expr):
-        name = _PRINTED_NAMES.get(expr.func, expr.func.__name__)
+        name = NAMES.get(expr.func, expr.func.__name__)
         return f"{name}({', '.join(self._print(a) for a in expr.args)})"
 
     _print_Abs = _print_Function

@@ -11,208 +11,20 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, final
 
 import numpy as np
-import sympy
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
-import picardfit.formulas.algebra as algebra
-from picardfit.errors import InputError, counted, did_you_mean, listing
-from picardfit.formulas.algebra import FUNCTIONS, TIME
+from picardfit.errors import InputError, closest
+from picardfit.formulas.algebra import TIME, as_number, symbol
 from picardfit.formulas.kernels import BatchedMap
+from picardfit.formulas.traced_values import Components, NoSuchName, Traced, expression_of
 
 _STEP = np.finfo(float).eps ** (
     1 / 3
 )  # relative step that balances truncation and rounding of a central difference
 _SMALLEST_SCALE = 1e-3  # values below this are stepped as if they had this size
 _FAILURES = (ArithmeticError, ValueError)  # of a function at a point where it has no value
-
-
-class Untraceable(Exception):
-    """The function needs a number where tracing has a symbol."""
-
-
-class NoSuchName(AttributeError, KeyError):
-    """A function asks for a state, parameter or input that was not declared."""
-
-
-class _Handled(NDArrayOperatorsMixin):
-    """Operators and NumPy functions for what stands in place of numbers and vectors."""
-
-    __slots__ = ()
-
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        if (
-            len(kwargs.get("out", ())) == 1 and kwargs["out"][0] is self
-        ):  # x += y: the name is bound to the new value
-            del kwargs["out"]
-        arrays = [_plain(i) for i in inputs]
-        if all(a.dtype != object for a in arrays) or ufunc is np.matmul or method != "__call__":
-            return getattr(ufunc, method)(*arrays, **kwargs)
-        if ufunc not in _UFUNCS or kwargs:
-            raise Untraceable(ufunc.__name__)
-        return _elementwise(_UFUNCS[ufunc], *arrays)
-
-    def __array_function__(self, function, types, args, kwargs):
-        args = [_unwrap(a) for a in args]
-        if function is np.where and len(args) == 3:
-            return _elementwise(algebra.choose, *map(_plain, args)) if _symbolic(args) else np.where(*args)
-        if function is np.clip and len(args) == 3 and not kwargs and _symbolic(args):
-            lowest, highest = (FUNCTIONS[name][2] for name in ("max", "min"))
-            value, lower, upper = args
-            value = value if lower is None else _elementwise(lowest, *map(_plain, (value, lower)))
-            return value if upper is None else _elementwise(highest, *map(_plain, (value, upper)))
-        return function(*args, **{k: _unwrap(v) for k, v in kwargs.items()})
-
-
-@final
-class Traced(_Handled):
-    """An expression that behaves like a number in calculations, and refuses to be one in decisions."""
-
-    __slots__ = ("expr",)
-
-    def __init__(self, expr: sympy.Basic) -> None:
-        self.expr = expr
-
-    def _refuse(self, *_: object):
-        raise Untraceable("a decision needs a number")
-
-    __bool__ = __float__ = __int__ = __index__ = __complex__ = __round__ = _refuse
-
-    def __getattr__(self, name: str):
-        # NumPy applies `exp` to an array of objects by calling their method `exp`.
-        if name in _METHODS:
-            return lambda: Traced(FUNCTIONS[name][2](self.expr))
-        raise AttributeError(name)
-
-
-@final
-class Components(_Handled):
-    """The states, parameters or inputs a function receives: x[0], x["prey"], x.prey, a, b = x, A @ x."""
-
-    __slots__ = ("_names", "_values")
-
-    def __init__(self, names: Sequence[str], values: np.ndarray) -> None:
-        self._names, self._values = tuple(names), values
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __iter__(self):
-        return iter(self._values)
-
-    def __getitem__(self, key):
-        if not isinstance(key, str):
-            return self._values[key]
-        if key not in self._names:
-            raise NoSuchName(self._absent(key))
-        return self._values[self._names.index(key)]
-
-    def __getattr__(self, name: str):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if name in self._names:
-            return self[name]
-        if not hasattr(np.ndarray, name):
-            raise NoSuchName(self._absent(name))
-        return getattr(self._values, name)
-
-    def _absent(self, name: str) -> str:
-        return (
-            f"`{name}`, which is not among {listing(self._names)}: declare it or correct it."
-            + did_you_mean(name, self._names)
-        )
-
-    def __array__(self, dtype=None, copy=None):
-        return np.array(self._values, dtype=dtype) if copy else np.asarray(self._values, dtype=dtype)
-
-
-def _unwrap(value: Any) -> Any:
-    """Containers and symbols as plain arrays, also inside lists."""
-    if isinstance(value, list | tuple):
-        return type(value)(_unwrap(v) for v in value)
-    return _plain(value) if isinstance(value, _Handled) else value
-
-
-def _plain(value: Any) -> np.ndarray:
-    if isinstance(value, Components):
-        return value._values
-    if isinstance(value, Traced):
-        array = np.empty((), dtype=object)
-        array[()] = value
-        return array
-    return np.asarray(value)
-
-
-def _symbolic(args: Sequence[Any]) -> bool:
-    return any(isinstance(a, np.ndarray) and a.dtype == object for a in args)
-
-
-def _elementwise(build: Callable, *arrays: np.ndarray) -> Any:
-    function = np.frompyfunc(lambda *values: Traced(build(*map(_expression, values))), len(arrays), 1)
-    return function(*arrays)
-
-
-def _expression(value: Any) -> sympy.Basic:
-    if isinstance(value, np.ndarray | np.generic) and np.ndim(value) == 0:
-        value = value.item()
-    if isinstance(value, Traced):
-        return value.expr
-    if isinstance(value, bool):
-        return sympy.true if value else sympy.false
-    if isinstance(value, int | float):
-        return algebra.number(value)
-    raise Untraceable(f"a value of type {type(value).__name__}")
-
-
-def _negative(a: sympy.Basic) -> sympy.Expr:
-    return algebra.multiply(sympy.S.NegativeOne, a)
-
-
-def _heaviside(a: sympy.Basic, at_zero: sympy.Basic) -> sympy.Expr:
-    return algebra.choose(
-        algebra.compare("==", a, sympy.S.Zero), at_zero, algebra.compare(">", a, sympy.S.Zero)
-    )
-
-
-_METHODS = ("exp", "log", "log10", "log2", "sqrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan")
-_METHODS += ("sinh", "cosh", "tanh")
-_UFUNCS: dict[np.ufunc, Callable] = {getattr(np, name): FUNCTIONS[name][2] for name in _METHODS} | {
-    np.add: algebra.add,
-    np.subtract: lambda a, b: algebra.add(a, _negative(b)),
-    np.multiply: algebra.multiply,
-    np.divide: algebra.divide,
-    np.power: algebra.power,
-    np.float_power: algebra.power,
-    np.negative: _negative,
-    np.positive: algebra.as_number,
-    np.square: lambda a: algebra.power(a, sympy.Integer(2)),
-    np.reciprocal: lambda a: algebra.divide(sympy.S.One, a),
-    np.expm1: lambda a: algebra.add(FUNCTIONS["exp"][2](a), sympy.S.NegativeOne),
-    np.log1p: lambda a: FUNCTIONS["log"][2](algebra.add(a, sympy.S.One)),
-    np.absolute: FUNCTIONS["abs"][2],
-    np.fabs: FUNCTIONS["abs"][2],
-    np.sign: FUNCTIONS["sign"][2],
-    np.maximum: FUNCTIONS["max"][2],
-    np.minimum: FUNCTIONS["min"][2],
-    np.fmax: FUNCTIONS["max"][2],
-    np.fmin: FUNCTIONS["min"][2],
-    np.heaviside: _heaviside,
-    np.less: partial(algebra.compare, "<"),
-    np.less_equal: partial(algebra.compare, "<="),
-    np.greater: partial(algebra.compare, ">"),
-    np.greater_equal: partial(algebra.compare, ">="),
-    np.equal: partial(algebra.compare, "=="),
-    np.not_equal: partial(algebra.compare, "!="),
-    np.logical_and: algebra.both,
-    np.logical_or: algebra.either,
-    np.bitwise_and: algebra.both,
-    np.bitwise_or: algebra.either,
-    np.logical_not: lambda a: sympy.Not(algebra.as_condition(a)),
-    np.invert: lambda a: sympy.Not(algebra.as_condition(a)),
-}
 
 
 @final
@@ -328,7 +140,7 @@ def map_of_function(
     rows: tuple[str, ...] | None,
 ) -> tuple[BatchedMap | NumericMap, tuple[str, ...]]:
     """The map computed by a function, and the names of its rows (its own names if `rows` is None)."""
-    label = f"`{getattr(function, '__name__', 'the function')}`"
+    label = getattr(function, "__name__", "the function")
     numeric = NumericMap(
         function, _takes_inputs(function, inputs, label), rows or (), states, parameters, inputs
     )
@@ -354,9 +166,7 @@ def _trial_points(*counts: int) -> tuple[np.ndarray, ...]:
 
 def _takes_inputs(function: Callable, inputs: Sequence[str], label: str) -> bool:
     if not callable(function):
-        raise InputError(
-            f"{function!r} is not a function: pass f(t, x, p, u), or the equations as text to Model(...)."
-        )
+        raise InputError("formulas.not_a_function", value=function)
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:  # some compiled functions have no signature
@@ -366,13 +176,9 @@ def _takes_inputs(function: Callable, inputs: Sequence[str], label: str) -> bool
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     required = sum(p.default is p.empty for p in positional)
     if required > 4 or len(positional) < 3:
-        raise InputError(
-            f"{label} takes {len(positional)} arguments: write it as f(t, x, p) or f(t, x, p, u)."
-        )
+        raise InputError("formulas.function_arguments", label, count=len(positional))
     if inputs and len(positional) < 4:
-        raise InputError(
-            f"{label} has no argument for the inputs {listing(inputs)}: write it as f(t, x, p, u)."
-        )
+        raise InputError("formulas.function_without_inputs", label, inputs=inputs)
     return required == 4 or bool(inputs)
 
 
@@ -381,20 +187,26 @@ def _trial(numeric: NumericMap, label: str, *point: np.ndarray) -> Any:
         with np.errstate(all="ignore"):
             return numeric.call(*point)
     except NoSuchName as error:
-        raise InputError(f"{label} asks for {error.args[0]}") from error
-    except Exception as error:  # the function is the user's: whatever it raises is told
+        name, known = error.args
         raise InputError(
-            f"{label} failed at the trial values t = {point[0]:g}, x = {point[1]}, p = {point[2]} "
-            f"with {type(error).__name__}: {error}; it must accept ordinary numbers."
+            "formulas.function_asks", label, name=name, known=known, close=closest(name, known)
+        ) from error
+    except Exception as error:  # the function is the user's: whatever it raises is told
+        t, x, p, _ = point
+        kind = type(error).__name__
+        raise InputError(
+            "formulas.function_failed", label, t=float(t), x=x, p=p, kind=kind, error=str(error)
         ) from error
 
 
 def _row_names(result: Any, rows: tuple[str, ...] | None, label: str) -> tuple[str, ...]:
     if result is None:
-        raise InputError(f"{label} returned nothing: end it with `return [...]`.")
+        raise InputError("formulas.function_returns_nothing", label)
     if isinstance(result, Mapping):
         if rows is not None and set(result) != set(rows):
-            raise InputError(f"{label} returned {listing(map(str, result))}: return {listing(rows)}.")
+            raise InputError(
+                "formulas.function_returns_names", label, names=list(map(str, result)), rows=rows
+            )
         return rows or tuple(map(str, result))
     values = _sequence(result)
     count = len(values)
@@ -404,14 +216,9 @@ def _row_names(result: Any, rows: tuple[str, ...] | None, label: str) -> tuple[s
         if np.ndim(v) > 0 or not isinstance(v, int | float | np.number | np.bool_ | np.ndarray)
     ]
     if wrong:
-        raise InputError(
-            f"{label} returned {wrong[0]!r} among its values: return a flat sequence of numbers."
-        )
+        raise InputError("formulas.function_returns_value", label, value=wrong[0])
     if rows is not None and count != len(rows):
-        raise InputError(
-            f"{label} returned {counted(count, 'value')} for {counted(len(rows), 'state')} ({listing(rows)}): "
-            f"return one for each."
-        )
+        raise InputError("formulas.function_returns_count", label, count=count, states=len(rows), rows=rows)
     return rows or tuple(f"y{k + 1}" for k in range(count))
 
 
@@ -421,12 +228,12 @@ def _trace(numeric: NumericMap) -> BatchedMap | None:
     vectors = []
     for names in groups:
         vector = np.empty(len(names), dtype=object)
-        vector[:] = [Traced(algebra.symbol(n)) for n in names]
+        vector[:] = [Traced(symbol(n)) for n in names]
         vectors.append(vector)
     try:
         result = numeric.call(Traced(TIME), *vectors)
         values = [result[name] for name in numeric.rows] if isinstance(result, Mapping) else _sequence(result)
-        return BatchedMap([algebra.as_number(_expression(v)) for v in values], *groups)
+        return BatchedMap([as_number(expression_of(v)) for v in values], *groups)
     except (
         Exception
     ):  # symbols can make any function of the user fail in any way: it is then evaluated numerically

@@ -203,7 +203,7 @@ def of_interest(both: Problem, given: Sequence[str] | None) -> list[str]:
 def _gradient(both: Problem, unknowns: np.ndarray, text: str, unit: np.ndarray) -> np.ndarray:
     """(1, globals): relative change of a formula by a relative change of each global parameter."""
     layout = both.layout
-    expression = parse(text, "The criterion")
+    expression = parse(text)
     known = [n for k, n in enumerate(layout.names) if k not in layout.local_parameters and n.isidentifier()]
     for name in sorted(names(expression)):
         if name not in known:

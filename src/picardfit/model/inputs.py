@@ -8,28 +8,20 @@ At a jump the value is the new one (right-continuous); for the left limit ask sl
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from enum import StrEnum
 from functools import lru_cache
-from math import nan
 
 import numpy as np
 
-from picardfit.errors import InputError, counted, did_you_mean, inside, listing
-from picardfit.formulas.grammar import BatchedMap, breakpoints, names, parse
-from picardfit.model.parameters import as_number, is_number
-
-NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"  # a number written as text
-MISSING = frozenset(
-    {"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "."}
-)  # "not measured", in lower case
-
-
-GRID = 257  # times, besides the samples, at which inputs are looked at before anything is computed
-STEEP = 10.0  # largest value over the median from which on a pole is looked for
+from picardfit.checks import as_number, is_number
+from picardfit.errors import InputError, closest, concerning
+from picardfit.formulas.algebra import names
+from picardfit.formulas.grammar import parse
+from picardfit.formulas.kernels import BatchedMap
+from picardfit.formulas.switching import breakpoints
+from picardfit.model.number_arrays import number_array, read_only
 
 
 @dataclass(frozen=True)
@@ -105,30 +97,22 @@ class Table:
     def __post_init__(self) -> None:
         kinds = [one.value for one in Between]
         if self.kind not in kinds:
-            raise InputError(
-                f"The table kind {self.kind!r} is unknown: write kind='hold', kind='linear' or kind='marks'."
-                f"{did_you_mean(str(self.kind), kinds)}"
-            )
+            raise InputError("model.table_kind", value=self.kind, close=closest(str(self.kind), kinds))
         times, values = (
             number_array(self.times, "the table times"),
             number_array(self.values, "the table values"),
         )
         if len(times) != len(values):
-            raise InputError(
-                f"The table has {counted(len(times), 'time')} but {counted(len(values), 'value')}: "
-                f"give one value per time."
-            )
+            raise InputError("model.table_lengths", times=len(times), values=len(values))
         order = np.argsort(times, kind="stable")
         times, values = times[order], values[order]
         if len(times) == 0:
-            raise InputError("The table is empty: give at least one time and one value.")
+            raise InputError("model.empty_table")
         most = 2 if self.kind == "linear" else 1
         repeated = times[most:][times[most:] == times[:-most]]
         if len(repeated):
-            raise InputError(
-                f"The table has {'two' if most == 1 else 'three'} values at time {repeated[0]:g}: "
-                f"keep {'one' if most == 1 else 'two'} of them."
-            )
+            code = "model.table_repeats" if most == 1 else "model.linear_table_repeats"
+            raise InputError(code, time=float(repeated[0]))
         object.__setattr__(self, "times", read_only(times))
         object.__setattr__(self, "values", read_only(values))
         object.__setattr__(self, "kind", Between(self.kind).value)
@@ -191,7 +175,7 @@ class Signal:
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise InputError(f"The signal {self.function!r} is not a function: pass one that takes t.")
+            raise InputError("model.signal_not_function", value=self.function)
         times = number_array(self.breakpoints, "the breakpoints")
         object.__setattr__(self, "breakpoints", tuple(np.unique(times).tolist()))
 
@@ -208,19 +192,21 @@ class Signal:
     def _at_one(self, time: float) -> float:
         try:
             value = self.function(time)
-        except Exception as error:  # the function is the user's: whatever it raises is told
+        except Exception as error:  # the function is the user's: it may raise anything
+            kind = type(error).__name__
             raise InputError(
-                f"{_capital(self.describe())} failed at t = {time:g} with {type(error).__name__}: {error}; "
-                f"it must return a number at every time of the experiment."
+                "model.signal_failed", self._name, time=time, kind=kind, error=str(error)
             ) from error
         if np.size(value) != 1 or np.asarray(value).dtype.kind not in "iufb":
-            raise InputError(
-                f"{_capital(self.describe())} returned {value!r} at t = {time:g}: it must return one real number."
-            )
+            raise InputError("model.signal_value", self._name, time=time, value=value)
         return float(np.asarray(value).item())
 
+    @property
+    def _name(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
     def describe(self) -> str:
-        return f"function {getattr(self.function, '__name__', type(self.function).__name__)}"
+        return f"function {self._name}"
 
     def spec(self) -> dict[str, object]:
         return {"kind": "callable", "name": self.describe(), "breakpoints": list(self.breakpoints)}
@@ -235,7 +221,7 @@ def as_input(name: str, spec: object) -> Input:
         return spec
     if isinstance(spec, np.ndarray):
         spec = spec.tolist()
-    try:
+    with concerning("model.in_input", name, key=("inputs", name)):
         if is_number(spec):
             return Constant(spec)
         if isinstance(spec, str):
@@ -244,12 +230,7 @@ def as_input(name: str, spec: object) -> Input:
             return Signal(spec)
         if isinstance(spec, (tuple, list)) and len(spec) == 2:
             return Table(spec[0], spec[1])
-    except InputError as error:
-        raise inside(f"Input `{name}`", error) from None
-    raise InputError(
-        f"Input `{name}` is given as {spec!r}: write a number, a formula in t, a pair (times, values), "
-        f"or a function of t."
-    )
+    raise InputError("model.not_an_input", name, key=("inputs", name), value=spec)
 
 
 def values_at(inputs: Mapping[str, Input], names: Sequence[str], times: np.ndarray) -> np.ndarray:
@@ -259,52 +240,69 @@ def values_at(inputs: Mapping[str, Input], names: Sequence[str], times: np.ndarr
         try:
             values[..., column] = inputs[name].at(times)
         except InputError as error:
-            raise inside(f"Input `{name}`", error) from error
+            raise error.within("model.in_input", name).at(key=("inputs", name)) from error.__cause__
     return values
 
 
-def check_finite(inputs: Mapping[str, Input], names: Sequence[str], t0: float, times: np.ndarray) -> None:
-    """InputError when an input is not finite between t0 and the last of the times, or grows without limit there."""
+@dataclass(frozen=True)
+class PoleSearch:
+    """How inputs are searched for poles before anything is computed."""
+
+    grid: int = 257  # times, besides the samples, at which an input is evaluated first
+    steep: float = 10.0  # largest value over the median above which a pole is searched for
+    window: int = 33  # times in each window that zooms in on the largest value
+    narrowest: float = 1e-9  # width of the last window over that of the first
+    vanished: float = 1e-2  # height times width over its first value, below which the peak is integrable
+
+
+def check_finite(
+    inputs: Mapping[str, Input],
+    names: Sequence[str],
+    t0: float,
+    times: np.ndarray,
+    search: PoleSearch = PoleSearch(),
+) -> None:
+    """Raise an InputError if an input has a pole, or no finite value, between t0 and the last of the times."""
     last = max(float(times[-1]), t0)
-    grid = np.unique(np.concatenate([[t0], times, np.linspace(t0, last, GRID)]))
+    grid = np.unique(np.concatenate([[t0], times, np.linspace(t0, last, search.grid)]))
     for name in names:
         source = inputs[name]
         if not isinstance(source, Formula | Signal):
             continue
         values = values_at(inputs, [name], grid)[:, 0]
         wrong = np.flatnonzero(~np.isfinite(values))
-        how = "with piecewise" if isinstance(source, Formula) else "with an `if`"
-        remedy = f"make it finite from t = {t0:g} to {last:g} (for example {how}), or choose other times"
         if len(wrong):
-            value = "infinite" if np.isinf(values[wrong[0]]) else "not a real number"
-            raise InputError(
-                f"Input `{name}` ({source.describe()}) is {value} at t = {grid[wrong[0]]:.6g}: {remedy}."
-            )
-        pole = _pole(source, grid, np.abs(values))
-        if pole is not None:
-            raise InputError(
-                f"Input `{name}` ({source.describe()}) grows without limit at t = {pole:.6g}: {remedy}."
-            )
+            time = float(grid[wrong[0]])
+            code = "model.input_infinite" if np.isinf(values[wrong[0]]) else "model.input_not_real"
+        elif (pole := _pole(source, grid, np.abs(values), search)) is not None:
+            time, code = pole, "model.input_pole"
+        else:
+            continue
+        how = "piecewise" if isinstance(source, Formula) else "an `if`"
+        shown = source.describe()
+        raise InputError(
+            code, name, key=("inputs", name), source=shown, time=time, first=t0, last=last, how=how
+        )
 
 
-def _pole(source: Input, grid: np.ndarray, size: np.ndarray) -> float | None:
+def _pole(source: Input, grid: np.ndarray, size: np.ndarray, search: PoleSearch) -> float | None:
     """A time near the largest value where |u| grows at least like 1/distance, so that no solution passes it.
 
     Zooming in on a pole keeps |u| times the width of the window as it is; on anything integrable it vanishes.
     """
     k = int(np.argmax(size))
     low, high = grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)]
-    if not size[k] > STEEP * np.median(size) or not high > low:
+    if not size[k] > search.steep * np.median(size) or not high > low:
         return None
     area, width = size[k] * (high - low), high - low
-    while high - low > max(1e-9 * width, 64 * np.spacing(max(abs(low), abs(high)))):
-        window = np.linspace(low, high, 33)
+    while high - low > max(search.narrowest * width, 64 * np.spacing(max(abs(low), abs(high)))):
+        window = np.linspace(low, high, search.window)
         values = np.abs(source.at(window))
         k = int(np.argmax(np.where(np.isnan(values), np.inf, values)))
         if not np.isfinite(values[k]):
             return float(window[k])
-        low, high = window[max(k - 1, 0)], window[min(k + 1, 32)]
-        if not values[k] * (high - low) > 1e-2 * area:
+        low, high = window[max(k - 1, 0)], window[min(k + 1, search.window - 1)]
+        if not values[k] * (high - low) > search.vanished * area:
             return None
     return float(0.5 * (low + high))
 
@@ -319,85 +317,15 @@ def input_from_spec(spec: Mapping[str, object]) -> Input:
         case {"kind": "table", "times": times, "values": values, "between": kind}:
             return Table(times, values, kind)
         case {"kind": "callable", "name": name}:
-            raise InputError(
-                f"An input was saved as a Python {name}, which a file cannot hold: "
-                f"build the problem again, or give that input as a formula or a table."
-            )
-    raise InputError(
-        f"The saved input {dict(spec)!r} is not known: save it again with this version of picardfit."
-    )
-
-
-def number_array(values: object, what: str, missing: bool = False) -> np.ndarray:
-    """`values` as a new float array (n,); `missing` lets NaN, None and blank cells through as NaN.
-
-    Text, infinities and nested sequences are InputErrors that name the entry, counted from 1.
-    """
-    single = isinstance(values, (str, bytes, Mapping, Set)) or not isinstance(values, Iterable)
-    if single or (isinstance(values, np.ndarray) and values.ndim == 0):
-        raise InputError(
-            f"{_capital(what)} must be a sequence of numbers, not {values!r}: write a list such as [1, 2]."
-        )
-    if isinstance(values, np.ma.MaskedArray):
-        values = values.astype(float).filled(nan)
-    if not isinstance(values, np.ndarray):
-        values = list(values)
-    try:
-        array = np.asarray(values)
-    except ValueError:  # ragged rows
-        array = np.empty((0, 0))
-    if array.ndim != 1:
-        raise InputError(
-            f"{_capital(what)} must be one flat sequence of numbers, not a table or nested lists: split it."
-        )
-    if array.dtype.kind in "iuf":
-        array = array.astype(float)
-    else:
-        array = np.array([_cell(value, row, what) for row, value in enumerate(values, 1)], dtype=float)
-    wrong = np.flatnonzero(np.isinf(array) if missing else ~np.isfinite(array))
-    if len(wrong):
-        remedy = (
-            "leave it blank or NaN if it was not measured" if missing else "give a finite number or remove it"
-        )
-        raise InputError(f"Entry {wrong[0] + 1} of {what} is {array[wrong[0]]:g}: {remedy}.")
-    return array
-
-
-def read_only(array: np.ndarray) -> np.ndarray:
-    """The same array, which can no longer be written to."""
-    array.setflags(write=False)
-    return array
+            raise InputError("model.saved_function", str(name))
+    raise InputError("model.saved_input", value=dict(spec))
 
 
 @lru_cache(maxsize=256)
 def _compiled(text: str) -> tuple[BatchedMap, tuple[float, ...]]:
     """The formula as a NumPy function and its breakpoints, built once for each text."""
-    expression = parse(text, "The formula")
+    expression = parse(text)
     others = sorted(names(expression) - {"t"})
     if others:
-        raise InputError(
-            f"The formula '{text}' uses {listing(others)}, but an input may use only the time `t`: "
-            f"write numbers in their place.{did_you_mean(others[0], ['t'])}"
-        )
+        raise InputError("model.input_uses", text, names=others, close=closest(others[0], ["t"]))
     return BatchedMap([expression]), breakpoints([expression])
-
-
-def _cell(value: object, row: int, what: str) -> float:
-    """One entry of a sequence that is not all numbers."""
-    if value is None or str(value).strip().lower() in MISSING:
-        return nan
-    if isinstance(value, str) and re.fullmatch(NUMBER, value.strip()):
-        return float(value)
-    if isinstance(value, date | np.datetime64):
-        raise InputError(
-            f"Entry {row} of {what} is a date, {value}: convert dates to numbers, such as days since the first."
-        )
-    if not is_number(value):
-        raise InputError(
-            f"Entry {row} of {what} is {value!r}, which is not a number: replace it by a number."
-        )
-    return as_number(value, f"entry {row} of {what}", infinite=True)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

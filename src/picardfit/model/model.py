@@ -12,18 +12,13 @@ from typing import final
 import sympy
 
 from picardfit.display.hook import shown
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, closest, concerning
 from picardfit.formulas.algebra import names, names_outside_conditions, symbol
 from picardfit.formulas.equations import NAME, check_target, read_equations, spell_out, statements_of
-from picardfit.formulas.grammar import (
-    BatchedMap,
-    breakpoints,
-    names_in_order,
-    parse,
-    switches_with,
-    zeros_in_time,
-)
+from picardfit.formulas.grammar import names_in_order, parse
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.printing import to_text
+from picardfit.formulas.switching import breakpoints, switches_with, zeros_in_time
 from picardfit.formulas.tracing import NumericMap, map_of_function
 from picardfit.model.inputs import Constant, Input
 
@@ -59,16 +54,16 @@ class Model:
         units: Mapping[str, str] | None = None,
     ) -> None:
         inputs = _checked_names(inputs, "inputs")
-        equations, helpers, order = read_equations(text, inputs)
-        states = tuple(equations)
-        outputs, new = _read_observables(observables, states, helpers, (*order, *states, *inputs))
+        equations = read_equations(text, inputs)
+        states, order = tuple(equations.rates), equations.names
+        outputs, new = _read_observables(observables, states, equations.helpers, (*order, *states, *inputs))
         known = {"t", *states, *inputs}
         parameters = tuple(dict.fromkeys(n for n in (*order, *new) if n not in known))
         unused = [n for n in inputs if n not in (*order, *new)]
         if unused:
-            raise InputError(f"Input `{unused[0]}` is declared but no equation uses it: use it or drop it.")
+            raise InputError("model.unused_input", unused[0], key=("inputs", unused[0]))
         groups = (states, parameters, inputs)
-        rhs = BatchedMap(tuple(equations.values()), *groups)
+        rhs = BatchedMap(tuple(equations.rates.values()), *groups)
         output = BatchedMap(tuple(outputs.values()), *groups)
         _fill(self, groups, tuple(outputs), rhs, output, text, units)
 
@@ -96,11 +91,9 @@ class Model:
         everything = [n for group in groups for n in group]
         twice = [n for n in everything if everything.count(n) > 1]
         if twice:
-            raise InputError(
-                f"`{twice[0]}` is declared twice: give every state, parameter and input a name of its own."
-            )
+            raise InputError("model.declared_twice", twice[0])
         if not groups[0]:
-            raise InputError('A model needs at least one state: pass states=["x", ...].')
+            raise InputError("model.no_states")
         rhs, _ = map_of_function(f, *groups, rows=groups[0])
         if callable(observables):
             output, rows = map_of_function(observables, *groups, rows=None)
@@ -211,32 +204,28 @@ def _checked_units(units: Mapping[str, str] | None, known: Sequence[str]) -> dic
     if units is None:
         return {}
     if not isinstance(units, Mapping):
-        raise InputError(
-            f'units={units!r} is not a mapping: write for example units={{"t": "h", "x": "mg/l"}}.'
-        )
+        raise InputError("model.units_not_mapping", key=("units",), value=units)
     for name, unit in units.items():
         if name not in known:
-            hint = did_you_mean(str(name), known)
-            names = listing(dict.fromkeys(known))
-            raise InputError(
-                f"units: `{name}` is not a name of the model ({names}): rename or remove it.{hint}"
-            )
+            names, close = list(dict.fromkeys(known)), closest(str(name), known)
+            raise InputError("model.unit_of_unknown", name, key=("units", name), known=names, close=close)
         if not isinstance(unit, str):
-            raise InputError(f'The unit of `{name}` is {unit!r}, not text: write for example "1/h".')
+            raise InputError("model.unit_not_text", name, key=("units", name), value=unit)
     return dict(units)
 
 
 def _checked_names(names: Sequence[str], kind: str) -> tuple[str, ...]:
     if isinstance(names, str):
-        raise InputError(f"{kind}={names!r} is one text: write a list, {kind}=[{names!r}].")
+        raise InputError("model.one_text", kind, key=(kind,), value=names)
     names = tuple(names)
     for name in names:
         if not isinstance(name, str) or re.fullmatch(NAME, name) is None:
-            raise InputError(f"{name!r} in {kind} is not a name: use letters, digits and underscores.")
-        check_target(name, kind.capitalize())
+            raise InputError("model.not_a_name", kind, key=(kind,), value=name)
+        with concerning("model.in_names", kind, key=(kind, name)):
+            check_target(name)
     twice = [n for n in names if names.count(n) > 1]
     if twice:
-        raise InputError(f"`{twice[0]}` stands twice in {kind}: list it once.")
+        raise InputError("model.listed_twice", twice[0], key=(kind, twice[0]), kind=kind)
     return names
 
 
@@ -251,33 +240,30 @@ def _read_observables(
     if observables is None:
         return {name: symbol(name) for name in states}, []
     if isinstance(observables, str):
-        raise InputError(f"observables={observables!r} is one text: write observables=[{observables!r}].")
+        raise InputError("model.one_text", "observables", key=("observables",), value=observables)
     if not isinstance(observables, Mapping):
         for name in observables:
             if name not in (*states, *helpers):
-                hint = did_you_mean(str(name), [*states, *helpers])
-                raise InputError(
-                    f"Observable `{name}` is not a state ({listing(states)}): "
-                    f'name a state, or give a formula as in observables={{"y": "2*x"}}.{hint}'
-                )
+                close = closest(str(name), [*states, *helpers])
+                key = ("observables", name)
+                raise InputError("model.observable_not_state", name, key=key, states=states, close=close)
         observables = {name: name for name in observables}
     if not observables:
-        raise InputError("`observables` is empty: name at least one, or leave it out to observe every state.")
+        raise InputError("model.no_observables", key=("observables",))
     definitions = {name: expr for name, (expr, _) in helpers.items()}
     outputs, order = {}, []
     for name, formula in observables.items():
         if not isinstance(name, str) or not name.strip():
-            raise InputError(f"{name!r} in observables is not a name: use a text.")
-        outputs[name] = parse(formula, f"Observable `{name}`", definitions)
-        used = names_in_order(formula)
-        _check_observable(name, used, (*states, *helpers), {*known, *helpers, "t"}, complete)
+            raise InputError("model.observable_not_named", key=("observables",), value=name)
+        with concerning("model.in_observable", name, key=("observables", name)):
+            outputs[name] = parse(formula, definitions)
+            used = names_in_order(formula)
+            _check_observable(used, (*states, *helpers), {*known, *helpers, "t"}, complete)
         order += spell_out(used, helpers)
     return outputs, order
 
 
-def _check_observable(
-    name: str, used: Sequence[str], variables: Sequence[str], known: set[str], complete: bool
-) -> None:
+def _check_observable(used: Sequence[str], variables: Sequence[str], known: set[str], complete: bool) -> None:
     """A name not in the equations may be a new parameter (a scale factor) or a slip of the pen.
 
     It is taken as a slip if the formula holds no state or helper at all, or if it is nearly the name of one
@@ -289,8 +275,5 @@ def _check_observable(
         near = [v for v in absent if abs(len(v) - len(unknown)) <= 1]
         close = difflib.get_close_matches(unknown, near, n=1, cutoff=0.8)
         if close or complete or not anchored:
-            remedy = "declare it in `parameters`" if complete else "rename it if it is meant as a parameter"
-            raise InputError(
-                f"Observable `{name}`: `{unknown}` is not a name of the model: correct it, or {remedy}."
-                + did_you_mean(unknown, close or [*variables, *sorted(known)])
-            )
+            code = "model.undeclared_name" if complete else "model.unknown_name"
+            raise InputError(code, unknown, close=closest(unknown, close or [*variables, *sorted(known)]))

@@ -9,12 +9,13 @@ the problem and is called `noise.` and its field, and the observable where it be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import e as EULER
 
-from picardfit.errors import InputError
+from picardfit.checks import as_number, check_flag, is_number
+from picardfit.errors import InputError, concerning
 from picardfit.formulas.grammar import parse
-from picardfit.model.parameters import Parameter, as_number, is_number
+from picardfit.model.parameters import Parameter
 
 BASES = (EULER, 10, 2)  # of logarithms
 Level = float | tuple[float, float] | Parameter | str
@@ -35,13 +36,10 @@ class Noise:
     common: bool = False
 
     def __post_init__(self) -> None:
-        _check_flag(self.common, "common")
+        check_flag(self.common, "common")
         _check_levels(self, zero=("additive", "proportional"))
         if self.common and is_number(self.proportional) and self.proportional == 0:
-            raise InputError(
-                "common=True is one factor for all observables of an instant, but its level, proportional, is zero: "
-                "give it, for example proportional=0.05, or leave common out."
-            )
+            raise InputError("model.common_without_level", key=("noise",))
 
 
 @dataclass(frozen=True)
@@ -94,51 +92,39 @@ KINDS = (Noise, LogNormal, StudentT, Laplace)
 
 
 def _check_levels(noise: NoiseModel, zero: tuple[str, ...] = ()) -> None:
-    """Every level of a noise model; those in `zero` may be 0, but not all of them."""
-    fields = {"additive", "proportional", "sigma", "scale", "degrees"} & set(noise.__dataclass_fields__)
-    for field in sorted(fields):
-        spec = getattr(noise, field)
-        many = spec.values() if isinstance(spec, Mapping) else [spec]
+    """Check every level of a noise model; those in `zero` may be 0, but not all of them."""
+    for one in fields(noise):
+        if one.name in ("base", "common"):
+            continue
+        spec = getattr(noise, one.name)
         if isinstance(spec, Mapping) and not spec:
-            raise InputError(f"`{field}` is an empty mapping: give a level for every observable.")
-        for one in many:
-            _check_level(one, field, field in zero)
-    if zero and all(is_number(getattr(noise, field)) and getattr(noise, field) == 0 for field in zero):
-        raise InputError(
-            f"{type(noise).__name__} has neither an additive nor a proportional level: give at least one, "
-            f"for example additive=0.1."
-        )
+            raise InputError("model.no_levels", one.name, key=("noise", one.name))
+        for level in spec.values() if isinstance(spec, Mapping) else [spec]:
+            _check_level(level, one.name, one.name in zero)
+    if zero and all(is_number(level := getattr(noise, name)) and level == 0 for name in zero):
+        raise InputError("model.neither_level", type(noise).__name__, key=("noise",))
 
 
 def _check_level(spec: object, field: str, zero: bool) -> None:
+    key = ("noise", field)
     if isinstance(spec, str):
-        parse(spec, f"Level `{field}`")
+        with concerning("model.in_level", field, key=key):
+            parse(spec)
     elif isinstance(spec, Parameter):
         if spec.bounds[0] < 0 or (spec.fixed is not None and spec.fixed < 0):
-            raise InputError(f"The level `{field}` could be negative: give it a lower bound of 0 or more.")
+            raise InputError("model.level_may_be_negative", field, key=key)
     elif is_number(spec):
         number = as_number(spec, f"level `{field}`")
         if number < 0 or (number == 0 and not zero):
-            raise InputError(f"The level {field} = {number:g} is not positive: give a positive number.")
+            raise InputError("model.level_not_positive", field, key=key, value=number)
     elif isinstance(spec, Sequence) and len(spec) == 2:
         low, high = (as_number(one, f"bound of the level `{field}`") for one in spec)
         if not 0 < low < high:
-            raise InputError(
-                f"The bounds ({low:g}, {high:g}) of the level `{field}` must be positive and ascending: "
-                f"write for example {field}=(0.001, 1.0)."
-            )
+            raise InputError("model.level_bounds", field, key=key, low=low, high=high)
     else:
-        raise InputError(
-            f"{field} = {spec!r} is not a level: write a number, a pair of bounds to estimate it, a pf.Parameter, "
-            f"a formula text, or one of these for each observable."
-        )
-
-
-def _check_flag(value: object, name: str) -> None:
-    if not isinstance(value, bool):
-        raise InputError(f"{name}={value!r} is not True or False: write {name}=True.")
+        raise InputError("model.not_a_level", field, key=key, value=spec)
 
 
 def _check_base(base: object) -> None:
     if not is_number(base) or base not in BASES:
-        raise InputError(f"base = {base!r} is not e, 10 or 2: write base=10, or leave it out.")
+        raise InputError("model.not_a_base", key=("noise", "base"), value=base)

@@ -11,8 +11,8 @@ from math import inf
 
 import numpy as np
 
-from picardfit.checks import as_number, is_number, name_at_call
-from picardfit.errors import InputError
+from picardfit.checks import as_number, check_flag, is_number, name_at_call
+from picardfit.errors import InputError, concerning
 from picardfit.model.priors import KINDS, Prior
 
 
@@ -38,11 +38,11 @@ class Parameter:
 
     def __post_init__(self) -> None:
         try:
-            checked = _checked_fields(self, "")
-        except InputError:
+            checked = _checked_fields(self)
+        except InputError as error:
             if not (name := name_at_call(2)):
                 raise
-            checked = _checked_fields(self, f" of `{name}`")
+            raise error.within("model.in_parameter", name).at(key=("parameters", name)) from None
         for field, value in checked.items():
             object.__setattr__(self, field, value)
 
@@ -63,13 +63,10 @@ def as_parameter(name: str, spec: object) -> Parameter:
     if isinstance(spec, np.ndarray):
         spec = spec.tolist()
     if not isinstance(spec, Sequence) or isinstance(spec, (str, bytes)) or len(spec) != 2:
-        raise InputError(
-            f"Parameter `{name}` is given as {spec!r}: write a pair (lower, upper), a number to fix it, "
-            f"or pf.Parameter(lower, upper, ...)."
-        )
-    fix = f'to fix it write "{name.removesuffix("(0)")}": {spec[0]} or use fixed={spec[0]}'
-    checked = _checked(spec[0], spec[1], False, None, None, f" of `{name}`", fix)
-    return Parameter(checked["lower"], checked["upper"])
+        raise InputError("model.not_a_parameter", name, key=("parameters", name), value=spec)
+    with concerning("model.in_parameter", name, key=("parameters", name)):
+        lower, upper = _checked_bounds(spec[0], spec[1], log=False)
+    return Parameter(lower, upper)
 
 
 def to_internal(values: np.ndarray, log_mask: np.ndarray) -> np.ndarray:
@@ -92,34 +89,55 @@ def natural_slope(values: np.ndarray, log_mask: np.ndarray) -> np.ndarray:
     return np.where(log_mask, np.asarray(values, dtype=float), 1.0)
 
 
-def _checked_fields(one: Parameter, of: str) -> dict[str, object]:
-    """The numbers of a parameter as floats, or an InputError; `of` is ' of `name`' when the name is known."""
-    for field in ("log", "local"):
-        value = getattr(one, field)
-        if not isinstance(value, (bool, np.bool_)):
-            raise InputError(f"{field}={value!r}{of} is not True or False: write {field}=True.")
+def _checked_fields(one: Parameter) -> dict[str, float]:
+    """The numbers of a parameter as floats, or an InputError."""
+    check_flag(one.log, "log")
+    check_flag(one.local, "local")
     if not isinstance(one.unit, str):
-        raise InputError(f"The unit {one.unit!r}{of} is not text: write for example unit='1/h'.")
-    given = (one.lower, one.upper, one.log, one.start, one.fixed)
-    checked = _checked(*given, of, f"to fix the value write fixed={one.lower}")
+        raise InputError("model.parameter_unit", value=one.unit)
+    lower, upper = _checked_bounds(one.lower, one.upper, one.log)
+    checked = {"lower": lower, "upper": upper}
+    for field, subject in (("start", "start"), ("fixed", "fixed value")):
+        value = getattr(one, field)
+        if value is not None:
+            checked[field] = _checked_value(value, subject, lower, upper, one.log)
     if one.prior is not None:
-        _check_prior(one.prior, checked["lower"], checked["upper"], one.log, of)
+        _check_prior(one.prior, lower, upper, one.log)
     return checked
 
 
-def _check_prior(prior: object, lower: float, upper: float, log: bool, of: str) -> None:
+def _checked_bounds(lower: object, upper: object, log: bool) -> tuple[float, float]:
+    lower = -inf if lower is None else as_number(lower, "lower bound", infinite=True)
+    upper = inf if upper is None else as_number(upper, "upper bound", infinite=True)
+    if not lower < upper:
+        code = "model.bounds_swapped" if lower > upper else "model.bounds_equal"
+        raise InputError(code, lower=lower, upper=upper)
+    if log and -inf < lower <= 0:
+        example = 1e-6 * (upper if 0 < upper < inf else 1)  # hardly restricts
+        raise InputError("model.log_lower_bound", lower=lower, upper=upper, example=example)
+    if log and upper <= 0:
+        raise InputError("model.log_upper_bound", lower=lower, upper=upper)
+    return lower, upper
+
+
+def _checked_value(value: object, subject: str, lower: float, upper: float, log: bool) -> float:
+    number = as_number(value, subject)
+    if not lower <= number <= upper:
+        raise InputError("model.outside_bounds", subject, value=number, lower=lower, upper=upper)
+    if log and number <= 0:
+        raise InputError("model.log_value", subject, value=number)
+    return number
+
+
+def _check_prior(prior: object, lower: float, upper: float, log: bool) -> None:
     if not isinstance(prior, KINDS):
-        noise = f"{type(prior).__name__}Prior"  # pf.LogNormal and pf.Laplace say how measurements scatter
-        if noise in {kind.__name__ for kind in KINDS}:
-            raise InputError(
-                f"pf.{type(prior).__name__} is a noise model: the prior{of} is called pf.{noise}."
-            )
-        raise InputError(f"The prior {prior!r}{of} is not understood: write for example pf.Normal(1.0, 0.2).")
+        meant = f"{type(prior).__name__}Prior"  # pf.LogNormal and pf.Laplace say how measurements scatter
+        if meant in {kind.__name__ for kind in KINDS}:
+            raise InputError("model.noise_as_prior", type(prior).__name__, prior=meant)
+        raise InputError("model.not_a_prior", value=prior)
     low, high = _allowed(lower, upper, log, prior)
     if not low < high:
-        raise InputError(
-            f"The prior {prior}{of} leaves nothing of the bounds [{lower:g}, {upper:g}]: correct one of them."
-        )
+        raise InputError("model.prior_outside_bounds", value=prior, lower=lower, upper=upper)
 
 
 def _allowed(lower: float, upper: float, log: bool, prior: Prior | None) -> tuple[float, float]:
@@ -127,44 +145,3 @@ def _allowed(lower: float, upper: float, log: bool, prior: Prior | None) -> tupl
     lower = 0.0 if log and lower == -inf else lower
     low, high = (-inf, inf) if prior is None else prior.support
     return max(lower, low), min(upper, high)
-
-
-def _checked(
-    lower: object, upper: object, log: bool, start: object, fixed: object, of: str, fix: str
-) -> dict[str, object]:
-    """The numbers as floats, or an InputError; `of` is ' of `name`' when the name is known.
-
-    `fix`: how to write a fixed value, shown when the bounds are equal.
-    """
-    lower = -inf if lower is None else as_number(lower, f"lower bound{of}", infinite=True)
-    upper = inf if upper is None else as_number(upper, f"upper bound{of}", infinite=True)
-    if not lower < upper:
-        remedy = "swap them" if lower > upper else fix
-        raise InputError(f"The lower bound {lower:g}{of} is not below the upper bound {upper:g}: {remedy}.")
-    which = of or f" of a parameter with bounds [{lower:g}, {upper:g}]"
-    if log and -inf < lower <= 0:
-        raise InputError(
-            f"The lower bound {lower:g}{which} is not positive, but log=True needs a positive one: write for example "
-            f"{1e-6 * upper if 0 < upper < inf else 1e-6:g}, or leave log=True out."
-        )
-    if log and upper <= 0:
-        raise InputError(
-            f"The upper bound {upper:g}{which} is not positive, but log=True needs a positive one: "
-            f"raise it or leave log=True out."
-        )
-    numbers: dict[str, object] = {"lower": lower, "upper": upper}
-    for field, value, words in (("start", start, f"start{of}"), ("fixed", fixed, f"fixed value{of}")):
-        if value is None:
-            continue
-        number = as_number(value, words)
-        if not lower <= number <= upper:
-            raise InputError(
-                f"The {words} is {number:g}, outside the bounds [{lower:g}, {upper:g}]: "
-                f"move it inside or widen the bounds."
-            )
-        if log and number <= 0:
-            raise InputError(
-                f"The {words} is {number:g}, but log=True needs a positive value: leave log=True out."
-            )
-        numbers[field] = number
-    return numbers

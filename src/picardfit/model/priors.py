@@ -7,20 +7,17 @@ Laplace. The search minimises -log density on top of the data's cost.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import erfc, exp, inf, log, nan, sqrt
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 
 from picardfit.checks import as_number, is_number
-from picardfit.errors import InputError
+from picardfit.errors import InputError, Notice
 
-if TYPE_CHECKING:
-    from picardfit.problem.unknowns import UnknownsLayout
-
-OUTSIDE = 0.01  # probability of values as far out as the bounds, below which these contradict the prior
-SMOOTH = 1e-3  # |d| of a Laplace density is sqrt(d^2 + w^2) - w, with this w
+LARGEST_EXPONENT = log(np.finfo(float).max)
 
 
 @dataclass(frozen=True)
@@ -55,6 +52,9 @@ class LaplacePrior:
     mean: float
     scale: float
     base: float | None = None
+    rounding: ClassVar[float] = (
+        1e-3  # |gap| becomes sqrt(gap^2 + rounding^2) - rounding, which has a curvature
+    )
 
     def __post_init__(self) -> None:
         _check(self, ("mean",), ("scale",))
@@ -65,9 +65,9 @@ class LaplacePrior:
 
     def density(self, value: float) -> tuple[float, float, float]:
         gap = (value - self.mean) / self.scale
-        smooth = float(np.sqrt(gap * gap + SMOOTH**2))
+        smooth = float(np.sqrt(gap * gap + self.rounding**2))
         return (
-            smooth - SMOOTH + log(2 * self.scale),
+            smooth - self.rounding + log(2 * self.scale),
             gap / smooth / self.scale,
             1 / smooth / self.scale**2,
         )
@@ -120,9 +120,7 @@ class Uniform:
     def __post_init__(self) -> None:
         _check(self, ("lower", "upper"), ())
         if not self.lower < self.upper:
-            raise InputError(
-                f"Uniform({self.lower:g}, {self.upper:g}) has no room between its ends: the first must be smaller."
-            )
+            raise InputError("model.uniform_ends", lower=self.lower, upper=self.upper)
 
     @property
     def support(self) -> tuple[float, float]:
@@ -140,7 +138,7 @@ KINDS = (Normal, LaplacePrior, LogNormalPrior, LogLaplacePrior, Uniform)
 
 def terms(prior: Prior, internal: float, is_log: bool) -> tuple[float, float, float]:
     """-log density of a prior, with slope and curvature by the search coordinate (log(value) if `is_log`)."""
-    value = exp(min(internal, 700.0)) if is_log else internal
+    value = _exp(internal) if is_log else internal
     if prior.base is None:
         cost, slope, curvature = prior.density(value)
         chain = value if is_log else 1.0
@@ -164,12 +162,12 @@ def moments(prior: Prior, internal: float, is_log: bool) -> tuple[float, float]:
     if isinstance(prior, Uniform):
         return nan, inf
     sd = prior.sd if isinstance(prior, Normal | LogNormalPrior) else sqrt(2) * prior.scale
-    value = exp(min(internal, 700.0)) if is_log else internal
+    value = _exp(internal) if is_log else internal
     if prior.base is None:
         mean = prior.mean if not is_log else log(prior.mean) if prior.mean > 0 else nan
         return mean, sd / value if is_log else sd
     mean, sd = prior.mean * log(prior.base), sd * log(prior.base)
-    return (mean, sd) if is_log else (exp(min(mean, 700.0)), sd * abs(value))
+    return (mean, sd) if is_log else (_exp(mean), sd * abs(value))
 
 
 def reach(prior: Prior, lower: float, upper: float) -> float:
@@ -190,13 +188,17 @@ def reach(prior: Prior, lower: float, upper: float) -> float:
     return 0.5 * exp(-gap) if gap > 0 else 1 - 0.5 * exp(gap)
 
 
-def told(prior: Normal | LaplacePrior | LogNormalPrior | LogLaplacePrior) -> str:
-    """A prior in words: `5 ± 0.1`, or `2 within a factor of 1.5`."""
+def typical(prior: Normal | LaplacePrior | LogNormalPrior | LogLaplacePrior) -> tuple[float, float]:
+    """Middle and spread of a prior in natural units; with a `base` the spread is a factor."""
     spread = prior.sd if isinstance(prior, Normal | LogNormalPrior) else prior.scale
     if prior.base is None:
-        return f"{prior.mean:g} ± {spread:g}"
-    middle, factor = (exp(min(x * log(prior.base), 700.0)) for x in (prior.mean, spread))
-    return f"{middle:.3g} within a factor of {factor:.3g}"
+        return prior.mean, spread
+    return _exp(prior.mean * log(prior.base)), _exp(spread * log(prior.base))
+
+
+def _exp(x: float) -> float:
+    """e^x, the largest float where that would overflow."""
+    return exp(min(x, LARGEST_EXPONENT))
 
 
 @dataclass(frozen=True)
@@ -216,15 +218,23 @@ class Priors:
             _, slope[e, c], curvature[e, c] = terms(prior, float(unknowns[e, c]), is_log)
         return slope, curvature
 
-    def outside(self, layout: UnknownsLayout) -> tuple[str, ...]:
-        """A sentence for every prior that hardly leaves room within the bounds."""
-        lower, upper = layout.natural(layout.lower), layout.natural(layout.upper)
-        return tuple(
-            f"The prior of `{layout.label(e, c)}` says {told(prior)}, but its bounds are {lower[e, c]:g} to "
-            f"{upper[e, c]:g}: correct one of them."
-            for e, c, _, prior in self.entries
-            if reach(prior, float(lower[e, c]), float(upper[e, c])) < OUTSIDE
-        )
+    def outside(
+        self, lower: np.ndarray, upper: np.ndarray, label: Callable[[int, int], str], least: float = 0.01
+    ) -> tuple[Notice, ...]:
+        """A warning for every prior that contradicts the bounds, both (experiments, width) in natural units.
+
+        It does when the probability of values as far out as the bounds is below `least`: one in a hundred, what is
+        commonly called significant. `label`: the name of an unknown.
+        """
+        found = []
+        for e, c, _, prior in self.entries:
+            low, high = float(lower[e, c]), float(upper[e, c])
+            if not isinstance(prior, Uniform) and reach(prior, low, high) < least:
+                middle, spread = typical(prior)
+                code = "model.prior_contradicts" if prior.base is None else "model.log_prior_contradicts"
+                values = {"middle": middle, "spread": spread, "lower": low, "upper": high}
+                found.append(Notice(code, label(e, c), values))
+        return tuple(found)
 
     def moments(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations, each (experiments, width); NaN and inf where there is no prior."""
@@ -235,14 +245,12 @@ class Priors:
 
 
 def _check(prior: Prior, numbers: tuple[str, ...], positive: tuple[str, ...]) -> None:
+    kind = type(prior).__name__
     for name in (*numbers, *positive):
-        as_number(getattr(prior, name), f"{name} of a {type(prior).__name__} prior")
+        as_number(getattr(prior, name), f"{name} of a {kind} prior")
     for name in positive:
         if not getattr(prior, name) > 0:
-            raise InputError(
-                f"{name} = {getattr(prior, name):g} of a {type(prior).__name__} prior is not positive: "
-                f"give a positive number."
-            )
+            raise InputError("model.prior_not_positive", name, kind=kind, value=getattr(prior, name))
     base = getattr(prior, "base", None)
     if base is not None and not (is_number(base) and base > 1):
-        raise InputError(f"base = {base!r} is not the base of a logarithm: write base=10, or leave it out.")
+        raise InputError("model.prior_base", value=base)

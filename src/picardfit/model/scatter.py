@@ -13,14 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 import sympy
 
-from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.formulas.algebra import symbol
-from picardfit.formulas.grammar import BatchedMap, names, parse
+from picardfit.checks import is_number
+from picardfit.errors import InputError, closest, concerning
+from picardfit.formulas.algebra import names, symbol
+from picardfit.formulas.grammar import parse
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.model.densities import Shape, draw
 from picardfit.model.measurement import Measurement
 from picardfit.model.model import Model
 from picardfit.model.noise_models import KINDS, Laplace, LogNormal, Noise, NoiseModel
-from picardfit.model.parameters import Parameter, is_number
+from picardfit.model.parameters import Parameter
 
 
 @dataclass(frozen=True)
@@ -60,36 +62,36 @@ class Scatter:
 def bind(noise: NoiseModel | Mapping[str, NoiseModel], model: Model) -> Scatter:
     """What a noise model, or one for each observable, means for a model."""
     if isinstance(noise, Mapping):
-        _check_observables(noise, model, "noise")
+        _check_observables(noise, model, ("noise",))
         lost = [name for name in model.observables if name not in noise]
         if lost:
-            raise InputError(f"`noise` says nothing about `{lost[0]}`: add an entry for every observable.")
+            raise InputError("model.no_noise_for", lost[0], key=("noise",))
         models = [noise[name] for name in model.observables]
         if any(isinstance(one, Noise) and one.common for one in models):
-            raise InputError(
-                "common=True is one factor for all observables: pass one pf.Noise(..., common=True), no mapping."
-            )
+            raise InputError("model.common_in_mapping", key=("noise",))
     else:
         models = [noise] * len(model.observables)
     for one in models:
         if not isinstance(one, KINDS):
-            raise InputError(
-                f"noise = {one!r} is not a noise model: write for example pf.Noise(additive=0.1)."
-            )
-    book = _Book(model, isinstance(noise, Mapping))
-    rows = [book.rows(one, k) for k, one in enumerate(models)]
+            raise InputError("model.not_a_noise_model", key=("noise",), value=one)
+    levels_of = _LevelReader(model, isinstance(noise, Mapping))
+    rows = [levels_of.rows(one, k) for k, one in enumerate(models)]
     common = isinstance(noise, Noise) and noise.common
     third = [extra for _, _, extra in rows]
     levels = [level for _, level, _ in rows]
     if any(extra is not None for extra in third):
         levels += [sympy.S.Zero if extra is None else extra for extra in third]
     return Scatter(
-        tuple(column for column, _, _ in rows), common, tuple(levels), book.parameters, tuple(book.names)
+        tuple(column for column, _, _ in rows),
+        common,
+        tuple(levels),
+        levels_of.parameters,
+        tuple(levels_of.names),
     )
 
 
-class _Book:
-    """Collects the parameters of the levels while the rows are written."""
+class _LevelReader:
+    """Turns levels into expressions, and collects the parameters and the other names that these use."""
 
     def __init__(self, model: Model, one_each: bool) -> None:
         self.model, self.one_each = model, one_each
@@ -108,13 +110,10 @@ class _Book:
         additive, proportional = (self.level(noise, field, k) for field in ("additive", "proportional"))
         relative = proportional * symbol(_places(self.model)[k])
         if additive == 0 and proportional == 0:
-            name = self.model.observables[k]
-            raise InputError(
-                f"The noise of `{name}` is zero: give a positive additive or proportional level."
-            )
+            raise InputError("model.no_noise", self.model.observables[k], key=("noise",))
         if isinstance(noise, Noise) and noise.common:
             if additive == 0:
-                raise InputError("common=True needs an additive level as well: give a positive one.")
+                raise InputError("model.common_without_additive", key=("noise",))
             return Column(), additive, relative
         spread = additive if proportional == 0 else sympy.sqrt(additive**2 + relative**2)
         if isinstance(noise, Noise):
@@ -128,9 +127,9 @@ class _Book:
         spec, name = getattr(noise, field), f"noise.{field}"
         observable = self.model.observables[k]
         if isinstance(spec, Mapping):
-            _check_observables(spec, self.model, field)
+            _check_observables(spec, self.model, ("noise", field))
             if observable not in spec:
-                raise InputError(f"`{field}` has no level for `{observable}`: add one.")
+                raise InputError("model.no_level_for", observable, key=("noise", field), field=field)
             spec, name = spec[observable], f"{name}.{observable}"
         elif self.one_each:
             name = f"{name}.{observable}"
@@ -145,8 +144,9 @@ class _Book:
         return symbol(name)
 
     def formula(self, text: str, name: str) -> sympy.Expr:
-        expression = parse(text, f"Level `{name}`", self.definitions)
         model = self.model
+        with concerning("model.in_level", name, key=("noise",)):
+            expression = parse(text, self.definitions)
         known = {*_places(model), *model.states, *model.inputs, *model.parameters, "t"}
         self.names |= dict.fromkeys(sorted(names(expression) - known))
         return expression
@@ -157,13 +157,12 @@ def _places(model: Model) -> tuple[str, ...]:
     return tuple(f"observable {k}" for k in range(len(model.observables)))
 
 
-def _check_observables(given: Mapping, model: Model, what: str) -> None:
+def _check_observables(given: Mapping[str, object], model: Model, key: tuple[str, ...]) -> None:
+    known = model.observables
     for name in given:
-        if name not in model.observables:
-            raise InputError(
-                f"`{name}` in {what} is not an observable of the model ({listing(model.observables)}): "
-                f"rename or remove it." + did_you_mean(str(name), model.observables)
-            )
+        if name not in known:
+            close = closest(str(name), known)
+            raise InputError("model.not_an_observable", name, key=key, what=key[-1], known=known, close=close)
 
 
 # ---- drawing measurements --------------------------------------------------------------------------------------

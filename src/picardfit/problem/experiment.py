@@ -11,9 +11,10 @@ import numpy as np
 
 from picardfit.checks import as_mapping, as_number, is_number
 from picardfit.display.hook import shown
-from picardfit.errors import InputError, Notice
+from picardfit.errors import InputError, Notice, concerning
 from picardfit.formulas.grammar import parse
-from picardfit.model.inputs import Constant, Input, as_input, check_finite, number_array, read_only, values_at
+from picardfit.model.inputs import Constant, Input, as_input, check_finite, values_at
+from picardfit.model.number_arrays import number_array, read_only
 from picardfit.model.parameters import Parameter, as_parameter
 
 InitialValue = float | str | Parameter  # a known value, a formula of parameters, or an unknown one
@@ -298,7 +299,8 @@ def _initial(name: str, spec: object) -> InitialValue:
     if is_number(spec):
         return as_number(spec, f"initial value of `{name}`")
     if isinstance(spec, str):
-        parse(spec, f"The initial value of `{name}`")
+        with concerning("problem.in_initial", name, key=("initial", name)):
+            parse(spec)
         return spec
     parameter = as_parameter(name, spec)
     return parameter if parameter.fixed is None else parameter.fixed

@@ -98,7 +98,7 @@ def _numbers(model: Model, initial: Sequence[Mapping[str, object]]) -> np.ndarra
 def _before(one: Experiment) -> dict[str, float | sympy.Expr]:
     """state -> number or expression from which the steady state before an experiment is reached; empty without one."""
     specs = {} if one.rest is None else one.rest.initial
-    return {n: parse(s, f"Initial state of `{n}`") if isinstance(s, str) else s for n, s in specs.items()}
+    return {n: parse(s) if isinstance(s, str) else s for n, s in specs.items()}
 
 
 def _steady_starts(

@@ -247,7 +247,11 @@ class Problem:
     def remarks(self) -> tuple[str | Notice, ...]:
         """What was left out when the experiments were read, and priors that contradict their bounds."""
         left_out = dict.fromkeys(remark for one in self.experiments for remark in one.remarks)
-        return (*left_out, *(() if self.priors is None else self.priors.outside(self.layout)))
+        if self.priors is None:
+            return tuple(left_out)
+        layout = self.layout
+        lower, upper = layout.natural(layout.lower), layout.natural(layout.upper)
+        return (*left_out, *self.priors.outside(lower, upper, layout.label))
 
     def span(self, experiment: int) -> tuple[float, float]:
         """First and last time of an experiment."""

@@ -96,7 +96,7 @@ def _formula(problem: Problem, text: str, places: Mapping[str, tuple[int, int]])
         longest_first = "|".join(re.escape(label) for label in sorted(own, key=len, reverse=True))
         written = re.sub(rf"(?<![\w.])({longest_first})(?!\w)", lambda found: own[found[0]], text)
     _check_initial(problem, text, written, own)
-    used = names(expression := parse(written, f"The quantity `{text}`"))
+    used = names(expression := parse(written))
     members = {name: places[label] for label, name in own.items() if name in used}
     _check_names(problem, text, used - members.keys(), places)
     if not members and not any(parameters[n].fixed is None for n in used):

@@ -87,8 +87,7 @@ def _model_from(record: Record) -> Model:
         model = Model(text, observables, inputs, units)
     else:
         rates, outputs = (
-            {name: parse(formula, f"The saved formula of `{name}`") for name, formula in group.items()}
-            for group in (equations, observables)
+            {name: parse(formula) for name, formula in group.items()} for group in (equations, observables)
         )
         every = ("t", *rates, *parameters, *inputs)
         used = {name for expression in (*rates.values(), *outputs.values()) for name in names(expression)}

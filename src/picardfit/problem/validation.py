@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import sympy
 
-from picardfit.errors import InputError, closest
+from picardfit.errors import InputError, closest, concerning
 from picardfit.formulas.grammar import names, parse
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, as_parameter
@@ -141,7 +141,8 @@ def initial_of(model: Model, one: Experiment, common: Mapping[str, object]) -> d
 
 
 def _initial_formula(model: Model, one: Experiment, state: str, text: str) -> sympy.Expr:
-    expression = parse(text, f"The initial formula of `{state}` in `{one.name}`")
+    with concerning("problem.in_initial", state, key=("initial", state)):
+        expression = parse(text)
     for name in sorted(names(expression)):
         if (kind := _no_parameter(model, name)) is not None:
             raise InputError(

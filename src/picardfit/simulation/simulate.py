@@ -10,9 +10,10 @@ import numpy as np
 
 from picardfit.checks import as_mapping, as_number
 from picardfit.errors import InputError, closest
-from picardfit.model.inputs import as_input, check_finite, number_array, values_at
+from picardfit.model.inputs import as_input, check_finite, values_at
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
+from picardfit.model.number_arrays import number_array
 from picardfit.model.scatter import bind
 from picardfit.simulation.nonfinite import nonfinite_in_run
 from picardfit.simulation.trajectories import Run, last_time, observed, trajectories

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from picardfit.errors import InputError
+from picardfit.errors import Audience, InputError
 from picardfit.files.toml_source import Place, Source, kind_of
 from picardfit.formulas.equations import equation_faults
 from picardfit.formulas.grammar import parse
 from picardfit.model.inputs import Input, Table, as_input
 from picardfit.model.model import Model
-
-UNIT_FAULT = re.compile(r"units: `([^`]+)`")  # how the model begins to complain about a unit
 
 
 @dataclass(frozen=True)
@@ -76,42 +73,32 @@ def read_model(source: Source, content: dict, inputs: Inputs) -> Model | None:
     if text is None:
         return None
     faults = equation_faults(text)
-    for line, message in faults:
-        source.fault_at(source.lines.inside(("equations",), line), message)
+    for error in faults:
+        _model_fault(source, error)
+    before = len(source.faults)
     for name, formula in (observables or {}).items():
-        before = len(source.faults)
-        source.attempt(("observables", name), parse, formula, f"Observable `{name}`")
-        faults += source.faults[before:]
-    if faults:
+        source.attempt(("observables", name), parse, formula)
+    if faults or len(source.faults) > before:
         return None
     while True:
         try:
             return Model(text, observables, inputs.names, units)
         except InputError as error:
-            _model_fault(source, str(error))
-            unit = UNIT_FAULT.match(str(error))
-            if unit is None or unit[1] not in units:
+            _model_fault(source, error)
+            key = error.place.key
+            if key[:1] != ("units",) or key[-1] not in units:
                 return None
-            del units[unit[1]]  # so that the rest of the file can be examined
+            del units[str(key[-1])]  # so that the rest of the file can be examined
 
 
-def _model_fault(source: Source, message: str) -> None:
+def _model_fault(source: Source, error: InputError) -> None:
     """Put an error of the model where it belongs."""
-    inside = re.match(r"In line (\d+): ", message)
-    if inside:
-        message = re.sub(
-            r"\bline (\d+)",
-            lambda m: f"line {source.lines.inside(('equations',), int(m[1]))}",
-            message[inside.end() :],
-        )
-        return source.fault_at(source.lines.inside(("equations",), int(inside[1])), message)
-    unit = UNIT_FAULT.match(message)
-    if unit:
-        return source.fault(("units", unit[1]), message)
-    about = re.match(r"(Observable|Input) `([^`]+)`", message)
-    if about:
-        return source.fault((f"{about[1].lower()}s", about[2]), message)
-    return source.fault(("equations",), message)
+    if "other_row" in error.values:
+        error = error.with_values(other_row=source.lines.inside(("equations",), error.values["other_row"]))
+    message = error.sentence(Audience.FILE)
+    if error.place.row is not None:
+        return source.fault_at(source.lines.inside(("equations",), error.place.row), message)
+    return source.fault(error.place.key or ("equations",), message)
 
 
 def _observables(source: Source, given: object) -> dict[str, str] | None:

@@ -124,7 +124,7 @@ def read_initial(source: Source, place: Place, given: object, model: Model | Non
                 + did_you_mean(name, model.states),
             )
         if isinstance(value, str):
-            if source.attempt(here, parse, value, f"The initial value of `{name}`") is not None:
+            if source.attempt(here, parse, value) is not None:
                 found[name] = value
             continue
         belief = _belief(source, here, value)

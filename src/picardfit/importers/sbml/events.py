@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 import sympy
 
 from picardfit.errors import InputError
-from picardfit.formulas.algebra import TIME, Slopes, add, choose, compare, divide, multiply, names, symbol
+from picardfit.formulas.algebra import TIME, add, choose, compare, divide, multiply, names, symbol
+from picardfit.formulas.derivatives import Slopes
 
 
 @dataclass(frozen=True)

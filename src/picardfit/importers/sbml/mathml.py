@@ -12,7 +12,6 @@ import sympy
 
 from picardfit.errors import InputError
 from picardfit.formulas.algebra import (
-    FUNCTIONS,
     TIME,
     as_condition,
     as_number,
@@ -26,6 +25,7 @@ from picardfit.formulas.algebra import (
     power,
 )
 from picardfit.formulas.algebra import add as plus
+from picardfit.formulas.functions import FUNCTIONS
 
 if TYPE_CHECKING:
     import libsbml
@@ -127,7 +127,7 @@ def _chain(operator: str) -> Callable:
 def _log(*args: sympy.Basic) -> sympy.Expr:
     """log(base, x), or log10(x)."""
     base, value = args if len(args) == 2 else (sympy.Integer(10), args[0])
-    ln = FUNCTIONS["log"][2]
+    ln = FUNCTIONS["log"].build
     return divide(ln(value), ln(base))
 
 
@@ -142,12 +142,12 @@ def _exclusive(*args: sympy.Basic) -> sympy.Basic:
 
 def _inverse(name: str) -> Callable:
     """1/f(x) of an elementary function."""
-    return lambda a: divide(sympy.S.One, FUNCTIONS[name][2](a))
+    return lambda a: divide(sympy.S.One, FUNCTIONS[name].build(a))
 
 
 def _of_inverse(name: str) -> Callable:
     """f(1/x) of an elementary function."""
-    return lambda a: FUNCTIONS[name][2](divide(sympy.S.One, a))
+    return lambda a: FUNCTIONS[name].build(divide(sympy.S.One, a))
 
 
 @lru_cache(maxsize=1)
@@ -193,16 +193,10 @@ def _kinds() -> dict[int, object]:
 
 
 def _elementary(sb: ModuleType) -> dict[int, object]:
-    """Elementary functions: circular and hyperbolic ones, their inverses and reciprocals, and the others by name."""
-    build = {name: entry[2] for name, entry in FUNCTIONS.items()}
-    plain = {"abs": "abs", "exp": "exp", "ln": "log", "min": "min", "max": "max"}
-    found = {name: build[ours] for name, ours in plain.items()}
+    """The functions that formulas have too, and the reciprocals of circular and hyperbolic ones."""
+    found = {one.mathml: one.build for one in FUNCTIONS.values() if one.mathml}
     for name, reciprocal in (("sin", "csc"), ("cos", "sec"), ("tan", "cot")):
         for end in ("", "h"):
-            found |= {
-                f"{name}{end}": build[f"{name}{end}"],
-                f"arc{name}{end}": build[f"a{name}{end}"],
-                f"{reciprocal}{end}": _inverse(f"{name}{end}"),
-                f"arc{reciprocal}{end}": _of_inverse(f"a{name}{end}"),
-            }
+            found[f"{reciprocal}{end}"] = _inverse(f"{name}{end}")
+            found[f"arc{reciprocal}{end}"] = _of_inverse(f"a{name}{end}")
     return {getattr(sb, f"AST_FUNCTION_{name.upper()}"): function for name, function in found.items()}

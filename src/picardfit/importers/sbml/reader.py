@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import sympy
 
 from picardfit.errors import InputError, closest
-from picardfit.formulas.algebra import TIME, Slopes, add, choose, compare, divide, multiply, names, symbol
+from picardfit.formulas.algebra import TIME, add, choose, compare, divide, multiply, names, symbol
+from picardfit.formulas.derivatives import Slopes
 from picardfit.formulas.grammar import RESERVED
 from picardfit.importers.sbml.events import Reset, continuous
 from picardfit.importers.sbml.mathml import Owner, exact, expression

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import sympy
 
 from picardfit.errors import InputError
-from picardfit.formulas.algebra import TIME, Slopes, divide, multiply
+from picardfit.formulas.algebra import TIME, divide, multiply
+from picardfit.formulas.derivatives import Slopes
 from picardfit.importers.sbml.mathml import Owner
 
 if TYPE_CHECKING:

@@ -1,0 +1,79 @@
+"""Derivatives of expressions, by rules of our own.
+
+Those of SymPy divide by the base of a power (x**n -> n*x**n/x, NaN at x = 0) and turn `abs`, `min` and `max` into
+distributions.
+"""
+
+from __future__ import annotations
+
+import sympy
+
+from picardfit.errors import InputError
+from picardfit.formulas.algebra import Maximum, Minimum, Where, nested_where
+from picardfit.formulas.functions import BY_KIND
+
+
+class Slopes:
+    """Derivatives of expressions, sharing what they have in common."""
+
+    def __init__(self) -> None:
+        self._free: dict[sympy.Basic, frozenset] = {}
+        self._slopes: dict[tuple, sympy.Expr] = {}
+
+    def free(self, expr: sympy.Basic) -> frozenset:
+        """The symbols in an expression."""
+        if expr.is_Symbol:
+            return frozenset((expr,))
+        if expr not in self._free:
+            self._free[expr] = frozenset().union(*(self.free(a) for a in expr.args))
+        return self._free[expr]
+
+    def slope(self, expr: sympy.Expr, symbol: sympy.Symbol) -> sympy.Expr:
+        """d expr / d symbol; conditions are taken as constant, kinks get one of their one-sided slopes."""
+        if expr == symbol:
+            return sympy.S.One
+        if symbol not in self.free(expr):
+            return sympy.S.Zero
+        key = (expr, symbol)
+        if key not in self._slopes:
+            self._slopes[key] = self._rule(expr, symbol)
+        return self._slopes[key]
+
+    def _rule(self, expr: sympy.Expr, symbol: sympy.Symbol) -> sympy.Expr:
+        kind, args = expr.func, expr.args
+        if expr.is_Add:
+            return sympy.Add(*(self.slope(a, symbol) for a in args))
+        if expr.is_Mul:
+            inner = [self.slope(a, symbol) for a in args]
+            terms = [sympy.Mul(d, *args[:i], *args[i + 1 :]) for i, d in enumerate(inner) if d != 0]
+            return sympy.Add(*terms)
+        if expr.is_Pow:
+            return self._power_rule(*args, symbol)
+        if kind is Where:
+            return Where(args[0], self.slope(args[1], symbol), self.slope(args[2], symbol))
+        if kind is sympy.Piecewise:
+            return self.slope(nested_where(expr), symbol)
+        if kind in (Minimum, Maximum, sympy.Min, sympy.Max):
+            first, *rest = args
+            slope = self.slope(first, symbol)
+            relation = sympy.Le if kind in (Minimum, sympy.Min) else sympy.Ge
+            for other in rest:
+                slope = Where(relation(first, other), slope, self.slope(other, symbol))
+                first = kind(first, other)
+            return slope
+        function = BY_KIND.get(kind)
+        if function is None or function.slope is None:
+            raise InputError("formulas.not_differentiable", str(expr))
+        return function.slope(args[0]) * self.slope(args[0], symbol)
+
+    def _power_rule(self, base: sympy.Expr, exponent: sympy.Expr, symbol: sympy.Symbol) -> sympy.Expr:
+        terms = []
+        inner = self.slope(base, symbol)
+        if inner != 0:
+            terms.append(exponent * base ** (exponent - 1) * inner)
+        outer = self.slope(exponent, symbol)
+        if outer != 0:
+            # base**exponent * log(base) tends to 0 with the base: Hill functions start there.
+            grows = sympy.log(base) * base**exponent
+            terms.append(outer * (grows if base.is_positive else Where(base > 0, grows, sympy.S.Zero)))
+        return sympy.Add(*terms)
