@@ -116,7 +116,7 @@ def test_nodes_of_a_shared_rule_cannot_be_changed():
 
 @pytest.mark.parametrize("count, family", [(0, Nodes.RADAU), (1, Nodes.LOBATTO), (0, Nodes.CHEBYSHEV)])
 def test_too_few_nodes_are_refused(count, family):
-    with pytest.raises(InputError, match=f"nodes={count}"):
+    with pytest.raises(InputError, match=f"nodes = {count}"):
         rule(count, family)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from picardfit.collocation.adaptation import _merge_breaks, carry, split
+from picardfit.collocation.adaptation import carry, merge_breaks, split
 from picardfit.collocation.mesh import Mesh, Nodes, rule, uniform_knots
 from properties import Properties
 
@@ -137,7 +137,7 @@ def test_even_knots_keep_ends_and_breaks_and_are_short_enough(start, span, share
 @meshes.holds(knots=rows, places=st.lists(st.floats(0.01, 0.99), max_size=5, unique=True))
 def test_merging_keeps_ends_and_breaks_and_adds_nothing_else(knots, places):
     breaks = tuple(sorted({float(knots[0] + place * (knots[-1] - knots[0])) for place in places}))
-    merged = _merge_breaks(knots, breaks)
+    merged = merge_breaks(knots, breaks)
     assert np.all(np.diff(merged) > 0)
     assert {knots[0], *breaks, knots[-1]} <= set(merged.tolist()) <= {*knots.tolist(), *breaks}
     if not breaks:

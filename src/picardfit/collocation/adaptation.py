@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,8 +13,23 @@ from picardfit.collocation.mesh import Mesh, Rule, uniform_knots
 from picardfit.problem.problem import Problem
 from picardfit.problem.start import Start
 
-FEWEST, MOST = 6, 60  # segments of an experiment's first mesh, when the samples do not ask for more
-SHARE = 1.5  # length of a segment times the norm of the Jacobian there
+TINY = float(np.finfo(float).tiny)  # keeps denominators from being zero
+
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class FirstMesh:
+    """The first mesh of an experiment; values are measured: more segments take longer, with fewer some fits fail."""
+
+    fewest: int = 6  # segments
+    most: int = 60  # segments, unless there are more than half as many samples
+    share: float = 1.5  # length of a segment times the norm of the Jacobian there
+    steepest: float = (
+        5.0  # norm of the Jacobian, relative to its median, beyond which segments get no shorter
+    )
+    sliver: float = 0.3  # shortest distance of a knot to a break, relative to the median segment
 
 
 def state_scale(problem: Problem, tables: list[np.ndarray], least: float = 0.0) -> np.ndarray:
@@ -48,13 +66,16 @@ def segment_scales(
     return np.where(signed[mesh.experiment], own, scale)
 
 
-def first_mesh(problem: Problem, start: Start, rule: Rule, scale: np.ndarray) -> Mesh:
+def first_mesh(
+    problem: Problem, start: Start, rule: Rule, scale: np.ndarray, settings: FirstMesh = FirstMesh()
+) -> Mesh:
     """Segments with about equal shares of the Jacobian's norm, of the samples and of time; breaks are knots."""
     params = problem.layout.model_values(start.unknowns)
     knots = []
     for e in range(len(problem.experiments)):
         grid, path = start.tables[e]
-        knots.append(_place(problem, e, grid, _stiffness(problem, e, grid, path, params[e], scale)))
+        stiffness = _stiffness(problem, e, grid, path, params[e], scale)
+        knots.append(_knots(problem, e, grid, stiffness, settings))
     return Mesh(rule, tuple(knots))
 
 
@@ -71,7 +92,14 @@ def _instant(time: float) -> np.ndarray:
     return np.array([time, time + 64 * np.spacing(max(abs(time), 1e-30))])
 
 
-def _stiffness(problem: Problem, experiment: int, grid, path, params, scale) -> np.ndarray:
+def _stiffness(
+    problem: Problem,
+    experiment: int,
+    grid: np.ndarray,
+    path: np.ndarray,
+    params: np.ndarray,
+    scale: np.ndarray,
+) -> np.ndarray:
     """(grid,): norm of the scaled Jacobian f_x along the guessed path, the local estimate of K_x."""
     one, model = problem.experiments[experiment], problem.model
     _, wrt_x, _ = model.rhs.linearise(grid, path, params, one.inputs_at(model.inputs, grid))
@@ -80,28 +108,36 @@ def _stiffness(problem: Problem, experiment: int, grid, path, params, scale) -> 
     return np.where(np.isfinite(norm), norm, 0.0)
 
 
-def _place(problem: Problem, experiment: int, grid: np.ndarray, stiffness: np.ndarray) -> np.ndarray:
+def _knots(
+    problem: Problem, experiment: int, grid: np.ndarray, stiffness: np.ndarray, settings: FirstMesh
+) -> np.ndarray:
+    """Knots that share out half the integral of the stiffness and half the grid, which follows the samples."""
     start, stop = problem.span(experiment)
     if stop <= start:
         return _instant(start)
     samples = 1 + np.count_nonzero(np.diff(problem.experiments[experiment].times))
     gaps = np.diff(grid)
-    typical = np.median(stiffness)
-    local = np.minimum(0.5 * (stiffness[1:] + stiffness[:-1]), 5 * typical + 1e-300)
+    ceiling = settings.steepest * np.median(stiffness) + TINY
+    local = np.minimum(0.5 * (stiffness[1:] + stiffness[:-1]), ceiling)
     wanted = float(np.sum(local * gaps))
-    count = int(np.clip(np.ceil(wanted / SHARE), FEWEST, max(MOST, 2 * samples)))
-    mass = 0.5 * local * gaps / max(wanted, 1e-300) + 0.5 / len(gaps)
+    most = max(settings.most, 2 * int(samples))
+    count = min(max(int(np.ceil(wanted / settings.share)), settings.fewest), most)
+    mass = 0.5 * local * gaps / max(wanted, TINY) + 0.5 / len(gaps)
     cumulative = np.concatenate([[0.0], np.cumsum(mass)])
     inside = np.interp(np.linspace(0, cumulative[-1], count + 1)[1:-1], cumulative, grid)
-    return _merge_breaks(np.concatenate([[start], inside, [stop]]), problem.breaks(experiment))
+    return merge_breaks(
+        np.concatenate([[start], inside, [stop]]), problem.breaks(experiment), settings.sliver
+    )
 
 
-def _merge_breaks(knots: np.ndarray, breaks: tuple[float, ...]) -> np.ndarray:
+def merge_breaks(
+    knots: np.ndarray, breaks: tuple[float, ...], sliver: float = FirstMesh.sliver
+) -> np.ndarray:
     """Add the breaks as knots and drop knots that would leave a sliver beside a break or each other."""
     span = knots[-1] - knots[0]
     fixed = np.unique(np.array([knots[0], *breaks, knots[-1]]))
     nearest = np.abs(knots[:, None] - fixed).min(axis=1)
-    room = 0.3 * np.median(np.diff(knots)) if len(breaks) else 0.0
+    room = sliver * np.median(np.diff(knots)) if len(breaks) else 0.0
     kept = knots[nearest > max(min(room, span), 1e-12 * span)]
     merged = np.unique(np.concatenate([fixed, kept]))
     return merged[np.concatenate([[True], np.diff(merged) > 1e-13 * span])] if len(merged) > 2 else merged
@@ -146,7 +182,36 @@ def _parts(old: Rule, new: Rule) -> tuple[np.ndarray, np.ndarray]:
     return old.along(begin), old.along(points.ravel()).reshape(*points.shape, -1)
 
 
-def carry(old: Mesh, new: Mesh, states, path, parent, half) -> tuple[np.ndarray, np.ndarray]:
+@dataclass(frozen=True)
+class MeshLimits:
+    """How far `resolve` may go."""
+
+    rounds: int  # halvings of a segment
+    segments: int  # meshes with more are not split again
+
+
+def resolve(mesh: Mesh, attempt: Callable[[Mesh], tuple[Result, np.ndarray]], limits: MeshLimits) -> Result:
+    """What `attempt` makes of a mesh on which it needs no shorter segments, or of the finest one allowed.
+
+    attempt(mesh) returns its result and (segments,) bool: the segments to halve before it tries again. Where a path is
+    known, `refinement.refined` carries it to the finer mesh; here it is made anew on each one.
+    """
+    for _ in range(limits.rounds - 1):
+        found, chosen = attempt(mesh)
+        if not chosen.any() or len(mesh) > limits.segments:
+            return found
+        mesh, _, _ = split(mesh, chosen)
+    return attempt(mesh)[0]
+
+
+def carry(
+    old: Mesh,
+    new: Mesh,
+    states: np.ndarray,
+    path: np.ndarray,
+    parent: np.ndarray,
+    half: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """Start states and path on a finer mesh (split, or with more nodes), from the path on the old one."""
     at_begin, at_nodes = _parts(old.rule, new.rule)
     whole = np.concatenate([states[:, None, :], path], axis=1)[parent]

@@ -7,7 +7,7 @@ Unknowns of one experiment meet those of another only through the shared ones, s
     [ B_1' B_2' ..  C  ]
 With K_e = A_e^+ B_e and the Schur complement S = C - sum_e B_e' A_e^+ B_e its inverse is
 blockdiag(A_e^+, 0) + R S^+ R',   R = [-K_1; -K_2; ..; I].
-Vectors over the unknowns are in the order of `condense.unknowns_index`: experiment after experiment, then shared ones.
+Vectors over the unknowns are in the order of `unknowns_index`: experiment after experiment, then shared ones.
 """
 
 from __future__ import annotations
@@ -19,13 +19,24 @@ from functools import cached_property
 import numpy as np
 
 Observe = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray] | None]
-NEGLIGIBLE = 1e-6  # part of a direction that counts as none
-FOLDED = 1e5  # variance, in those of unknowns with all others known, that a direction with next to no curvature may add
-FAINT = 1e-8  # eigenvalue, relative to the largest, below which the observed curvature is looked at
-SEEN = 1e-6  # the same of the observed curvature: less may come from what is left of the slope
-MOST_OBSERVED = 6  # directions that are looked at
-AGREES = 0.3  # relative difference of two estimates of a curvature that agree
-ROUNDING = 2e-16  # curvature, relative to the largest, that cannot be told from none
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Which directions count as determined; curvatures are eigenvalues relative to the largest, in unit scale.
+
+    Values are measured on models with known ties between parameters, except `rounding` (machine precision).
+    """
+
+    negligible: float = 1e-6  # component of an unknown along a direction that counts as none
+    folded: float = (
+        1e5  # variance that a direction of almost no curvature may add, relative to one with all others known
+    )
+    faint: float = 1e-8  # curvature below which the observed curvature is asked for
+    seen: float = 1e-6  # observed curvature that counts: less may come from what remains of the slope
+    observed: int = 6  # directions whose observed curvature is asked for, at most: each costs four gradients
+    agreement: float = 0.3  # relative difference of two estimates of a curvature that agree
+    rounding: float = 2e-16  # curvature that cannot be told from none
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,7 @@ class Arrow:
         return own, vector[count:]
 
     def join(self, own: np.ndarray, shared: np.ndarray) -> np.ndarray:
-        """The way back."""
+        """The inverse of `split`: (unknowns, ...)."""
         return np.concatenate([own[self.there], shared])
 
     def diagonal(self) -> np.ndarray:
@@ -183,7 +194,7 @@ class Inverse:
     root: np.ndarray  # (shared, directions): S^(+1/2)
     null: np.ndarray  # (shared, lost)
     own_slack: np.ndarray  # (experiments, local): square of the part in a direction that counts as none
-    slack: np.ndarray  # (lost,): the same
+    slack: np.ndarray  # (lost,): likewise for the directions of all together
 
     @cached_property
     def _chained_null(self) -> np.ndarray:
@@ -314,7 +325,9 @@ class Inverse:
         return experiment[unknowns], column[unknowns], unknowns[unknowns >= count] - count
 
 
-def invert(arrow: Arrow, least: float, observe: Observe | None = None) -> Inverse:
+def invert(
+    arrow: Arrow, least: float, observe: Observe | None = None, judgement: Judgement = Judgement()
+) -> Inverse:
     """The inverse; eigenvalues of the scaled matrix below `least` times the largest count as no curvature.
 
     `observe`: asked for the curvature along a few directions (unknowns, k) of which the matrix has next to none. It
@@ -326,15 +339,15 @@ def invert(arrow: Arrow, least: float, observe: Observe | None = None) -> Invers
     if not unit.own.size:
         values, vectors = np.linalg.eigh(unit.shared)
         largest = max(values.max(initial=0.0), 1e-300)
-        values, vectors = _observed(values, vectors, largest, scale[:, None] * vectors, observe)
-        root, null, slack = _parts(values, vectors, least, largest)
+        values, vectors = _observed(values, vectors, largest, scale[:, None] * vectors, observe, judgement)
+        root, null, slack = _parts(values, vectors, least, largest, judgement)
         nothing = np.zeros(unit.own.shape[:2])
         return Inverse(arrow, scale, unit.own, unit.own, unit.cross, root, null, nothing, slack)
     values, vectors = np.linalg.eigh(unit._filled)
     largest = np.linalg.eigvalsh(unit.shared).max(initial=values.max(initial=1e-300))
     weak = (values <= least * largest)[:, None, :]
     own_root = np.where(weak, 0.0, vectors / np.sqrt(np.where(weak, 1.0, values[:, None, :])))
-    own_null, own_slack = np.where(weak, vectors, 0.0), _slack(values, largest)
+    own_null, own_slack = np.where(weak, vectors, 0.0), _slack(values, largest, judgement)
     half = own_root.transpose(0, 2, 1) @ unit.cross
     chain = -own_root @ half
     schur = unit.shared - np.einsum("els,elt->st", half, half)
@@ -344,20 +357,25 @@ def invert(arrow: Arrow, least: float, observe: Observe | None = None) -> Invers
     values, turned = np.linalg.eigh(0.5 * (inner + inner.T))
     vectors = np.linalg.solve(length.T, turned)
     everything = scale[:, None] * arrow.join(chain @ vectors, vectors)
-    values, vectors = _observed(values, vectors, largest, everything, observe)
-    root, null, slack = _parts(values, vectors, least, largest)
+    values, vectors = _observed(values, vectors, largest, everything, observe, judgement)
+    root, null, slack = _parts(values, vectors, least, largest, judgement)
     return Inverse(arrow, scale, own_root, own_null, chain, root, null, own_slack, slack)
 
 
 def _observed(
-    values: np.ndarray, vectors: np.ndarray, largest: float, whole: np.ndarray, observe: Observe | None
+    values: np.ndarray,
+    vectors: np.ndarray,
+    largest: float,
+    whole: np.ndarray,
+    observe: Observe | None,
+    judgement: Judgement,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and vectors, with observed curvature in place of next to none where two estimates agree on it.
 
     `whole` (unknowns, vectors): the same vectors over all unknowns.
     """
-    faint = values <= FAINT * largest
-    if observe is None or not 0 < faint.sum() <= MOST_OBSERVED:
+    faint = values <= judgement.faint * largest
+    if observe is None or not 0 < faint.sum() <= judgement.observed:
         return values, vectors
     found = observe(whole[:, faint])
     if found is None or not all(np.isfinite(one).all() for one in found):
@@ -365,8 +383,8 @@ def _observed(
     first, second = (0.5 * (one + one.T) for one in found)
     curvature, turn = np.linalg.eigh((4 * first - second) / 3)
     again = np.einsum("ij,ik,kj->j", turn, second, turn)
-    least = max(values[faint].max(), SEEN * largest)
-    seen = (curvature > least) & (np.abs(again - curvature) <= AGREES * curvature)
+    least = max(values[faint].max(), judgement.seen * largest)
+    seen = (curvature > least) & (np.abs(again - curvature) <= judgement.agreement * curvature)
     kept = turn[:, ~seen]
     expected, turned = np.linalg.eigh(kept.T * values[faint] @ kept)
     values, vectors = values.copy(), vectors.copy()
@@ -375,17 +393,25 @@ def _observed(
     return values, vectors
 
 
-def _parts(values, vectors, least: float, largest: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _parts(
+    values: np.ndarray, vectors: np.ndarray, least: float, largest: float, judgement: Judgement
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Directions over the root of their curvature, those without, and their slack."""
     weak = values <= least * largest
-    return vectors[:, ~weak] / np.sqrt(values[~weak]), vectors[:, weak], _slack(values[weak], largest)
+    return (
+        vectors[:, ~weak] / np.sqrt(values[~weak]),
+        vectors[:, weak],
+        _slack(values[weak], largest, judgement),
+    )
 
 
-def _slack(values: np.ndarray, largest: float) -> np.ndarray:
+def _slack(values: np.ndarray, largest: float, judgement: Judgement) -> np.ndarray:
     """Square of the part in a direction of this curvature that counts as none.
 
     Where two values of an unknown fall together (x'' + (a + b) x' + a b x = 0 at a = b), the curvature of the direction
     between them vanishes like the square of their distance, and the part of all other unknowns in it like the distance
     itself: they stay determined.
     """
-    return np.maximum(NEGLIGIBLE**2, FOLDED * np.maximum(values, ROUNDING * largest))
+    return np.maximum(
+        judgement.negligible**2, judgement.folded * np.maximum(values, judgement.rounding * largest)
+    )

@@ -6,7 +6,7 @@ Axis order: (segments, nodes, states).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, lru_cache
@@ -46,7 +46,7 @@ class Rule:
 
     @cached_property
     def end(self) -> np.ndarray:
-        """(nodes,): the same integral from 0 to 1."""
+        """(nodes,): the integrals of the Lagrange polynomials from 0 to 1."""
         return self.integrals(np.ones(1))[0]
 
     def integrals(self, fractions: np.ndarray) -> np.ndarray:
@@ -95,7 +95,9 @@ def rule(count: int, family: Nodes = Nodes.RADAU) -> Rule:
 
     fewest = 2 if family is Nodes.LOBATTO else 1
     if count < fewest:
-        raise InputError(f"nodes={count} are too few for {family.value} nodes: take at least {fewest}.")
+        raise InputError(
+            "collocation.too_few_nodes", "nodes", count=count, family=family.value, fewest=fewest
+        )
     if family is Nodes.RADAU:
         inner = (roots_jacobi(count - 1, 1, 0)[0] + 1) / 2 if count > 1 else []
         nodes = np.append(inner, 1.0)
@@ -190,7 +192,7 @@ class Mesh:
 
     @cached_property
     def inner_rows(self) -> slice | np.ndarray:
-        """`inner` likewise."""
+        """`inner` as an index that is quick to use."""
         return compact(self.inner)
 
     @cached_property
@@ -235,7 +237,7 @@ def uniform_knots(span: tuple[float, float], length: float, breaks: Sequence[flo
     return subdivide(_pieces(span, breaks), lambda a, b: int(np.ceil((b - a) / length - 1e-9)))
 
 
-def subdivide(knots: np.ndarray, parts) -> np.ndarray:
+def subdivide(knots: np.ndarray, parts: Callable[[float, float], int]) -> np.ndarray:
     """Cut each piece between neighbouring knots into parts(a, b) equal segments (at least one)."""
     cut = [np.linspace(a, b, max(1, parts(a, b)) + 1)[:-1] for a, b in pairwise(knots)]
     return np.append(np.concatenate(cut), knots[-1])

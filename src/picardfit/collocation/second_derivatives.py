@@ -11,7 +11,7 @@ and the objective its own second derivatives, unless it has kinks: then its curv
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,8 +23,15 @@ from picardfit.collocation.point import Point
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.problem.unknowns import UnknownsLayout
 
-LARGEST = 500_000  # numbers in the derivatives of a group of columns
-STEP = 1e-7  # of a difference, in units of the states' scale or the parameters' size
+
+@dataclass(frozen=True)
+class Differencing:
+    """How first derivatives are differenced."""
+
+    step: float = (
+        1e-7  # in units of the states' scale or the parameters' size: near the root of machine precision
+    )
+    numbers: int = 500_000  # derivatives that are evaluated together: they should stay in the cache
 
 
 def has_second_order(system: Discretisation) -> bool:
@@ -34,26 +41,41 @@ def has_second_order(system: Discretisation) -> bool:
 
 
 def newton_model(
-    system: Discretisation, point: Point, linear: Linearisation, forces: np.ndarray, scale: np.ndarray
+    system: Discretisation,
+    point: Point,
+    linear: Linearisation,
+    forces: np.ndarray,
+    scale: np.ndarray,
+    differencing: Differencing = Differencing(),
 ) -> Quadratic:
     """The quadratic model with second derivatives; `forces` (linked, states): slope of continuity by the jumps."""
-    differences = _Differences(system, point, linear, scale)
+    differences = _Differences(system, point, linear, scale, differencing)
     hessian = differences.of_path(forces)
     if system.selected is None:
         hessian += differences.of_outputs()
     if system.selected is not None or not system.objective.smooth:
         hessian += linear.quadratic.hessian
     hessian = 0.5 * (hessian + hessian.transpose(0, 2, 1))
-    return replace(linear.quadratic, hessian=hessian, unknowns=_of_initial(system, point, linear, forces))
+    return replace(
+        linear.quadratic,
+        hessian=hessian,
+        unknowns=_of_initial(system, point, linear, forces, differencing.step),
+    )
 
 
 class _Differences:
     """Differences of slopes by states and parameters, along the columns of the derivatives."""
 
     def __init__(
-        self, system: Discretisation, point: Point, linear: Linearisation, scale: np.ndarray
+        self,
+        system: Discretisation,
+        point: Point,
+        linear: Linearisation,
+        scale: np.ndarray,
+        differencing: Differencing,
     ) -> None:
         self._system, self._point, self._linear, self._scale = system, point, linear, scale
+        self._differencing = differencing
         layout, own = system.problem.layout, system.problem.layout.columns.parameters
         self._log = layout.log[:, own]  # (experiments, free parameters)
         self._size = _sizes(layout, point.unknowns)[:, own]
@@ -96,7 +118,7 @@ class _Differences:
 
         result = np.empty((segments, columns, columns))
         flat = multipliers.reshape(segments, -1, columns)
-        for chosen in _chunks(columns, wrt_x.size + wrt_p.size):
+        for chosen in self._groups(columns, wrt_x.size + wrt_p.size):
             along = np.moveaxis(multipliers[..., chosen], -1, 0)  # (chosen, segments, nodes, states)
             speed = np.abs(along / self._scale).max(axis=(2, 3))
             length, params, chain = self._moved(chosen, speed, mesh.experiment)
@@ -126,7 +148,7 @@ class _Differences:
         middle = (slope @ out_x)[:, 0], (slope @ out_p[..., free])[:, 0] * self._chain[samples.experiment]
 
         result = np.empty((len(system.mesh), columns, columns))
-        for chosen in _chunks(columns, out_x.size + out_p.size + derivatives.size):
+        for chosen in self._groups(columns, out_x.size + out_p.size + derivatives.size):
             along = np.moveaxis(derivatives[..., chosen], -1, 0)  # (chosen, samples, states)
             speed = np.abs(along / self._scale).max(axis=2)
             length, params, chain = self._moved(chosen, speed, samples.experiment)
@@ -144,6 +166,11 @@ class _Differences:
             result[:, chosen] = places.by_segment(places.filled(found).sum(axis=1))
         return result
 
+    def _groups(self, columns: int, size: int) -> list[slice]:
+        """The columns in groups whose derivatives, of this size each, are computed together."""
+        each = max(1, self._differencing.numbers // size)
+        return [slice(k, min(k + each, columns)) for k in range(0, columns, each)]
+
     def _moved(self, chosen: slice, speed: np.ndarray, experiment: np.ndarray):
         """How far to go along the chosen columns, and parameters and their slopes there, each (chosen, rows, ...).
 
@@ -156,7 +183,7 @@ class _Differences:
         own = np.flatnonzero(columns >= states)
         parameter = columns[own] - states
         fastest[own] = np.maximum(fastest[own], 1 / self._size[:, parameter].T)
-        length = STEP / np.maximum(fastest, 1e-100)
+        length = self._differencing.step / np.maximum(fastest, 1e-100)
         params, chain = (
             np.repeat(one[None], len(columns), axis=0) for one in (self._point.params, self._chain)
         )
@@ -173,14 +200,8 @@ def _sizes(layout: UnknownsLayout, unknowns: np.ndarray) -> np.ndarray:
     return np.where(layout.log | (unknowns == 0), 1.0, np.abs(unknowns))
 
 
-def _chunks(columns: int, size: int) -> list[slice]:
-    """The columns in groups whose derivatives, of this size each, are computed together."""
-    each = max(1, LARGEST // size)
-    return [slice(k, min(k + each, columns)) for k in range(0, columns, each)]
-
-
 def _of_initial(
-    system: Discretisation, point: Point, linear: Linearisation, forces: np.ndarray
+    system: Discretisation, point: Point, linear: Linearisation, forces: np.ndarray, step: float
 ) -> np.ndarray | None:
     """(experiments, width, width): slope by the initial states times their second derivatives, if there are any."""
     mesh, layout, states = system.mesh, system.problem.layout, point.states.shape[1]
@@ -192,7 +213,7 @@ def _of_initial(
     size = _sizes(layout, unknowns)
     result = np.empty((len(unknowns), layout.width, layout.width))
     for b in range(layout.width):
-        moved, length = unknowns.copy(), STEP * size[:, b]
+        moved, length = unknowns.copy(), step * size[:, b]
         moved[:, b] += length
         change = layout.initial_derivative(moved) - linear.quadratic.initial
         result[:, :, b] = (first @ change)[:, 0] / length[:, None]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from picardfit.collocation.adaptation import TINY, MeshLimits, resolve
 from picardfit.collocation.mesh import Mesh, rule
 from picardfit.collocation.picard import Field, end_derivatives, exact_multipliers, newton_matrix, tails
 from picardfit.collocation.recursion import forward
@@ -17,11 +18,18 @@ from picardfit.model.inputs import values_at
 from picardfit.model.model import Model
 from picardfit.simulation.trajectories import Run, trajectories
 
-NODES = 9
-FEWEST = 24  # segments to begin with
-RESOLVED = 1e-7  # last Legendre modes of h f, relative to the size of each state
-ROUNDS = 30  # of halving segments
-MOST_SEGMENTS = 20_000
+
+@dataclass(frozen=True)
+class SensitivityMesh:
+    """The mesh on which derivatives of a solution are computed; it limits their error to about 1e-8."""
+
+    nodes: int = 9
+    fewest: int = 24  # segments to begin with
+    resolution: float = 1e-7  # last Legendre modes of h f, relative to the size of each state
+    rounds: int = 30  # halvings of a segment
+    segments: int = 20_000  # meshes with more are not split again
+    room: float = 1e-9  # closest knot beside an edge, relative to the time span
+    closest: float = 1e-12  # closest knots beside each other, likewise
 
 
 @dataclass(frozen=True)
@@ -32,64 +40,74 @@ class Sensitivity:
     derivatives: np.ndarray  # (times, states, states + parameters)
 
 
-def sensitivity(model: Model, run: Run, knots: np.ndarray | None = None) -> Sensitivity | None:
+def sensitivity(
+    model: Model, run: Run, knots: np.ndarray | None = None, settings: SensitivityMesh = SensitivityMesh()
+) -> Sensitivity | None:
     """Solution and derivatives at the times of a run; None if there is no solution up to the last of them.
 
     `knots` are where segments may begin, for example those of a fit.
     """
-    width = len(run.initial) + len(run.params)
     last = float(run.times[-1]) if len(run.times) else run.t0
     if last <= run.t0:
-        fixed = np.concatenate(
-            [np.eye(len(run.initial)), np.zeros((len(run.initial), len(run.params)))], axis=1
-        )
-        count = len(run.times)
-        return Sensitivity(
-            np.tile(run.initial, (count, 1)), np.tile(fixed, (count, 1, 1)).reshape(count, -1, width)
-        )
-    found = _resolved(model, run, _first_knots(run, knots))
-    if found is None:
-        return None
-    mesh, states, path = found
-    return _chain(model, run, mesh, states, path)
+        states, count = len(run.initial), len(run.times)
+        fixed = np.concatenate([np.eye(states), np.zeros((states, len(run.params)))], axis=1)
+        return Sensitivity(np.tile(run.initial, (count, 1)), np.repeat(fixed[None], count, axis=0))
+
+    def attempt(mesh: Mesh) -> tuple[_OnMesh | None, np.ndarray]:
+        found = _on_mesh(model, run, mesh)
+        return found, np.zeros(len(mesh), bool) if found is None else found.tails > settings.resolution
+
+    first = Mesh(rule(settings.nodes), (_first_knots(run, knots, settings),))
+    found = resolve(first, attempt, MeshLimits(settings.rounds, settings.segments))
+    return None if found is None else _chain(model, run, found)
 
 
-def _first_knots(run: Run, knots: np.ndarray | None) -> np.ndarray:
-    edges = run.edges
-    even = np.linspace(run.t0, edges[-1], FEWEST + 1)
+def _first_knots(run: Run, knots: np.ndarray | None, settings: SensitivityMesh) -> np.ndarray:
+    edges, count = run.edges, settings.fewest + 1
+    even = np.linspace(run.t0, edges[-1], count)
     given = even if knots is None else knots[(knots > run.t0) & (knots < edges[-1])]
     if knots is not None and (last := max(knots[-1], run.t0)) < edges[-1]:
-        given = np.concatenate([given, np.linspace(last, edges[-1], FEWEST + 1)])
-    every = np.unique(np.concatenate([edges, given]))
-    room = 1e-9 * (edges[-1] - edges[0])
+        given = np.concatenate([given, np.linspace(last, edges[-1], count)])
+    every, span = np.unique(np.concatenate([edges, given])), edges[-1] - edges[0]
     near = np.abs(every[:, None] - edges).min(axis=1)
-    every = every[(near == 0) | (near > room)]
-    return every[np.concatenate([[True], np.diff(every) > 1e-3 * room])]
+    every = every[(near == 0) | (near > settings.room * span)]
+    return every[np.concatenate([[True], np.diff(every) > settings.closest * span])]
 
 
-def _resolved(model: Model, run: Run, knots: np.ndarray) -> tuple[Mesh, np.ndarray, np.ndarray] | None:
-    """A mesh that resolves the solution, its states at the knots (segments, states) and nodes."""
-    for _ in range(ROUNDS):
-        mesh = Mesh(rule(NODES), (knots,))
-        wanted = np.unique(np.concatenate([knots, mesh.node_times.ravel()]))
-        solved = trajectories(model, [replace(run, times=wanted)])[0]
-        if solved is None:
-            return None
-        states = solved[np.searchsorted(wanted, knots[:-1])]
-        path = solved[np.searchsorted(wanted, mesh.node_times)]
-        field = Field(model.rhs, mesh, values_at(run.inputs, model.inputs, mesh.node_times))
-        size = np.maximum(np.abs(path).max(axis=(0, 1)), 1e-300)
-        open_ = (tails(mesh, field.slopes(path, run.params)) / size).max(axis=1) > RESOLVED
-        if not open_.any() or len(knots) > MOST_SEGMENTS:
-            break
-        knots = np.sort(np.concatenate([knots, 0.5 * (knots[1:] + knots[:-1])[open_]]))
-    return mesh, states, path
+@dataclass(frozen=True)
+class _OnMesh:
+    """A solution on a mesh."""
+
+    mesh: Mesh
+    states: np.ndarray  # (segments, states): at the starts of the segments
+    path: np.ndarray  # (segments, nodes, states)
+    tails: (
+        np.ndarray
+    )  # (segments,): largest of the last Legendre modes of h f, relative to the size of each state
 
 
-def _chain(model: Model, run: Run, mesh: Mesh, states: np.ndarray, path: np.ndarray) -> Sensitivity:
+def _on_mesh(model: Model, run: Run, mesh: Mesh) -> _OnMesh | None:
+    """The solution at the knots and nodes of a mesh, by independent integration; None if there is none."""
+    (knots,) = mesh.knots
+    wanted = np.unique(np.concatenate([knots, mesh.node_times.ravel()]))
+    solved = trajectories(model, [replace(run, times=wanted)])[0]
+    if solved is None:
+        return None
+    states = solved[np.searchsorted(wanted, knots[:-1])]
+    path = solved[np.searchsorted(wanted, mesh.node_times)]
+    size = np.maximum(np.abs(path).max(axis=(0, 1)), TINY)
+    slopes = _field(model, run, mesh).slopes(path, run.params)
+    return _OnMesh(mesh, states, path, (tails(mesh, slopes) / size).max(axis=1))
+
+
+def _field(model: Model, run: Run, mesh: Mesh) -> Field:
+    return Field(model.rhs, mesh, values_at(run.inputs, model.inputs, mesh.node_times))
+
+
+def _chain(model: Model, run: Run, found: _OnMesh) -> Sensitivity:
     """Carry the derivatives from segment to segment and evaluate solution and derivatives at the times of the run."""
-    count, parameters = states.shape[1], len(run.params)
-    field = Field(model.rhs, mesh, values_at(run.inputs, model.inputs, mesh.node_times))
+    mesh, states, path = found.mesh, found.states, found.path
+    count, parameters, field = states.shape[1], len(run.params), _field(model, run, mesh)
     with np.errstate(all="ignore"):
         slopes, wrt_x, wrt_p = field.linearise(path, run.params)
         multipliers = exact_multipliers(mesh, np.linalg.inv(newton_matrix(mesh, wrt_x)), wrt_p)
