@@ -10,7 +10,7 @@ from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import linearise
 from picardfit.collocation.mesh import Mesh, rule
 from picardfit.collocation.point import contract_from
-from picardfit.collocation.sample_lines import places
+from picardfit.collocation.sample_blocks import sample_blocks
 
 
 def system_of(times, observables=None, knots=(0.0, 0.5, 1.0, 1.5, 2.0)) -> Discretisation:
@@ -23,26 +23,26 @@ def system_of(times, observables=None, knots=(0.0, 0.5, 1.0, 1.5, 2.0)) -> Discr
 EVEN = np.linspace(0.1, 1.9, 9)
 LAYOUTS = {
     "one line a segment, full": ([0, 0, 1, 1, 2, 2], 3, 2, 3),
-    "one line a segment, some places empty": ([0, 0, 1, 2, 2], 3, 2, 3),
+    "one block for each segment, some slots empty": ([0, 0, 1, 2, 2], 3, 2, 3),
     "a segment without samples": ([0, 0, 2, 2], 3, 2, 3),
     "few segments hold all samples": ([2, 2, 7], 9, 2, 2),
-    "a crowded segment has several lines": ([1] * 9 + [5, 7], 20, 4, 5),
+    "a crowded segment has several blocks": ([1] * 9 + [5, 7], 20, 4, 5),
 }
 
 
-@pytest.mark.parametrize(("segment", "segments", "width", "lines"), LAYOUTS.values(), ids=LAYOUTS)
-def test_samples_find_their_places_and_come_back(segment, segments, width, lines):
+@pytest.mark.parametrize(("segment", "segments", "width", "blocks"), LAYOUTS.values(), ids=LAYOUTS)
+def test_samples_find_their_slots_and_come_back(segment, segments, width, blocks):
     segment, rng = np.array(segment), np.random.default_rng(0)
-    found = places(segment, segments)
-    assert (found.width, len(found.segment)) == (width, lines)
+    found = sample_blocks(segment, segments)
+    assert (found.width, len(found.segment)) == (width, blocks)
     values = rng.normal(size=(len(segment), 2))
-    filled = found.filled(values)
-    assert filled.shape == (lines, width, 2)
-    np.testing.assert_array_equal(found.taken(filled), values)
+    filled = found.padded(values)
+    assert filled.shape == (blocks, width, 2)
+    np.testing.assert_array_equal(found.unpadded(filled), values)
     np.testing.assert_allclose(np.abs(filled).sum(), np.abs(values).sum())
-    np.testing.assert_array_equal(found.taken(found.filled(segment)), segment)
-    of_lines = np.broadcast_to(found.of_lines(np.arange(segments))[:, None], (lines, width))
-    np.testing.assert_array_equal(found.taken(of_lines), segment)
+    np.testing.assert_array_equal(found.unpadded(found.padded(segment)), segment)
+    of_blocks = np.broadcast_to(found.of_blocks(np.arange(segments))[:, None], (blocks, width))
+    np.testing.assert_array_equal(found.unpadded(of_blocks), segment)
     expected = np.zeros((segments, 2))
     np.add.at(expected, segment, values)
     np.testing.assert_allclose(found.by_segment(filled.sum(axis=1)), expected, atol=1e-14)

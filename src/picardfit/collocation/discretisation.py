@@ -13,22 +13,20 @@ import numpy as np
 
 from picardfit.collocation.mesh import Mesh
 from picardfit.collocation.picard import Field
-from picardfit.collocation.sample_lines import Places, places
+from picardfit.collocation.sample_blocks import SampleBlocks, sample_blocks
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.problem.likelihood import Objective
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import compact
 
-LARGEST_PART = 200_000  # numbers in the Newton matrices of a part: they should stay in the cache
-
 
 @dataclass(frozen=True)
-class Part:
-    """Neighbouring segments with the lines of their samples and their links."""
+class Chunk:
+    """Neighbouring segments whose derivatives are computed together, the blocks of their samples and their links."""
 
     segments: slice
-    lines: slice
-    linked: np.ndarray  # segments with a successor, counted from the first of the part
+    blocks: slice
+    linked: np.ndarray  # segments with a successor, counted from the first of the chunk
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,7 @@ class Discretisation:
     problem: Problem = field(repr=False)
     mesh: Mesh
     surrogate: Objective | None = field(default=None, repr=False)  # minimised instead of the problem's own
+    chunk_size: int = 200_000  # numbers in the Newton matrices of a chunk: they should stay in the cache
 
     @property
     def objective(self) -> Objective:
@@ -69,13 +68,13 @@ class Discretisation:
         return self.located[0]
 
     @cached_property
-    def places(self) -> Places:
-        return places(self.segment, len(self.mesh))
+    def blocks(self) -> SampleBlocks:
+        return sample_blocks(self.segment, len(self.mesh))
 
     @cached_property
     def along(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of start state (lines, places, 1) and nodes (lines, places, nodes) in the values at samples."""
-        weights = self.places.filled(self.mesh.rule.along(self.located[1]))
+        """Weights of start state (blocks, slots, 1) and nodes (blocks, slots, nodes) in the values at samples."""
+        weights = self.blocks.padded(self.mesh.rule.along(self.located[1]))
         return weights[..., :1].copy(), weights[..., 1:].copy()
 
     @cached_property
@@ -99,17 +98,17 @@ class Discretisation:
         return compact(np.array([rows.states.index(name) for name in names]))
 
     @cached_property
-    def parts(self) -> list[Part]:
-        """The mesh in parts whose derivatives are computed together."""
+    def chunks(self) -> list[Chunk]:
+        """The mesh in chunks whose Newton matrices stay in the cache."""
         mesh, size = self.mesh, len(self.mesh.rule.nodes) * len(self.problem.model.states)
         count = len(mesh)
-        if count * size**2 <= LARGEST_PART:
-            return [Part(slice(0, count), slice(0, len(self.places.segment)), mesh.linked)]
-        edges = [*range(0, count, max(LARGEST_PART // size**2, 1)), count]
-        lines = np.searchsorted(self.places.segment, edges)
+        if count * size**2 <= self.chunk_size:
+            return [Chunk(slice(0, count), slice(0, len(self.blocks.segment)), mesh.linked)]
+        edges = [*range(0, count, max(self.chunk_size // size**2, 1)), count]
+        blocks = np.searchsorted(self.blocks.segment, edges)
         links = np.searchsorted(mesh.linked, edges)
         return [
-            Part(slice(a, b), slice(*lines[k : k + 2]), mesh.linked[slice(*links[k : k + 2])] - a)
+            Chunk(slice(a, b), slice(*blocks[k : k + 2]), mesh.linked[slice(*links[k : k + 2])] - a)
             for k, (a, b) in enumerate(pairwise(edges))
         ]
 
@@ -131,21 +130,21 @@ class Discretisation:
 
     def at_samples(self, x: np.ndarray, path: np.ndarray) -> np.ndarray:
         """States at the samples: (samples, states)."""
-        places, (of_start, of_nodes) = self.places, self.along
-        return places.taken(of_nodes @ places.of_lines(path) + of_start * places.of_lines(x)[:, None, :])
+        blocks, (of_start, of_nodes) = self.blocks, self.along
+        return blocks.unpadded(of_nodes @ blocks.of_blocks(path) + of_start * blocks.of_blocks(x)[:, None, :])
 
-    def derivatives_at_samples(self, multipliers: np.ndarray, part: Part) -> np.ndarray:
-        """(lines, places, states, columns): derivative of the states at the samples of a part of the mesh.
+    def derivatives_at_samples(self, multipliers: np.ndarray, chunk: Chunk) -> np.ndarray:
+        """(blocks, slots, states, columns): derivative of the states at the samples of a chunk.
 
-        `multipliers` (segments, nodes, states, columns) is the derivative of its path.
+        `multipliers` (segments, nodes, states, columns) is the derivative of the path on it.
         """
         states, columns = multipliers.shape[2:]
         of_start, of_nodes = self.along
         flat = multipliers.reshape(*multipliers.shape[:2], -1)
-        if not self.places.direct:
-            flat = flat[self.places.segment[part.lines] - part.segments.start]
-        result = of_nodes[part.lines] @ flat
-        result[..., : states * columns : columns + 1] += of_start[part.lines]  # each state by itself
+        if not self.blocks.one_each:
+            flat = flat[self.blocks.segment[chunk.blocks] - chunk.segments.start]
+        result = of_nodes[chunk.blocks] @ flat
+        result[..., : states * columns : columns + 1] += of_start[chunk.blocks]  # each state by itself
         return result.reshape(*result.shape[:2], states, columns)
 
     def outputs(self, states: np.ndarray, params: np.ndarray) -> np.ndarray:

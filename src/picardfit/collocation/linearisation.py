@@ -8,7 +8,7 @@ import numpy as np
 
 from picardfit.collocation.condensing import Quadratic
 from picardfit.collocation.contraction import inverted, relative_size
-from picardfit.collocation.discretisation import Discretisation, Part
+from picardfit.collocation.discretisation import Chunk, Discretisation
 from picardfit.collocation.mesh import Segments
 from picardfit.collocation.picard import defect, end_derivatives, newton_matrix, right_sides
 from picardfit.collocation.point import Nearby, Point, evaluate
@@ -39,11 +39,11 @@ class Linearisation:
 
     quadratic: Quadratic
     outputs: np.ndarray  # (samples, rows)
-    jacobian: np.ndarray  # of the rows by [states | free parameters]: (lines, places * rows, columns)
+    jacobian: np.ndarray  # of the rows by [states | free parameters]: (blocks, slots * rows, columns)
     factor: np.ndarray  # square root of the objective's curvature, diagonal or full
     multipliers: np.ndarray  # S: (segments, nodes, states, columns)
     inverse: np.ndarray  # of Newton matrices here or close by: (segments, nodes * states, nodes * states)
-    rate: float  # part of an error that a sweep with the inverse leaves here
+    rate: float  # fraction of an error that a sweep with the inverse leaves here
     path: np.ndarray  # where the derivatives were made
 
     @property
@@ -55,7 +55,7 @@ class Linearisation:
     ) -> Linearisation | None:
         """The model at a point close by with the same derivatives; None if it is not close.
 
-        Derivatives that are off by a part d leave the loss too large by a part of about d^2 / samples.
+        A relative error d of the derivatives leaves the loss too large by a fraction of about d^2 / samples.
         """
         if not relative_size(point.path - self.path, scale) < reuse.moved:
             return None
@@ -67,9 +67,9 @@ class Linearisation:
 
     def at_samples(self, system: Discretisation) -> np.ndarray:
         """The jacobian of each sample: (samples, rows, columns)."""
-        lines, rows, columns = self.jacobian.shape
-        width = system.places.width
-        return system.places.taken(self.jacobian.reshape(lines, width, rows // width, columns))
+        blocks, rows, columns = self.jacobian.shape
+        width = system.blocks.width
+        return system.blocks.unpadded(self.jacobian.reshape(blocks, width, rows // width, columns))
 
 
 def linearise(
@@ -82,48 +82,48 @@ def linearise(
     layout = system.problem.layout
     chain = None if layout.linear else layout.parameter_slopes(point.unknowns)
     groups = list(
-        zip(*(_derivatives(system, point, chain, part, reuse) for part in system.parts), strict=True)
+        zip(*(_derivatives(system, point, chain, chunk, reuse) for chunk in system.chunks), strict=True)
     )
     rate, old = max(groups.pop()), point.nearby and point.nearby.inverse
     # each group is let go once it is joined: all of them twice would be most of the memory of a fit
     multipliers, inverse, at_samples, ends = (_joined(groups.pop(0), old) for _ in range(4))
     outputs, jacobian = _outputs(system, point, chain, at_samples)
     terms = system.objective.terms(outputs, expected)
-    white = _by_line(whitened(system.places.filled(terms.factor), jacobian))
-    jacobian = _by_line(jacobian)
-    hessian = system.places.by_segment(white.transpose(0, 2, 1) @ white)
+    white = _by_block(whitened(system.blocks.padded(terms.factor), jacobian))
+    jacobian = _by_block(jacobian)
+    hessian = system.blocks.by_segment(white.transpose(0, 2, 1) @ white)
     slope = _slope(system, terms.slope, jacobian)
     quadratic = Quadratic(hessian, slope, ends, point.jumps, layout.initial_derivative(point.unknowns))
     return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse, rate, point.path)
 
 
-def _by_line(per_place: np.ndarray) -> np.ndarray:
-    """(lines, places, rows, columns) -> (lines, places * rows, columns)."""
-    lines, places, rows, columns = per_place.shape
-    return per_place.reshape(lines, places * rows, columns)
+def _by_block(per_slot: np.ndarray) -> np.ndarray:
+    """(blocks, slots, rows, columns) -> (blocks, slots * rows, columns)."""
+    blocks, slots, rows, columns = per_slot.shape
+    return per_slot.reshape(blocks, slots * rows, columns)
 
 
 def _slope(system: Discretisation, slope: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
     """(segments, columns): slope' jacobian, summed over the samples (samples, rows) of each segment."""
-    lines = system.places.filled(slope).reshape(len(jacobian), 1, -1)
-    return system.places.by_segment((lines @ jacobian)[:, 0])
+    padded = system.blocks.padded(slope).reshape(len(jacobian), 1, -1)
+    return system.blocks.by_segment((padded @ jacobian)[:, 0])
 
 
 def _outputs(
     system: Discretisation, point: Point, chain: np.ndarray | None, at_samples: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the objective (samples, rows) and their derivatives (lines, places, rows, columns).
+    """Rows of the objective (samples, rows) and their derivatives (blocks, slots, rows, columns).
 
-    `at_samples` are the derivatives of the states there (lines, places, states, columns).
+    `at_samples` are the derivatives of the states there (blocks, slots, states, columns).
     """
     if system.selected is not None:
         return point.outputs, at_samples[:, :, system.selected]
     outputs, out_x, out_p = system.linearised_outputs(point.sampled, point.params)
-    jacobian = system.places.filled(out_x) @ at_samples
+    jacobian = system.blocks.padded(out_x) @ at_samples
     out_p = out_p[..., system.problem.layout.free_columns]
     if chain is not None:
         out_p *= system.of_samples(chain)[..., None, :]
-    jacobian[..., point.states.shape[1] :] += system.places.filled(out_p)
+    jacobian[..., point.states.shape[1] :] += system.blocks.padded(out_p)
     return outputs, jacobian
 
 
@@ -134,12 +134,12 @@ def _joined(parts: tuple[np.ndarray, ...], whole: np.ndarray | None) -> np.ndarr
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _derivatives(system: Discretisation, point: Point, chain: np.ndarray | None, part: Part, reuse: Reuse):
-    """Derivatives of path, samples and ends on a part of the mesh: (S, inverse, at samples, ends, rate).
+def _derivatives(system: Discretisation, point: Point, chain: np.ndarray | None, chunk: Chunk, reuse: Reuse):
+    """Derivatives of path, samples and ends on a chunk of the mesh: (S, inverse, at samples, ends, rate).
 
     `chain` (experiments, free parameters) is d natural / d internal, or None where that is 1 everywhere.
     """
-    mine = part.segments
+    mine = chunk.segments
     params = system.spread(point.params)
     field, nearby = system.field.part(mine), point.nearby and point.nearby.part(mine)
     _, wrt_x, wrt_p = field.linearise(point.path[mine], params if params.ndim == 1 else params[mine])
@@ -149,14 +149,14 @@ def _derivatives(system: Discretisation, point: Point, chain: np.ndarray | None,
         wrt_p *= (chain if chain.ndim == 1 else chain[mine])[..., None, :]
     solved, inverse, rate = _solved(field.mesh, wrt_x, right_sides(field.mesh, wrt_p), nearby, reuse)
     multipliers = solved.reshape(*wrt_p.shape[:3], -1)
-    ends = end_derivatives(field.mesh, part.linked, multipliers)
-    return multipliers, inverse, system.derivatives_at_samples(multipliers, part), ends, rate
+    ends = end_derivatives(field.mesh, chunk.linked, multipliers)
+    return multipliers, inverse, system.derivatives_at_samples(multipliers, chunk), ends, rate
 
 
 def _solved(
     mesh: Segments, wrt_x: np.ndarray, right: np.ndarray, nearby: Nearby | None, reuse: Reuse
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """(I - h A (x) f_x)^-1 right, an inverse of the matrix, and the part of an error that a sweep with it leaves.
+    """(I - h A (x) f_x)^-1 right, an inverse of the matrix, and the fraction of an error that a sweep with it leaves.
 
     The inverse is the one from nearby where a few sweeps with it are exact enough: products of small matrices are much
     cheaper than inverses. They begin with the derivatives from there, which differ by about as much as the matrices do.
@@ -219,7 +219,7 @@ def curvature_of_step(system: Discretisation, point: Point, linear: Linearisatio
     step = mesh.columns(moved, (trial.unknowns - point.unknowns)[:, layout.columns.index])
     jumps = point.jumps + (linear.quadratic.end @ step[mesh.linked_rows][..., None])[..., 0]
     jumps -= moved[mesh.inner_rows]
-    change = linear.jacobian @ system.places.of_lines(step)[..., None]
-    outputs = point.outputs + system.places.taken(change.reshape(len(change), system.places.width, -1))
+    change = linear.jacobian @ system.blocks.of_blocks(step)[..., None]
+    outputs = point.outputs + system.blocks.unpadded(change.reshape(len(change), system.blocks.width, -1))
     slope = _slope(system, curved(linear.factor, trial.outputs - outputs), linear.jacobian)
     return slope, trial.jumps - jumps

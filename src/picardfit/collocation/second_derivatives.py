@@ -89,13 +89,13 @@ class _Differences:
 
     def _slope_by_path(self, forces: np.ndarray) -> np.ndarray:
         """(segments, nodes, states): derivative of data and continuity by the path at the nodes."""
-        system, mesh, places = self._system, self._system.mesh, self._system.places
+        system, mesh, blocks = self._system, self._system.mesh, self._system.blocks
         if system.selected is None:
             by_state = (self._slope @ self._outputs[0])[:, 0]
         else:
             by_state = np.zeros(self._point.sampled.shape)
             np.add.at(by_state.T, system.selected, self._slope[:, 0].T)
-        result = places.by_segment(system.along[1].transpose(0, 2, 1) @ places.filled(by_state))
+        result = blocks.by_segment(system.along[1].transpose(0, 2, 1) @ blocks.padded(by_state))
         result[mesh.linked] += mesh.rule.along(np.ones(1))[0, 1:, None] * forces[:, None, :]
         return result
 
@@ -136,14 +136,14 @@ class _Differences:
 
         If the objective is not smooth only the part slope' g_zz that its rows have.
         """
-        system, sampled, places = self._system, self._point.sampled, self._system.places
+        system, sampled, blocks = self._system, self._point.sampled, self._system.blocks
         samples, free = system.problem.samples, system.problem.layout.free_columns
         slope, (out_x, out_p) = self._slope, self._outputs
         groups = [
-            system.derivatives_at_samples(self._linear.multipliers[part.segments], part)
-            for part in system.parts
+            system.derivatives_at_samples(self._linear.multipliers[chunk.segments], chunk)
+            for chunk in system.chunks
         ]
-        derivatives = places.taken(np.concatenate(groups))  # (samples, states, columns)
+        derivatives = blocks.unpadded(np.concatenate(groups))  # (samples, states, columns)
         states, columns = derivatives.shape[1:]
         middle = (slope @ out_x)[:, 0], (slope @ out_p[..., free])[:, 0] * self._chain[samples.experiment]
 
@@ -163,7 +163,7 @@ class _Differences:
             by_p = ((there @ out_p[..., free])[..., 0, :] * chain - middle[1]) / length
             found = by_x.transpose(1, 0, 2) @ derivatives
             found[..., states:] += by_p.transpose(1, 0, 2)
-            result[:, chosen] = places.by_segment(places.filled(found).sum(axis=1))
+            result[:, chosen] = blocks.by_segment(blocks.padded(found).sum(axis=1))
         return result
 
     def _groups(self, columns: int, size: int) -> list[slice]:
@@ -187,10 +187,10 @@ class _Differences:
         params, chain = (
             np.repeat(one[None], len(columns), axis=0) for one in (self._point.params, self._chain)
         )
-        place, log = layout.free_parameters[parameter], self._log[:, parameter].T
-        old = params[own, :, place]
+        column, log = layout.free_parameters[parameter], self._log[:, parameter].T
+        old = params[own, :, column]
         with np.errstate(over="ignore"):
-            params[own, :, place] = moved = np.where(log, old * np.exp(length[own]), old + length[own])
+            params[own, :, column] = moved = np.where(log, old * np.exp(length[own]), old + length[own])
         chain[own, :, parameter] = np.where(log, moved, chain[own, :, parameter])
         return length[:, experiment], params[:, experiment], chain[:, experiment]
 
