@@ -21,7 +21,7 @@ from run_pages import blocks, difference, pages, run_page  # noqa: E402
 PAGES = sorted(DOCS.rglob("*.md"))
 MADE = {"paper.md"}  # by `python -m paper.document`; it has no code to run
 ENDINGS = ("json", "md", "png", "py", "schema", "toml", "yaml")  # problem.toml is a file, not an attribute
-NEEDED = {"howto/cluster.md": ("distributed",), "howto/petab.md": ("petab", "libsbml")}
+NEEDED = {"howto/cluster.md": ("distributed",), "howto/petab.md": ("yaml", "libsbml")}
 
 
 def name_of(page: Path) -> str:

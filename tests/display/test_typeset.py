@@ -8,7 +8,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.display.markup import equations
-from picardfit.display.typeset import WIDEST, Equation, _Reader, equations_html, name_mathml
+from picardfit.display.typeset import WIDEST, Equation, Reader, equations_html, name_mathml
 
 
 def linear(formula):
@@ -29,7 +29,7 @@ def linear(formula):
             return " ".join(parts) + "; "
         return text + "".join(parts)
 
-    markup = _Reader(formula).expression(0).markup
+    markup = Reader(formula).expression(0).markup
     return flat(ElementTree.fromstring(f"<math>{markup}</math>"))
 
 
@@ -93,7 +93,7 @@ def test_a_term_that_cannot_be_broken_is_shown_as_text():
     product = "*".join(f"factor_number_{k}" for k in range(12))
     assert equations_html([Equation("x", product)]) is None
     assert f"<pre>x' = {product}</pre>" in unescape(equations(pf.Model(f"x' = {product}")))
-    assert _Reader(product).expression(0).width > WIDEST
+    assert Reader(product).expression(0).width > WIDEST
 
 
 def test_helpers_are_kept_as_they_were_written():

@@ -9,7 +9,7 @@ import pytest
 
 import picardfit as pf
 
-pytest.importorskip("petab", reason="PEtab problems need petab: pip install 'picardfit[petab]'")
+pytest.importorskip("petab", reason="PEtab problems need pyyaml: pip install 'picardfit[petab]'")
 
 import pandas as pd
 import yaml

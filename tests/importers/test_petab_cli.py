@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("libsbml", reason="PEtab problems need python-libsbml: pip install 'picardfit[petab]'")
-pytest.importorskip("yaml", reason="PEtab problems need petab: pip install 'picardfit[petab]'")
+pytest.importorskip("yaml", reason="PEtab problems need pyyaml: pip install 'picardfit[petab]'")
 
 from typer.testing import CliRunner
 

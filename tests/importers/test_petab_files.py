@@ -8,7 +8,7 @@ import pytest
 import picardfit as pf
 
 pytest.importorskip("libsbml", reason="PEtab problems need python-libsbml: pip install 'picardfit[petab]'")
-pytest.importorskip("yaml", reason="PEtab problems need petab: pip install 'picardfit[petab]'")
+pytest.importorskip("yaml", reason="PEtab problems need pyyaml: pip install 'picardfit[petab]'")
 
 from picardfit.importers import petab
 

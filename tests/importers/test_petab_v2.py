@@ -10,7 +10,7 @@ from scipy import stats
 import picardfit as pf
 
 pytest.importorskip("libsbml", reason="PEtab problems need python-libsbml: pip install 'picardfit[petab]'")
-pytest.importorskip("yaml", reason="PEtab problems need petab: pip install 'picardfit[petab]'")
+pytest.importorskip("yaml", reason="PEtab problems need pyyaml: pip install 'picardfit[petab]'")
 
 import yaml
 
@@ -146,7 +146,7 @@ def test_fit_and_results(write, tmp_path):
 
 
 def test_the_library_reads_the_same_problem(write):
-    v2 = pytest.importorskip("petab.v2", reason="needs petab: pip install 'picardfit[petab]'")
+    v2 = pytest.importorskip("petab.v2", reason="compares with the library: pip install petab")
     path = write(
         [*MEASUREMENTS, *measured("one")],
         experiments=["one -inf slow", "one 0 fast"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from picardfit.errors import counted as count
@@ -171,7 +171,7 @@ def fit_text(fit: Fit, most: int = 40) -> str:
         return "\n".join(lines)
     header = ("", "estimate", "std. error", "95 % from", "to", "")
     rows = parameter_rows(fit)
-    shown = [header, *rows[:most]]
+    shown: list[tuple[str, ...]] = [header, *rows[:most]]
     if given := units(fit):
         shown = [(*row[:5], given.get(row[0], "") if k else "unit", row[5]) for k, row in enumerate(shown)]
     widths = [max(len(cell) for cell in column) for column in zip(*shown, strict=True)]
@@ -282,7 +282,7 @@ def _rivals_told(fit: Fit) -> list[str]:
     return said
 
 
-def columns(rows: list[tuple[str, ...]]) -> list[str]:
+def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Rows of text under each other, flush right but for the last column."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return [

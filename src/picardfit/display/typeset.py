@@ -52,7 +52,7 @@ def equations_html(equations: Sequence[Equation]) -> str | None:
 
     None when one cannot be broken into lines that fit on a page.
     """
-    pieces = [_Reader(one.formula).expression(0) for one in equations]
+    pieces = [Reader(one.formula).expression(0) for one in equations]
     if max(max((term.width for _, term in piece.terms), default=piece.width) for piece in pieces) > WIDEST:
         return None
     rows = [row for one, piece in zip(equations, pieces, strict=True) for row in _rows(one, piece)]
@@ -91,7 +91,7 @@ def _math(markup: str) -> str:
     return f'<math display="inline"><mstyle displaystyle="true">{markup}</mstyle></math>'
 
 
-class _Reader:
+class Reader:
     """Precedence climbing over the tokens of a formula that is known to be right."""
 
     def __init__(self, formula: str) -> None:
@@ -245,8 +245,9 @@ def _number(text: str) -> Piece:
 def _name(name: str, prime: bool = False) -> Piece:
     """`k_on` and `x1` get subscripts, names of Greek letters become letters."""
     match = re.fullmatch(r"([^\W\d_]+?)_?(\d+)|([^\W\d_]+)_(\w+)", name)
-    stem, below = ((match[1] or match[3]), (match[2] or match[4])) if match else (name, "")
-    stem = GREEK.get(stem, stem)
+    first: str = (match[1] or match[3]) if match else name
+    below: str = (match[2] or match[4]) if match else ""
+    stem = GREEK.get(first, first)
     shown = f"<mi>{escape(stem)}</mi>"
     inside = escape(GREEK.get(below, below).replace("_", ","))
     small = f"<mn>{inside}</mn>" if below.isdigit() else f'<mi mathvariant="normal">{inside}</mi>'

@@ -72,7 +72,7 @@ def profile_text(found: Profile) -> str:
 
 def bootstrap_text(found: Bootstrap) -> str:
     errors, bias, intervals = found.standard_errors, found.bias, found.intervals()
-    rows = [("", "estimate", "std. error", "bias", "95 % from", "to")]
+    rows: list[tuple[str, ...]] = [("", "estimate", "std. error", "bias", "95 % from", "to")]
     for name, value in found.estimates.items():
         numbers = (value, errors[name], bias[name], *intervals[name])
         rows.append((name, *(f"{number:.4g}" for number in numbers)))

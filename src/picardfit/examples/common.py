@@ -46,7 +46,8 @@ def standard_deviation(eps: float, eps_is: Spread | str) -> float:
 def around(truth: Mapping[str, float], factors: tuple[float, float]) -> dict[str, tuple[float, float]]:
     """Bounds from the true values times two factors."""
     low, high = factors
-    return {name: tuple(sorted((low * value, high * value))) for name, value in truth.items()}
+    ends = {name: (low * value, high * value) for name, value in truth.items()}
+    return {name: (min(pair), max(pair)) for name, pair in ends.items()}
 
 
 def parameter_bounds(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from picardfit.fit import Fit
+    from picardfit.solvers.loop import Solution
 
 
 def plot_fit(
@@ -61,7 +62,7 @@ def plot_fit(
         own = panels[block * height : (block + 1) * height, column]
         _draw_experiment(fit, k, name, quantities, own, points, first=column == 0)
         if band is not None and fit.solution is not None and fit.status.converged:
-            _draw_bands(fit, k, quantities, own, points, band)
+            _draw_bands(fit, fit.solution, k, quantities, own, points, band)
     for row in panels[(blocks - 1) * height :]:
         for panel in row[len(shown) - (blocks - 1) * columns :]:
             panel.set_axis_off()
@@ -107,7 +108,7 @@ def _draw_experiment(
     logarithmic = spans_decades(one.times)
     curves: dict[str, np.ndarray] = {}
     if fit.solution is not None:
-        times = _grid(fit, index, logarithmic, points)
+        times = _grid(fit, fit.solution, index, logarithmic, points)
         curves = {**fit.states(name, times), **fit.predict(name, times)}
     for panel, quantity in zip(panels, quantities, strict=True):
         data = one.observations.get(quantity) if quantity in model.observables else None
@@ -133,9 +134,11 @@ def _draw_experiment(
     panels[-1].set_xlabel(time_label(fit), parse_math=False)
 
 
-def _draw_bands(fit: Fit, index: int, quantities: list[str], panels, points: int, level: float) -> None:
+def _draw_bands(
+    fit: Fit, solution: Solution, index: int, quantities: list[str], panels, points: int, level: float
+) -> None:
     one = fit.problem.experiments[index]
-    times = _grid(fit, index, spans_decades(one.times), points)
+    times = _grid(fit, solution, index, spans_decades(one.times), points)
     found = fit.bands(one.name, times, level)
     for panel, quantity in zip(panels, quantities, strict=True):
         band = found[quantity]
@@ -166,12 +169,12 @@ def _hidden(fit: Fit) -> list[str]:
     return [state for state in model.states if state not in alone and state not in model.observables]
 
 
-def _grid(fit: Fit, index: int, logarithmic: bool, points: int) -> np.ndarray:
+def _grid(fit: Fit, solution: Solution, index: int, logarithmic: bool, points: int) -> np.ndarray:
     """Times dense enough for a smooth curve: an even grid, the samples, and points in every segment of the mesh.
 
     A fine mesh gives only as many of its points as the grid has.
     """
-    one, knots = fit.problem.experiments[index], fit.solution.system.mesh.knots[index]
+    one, knots = fit.problem.experiments[index], solution.system.mesh.knots[index]
     begin, end = one.t0, float(one.times[-1])
     if end <= begin:
         return np.array([begin])

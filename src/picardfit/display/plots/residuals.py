@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from picardfit.fit import Fit
+
+Series = tuple[np.ndarray, np.ndarray, np.ndarray]  # times, fitted values, residuals
 
 
 def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
@@ -60,7 +63,7 @@ def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
     return written(figure, path)
 
 
-def _by_shape(fit: Fit, found: dict[str, tuple[np.ndarray, ...]]) -> dict[str, tuple[np.ndarray, ...]]:
+def _by_shape(fit: Fit, found: Mapping[str, Series]) -> dict[str, tuple[np.ndarray, ...]]:
     """The same with experiments that share a shape in one series, under the name of the first of them."""
     first: dict[str, list] = {}
     number = {name: k for k, name in enumerate(fit.problem.names)}
@@ -85,7 +88,7 @@ def _residual_style(fit: Fit, experiment: str) -> dict[str, object]:
     }
 
 
-def _residuals(fit: Fit, observable: str) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def _residuals(fit: Fit, observable: str) -> dict[str, Series]:
     """experiment -> times, fitted values and residuals, where the observable was measured."""
     found = {}
     for one in fit.problem.experiments:

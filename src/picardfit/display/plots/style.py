@@ -127,10 +127,11 @@ def _tidy(panel: Axes) -> None:
     for spine in panel.spines.values():  # they never reach beyond their panel, and measuring them is slow
         spine.set_in_layout(False)
     for axis in (panel.xaxis, panel.yaxis):
-        if isinstance(axis.get_major_locator(), MaxNLocator):
-            axis.get_major_locator().set_params(nbins=STYLE.ticks)
-        elif isinstance(axis.get_major_locator(), LogLocator):
-            axis.get_major_locator().set_params(numticks=STYLE.ticks)
+        locator = axis.get_major_locator()
+        if isinstance(locator, MaxNLocator):
+            locator.set_params(nbins=STYLE.ticks)
+        elif isinstance(locator, LogLocator):
+            locator.set_params(numticks=STYLE.ticks)
     panel.tick_params(which="both", labelsize=STYLE.text)
     panel.grid(color="#e6e6e6", linewidth=STYLE.grid_line)
     panel.set_axisbelow(True)

@@ -83,7 +83,7 @@ def _tables(path: Path) -> Tables:
 
 def on_scale(value: float, scale: str) -> float:
     """A value in natural units on its parameterScale."""
-    return float({"lin": lambda v: v, "log": np.log, "log10": np.log10}[scale](value))
+    return value if scale == "lin" else float(np.log(value) if scale == "log" else np.log10(value))
 
 
 def parameter_table(imported: Imported, values: Mapping[str, float]) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from math import e as EULER
 from math import isfinite, isinf
 
+import numpy as np
 import sympy
 
 from picardfit.errors import InputError, closest
@@ -54,7 +55,7 @@ class Import:
         self.columns = sorted({entity for one in tables.conditions.values() for entity in one.values})
         self.taken = {*self.system.states, *self.system.constants, *self.system.definitions, *self.estimated}
         self.taken |= {"t", "time", *tables.observables, *map(spelled, tables.parameters)}
-        self.inputs: dict[str, dict[Run | str, Input]] = {}  # input -> runs -> what it is there
+        self.inputs: dict[str, Mapping[Run | str, Input]] = {}  # input -> runs -> what it is there
         self._check_columns()
         self._check_settled()
 
@@ -179,8 +180,8 @@ class Import:
 
     def _constant(self, name: str, starts: Mapping[Run | str, Mapping]) -> sympy.Expr:
         """A constant as an expression that holds in every run: with inputs where the runs differ."""
-        values = {run: start.get(name) for run, start in starts.items()}
-        if any(value is None for value in values.values()):
+        values = {run: e for run, start in starts.items() if (e := start.get(name)) is not None}
+        if len(values) < len(starts):
             return symbol(name)  # without a value; an error only if something uses it
         distinct = list(dict.fromkeys(values.values()))
         if len(distinct) == 1:
@@ -195,7 +196,7 @@ class Import:
             terms.append(multiply(self._new_input(f"{name}_is_{text}", chosen), formula))
         return add(*terms)
 
-    def _new_input(self, name: str, signals: dict[Run | str, Input]) -> sympy.Symbol:
+    def _new_input(self, name: str, signals: Mapping[Run | str, Input]) -> sympy.Symbol:
         """The symbol of an input; the name of a constant is free for it unless it is estimated as well."""
         free = name in self.system.constants and name not in map(spelled, self.tables.parameters)
         while name in self.inputs or (name in self.taken and not free):
@@ -287,7 +288,7 @@ class Import:
             if len(set(mine.values())) == 1:
                 signals[run] = Constant(next(iter(mine.values())))
             elif mine:
-                signals[run] = Table(list(mine), list(mine.values()), kind="marks")
+                signals[run] = Table(np.array(list(mine)), np.array(list(mine.values())), kind="marks")
         return signals
 
     def _noise(self, name: str, level: sympy.Expr, placed: Placed) -> Noise | LogNormal | Laplace:

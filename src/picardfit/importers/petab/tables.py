@@ -166,8 +166,12 @@ def listed_name(row: Row, column: str, known: dict, kind: str) -> str:
 def _placeholder_values(row: Row, observable: str, column: str, needed: int) -> tuple[Value, ...]:
     values = row.values(column)
     if len(values) < needed:
-        given = {"column": column, "needed": needed, "given": len(values)}
-        raise row.at(InputError("importers.too_few_placeholders", observable, **given))
+        given = len(values)
+        raise row.at(
+            InputError(
+                "importers.too_few_placeholders", observable, column=column, needed=needed, given=given
+            )
+        )
     if any(isinstance(value, float) and not isfinite(value) for value in values):
         raise row.at(InputError("importers.placeholder_not_finite", column))
     return values

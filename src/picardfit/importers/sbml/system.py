@@ -42,13 +42,13 @@ class System:
     @property
     def values(self) -> dict[str, float]:
         """The file's values of the parameters of `model()`."""
-        return {n: self.constants[n] for n in self._free if self.constants[n] is not None}
+        return {n: value for n in self._free if (value := self.constants[n]) is not None}
 
     @property
     def initial_formulas(self) -> dict[str, float | str]:
         """What the file says of the initial states, as `Problem(initial=...)` takes it."""
         start = self.start({name: symbol(name) for name in self._free})
-        found = {state: start[state] for state in self.states if start.get(state) is not None}
+        found = {state: e for state in self.states if (e := start.get(state)) is not None}
         return {state: float(e) if e.is_number else to_text(e) for state, e in found.items()}
 
     @property
