@@ -154,16 +154,15 @@ def test_in_a_real_notebook(tmp_path):
     client = pytest.importorskip("nbclient", reason="Jupyter is not installed")
     pytest.importorskip("ipykernel", reason="Jupyter is not installed")
     cells = [
-        "import picardfit as pf, picardfit.parallel.progress as progress\n"
+        "import picardfit as pf\n"
         "from picardfit.examples import fitzhugh_nagumo\n"
-        "progress.QUIET_SECONDS = progress.EVERY = 0.0\n"
-        "fit = pf.fit(fitzhugh_nagumo.generate(seed=1), starts=2)",
+        "fit = pf.fit(fitzhugh_nagumo.generate(seed=1), starts=40)",
         "fit",
         "fit.plot()",
     ]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in cells])
     client.NotebookClient(book, timeout=300, kernel_name="python3").execute()
     first, second, third = ([out.get("data", {}) for out in cell["outputs"]] for cell in book.cells)
-    assert "2 of 2 starts" in first[0]["text/html"]
+    assert "40 of 40 starts" in first[0]["text/html"]
     assert "Both parameters are determined" in second[0]["text/html"]
     assert "image/png" in third[0]

@@ -16,7 +16,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.parallel.ledger import Ledger
-from picardfit.parallel.ordered_map import Interrupted, Written, _chunk_size, processes, run_tasks
+from picardfit.parallel.ordered_map import Chunking, Interrupted, Written, processes, run_tasks
 
 WHO = {"run": "test"}
 
@@ -161,14 +161,14 @@ def test_the_function_is_unpickled_once_by_a_worker(tmp_path):
 
 
 def test_tasks_travel_one_by_one_until_their_time_is_known():
-    assert _chunk_size(None, 1000, 2) == 1
+    assert Chunking().size(None, 1000, 2) == 1
 
 
 @pytest.mark.parametrize(
     "seconds, left, size", [(0.05, 1000, 10), (0.05, 12, 3), (2.0, 1000, 1), (0.0, 8, 2)]
 )
 def test_a_chunk_takes_half_a_second_and_leaves_work_for_the_others(seconds, left, size):
-    assert _chunk_size(seconds, left, 2) == size
+    assert Chunking().size(seconds, left, 2) == size
 
 
 def test_quick_tasks_travel_in_few_chunks():

@@ -1,4 +1,4 @@
-"""An append-only record of finished tasks, so that a killed run goes on where it stopped.
+"""An append-only record of finished tasks, so that an interrupted run can be resumed.
 
 JSON, one line each: first a header that says whose tasks these are, then `{"task": 7, "result": ...}` for a finished
 task and `{"task": 8, "failed": "why"}` for one that was given up (it is tried again next time). A line that was being
@@ -16,20 +16,21 @@ from pathlib import Path
 from picardfit.errors import InputError
 from picardfit.problem.records import plain
 
-FORMAT = "picardfit ledger"
-VERSION = 1
-SYNC_SECONDS = 1.0  # between two requests that the disk really has it
+FORMAT = {"format": "picardfit ledger", "version": 1}
 
 
 class Ledger:
-    """`done`: task -> result of what the file already holds. `identity` must be that of the run that began it."""
+    """`done`: task -> result of what the file already holds. `identity` must be that of the run that began it.
 
-    def __init__(self, path: str | Path, identity: Mapping[str, object]) -> None:
+    `sync_seconds`: time between two requests that the disk really writes; a power cut loses at most that much.
+    """
+
+    def __init__(self, path: str | Path, identity: Mapping[str, object], sync_seconds: float = 1.0) -> None:
         self.path = Path(path)
         self.done: dict[int, object] = {}
         self.failed: dict[int, str] = {}
         self._identity = plain(dict(identity), "the identity of a ledger")
-        self._synced = time.monotonic()
+        self._synced, self._sync_seconds = time.monotonic(), sync_seconds
         try:
             whole = self._read()
             self._file = self.path.open("r+b" if whole else "wb")
@@ -67,7 +68,7 @@ class Ledger:
     def _write(self, record: dict) -> None:
         self._file.write(_line(record))
         self._file.flush()
-        if time.monotonic() - self._synced > SYNC_SECONDS:
+        if time.monotonic() - self._synced > self._sync_seconds:
             self.sync()
 
     def _read(self) -> int:
@@ -101,9 +102,13 @@ class Ledger:
             self.failed[task] = str(record.get("failed", ""))
 
     def _check_header(self, header: dict | None) -> None:
-        if header is None or header.get("format") != FORMAT or not isinstance(header.get("run"), dict):
+        if (
+            header is None
+            or header.get("format") != FORMAT["format"]
+            or not isinstance(header.get("run"), dict)
+        ):
             self._refuse_file()
-        if header.get("version") != VERSION:
+        if header.get("version") != FORMAT["version"]:
             raise InputError("parallel.ledger_version", str(self.path))
         mine, theirs = self._identity, header["run"]
         other = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
@@ -115,7 +120,7 @@ class Ledger:
 
 
 def _header(identity: object) -> dict:
-    return {"format": FORMAT, "version": VERSION, "run": identity}
+    return {**FORMAT, "run": identity}
 
 
 def _line(record: dict) -> bytes:

@@ -25,14 +25,31 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from picardfit.errors import InputError
+from picardfit.errors import InputError, Notice
 from picardfit.parallel.ledger import Ledger
 
-CHUNK_SECONDS = (
-    0.5  # work that travels together: long against scheduling, short against waiting for the last one
-)
-SHARE = 2  # a chunk is at most the workers' share of what is left, divided by this
-UNKNOWN_WINDOW = 64  # chunks on their way at least when nobody says how many workers there are
+
+@dataclass(frozen=True)
+class Chunking:
+    """How many tasks travel together, and how many chunks are on their way."""
+
+    seconds: float = (
+        0.5  # of work in a chunk: long against scheduling, short against waiting for the last one
+    )
+    share: int = 2  # a chunk is at most the workers' share of what is left, divided by this
+    ahead: int = 2  # chunks on their way for each worker, so that none waits for the next
+    unknown: int = 64  # chunks on their way at least when the executor does not say how many workers it has
+
+    def size(self, seconds: float | None, left: int, workers: int) -> int:
+        """Tasks in a chunk, when one takes so many seconds; 1 while nothing has been measured."""
+        if seconds is None:
+            return 1
+        fair = max(left // (self.share * workers), 1)
+        return min(max(int(self.seconds / seconds), 1), fair) if seconds > 0 else fair
+
+    def window(self, workers: int, known: bool) -> int:
+        """Chunks on their way at a time."""
+        return self.ahead * workers if known else max(self.ahead * workers, self.unknown)
 
 
 T = TypeVar("T")
@@ -107,20 +124,13 @@ def run_tasks(
     if executor is None:
         stream = _serial(function, todo, total > 1)
     else:
-        stream = _parallel(function, todo, executor, chunk, retries)
+        stream = _Dispatch(function, todo, executor, chunk, retries).results()
     try:
         for key, result in stream:
-            if isinstance(result, Failure):
-                work.failures[key] = result.sentence
-                if ledger:
-                    ledger.fail(key, result.sentence)
-            else:
-                result = result if keep is None else keep(key, result)
-                work.results[key] = result
-                if ledger:
-                    ledger.append(key, written.encode(result))
+            kept = result if keep is None or isinstance(result, Failure) else keep(key, result)
+            _store(work, ledger, written, key, kept)
             if progress is not None:
-                progress(len(work.results) + len(work.failures), total, key, result)
+                progress(len(work.results) + len(work.failures), total, key, kept)
     except KeyboardInterrupt as stop:
         work.interrupted = True
         work.partial = stop.partial if isinstance(stop, Interrupted) else None
@@ -131,6 +141,17 @@ def run_tasks(
     work.results = dict(sorted(work.results.items()))
     work.failures = dict(sorted(work.failures.items()))
     return work
+
+
+def _store(work: Work[R], ledger: Ledger | None, written: Written[R], key: int, result: R | Failure) -> None:
+    if isinstance(result, Failure):
+        work.failures[key] = result.sentence
+        if ledger:
+            ledger.fail(key, result.sentence)
+        return
+    work.results[key] = result
+    if ledger:
+        ledger.append(key, written.encode(result))
 
 
 def check_tools(executor: object, ledger: object, progress: object, progress_takes: str) -> None:
@@ -196,7 +217,7 @@ def _serial(
 
 
 def attempt(function: Callable[[T], R], task: T) -> R | Failure:
-    """The result of a task, or a Failure in words; what is wrong with the input is raised."""
+    """The result of a task, or a Failure with the error's message; an InputError is raised."""
     try:
         return function(task)
     except InputError:
@@ -208,50 +229,78 @@ def attempt(function: Callable[[T], R], task: T) -> R | Failure:
 # ---- on workers --------------------------------------------------------------------------------------------
 
 
-def _parallel(
-    function: Callable[[T], R], todo: Mapping[int, T], executor: Executor, chunk: int | None, retries: int
-) -> Generator[tuple[int, R | Failure], None, None]:
-    """(key, result) as they come in.
+class _Dispatch(Generic[T, R]):
+    """Tasks on their way to the workers of an executor, in chunks.
 
-    A worker that dies takes the chunks on their way with it, and nobody knows whose fault it was. Those tasks wait
-    until all others are done and then go one at a time, so that only a task that is really to blame is given up.
+    A worker that dies takes the chunks on their way with it, and nobody knows which task was the cause. Those tasks
+    wait until all others are done and then go one at a time, so that only the task that kills its worker is given up.
     """
-    crew, packed = _Crew(executor), _Packed(function)
-    waiting, suspects, deaths = deque(todo), deque(), Counter()
-    pending: dict[Future, list[int]] = {}
-    seconds = None  # for one task
-    try:
-        while waiting or suspects or pending:
-            while waiting and len(pending) < crew.window:
-                size = chunk or _chunk_size(seconds, len(waiting), crew.workers)
-                keys = list(islice(waiting, size))
-                pending[crew.submit(_run_chunk, packed, [todo[k] for k in keys])] = keys
-                for _ in keys:
-                    waiting.popleft()
-            alone = not waiting and not pending
-            if alone:
-                keys = [suspects.popleft()]
-                pending[crew.submit(_run_chunk, packed, [todo[k] for k in keys])] = keys
-            finished = wait(pending, return_when=FIRST_COMPLETED).done
-            for future in sorted(finished, key=lambda one: pending[one][0]):
-                keys, error = pending.pop(future), _error(future)
-                if isinstance(error, InputError):
-                    raise error
-                if error is None:
-                    results, latest = future.result()
-                    seconds = latest if seconds is None else 0.5 * (seconds + latest)
-                    yield from zip(keys, results, strict=True)
-                elif alone and deaths[keys[0]] >= retries:
-                    reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-                    yield keys[0], Failure(f"Its worker died {retries + 1} times ({reason})")
-                else:
-                    deaths.update(keys if alone else ())
-                    suspects.extend(keys)
-    except _NoExecutor as lost:
-        for key in {*waiting, *suspects, *(k for keys in pending.values() for k in keys)}:
-            yield key, Failure(str(lost))
-    finally:
-        crew.dismiss(pending)
+
+    def __init__(
+        self,
+        function: Callable[[T], R],
+        todo: Mapping[int, T],
+        executor: Executor,
+        chunk: int | None,
+        retries: int,
+        chunking: Chunking = Chunking(),
+    ) -> None:
+        self.todo, self.chunk, self.retries, self.chunking = todo, chunk, retries, chunking
+        self.crew, self.packed = _Crew(executor, chunking), _Packed(function)
+        self.waiting: deque[int] = deque(todo)
+        self.suspects: deque[int] = deque()  # tasks of chunks that were lost
+        self.deaths: Counter[int] = Counter()  # of workers that had a suspect alone
+        self.pending: dict[Future[Any], list[int]] = {}
+        self.seconds: float | None = None  # that one task takes
+
+    def results(self) -> Generator[tuple[int, R | Failure], None, None]:
+        """(key, result) as they come in."""
+        try:
+            while self.waiting or self.suspects or self.pending:
+                alone = self._send()
+                finished = wait(self.pending, return_when=FIRST_COMPLETED).done
+                for future in sorted(finished, key=lambda one: self.pending[one][0]):
+                    yield from self._receive(future, alone)
+        except _NoExecutor:
+            lost = {*self.waiting, *self.suspects, *(k for keys in self.pending.values() for k in keys)}
+            for key in lost:
+                yield key, Failure(str(Notice("parallel.executor_broke")))
+        finally:
+            self.crew.dismiss(self.pending)
+
+    def _send(self) -> bool:
+        """Send chunks while there is room, else a suspect; whether a suspect travels alone."""
+        while self.waiting and len(self.pending) < self.crew.window:
+            size = self.chunk or self.chunking.size(self.seconds, len(self.waiting), self.crew.workers)
+            self._submit(self.waiting, size)
+        alone = not self.waiting and not self.pending
+        if alone:
+            self._submit(self.suspects, 1)
+        return alone
+
+    def _submit(self, queue: deque[int], size: int) -> None:
+        """Send the first tasks of a queue; they leave it only when the executor has taken them."""
+        keys = list(islice(queue, size))
+        self.pending[self.crew.submit(_run_chunk, self.packed, [self.todo[k] for k in keys])] = keys
+        for _ in keys:
+            queue.popleft()
+
+    def _receive(self, future: Future[Any], alone: bool) -> Iterator[tuple[int, R | Failure]]:
+        """The results of a finished chunk; if it was lost, its tasks are tried again or given up."""
+        keys, error = self.pending.pop(future), _error(future)
+        if isinstance(error, InputError):
+            raise error
+        if error is None:
+            results, latest = future.result()
+            self.seconds = latest if self.seconds is None else 0.5 * (self.seconds + latest)
+            yield from zip(keys, results, strict=True)
+        elif alone and self.deaths[keys[0]] >= self.retries:
+            reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+            times = {"times": self.retries + 1, "reason": reason}
+            yield keys[0], Failure(str(Notice("parallel.worker_died", "", times)))
+        else:
+            self.deaths.update(keys if alone else ())
+            self.suspects.extend(keys)
 
 
 def _error(future: Future) -> BaseException | None:
@@ -259,14 +308,6 @@ def _error(future: Future) -> BaseException | None:
     if future.cancelled():
         return RuntimeError("it was cancelled")
     return future.exception()
-
-
-def _chunk_size(seconds: float | None, left: int, workers: int) -> int:
-    """As many tasks as fill half a second, fewer towards the end; one while nothing has been measured."""
-    if seconds is None:
-        return 1
-    fair = max(left // (SHARE * workers), 1)
-    return max(min(int(CHUNK_SECONDS / max(seconds, 1e-6)), fair), 1)
 
 
 def _run_chunk(packed: _Packed, tasks: Sequence) -> tuple[list, float]:
@@ -310,11 +351,11 @@ class _NoExecutor(Exception):
 class _Crew:
     """The executor, or its successor when a process pool breaks."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Executor, chunking: Chunking) -> None:
         self._executor, self._own = executor, False
         self.workers = _workers(executor) or os.cpu_count() or 1
         known = isinstance(executor, ProcessPoolExecutor) or hasattr(executor, "_max_workers")
-        self.window = 2 * self.workers if known else max(2 * self.workers, UNKNOWN_WINDOW)
+        self.window = chunking.window(self.workers, known)
 
     def submit(self, *call) -> Future:
         try:
@@ -335,9 +376,7 @@ class _Crew:
         """A new pool like the broken one; the standard library has no public way to ask how that was made."""
         broken = self._executor
         if not isinstance(broken, ProcessPoolExecutor):
-            raise _NoExecutor(
-                "The executor broke down: run again with a new one, and the same ledger if any."
-            )
+            raise _NoExecutor
         settings = {"mp_context": "_mp_context", "initializer": "_initializer", "initargs": "_initargs"}
         given = {name: getattr(broken, place) for name, place in settings.items() if hasattr(broken, place)}
         if self._own:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from html import escape
 from typing import Protocol, TextIO
 
-QUIET_SECONDS = 1.0  # work that ends sooner shows nothing
-EVERY = 0.2  # seconds between two versions of the line
-WIDTH = 24
+
+@dataclass(frozen=True)
+class Pace:
+    """When the line is drawn, in seconds, and how wide its bar is."""
+
+    quiet: float = 1.0  # work that ends sooner shows nothing
+    every: float = 0.2  # between two versions of the line: five a second are read without flicker
+    width: int = 24  # characters of the bar on a terminal
 
 
 class Surface(Protocol):
@@ -23,11 +29,11 @@ class Surface(Protocol):
 class Bar:
     """`bar.show(done, total)` as work goes on, `bar.close()` at its end."""
 
-    def __init__(self, words: str, stream: TextIO | None = None) -> None:
-        self._words = words
+    def __init__(self, words: str, stream: TextIO | None = None, pace: Pace = Pace()) -> None:
+        self._words, self._pace = words, pace
         self._began = self._shown = time.monotonic()
         self._first: int | None = None  # what a ledger had done before
-        self._surface = _surface(stream)
+        self._surface = _surface(stream, pace.width)
         self._drawn = False
         self._last = ""
 
@@ -37,7 +43,7 @@ class Bar:
             self._first = done - 1
         spent, more = now - self._began, f", {note}" if note else ""
         self._last = f"{done} of {total} {self._words} in {_duration(spent)}{more}"
-        if self._surface is None or spent < QUIET_SECONDS or now - self._shown < EVERY:
+        if self._surface is None or spent < self._pace.quiet or now - self._shown < self._pace.every:
             return
         self._shown, self._drawn = now, True
         rate = (done - self._first) / spent
@@ -53,12 +59,12 @@ class Bar:
 class _Terminal:
     """A line that is written over itself, and wiped at the end."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, width: int) -> None:
+        self._stream, self._width = stream, width
 
     def draw(self, done: int, total: int, text: str) -> None:
-        full = WIDTH * done // max(total, 1)
-        self._write(f"{'█' * full}{'░' * (WIDTH - full)} {text}")
+        full = self._width * done // max(total, 1)
+        self._write(f"{'█' * full}{'░' * (self._width - full)} {text}")
 
     def finish(self, text: str) -> None:
         self._write("")
@@ -88,12 +94,12 @@ class _Notebook:
             self._handle.update(content, raw=True)
 
 
-def _surface(stream: TextIO | None) -> Surface | None:
+def _surface(stream: TextIO | None, width: int) -> Surface | None:
     """A given stream if it is a terminal; else the notebook that runs this, or the terminal behind stderr."""
     if stream is None and (display := _notebook_display()) is not None:
         return _Notebook(display)
     stream = stream or sys.stderr
-    return _Terminal(stream) if stream.isatty() else None
+    return _Terminal(stream, width) if stream.isatty() else None
 
 
 def _notebook_display():
