@@ -18,8 +18,8 @@ import sympy
 from picardfit.errors import Status
 from picardfit.formulas.algebra import symbol
 from picardfit.formulas.codegen import kernel
-from picardfit.solvers.picard_gradient.algorithms import SMALLEST_RATE, SUFFICIENT, State
 from picardfit.solvers.picard_gradient.extended_loss import Setting
+from picardfit.solvers.picard_gradient.iteration import State
 
 
 @dataclass(frozen=True)
@@ -167,10 +167,10 @@ def descend(
     """
     common = Common(states[0].setting)
     ends: dict[int, End] = {}
-    likes = [s.place.unknowns for s in states]
+    likes = [s.candidate.unknowns for s in states]
     for number, state in enumerate(states):
         if state.status is not None:
-            ends[number] = End(state.place.unknowns, state.status, 0, state.slope, state.jump)
+            ends[number] = End(state.candidate.unknowns, state.status, 0, state.slope, state.jump)
     running = [n for n in range(len(states)) if n not in ends]
     scale = np.stack([s.setting.scale for s in states])
     herd = _assemble(common, states, running)
@@ -224,13 +224,13 @@ def _assemble(common: Common, states: Sequence[State], running: Sequence[int]) -
     """The first state of a herd."""
     chosen = [states[n] for n in running]
     layout = [s.setting.system.problem.layout for s in chosen]
-    knots = [s.place.knots for s in chosen]
+    knots = [s.candidate.knots for s in chosen]
 
     def columns(many_unknowns: Iterable[np.ndarray], inner: Iterable[np.ndarray]) -> np.ndarray:
         made = [common.column(b, k) for b, k in zip(many_unknowns, inner, strict=True)]
         return np.stack(made, axis=1) if made else np.zeros((0, 0))
 
-    z = columns([s.place.unknowns for s in chosen], knots)
+    z = columns([s.candidate.unknowns for s in chosen], knots)
     endless = [np.full_like(k, np.inf) for k in knots]
     none = np.zeros(len(chosen))
     herd = Herd(
@@ -261,21 +261,22 @@ def _advance(common: Common, herd: Herd) -> tuple[Herd, np.ndarray]:
     count = len(herd.which)
     z, next_rate, contracted = herd.z.copy(), herd.rate.copy(), herd.path.copy()
     pending, stalled, rate = np.arange(count), np.zeros(count, bool), herd.rate.copy()
-    rounding = 1e-15 * np.abs(herd.loss)
+    search = common.setting.scheme.line_search
+    rounding = search.rounding * np.abs(herd.loss)
     while len(pending):
         own = herd if len(pending) == count else herd.part(pending)
         tried = np.clip(own.z - rate[pending] * own.slope, own.lower, own.upper)
-        wanted = SUFFICIENT / rate[pending] * ((tried - own.z) ** 2).sum(axis=0)
+        wanted = search.sufficient / rate[pending] * ((tried - own.z) ** 2).sum(axis=0)
         value, applied = _loss(common, own, tried)
         decrease = own.loss - value
         good = decrease >= wanted - rounding[pending]
         hit = pending[good]
         z[:, hit], contracted[..., hit] = tried[:, good], applied[..., good]
-        grows = (rate[hit] == herd.rate[hit]) & (decrease[good] > 100 * rounding[hit])
+        grows = (rate[hit] == herd.rate[hit]) & (decrease[good] > search.visible * rounding[hit])
         next_rate[hit] = np.where(grows, 2, 1) * rate[hit]
         pending = pending[~good]
         rate[pending] /= 2
-        tiny = rate[pending] <= SMALLEST_RATE
+        tiny = rate[pending] <= search.least_rate
         stalled[pending[tiny]] = True
         pending = pending[~tiny]
     move = contracted - herd.path

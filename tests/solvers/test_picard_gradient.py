@@ -26,9 +26,9 @@ from picardfit.solvers.picard_gradient.algorithms import (
     GradientContractive,
     GradientContractMultiplier,
     GradientDescent,
-    lipschitz,
 )
 from picardfit.solvers.picard_gradient.extended_loss import applied, gradient, loss
+from picardfit.solvers.picard_gradient.iteration import lipschitz
 from picardfit.solvers.picard_gradient.sets import Ball, Box, HalfSpace
 
 ALL = [
@@ -52,7 +52,7 @@ def run(method, problem, start=None):
 
 def values(state) -> np.ndarray:
     """(width,): the unknowns of the first experiment in natural units."""
-    return state.setting.system.problem.layout.natural(state.place.unknowns)[0]
+    return state.setting.system.problem.layout.natural(state.candidate.unknowns)[0]
 
 
 def van_der_pol(t, x, a=1.0, b=1.0):
@@ -145,33 +145,39 @@ def ruffled(method):
     problem = ponds_problem()
     rng = np.random.default_rng(3)
     state = method.init(problem, make_start(problem))
-    place, layout = state.place, problem.layout
-    unknowns = place.unknowns + 0.1 * rng.normal(size=place.unknowns.shape) * layout.exists
+    candidate, layout = state.candidate, problem.layout
+    unknowns = candidate.unknowns + 0.1 * rng.normal(size=candidate.unknowns.shape) * layout.exists
     unknowns[:, layout.local :] = unknowns[0, layout.local :]
-    place = state.setting.place(unknowns, place.knots + 0.1 * rng.normal(size=place.knots.shape))
-    return state.setting, place, state.path + 0.1 * rng.normal(size=state.path.shape)
+    candidate = state.setting.candidate(
+        unknowns, candidate.knots + 0.1 * rng.normal(size=candidate.knots.shape)
+    )
+    return state.setting, candidate, state.path + 0.1 * rng.normal(size=state.path.shape)
 
 
-def slope_by_unknowns(setting, place, path, step=1e-6) -> np.ndarray:
+def slope_by_unknowns(setting, candidate, path, step=1e-6) -> np.ndarray:
     """Central differences of the loss: shared columns moved in all experiments at once."""
     layout = setting.system.problem.layout
-    slopes = np.zeros_like(place.unknowns)
+    slopes = np.zeros_like(candidate.unknowns)
     for e, column in np.argwhere(layout.exists):
         rows = slice(None) if column >= layout.local else e
         for sign in (1, -1):
-            unknowns = place.unknowns.copy()
+            unknowns = candidate.unknowns.copy()
             unknowns[rows, column] += sign * step
-            slopes[e, column] += sign * loss(setting, setting.place(unknowns, place.knots), path) / (2 * step)
+            slopes[e, column] += (
+                sign * loss(setting, setting.candidate(unknowns, candidate.knots), path) / (2 * step)
+            )
     return slopes
 
 
-def slope_by_knots(setting, place, path, step=1e-6) -> np.ndarray:
-    slopes = np.zeros_like(place.knots)
+def slope_by_knots(setting, candidate, path, step=1e-6) -> np.ndarray:
+    slopes = np.zeros_like(candidate.knots)
     for index in np.ndindex(slopes.shape):
         for sign in (1, -1):
-            knots = place.knots.copy()
+            knots = candidate.knots.copy()
             knots[index] += sign * step
-            slopes[index] += sign * loss(setting, setting.place(place.unknowns, knots), path) / (2 * step)
+            slopes[index] += (
+                sign * loss(setting, setting.candidate(candidate.unknowns, knots), path) / (2 * step)
+            )
     return slopes
 
 
@@ -189,39 +195,45 @@ every_order = pytest.mark.parametrize(
 
 @every_order
 def test_gradient_by_the_unknowns_agrees_with_finite_differences(method):
-    setting, place, path = ruffled(method)
+    setting, candidate, path = ruffled(method)
     np.testing.assert_allclose(
-        gradient(setting, place, path).unknowns, slope_by_unknowns(setting, place, path), atol=1e-7, rtol=1e-6
+        gradient(setting, candidate, path).unknowns,
+        slope_by_unknowns(setting, candidate, path),
+        atol=1e-7,
+        rtol=1e-6,
     )
 
 
 @every_order
 def test_gradient_by_the_knots_agrees_with_finite_differences(method):
-    setting, place, path = ruffled(method)
+    setting, candidate, path = ruffled(method)
     np.testing.assert_allclose(
-        gradient(setting, place, path).knots, slope_by_knots(setting, place, path), atol=1e-7, rtol=1e-6
+        gradient(setting, candidate, path).knots,
+        slope_by_knots(setting, candidate, path),
+        atol=1e-7,
+        rtol=1e-6,
     )
 
 
 @every_order
 def test_gradient_and_loss_report_the_same_value(method):
-    setting, place, path = ruffled(method)
-    assert gradient(setting, place, path).loss == pytest.approx(loss(setting, place, path), rel=1e-14)
+    setting, candidate, path = ruffled(method)
+    assert gradient(setting, candidate, path).loss == pytest.approx(loss(setting, candidate, path), rel=1e-14)
 
 
 def test_loss_is_the_formula_of_the_paper():
     """L = 1/(2 N_s) sum |y - g|^2 + lambda sum |jump|^2, with N_s the number of sampling instants."""
-    setting, place, path = ruffled(ExtendedGradientContractMultiplier(order=1, segment_length=0.4))
+    setting, candidate, path = ruffled(ExtendedGradientContractMultiplier(order=1, segment_length=0.4))
     system = setting.system
-    slopes = system.field.slopes(path, place.spread)
+    slopes = system.field.slopes(path, candidate.spread)
     segment, fraction = system.located
     weights = (system.mesh.length[segment][:, None] * system.mesh.rule.integrals(fraction))[:, None, :]
-    sampled = place.x[segment] + (weights @ slopes[segment])[:, 0]
-    outputs = system.outputs(sampled, place.params)
-    ends = place.x + system.mesh.length[:, None] * (system.mesh.rule.end @ slopes)
-    jumps = (ends[:-1] - place.x[1:])[np.diff(system.mesh.experiment) == 0]
+    sampled = candidate.x[segment] + (weights @ slopes[segment])[:, 0]
+    outputs = system.outputs(sampled, candidate.params)
+    ends = candidate.x + system.mesh.length[:, None] * (system.mesh.rule.end @ slopes)
+    jumps = (ends[:-1] - candidate.x[1:])[np.diff(system.mesh.experiment) == 0]
     expected = np.nansum((outputs - system.problem.samples.data) ** 2) / (2 * 7) + 5.0 * np.sum(jumps**2)
-    assert loss(setting, place, path) == pytest.approx(expected, rel=1e-12)
+    assert loss(setting, candidate, path) == pytest.approx(expected, rel=1e-12)
 
 
 def test_gradient_in_natural_units_under_a_given_set():
@@ -285,7 +297,7 @@ def test_algorithm_3_converges(third, order):
 @pytest.mark.parametrize("order", [1, 2, 6])
 def test_fixed_point_of_algorithm_3_is_feasible(third, order):
     state = third[order]
-    assert np.abs(applied(state.setting, state.place, state.path) - state.path).max() < 1e-6
+    assert np.abs(applied(state.setting, state.candidate, state.path) - state.path).max() < 1e-6
 
 
 def test_fixed_point_of_algorithm_3_is_stationary(third):
@@ -315,7 +327,7 @@ def test_algorithm_4_converges(fourth, name):
 def test_fixed_point_of_algorithm_4_is_feasible(fourth, name):
     """u = P u on every segment, by the operator of picard.py."""
     state = fourth[name]
-    gap = residual(state.setting.system.field, state.place.x, state.path, state.place.spread)
+    gap = residual(state.setting.system.field, state.candidate.x, state.path, state.candidate.spread)
     assert np.abs(gap).max() < 1e-4
 
 
@@ -346,11 +358,11 @@ def test_first_order_repels_from_the_truth_when_the_penalty_is_large(order, attr
     truth = solve_ivp(van_der_pol, (0, 10), [1.0, 0.5], t_eval=times, rtol=1e-10, atol=1e-12).y.T
 
     def slope(z):
-        place = setting.place(np.append(z[:2], z[-2:])[None], z[2:-2].reshape(-1, 2))
-        path = np.repeat(place.x[:, None, :], 4, axis=1)
+        candidate = setting.candidate(np.append(z[:2], z[-2:])[None], z[2:-2].reshape(-1, 2))
+        path = np.repeat(candidate.x[:, None, :], 4, axis=1)
         for _ in range(15):
-            path = applied(setting, place, path)
-        found = gradient(setting, place, path)
+            path = applied(setting, candidate, path)
+        found = gradient(setting, candidate, path)
         return np.concatenate([found.unknowns[0, :2], found.knots.ravel(), found.unknowns[0, 2:]])
 
     z = np.append(truth.ravel(), [1.0, 1.0])
@@ -360,13 +372,15 @@ def test_first_order_repels_from_the_truth_when_the_penalty_is_large(order, attr
 
 def test_fixed_point_of_algorithm_2_is_feasible():
     state = run(GradientContractive(segments=4), van_der_pol_problem())
-    assert np.abs(applied(state.setting, state.place, state.path) - state.path).max() < 1e-6
+    assert np.abs(applied(state.setting, state.candidate, state.path) - state.path).max() < 1e-6
 
 
 def test_algorithm_2_does_not_move_what_the_output_does_not_contain():
     problem = van_der_pol_problem()
     start = make_start(problem)
-    np.testing.assert_array_equal(run(GradientContractive(), problem, start).place.unknowns, start.unknowns)
+    np.testing.assert_array_equal(
+        run(GradientContractive(), problem, start).candidate.unknowns, start.unknowns
+    )
 
 
 def test_algorithm_2_moves_a_parameter_of_the_output():
@@ -416,19 +430,19 @@ def test_state_set_holds_for_every_segment():
         segments=3, state_set=Ball((0.0, 0.0), 1.0), max_iterations=50
     )
     state = run(method, van_der_pol_problem())
-    assert np.linalg.norm(state.place.x, axis=1).max() <= 1 + 1e-12
+    assert np.linalg.norm(state.candidate.x, axis=1).max() <= 1 + 1e-12
 
 
 def test_known_initial_states_stay_exactly():
     state = run(ExtendedGradientContractMultiplier(max_iterations=20), ponds_problem())
-    assert state.place.x[0, 0] == 1.1
+    assert state.candidate.x[0, 0] == 1.1
 
 
 def test_initial_states_by_formula_follow_the_parameters():
     state = run(ExtendedGradientContractMultiplier(max_iterations=20), ponds_problem())
     layout = state.setting.system.problem.layout
-    natural = dict(zip(layout.names, layout.parameters(state.place.unknowns)[0], strict=True))
-    assert state.place.x[0, 1] == pytest.approx(natural["start"] * natural["k"], rel=1e-15)
+    natural = dict(zip(layout.names, layout.parameters(state.candidate.unknowns)[0], strict=True))
+    assert state.candidate.x[0, 1] == pytest.approx(natural["start"] * natural["k"], rel=1e-15)
 
 
 def test_fixed_rate_makes_the_printed_step():
@@ -436,7 +450,7 @@ def test_fixed_rate_makes_the_printed_step():
     before = method.init(van_der_pol_problem(), make_start(van_der_pol_problem()))
     after = method.step(before)
     np.testing.assert_array_equal(
-        after.place.unknowns, before.place.unknowns - 0.01 * before.gradient.unknowns
+        after.candidate.unknowns, before.candidate.unknowns - 0.01 * before.gradient.unknowns
     )
 
 
@@ -444,7 +458,7 @@ def test_path_moves_by_the_share_sigma():
     method = ExtendedGradientContractMultiplier(sigma=0.3)
     before = method.init(van_der_pol_problem(), make_start(van_der_pol_problem()))
     after = method.step(before)
-    image = applied(before.setting, after.place, before.path)
+    image = applied(before.setting, after.candidate, before.path)
     np.testing.assert_allclose(after.path, 0.7 * before.path + 0.3 * image, atol=1e-14)
 
 
@@ -579,7 +593,7 @@ def van_der_pol_problem_without_bounds() -> Problem:
         (lambda: GradientContractive(sigma=0), "sigma = 0"),
         (lambda: GradientContractive(sigma=1.1), "sigma = 1.1"),
         (lambda: GradientDescent(rate=-1), "rate = -1"),
-        (lambda: GradientDescent(rate=np.inf), "rate = inf is out of range: give a finite number"),
+        (lambda: GradientDescent(rate=np.inf), "rate is inf: give a finite number"),
         (lambda: GradientDescent(tolerance=None), "tolerance = None"),
         (lambda: GradientDescent(segments=None), "segments = None"),
         (lambda: GradientDescent(max_iterations=0), "max_iterations = 0"),
@@ -587,6 +601,7 @@ def van_der_pol_problem_without_bounds() -> Problem:
         (lambda: GradientDescent(family="radau"), "family = 'radau'"),
         (lambda: GradientDescent(parameter_set=(0, 1)), "parameter_set is"),
         (lambda: ExtendedGradientContractMultiplier(continuity=-1), "continuity = -1"),
+        (lambda: ExtendedGradientContractMultiplier(continuity=np.inf), "continuity is inf"),
         (lambda: ExtendedGradientContractMultiplier(segment_length=0), "segment_length = 0"),
         (lambda: ExtendedGradientContractMultiplier(segment_length=1, segments=3), "Both segment_length"),
     ],

@@ -125,12 +125,12 @@ def test_sets_of_equal_content_are_equal():
         (lambda: HalfSpace((0, 0), 1), "normal of a HalfSpace"),
         (lambda: HalfSpace(1, 1), "normal of a HalfSpace"),
         (lambda: Simplex(0), "total of a Simplex is 0"),
-        (lambda: Product((Simplex(),), (1, 2)), "1 sets but 2 sizes"),
-        (lambda: Product((Simplex(),), (0,)), "size of Product is 0"),
+        (lambda: Product((Simplex(),), (1, 2)), "1 set but 2 sizes"),
+        (lambda: Product((Simplex(),), (0,)), "size of a factor of Product = 0"),
         (lambda: Product(("ball",), (2,)), "factor of Product is 'ball'"),
         (lambda: Ball((0, 0), 1).project(np.zeros(3)), "3 components but the set has 2"),
         (lambda: Product((Simplex(),), (2,)).project(np.zeros(3)), "3 components but the set has 2"),
-        (lambda: Simplex().project(np.float64(1)), "is a number"),
+        (lambda: Simplex().project(np.float64(1)), "is a single number"),
     ],
 )
 def test_bad_arguments_are_named(make, words):

@@ -1,93 +1,139 @@
-"""Noise levels at given residuals: first values for a search, and frozen weights for its early stages."""
+"""Noise parameters at given residuals: first values for a search, and frozen noise levels for its early stages.
+
+A noise level is the standard deviation (or scale) that the noise model gives to one measurement; it follows from
+unknown noise parameters, outputs and states.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from picardfit.collocation.bounded_qp import solve_box
+from picardfit.model.measurement import Measurement
 from picardfit.problem.experiment import neighbour_noise, runs
-from picardfit.problem.likelihood import Objective
+from picardfit.problem.likelihood import LeastSquares, Objective
 from picardfit.problem.objective import whitened
 from picardfit.problem.problem import Problem
 
-STEPS = 40
-LONGEST = 2.0  # step in the logarithm of a level, and in its own size for others
-DONE = 1e-6  # promised decrease per measurement at which the levels fit
+
+@dataclass(frozen=True)
+class NoiseScoring:
+    """Fisher scoring for the noise parameters."""
+
+    steps: int = 40  # at most
+    longest: float = 2.0  # step of a logarithm, or of another parameter relative to its size
+    least_size: float = 1e-3  # of a parameter near zero, in its own unit
+    halvings: int = 12  # of a step until the likelihood grows
+    done: float = 1e-6  # predicted decrease of the objective, for each measurement, at which to stop
+
+
+@dataclass(frozen=True)
+class NoiseGuess:
+    """What is assumed about noise before anything is fitted."""
+
+    single: float = 0.1  # part of the data's spread by which data without two neighbours are off
+    least: float = 0.2  # part of a positive value that is left of it: logarithms must stay possible
+
+
+class _Terms(NamedTuple):
+    value: float
+    slope: np.ndarray  # (experiments, width)
+    hessian: np.ndarray  # (experiments, width, width)
 
 
 def fit_noise_parameters(
-    problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: np.ndarray, movable: np.ndarray
+    problem: Problem,
+    unknowns: np.ndarray,
+    outputs: np.ndarray,
+    states: np.ndarray,
+    movable: np.ndarray,
+    rules: NoiseScoring = NoiseScoring(),
 ) -> np.ndarray:
-    """The unknowns with its movable noise columns where the likelihood of given residuals is largest.
+    """The unknowns with their movable noise parameters where the likelihood of given residuals is largest.
 
     `outputs` (samples, observables) and `states` (samples, states) are held; `movable` (experiments, width) bool.
-    Fisher scoring with steps of at most `LONGEST`, halved until the likelihood grows.
     """
     layout = problem.layout
     movable = movable & layout.noise_columns & layout.exists
     if not movable.any():
         return unknowns
-    value, slope, hessian = _terms(problem, unknowns, outputs, states)
-    for _ in range(STEPS):
-        if not np.isfinite(value):
-            return unknowns
-        reach = np.where(layout.log, LONGEST, LONGEST * np.maximum(np.abs(unknowns), 1e-3))
-        lower = np.where(movable, np.maximum(layout.lower - unknowns, -reach), 0.0)
-        upper = np.where(movable, np.minimum(layout.upper - unknowns, reach), 0.0)
-        step = solve_box(hessian, slope, layout.local, lower, upper)
-        promised = -float(np.sum(slope * step)) / 2
-        for _ in range(12):
-            trial = _terms(problem, unknowns + step, outputs, states)
-            if trial[0] <= value:
+    here = _terms(problem, unknowns, outputs, states)
+    for _ in range(rules.steps):
+        if not np.isfinite(here.value):
+            break
+        step = _bounded_step(problem, unknowns, here, movable, rules)
+        predicted = -float(np.sum(here.slope * step)) / 2
+        for _ in range(rules.halvings):
+            ahead = _terms(problem, unknowns + step, outputs, states)
+            if ahead.value <= here.value:
                 break
             step = step / 2
         else:
-            return unknowns
-        unknowns, (value, slope, hessian) = unknowns + step, trial
-        if promised < DONE * problem.measurements:
+            break
+        unknowns, here = unknowns + step, ahead
+        if predicted < rules.done * problem.measurements:
             break
     return unknowns
 
 
-def smoothed(problem: Problem) -> np.ndarray:
-    """(samples, observables): data less a guess of their noise, from how each differs from its neighbours.
+def _bounded_step(
+    problem: Problem, unknowns: np.ndarray, terms: _Terms, movable: np.ndarray, rules: NoiseScoring
+) -> np.ndarray:
+    """(experiments, width): the step to the minimum of the quadratic model, within bounds and not too long."""
+    layout = problem.layout
+    size = np.maximum(np.abs(unknowns), rules.least_size)
+    reach = np.where(layout.log, rules.longest, rules.longest * size)
+    lower = np.where(movable, np.maximum(layout.lower - unknowns, -reach), 0.0)
+    upper = np.where(movable, np.minimum(layout.upper - unknowns, reach), 0.0)
+    return solve_box(terms.hessian, terms.slope, layout.local, lower, upper)
 
-    Lonely ones are taken to be off by a tenth of the data's spread.
-    """
+
+def smoothed(problem: Problem, guess: NoiseGuess = NoiseGuess()) -> np.ndarray:
+    """(samples, observables): data less a guess of their noise, from how each differs from its neighbours."""
     samples, data = problem.samples, problem.samples.data
     result = np.array(data)
     for k, spread in enumerate(problem.output_scale):
         for _, mine in runs(samples.experiment):
             rows = mine.start + np.flatnonzero(np.isfinite(data[mine, k]))
-            y, t = data[rows, k], samples.times[rows]
-            noise = np.full(len(rows), 0.1 * spread)
-            if len(rows) > 2:
-                noise[1:-1] = neighbour_noise(t, y)
-                noise[[0, -1]] = np.median(np.abs(noise[1:-1]))
-            same_sign = np.where(y != 0, 0.2 * y, -np.inf)  # logarithms must stay possible
-            result[rows, k] = np.where(y > 0, np.maximum(y - noise, same_sign), y - noise)
+            result[rows, k] = _without_noise(samples.times[rows], data[rows, k], guess.single * spread, guess)
     return np.where(np.isfinite(result), result, 0.0)
+
+
+def _without_noise(times: np.ndarray, values: np.ndarray, single: float, guess: NoiseGuess) -> np.ndarray:
+    """Values of one observable less a guess of their noise; `single` is that of values without two neighbours."""
+    noise = np.full(len(values), single)
+    if len(values) > 2:
+        noise[1:-1] = neighbour_noise(times, values)
+        noise[[0, -1]] = np.median(np.abs(noise[1:-1]))
+    return np.where(values > 0, np.maximum(values - noise, guess.least * values), values - noise)
 
 
 def frozen_objective(
     problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: np.ndarray
 ) -> Objective | None:
-    """The objective with its levels held at what they are for these outputs; None for least squares."""
-    if problem.scatter is None:
+    """The objective with its noise levels held at what they are for these outputs; None for least squares."""
+    if isinstance(problem.objective, LeastSquares):
         return None
     levels, _ = _levels(problem, unknowns, outputs, states)
     return problem.objective.with_frozen(levels)
 
 
-def _levels(problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: np.ndarray):
-    samples = problem.samples
+def _levels(
+    problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Noise levels (samples, rows) and their derivatives by the parameters."""
+    samples, measurement = problem.samples, problem.measurement
+    assert isinstance(measurement, Measurement), "only problems with a noise model have noise levels"
     params = problem.layout.measured_values(unknowns)[samples.experiment]
     inputs = problem.inputs_at(samples.experiment, samples.times)
-    return problem.measurement.levels_at(samples.times, outputs, states, params, inputs)
+    return measurement.levels_at(samples.times, outputs, states, params, inputs)
 
 
-def _terms(problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: np.ndarray):
-    """Value, slope (experiments, width) and curvature (experiments, width, width) by the noise columns."""
+def _terms(problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: np.ndarray) -> _Terms:
+    """The negative log-likelihood with slope and Fisher information by the noise parameters."""
     layout, owner = problem.layout, problem.samples.experiment
     levels, wrt_p = _levels(problem, unknowns, outputs, states)
     terms = problem.objective.terms(np.concatenate([outputs, levels], axis=1), expected=True)
@@ -103,4 +149,4 @@ def _terms(problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: 
         mine = owner == e
         slope[e, columns] = np.einsum("si,sic->c", terms.slope[mine], jacobian[mine])
         hessian[e, columns[:, None], columns] = np.einsum("sic,sid->cd", white[mine], white[mine])
-    return terms.value, slope, hessian
+    return _Terms(terms.value, slope, hessian)

@@ -107,8 +107,8 @@ class LiftedGaussNewton:
         if not penalties or not all(is_number(p) and p > 0 for p in penalties):
             raise InputError("solvers.not_penalties", value=self.penalties)
         for one in fields(self):
-            if is_dataclass(one.default):
-                check_record(self, one.name, type(one.default))
+            if is_dataclass(one.default) and not isinstance(one.default, type):
+                check_record(one.name, getattr(self, one.name), one.default)
 
     # ---- beginning and end -----------------------------------------------------------------------------------------
 

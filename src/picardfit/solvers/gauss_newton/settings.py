@@ -1,16 +1,19 @@
 """The thresholds of LiftedGaussNewton, grouped by what they decide.
 
 All are relative numbers without a unit unless a comment says otherwise. Where no other origin is given, a value was
-chosen on the problems of benchmarks/battery.py, hard.py and iterations.py: as many converged searches as possible, then
-as few iterations as possible. Most of them may change by a factor of 3 without a visible effect there.
+chosen by measurement on the problems of benchmarks/.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from picardfit.checks import as_whole, is_number, is_whole
 from picardfit.errors import InputError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True)
@@ -19,9 +22,7 @@ class Damping:
 
     start: float = 1e-2
     resumed: float = 1e-4  # at an earlier solution, and at most this at the start of a stage
-    after_failure: float = (
-        1e-2  # at the start of a stage that begins because no damping helped in the one before
-    )
+    after_failure: float = 1e-2  # at the start of a stage that follows because no damping helped before
     least: float = 1e-14  # about 50 machine precisions: below it the damping changes nothing
     largest: float = 1e8  # a step that fails with more is shorter than rounding errors of the merit
     grow: float = 8.0  # factor after a rejected step, to the power of the rejections in a row
@@ -35,7 +36,7 @@ class Damping:
     undamped: float = 1e-2  # up to here a step goes nearly all the way to the minimum of the model
     heavy: float = 0.1  # from here on a step tells nothing about the distance to the minimum
     weakest: float = (
-        1e-10  # least curvature of an unknown that is damped, relative to the largest; scaled by sizes
+        1e-10  # least damped curvature relative to the largest, of unknowns scaled by their sizes
     )
 
     def factor(self, ratio: float) -> float:
@@ -62,9 +63,7 @@ class Correction:
 
     most: int = 6  # of one step; along curved valleys one does not suffice
     satisfied: float = 0.5  # part of the predicted decrease from which on no (further) correction is tried
-    helpful: float = (
-        0.5  # part of the excess over the old merit that a correction may leave if another is to follow
-    )
+    helpful: float = 0.5  # part of the excess over the old merit that may be left for another to follow
 
 
 @dataclass(frozen=True)
@@ -73,9 +72,7 @@ class SecondDerivatives:
 
     missed: float = 0.1  # part of the predicted decrease by which a model must miss; infinite: never
     further_steps: int = 2  # and so many more Gauss-Newton steps would not reach the tolerance
-    jump: float = (
-        1e-2  # largest jump, in units of the states' scale; on wider ones the model is that of another path
-    )
+    jump: float = 1e-2  # largest jump, in units of the states' scale
     damping: float = 1e-6  # at most: Newton's model needs little
     longest_pause: int = 8  # steps until the next attempt after failed ones: 1, 2, 4, 8
 
@@ -86,9 +83,7 @@ class Stages:
 
     done: float = 5e-2  # decrease still expected, relative to the merit, at which an early stage ends
     near: float = 1e-2  # decrease still expected at which multipliers are updated
-    nearer: float = (
-        1e-5  # the same while the jumps shrink slowly: multipliers then need a point near the minimum
-    )
+    nearer: float = 1e-5  # the same while jumps shrink slowly, as multipliers then need a better minimum
     slow: float = 0.5  # part of the jumps that may be left by an update that is not slow
     calm: float = 1e-6  # decrease still expected of a step that gains next to nothing
     contracted: float = 1e-4  # |u - P u| relative to the states' scale, while continuity is loose
@@ -100,9 +95,7 @@ class Crawling:
 
     decrease: float = 3e-4  # of the loss, relative to its size, that `steps` must bring
     steps: int = 40  # accepted or not
-    promised: float = (
-        5e-4  # decrease that an undamped step promises, relative to the merit; below it, slow convergence
-    )
+    promised: float = 5e-4  # decrease by an undamped step, relative to the merit; less is slow convergence
 
 
 @dataclass(frozen=True)
@@ -128,14 +121,13 @@ class MeshRefinement:
     joined_again: float = 0.01  # part of the jumps at the last attempt that may be left before the next one
 
 
-def check_record(owner: object, name: str, kind: type) -> None:
-    """InputError unless the field of a method is such a record of thresholds, none of them negative."""
-    record = getattr(owner, name)
-    if not isinstance(record, kind):
-        raise InputError("solvers.not_a_record", name, value=record, expected=kind.__name__)
-    for one in fields(record):
-        value, usual = getattr(record, one.name), one.default
-        if is_whole(usual):
-            as_whole(value, f"{name}.{one.name}", 0, usual)
+def check_record(name: str, record: object, usual: DataclassInstance) -> None:
+    """InputError unless a record of thresholds is of the usual kind, with no negative number in it."""
+    if not isinstance(record, type(usual)):
+        raise InputError("solvers.not_a_record", name, value=record, expected=type(usual).__name__)
+    for one in fields(usual):
+        value, example = getattr(record, one.name), getattr(usual, one.name)
+        if is_whole(example):
+            as_whole(value, f"{name}.{one.name}", 0, example)
         elif not is_number(value) or not value >= 0:
-            raise InputError("solvers.negative", f"{name}.{one.name}", value=value, example=usual)
+            raise InputError("solvers.negative", f"{name}.{one.name}", value=value, example=example)

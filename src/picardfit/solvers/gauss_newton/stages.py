@@ -118,13 +118,13 @@ def _near_the_minimum(evidence: StageEvidence, stages: Stages, limits: Limits) -
 
 
 def judge(gained: float, predicted: float, merit: float, hidden: float, rules: Acceptance) -> Verdict:
-    """Whether to accept a step that gained (NaN or -inf: none could be taken) what its model predicted.
+    """Whether to accept a step that gained what it did where its model predicted another decrease.
 
     `merit` is the value before the step, `hidden` the decrease that rounding errors may hide.
     """
     if gained >= rules.sufficient * predicted - rules.rounding * abs(merit):
         return Verdict.ACCEPT
-    return Verdict.ROUNDING if np.isfinite(gained) and abs(predicted) <= hidden else Verdict.REJECT
+    return Verdict.ROUNDING if abs(predicted) <= hidden else Verdict.REJECT
 
 
 def still_to_gain(

@@ -23,7 +23,7 @@ from picardfit.solvers.gauss_newton.state import State, merit
 class Trial:
     """Where a step leads."""
 
-    point: Point | None  # None where its path does not contract
+    point: Point
     old: float  # merit before the step
     new: float  # and after it
     predicted: float  # decrease of the merit by the model
@@ -51,8 +51,9 @@ def trial_step(
     correction: Correction,
     weakest: float,
 ) -> Trial | None:
-    """Where the minimum of a damped model leads, with second-order corrections; None if the model has no minimum.
+    """Where the minimum of a damped model leads, with second-order corrections; None if that is nowhere.
 
+    Then the model has no minimum, or the path there does not contract.
     `enough` is the |u - P u| to which the path is contracted, `weakest` the least curvature that is damped.
     """
     point, layout = state.point, state.system.problem.layout
@@ -71,6 +72,8 @@ def trial_step(
     ahead = advance(
         state.system, point, linear, move.unknowns, move.states, state.scale, state.positive, enough
     )
+    if ahead is None:
+        return None
     demanded = shifted + model.jump_change(state.system.mesh, layout.columns, move.unknowns, move.states)
     trial = Trial(ahead, merit(state, point), merit(state, ahead), move.predicted, demanded)
     return corrected(state, factor, linear, trial, enough, correction)
@@ -86,7 +89,7 @@ def corrected(
     """
     before = state.point
     for _ in range(rules.most):
-        if trial.point is None or trial.gained >= rules.satisfied * trial.predicted:
+        if trial.gained >= rules.satisfied * trial.predicted:
             break
         slope, jumps = curvature_of_step(state.system, before, linear, trial.point)
         held = state.system.problem.layout.at_bounds(trial.point.unknowns)
@@ -104,7 +107,7 @@ def corrected(
                 enough,
             )
         new = merit(state, ahead)
-        if not new < trial.new:
+        if ahead is None or not new < trial.new:
             break
         helped = new - trial.old < rules.helpful * (trial.new - trial.old)
         before, trial = trial.point, replace(trial, point=ahead, new=new)

@@ -10,6 +10,7 @@ from picardfit.collocation.adaptation import state_scale
 from picardfit.collocation.point import evaluate
 from picardfit.collocation.refinement import Joining, Resolution, coarsened, refined
 from picardfit.errors import Status
+from picardfit.problem.likelihood import Likelihood
 from picardfit.solvers.gauss_newton.continuity import carried_forces, continuity_unit, knot_scales
 from picardfit.solvers.gauss_newton.settings import Multipliers
 from picardfit.solvers.gauss_newton.state import State
@@ -51,7 +52,9 @@ def with_full_likelihood(state: State) -> State:
 
 def with_sharper_kinks(state: State) -> State:
     """The state with rounded kinks of Laplace densities a tenth as wide, until they are as the problem has them."""
-    system, point = replace(state.system, surrogate=state.system.surrogate.sharper()), state.point
+    rounded, point = state.system.surrogate, state.point
+    sharper = rounded.sharper() if isinstance(rounded, Likelihood) else None
+    system = replace(state.system, surrogate=sharper)
     moved = replace(point, data=system.value(point.unknowns, point.outputs))
     return replace(state, system=system, point=moved, linear=None, calm=0)
 

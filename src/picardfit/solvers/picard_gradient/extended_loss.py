@@ -26,15 +26,31 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class LineSearch:
+    """Backtracking along the projected gradient."""
+
+    sufficient: float = (
+        1e-4  # part of |z+ - z|^2 / alpha by which the loss must fall (Armijo's rule, textbook)
+    )
+    least_rate: float = 1e-20  # alpha below which no rate helps: z + alpha grad is z in double precision
+    rounding: float = 1e-15  # relative rounding error of the loss: a few machine precisions
+    visible: float = 100.0  # rounding errors by which the loss must fall for a good rate to be doubled
+
+
+@dataclass(frozen=True)
 class Scheme:
     """What the four algorithms differ in."""
 
     order: int  # n
     sigma: float  # 0: the path stays
-    rate: float | None  # alpha
+    rate: float | None  # alpha; None: by line search
     tolerance: float  # epsilon
     lifted: bool = False  # whether the segments have start states of their own
     continuity: float = 0.0  # lambda
+    segments: int | None = None  # J, of each experiment
+    segment_length: float | None = None  # T, in units of time; with neither, T = 1/K_x
+    most_segments: int = 1000  # of an experiment, where T = 1/K_x: a limit of time and memory
+    line_search: LineSearch = LineSearch()
 
 
 @dataclass(frozen=True)
@@ -50,8 +66,8 @@ class Setting:
     def at_nodes(self) -> Affine:
         """P u at the nodes."""
         mesh = self.system.mesh
-        segment, place = np.divmod(np.arange(len(mesh) * len(mesh.rule.nodes)), len(mesh.rule.nodes))
-        return taken_to(mesh, segment, mesh.rule.weights[place], self.scheme.lifted)
+        segment, node = np.divmod(np.arange(len(mesh) * len(mesh.rule.nodes)), len(mesh.rule.nodes))
+        return taken_to(mesh, segment, mesh.rule.weights[node], self.scheme.lifted)
 
     @cached_property
     def at_points(self) -> Affine:
@@ -74,7 +90,7 @@ class Setting:
     def first_sample(self) -> np.ndarray:
         """(experiments,): index of each experiment's first sample."""
         samples = self.system.problem.samples
-        return np.searchsorted(samples.experiment, np.arange(len(self.system.problem.experiments)))
+        return np.searchsorted(samples.experiment, np.arange(len(self.system.mesh.first)))
 
     @property
     def first(self) -> np.ndarray:
@@ -86,17 +102,17 @@ class Setting:
         """The start states which are unknowns of their own."""
         return self.system.mesh.linked + 1 if self.scheme.lifted else np.zeros(0, int)
 
-    def place(self, unknowns: np.ndarray, knots: np.ndarray) -> Place:
+    def candidate(self, unknowns: np.ndarray, knots: np.ndarray) -> Candidate:
         """The unknowns with the parameters and start states that follow from them."""
         params = self.system.parameters(unknowns)
         initial, by_unknowns = self.system.problem.layout.initial(unknowns)
         x = np.empty((len(initial) + len(knots), initial.shape[1]))
         x[self.first], x[self.inner] = initial, knots
-        return Place(unknowns, knots, params, self.system.spread(params), x, by_unknowns)
+        return Candidate(unknowns, knots, params, self.system.spread(params), x, by_unknowns)
 
 
 @dataclass(frozen=True)
-class Place:
+class Candidate:
     """The unknowns z = (unknowns, knots), and what follows from them."""
 
     unknowns: np.ndarray  # (experiments, width), internal coordinates
@@ -142,13 +158,13 @@ class Gradient:
     jumps: np.ndarray  # (knots, states)
 
 
-def applied(setting: Setting, place: Place, path: np.ndarray) -> np.ndarray:
+def applied(setting: Setting, candidate: Candidate, path: np.ndarray) -> np.ndarray:
     """P u at the nodes: (segments, nodes, states)."""
-    slopes = setting.system.field.slopes(path, place.spread)
-    return setting.at_nodes(place.x, slopes.reshape(-1, path.shape[-1])).reshape(path.shape)
+    slopes = setting.system.field.slopes(path, candidate.spread)
+    return setting.at_nodes(candidate.x, slopes.reshape(-1, path.shape[-1])).reshape(path.shape)
 
 
-def loss(setting: Setting, place: Place, path: np.ndarray) -> float:
+def loss(setting: Setting, candidate: Candidate, path: np.ndarray) -> float:
     """L(x, theta, u)."""
     system, scheme = setting.system, setting.scheme
     count, states = len(system.problem.samples.times), path.shape[-1]
@@ -156,33 +172,37 @@ def loss(setting: Setting, place: Place, path: np.ndarray) -> float:
         points = setting.interpolation @ path.reshape(-1, states)
     else:
         for _ in range(scheme.order - 1):
-            path = applied(setting, place, path)
-        points = setting.at_points(place.x, system.field.slopes(path, place.spread).reshape(-1, states))
-    jumps = points[count:] - place.knots
-    data = system.problem.objective.value(system.outputs(points[:count], place.params))
+            path = applied(setting, candidate, path)
+        points = setting.at_points(
+            candidate.x, system.field.slopes(path, candidate.spread).reshape(-1, states)
+        )
+    jumps = points[count:] - candidate.knots
+    data = system.problem.objective.value(system.outputs(points[:count], candidate.params))
     return system.problem.mean_loss(data) + scheme.continuity * float(np.vdot(jumps, jumps))
 
 
-def gradient(setting: Setting, place: Place, path: np.ndarray) -> Gradient:
+def gradient(setting: Setting, candidate: Candidate, path: np.ndarray) -> Gradient:
     """L and its gradient by (unknowns, knots) with u held fixed, backwards through the n applications of P."""
     system, scheme = setting.system, setting.scheme
     problem, states = system.problem, path.shape[-1]
     count = len(problem.samples.times)
     tape = []
     for k in range(scheme.order):
-        slopes, wrt_x, wrt_p = system.field.linearise(path, place.spread)
+        slopes, wrt_x, wrt_p = system.field.linearise(path, candidate.spread)
         slopes = slopes.reshape(-1, states)
         tape.append((wrt_x.reshape(-1, states, states), wrt_p.reshape(-1, states, wrt_p.shape[-1])))
         if k < scheme.order - 1:
-            path = setting.at_nodes(place.x, slopes).reshape(path.shape)
-    points = setting.at_points(place.x, slopes) if tape else setting.interpolation @ path.reshape(-1, states)
-    jumps = points[count:] - place.knots
+            path = setting.at_nodes(candidate.x, slopes).reshape(path.shape)
+    points = (
+        setting.at_points(candidate.x, slopes) if tape else setting.interpolation @ path.reshape(-1, states)
+    )
+    jumps = points[count:] - candidate.knots
 
-    outputs, out_x, out_p = system.linearised_outputs(points[:count], place.params)
+    outputs, out_x, out_p = system.linearised_outputs(points[:count], candidate.params)
     terms = problem.objective.terms(outputs)
-    residual = problem.mean_loss(terms.slope)
+    residual = terms.slope / count  # the mean over sampling instants; there is no noise model here
     by_params = np.add.reduceat(_times(residual, out_p), setting.first_sample)  # (experiments, parameters)
-    by_x, by_knots = np.zeros_like(place.x), -2 * scheme.continuity * jumps
+    by_x, by_knots = np.zeros_like(candidate.x), -2 * scheme.continuity * jumps
     if tape:
         by_x, by_slopes = setting.at_points.pull(np.concatenate([_times(residual, out_x), -by_knots]))
         first_node = system.mesh.first * path.shape[1]
@@ -192,17 +212,17 @@ def gradient(setting: Setting, place: Place, path: np.ndarray) -> Gradient:
                 more_x, by_slopes = setting.at_nodes.pull(_times(by_slopes, wrt_x))
                 by_x += more_x
     value = problem.mean_loss(terms.value) + scheme.continuity * float(np.vdot(jumps, jumps))
-    by_unknowns = _by_unknowns(problem.layout, place, by_params, by_x[setting.first])
-    by_unknowns = by_unknowns * setting.feasible.slopes(place.unknowns)
+    by_unknowns = _by_unknowns(problem.layout, candidate, by_params, by_x[setting.first])
+    by_unknowns = by_unknowns * setting.feasible.slopes(candidate.unknowns)
     return Gradient(value, by_unknowns, by_x[setting.inner] + by_knots, jumps)
 
 
 def _by_unknowns(
-    layout: UnknownsLayout, place: Place, by_params: np.ndarray, by_initial: np.ndarray
+    layout: UnknownsLayout, candidate: Candidate, by_params: np.ndarray, by_initial: np.ndarray
 ) -> np.ndarray:
     """Chain rule to the unknowns (experiments, width); shared columns hold the sum over the experiments."""
-    total = _times(by_initial, place.by_unknowns)
-    slopes = layout.parameter_slopes(place.unknowns)
+    total = _times(by_initial, candidate.by_unknowns)
+    slopes = layout.parameter_slopes(candidate.unknowns)
     total[:, layout.columns.parameters] += by_params[:, layout.free_parameters] * slopes
     total[:, layout.local :] = total[:, layout.local :].sum(axis=0)
     return np.where(layout.exists, total, 0.0)

@@ -8,12 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from picardfit.errors import InputError, listing
+from picardfit.errors import InputError
 from picardfit.model.parameters import natural_slope, to_internal, to_natural
 from picardfit.problem.unknowns import UnknownsLayout
 from picardfit.solvers.picard_gradient.sets import ConvexSet
-
-TINY = np.finfo(float).tiny
 
 
 @dataclass(frozen=True)
@@ -32,17 +30,14 @@ class Feasible:
         layout = self.layout
         if self.parameter_set is not None:
             shared = [layout.names[k] for k in layout.global_parameters]
-            _check_size("parameter_set", self.parameter_set, shared, "shared free parameters")
+            _check_size("solvers.parameter_set_size", self.parameter_set, shared)
         if self.state_set is None:
             return
-        _check_size("state_set", self.state_set, layout.states, "states")
+        _check_size("solvers.state_set_size", self.state_set, layout.states)
         free = layout.exists[:, : len(layout.initial_states)].sum(axis=1)
         for name, count in zip(layout.experiments, free, strict=True):
             if 0 < count < len(layout.states):
-                raise InputError(
-                    f"state_set needs initial states which are all free or all given, but `{name}` has "
-                    f"{count} free of {len(layout.states)}: bound these with initial= instead of state_set."
-                )
+                raise InputError("solvers.partly_free_states", name, count=count, states=len(layout.states))
 
     @cached_property
     def _own(self) -> np.ndarray:
@@ -69,7 +64,9 @@ class Feasible:
         """The inverse; a set which lets a log parameter reach 0 is cut off just above it."""
         if not self._exp.any():
             return coordinates
-        return to_internal(np.maximum(coordinates, np.where(self._exp, TINY, -np.inf)), self._exp)
+        return to_internal(
+            np.maximum(coordinates, np.where(self._exp, np.finfo(float).tiny, -np.inf)), self._exp
+        )
 
     def slopes(self, unknowns: np.ndarray) -> np.ndarray | float:
         """d internal / d coordinate."""
@@ -93,12 +90,9 @@ class Feasible:
         return float(np.vdot(own, own) + np.vdot(shared, shared) + np.vdot(knots, knots))
 
 
-def _check_size(argument: str, candidate: ConvexSet, names: Sequence[str], words: str) -> None:
+def _check_size(code: str, candidate: ConvexSet, names: Sequence[str]) -> None:
     """InputError unless the set takes points with one component for each name."""
     try:
         candidate.project(np.zeros(len(names)))
     except InputError:
-        raise InputError(
-            f"{argument} = {candidate!r} is of another size than the {words} ({listing(names)}): "
-            f"give it {len(names)} components, in this order."
-        ) from None
+        raise InputError(code, value=candidate, names=tuple(names), size=len(names)) from None

@@ -12,8 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
+from picardfit.checks import as_number, as_whole, is_number
 from picardfit.errors import InputError
-from picardfit.model.parameters import as_number, is_number
 
 Vector = float | tuple[float, ...]  # one number stands for the same number in every component
 
@@ -36,11 +36,9 @@ class Box:
     def __post_init__(self) -> None:
         lower, upper = _vector(self.lower, "lower", True), _vector(self.upper, "upper", True)
         if isinstance(lower, tuple) and isinstance(upper, tuple) and len(lower) != len(upper):
-            raise InputError(
-                f"Box has {len(lower)} lower but {len(upper)} upper bounds: give as many of each."
-            )
+            raise InputError("solvers.box_sizes", lower=len(lower), upper=len(upper))
         if not np.all(np.asarray(lower) <= np.asarray(upper)):
-            raise InputError(f"Box has a lower bound above its upper bound ({lower} and {upper}): swap them.")
+            raise InputError("solvers.box_empty", lower=lower, upper=upper)
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
 
@@ -71,7 +69,7 @@ class Ball:
         object.__setattr__(self, "centre", _vector(self.centre, "centre"))
         radius = as_number(self.radius, "radius of a Ball")
         if radius < 0:
-            raise InputError(f"The radius of a Ball is {radius:g}: give a number that is not negative.")
+            raise InputError("solvers.ball_radius", value=radius)
         object.__setattr__(self, "radius", radius)
 
     @cached_property
@@ -103,7 +101,7 @@ class HalfSpace:
     def __post_init__(self) -> None:
         normal = _vector(self.normal, "normal")
         if not isinstance(normal, tuple) or not any(normal):
-            raise InputError(f"The normal of a HalfSpace is {self.normal!r}: give a vector that is not zero.")
+            raise InputError("solvers.half_space_normal", value=self.normal)
         object.__setattr__(self, "normal", normal)
         object.__setattr__(self, "offset", as_number(self.offset, "offset of a HalfSpace"))
 
@@ -134,7 +132,7 @@ class Simplex:
     def __post_init__(self) -> None:
         total = as_number(self.total, "total of a Simplex")
         if total <= 0:
-            raise InputError(f"The total of a Simplex is {total:g}: give a positive number.")
+            raise InputError("solvers.simplex_total", value=total)
         object.__setattr__(self, "total", total)
 
     def project(self, point: np.ndarray) -> np.ndarray:
@@ -164,14 +162,11 @@ class Product:
         object.__setattr__(self, "sets", tuple(self.sets))
         object.__setattr__(self, "sizes", tuple(self.sizes))
         if not self.sets or len(self.sets) != len(self.sizes):
-            raise InputError(
-                f"Product has {len(self.sets)} sets but {len(self.sizes)} sizes: give one a set."
-            )
+            raise InputError("solvers.product_sizes", sets=len(self.sets), sizes=len(self.sizes))
         for size in self.sizes:
-            if not isinstance(size, int) or size < 1:
-                raise InputError(f"A size of Product is {size!r}: give the number of components (1, 2, ...).")
+            as_whole(size, "size of a factor of Product", 1)
         for one in self.sets:
-            check_set(one, "A factor of Product")
+            check_set(one, "factor of Product")
 
     def _blocks(self, point: np.ndarray) -> list[np.ndarray]:
         point = np.asarray(point, float)
@@ -186,26 +181,26 @@ class Product:
     def contains(self, point: np.ndarray, tolerance: float = 0.0) -> bool | np.ndarray:
         """Whether every block is in its set up to the tolerance."""
         blocks = zip(self.sets, self._blocks(point), strict=True)
-        return np.all([one.contains(block, tolerance) for one, block in blocks], axis=0)
+        return np.all(np.stack([one.contains(block, tolerance) for one, block in blocks]), axis=0)
 
 
-def check_set(candidate: object, words: str) -> None:
+def check_set(candidate: object, subject: str) -> None:
     """InputError unless the candidate can project points."""
     if not callable(getattr(candidate, "project", None)):
-        raise InputError(f"{words} is {candidate!r}: give a convex set such as Box(lower, upper).")
+        raise InputError("solvers.not_a_set", subject, value=candidate)
 
 
-def _vector(values: Vector | Sequence[float], words: str, infinite: bool = False) -> Vector:
+def _vector(values: Vector | Sequence[float], name: str, infinite: bool = False) -> Vector:
     """A number as float, a sequence as tuple of floats."""
     if is_number(values):
-        return as_number(values, f"`{words}` of a set", infinite)
+        return as_number(values, f"`{name}` of a set", infinite)
     try:
         numbers = tuple(np.asarray(values).tolist())
     except (TypeError, ValueError):
         numbers = ()
     if not numbers:
-        raise InputError(f"`{words}` of a set is {values!r}: give a number or a sequence of numbers.")
-    return tuple(as_number(v, f"entry {k} of `{words}` of a set", infinite) for k, v in enumerate(numbers, 1))
+        raise InputError("solvers.not_a_vector", name, value=values)
+    return tuple(as_number(v, f"entry {k} of `{name}` of a set", infinite) for k, v in enumerate(numbers, 1))
 
 
 def _checked(point: np.ndarray, *vectors: np.ndarray) -> np.ndarray:
@@ -215,11 +210,10 @@ def _checked(point: np.ndarray, *vectors: np.ndarray) -> np.ndarray:
         if vector.ndim:
             _check_size(point, len(vector))
     if not point.ndim:
-        raise InputError(f"The point {point} is a number: give an array (..., components).")
+        raise InputError("solvers.point_is_a_number", value=float(point))
     return point
 
 
 def _check_size(point: np.ndarray, size: int) -> None:
     if not point.ndim or point.shape[-1] != size:
-        have = point.shape[-1] if point.ndim else "no"
-        raise InputError(f"The point has {have} components but the set has {size}: make them equal.")
+        raise InputError("solvers.point_size", have=point.shape[-1] if point.ndim else 0, size=size)
