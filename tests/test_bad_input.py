@@ -628,7 +628,7 @@ def test_lower_bound_of_a_log_parameter(lower):
 
 def test_set_of_another_size_names_its_argument():
     method = pf.GradientDescent(parameter_set=pf.Ball((0.0, 0.0, 0.0), 1.0))
-    assert says(complaint(pf.fit, problem(), method), "parameter_set", "`k`", "1 components")
+    assert says(complaint(pf.fit, problem(), method), "parameter_set", "`k`", "1 component")
 
 
 def test_initial_formula_names_state_and_experiment():

@@ -35,9 +35,7 @@ class Damping:
     forget: float = 0.3  # factor of that last one after every accepted step
     undamped: float = 1e-2  # up to here a step goes nearly all the way to the minimum of the model
     heavy: float = 0.1  # from here on a step tells nothing about the distance to the minimum
-    weakest: float = (
-        1e-10  # least damped curvature relative to the largest, of unknowns scaled by their sizes
-    )
+    weakest: float = 1e-10  # least damped curvature relative to the largest, unknowns scaled by their sizes
 
     def factor(self, ratio: float) -> float:
         """By how much the damping changes after a step with this ratio of gained and predicted decrease."""
