@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-import picardfit.inference.analysis as analysis
-from picardfit.inference.analysis import Constants
+from picardfit.inference.theorem_constants import (
+    AnalysisSettings,
+    Constants,
+    curvature,
+    on_segments,
+    start_path,
+)
 
 ROTATION = pf.Model("x' = -w*y; y' = w*x")
 TIMES = np.linspace(0, 2, 21)
@@ -143,20 +148,19 @@ def test_sigma_is_at_most_one():
 def test_continuity_enters_the_curvature():
     """x' = a in two segments with samples at both ends and the middle: the Hessian by hand."""
     problem = pf.Problem(pf.Model("x' = a"), pf.Experiment([0, 1, 2], {"x": [0.1, 1.1, 2.1]}))
-    begin = analysis._start(problem, {"a": 1.0})
-    count, extremes = analysis._curvature(*analysis._place(problem, begin, 1.0))
+    begin = start_path(problem, {"a": 1.0})
+    count, extremes = curvature(*on_segments(problem, begin, 1.0))
     first, second, last = np.array([0, 1, 0]), np.array([1, 0, 0]), np.array([1, 0, 1])  # of (x1, x0, a)
     jump = np.array([-1, 1, 1])
     hessian = sum(np.outer(v, v) for v in (first, second, last)) / 3
-    values = np.linalg.eigvalsh(hessian + 2 * analysis.CONTINUITY * np.outer(jump, jump))
+    values = np.linalg.eigvalsh(hessian + 2 * AnalysisSettings.continuity * np.outer(jump, jump))
     assert (count, *extremes) == pytest.approx((3, values[0], values[-1]), rel=1e-9)
 
 
-def test_sparse_and_dense_eigenvalues_agree(monkeypatch):
+def test_sparse_and_dense_eigenvalues_agree():
     problem = pf.examples.van_der_pol.generate(seed=1)
     sparse = pf.analyse(problem, samples=8)
-    monkeypatch.setattr(analysis, "SMALL", 10_000)
-    dense = pf.analyse(problem, samples=8)
+    dense = pf.analyse(problem, samples=8, settings=AnalysisSettings(dense=10_000))
     assert (sparse.convexity, sparse.gradient_slope) == pytest.approx(
         (dense.convexity, dense.gradient_slope), rel=1e-4
     )

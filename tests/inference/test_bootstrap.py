@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.inference.bootstrap import _drawn_residuals, _one
+from picardfit.evidence.certificate import path_rows
+from picardfit.inference.bootstrap import bootstrap, draw_residuals, fit_to_new_data
 
 DECAY = pf.Model("x' = -k*x")
 TIMES = np.linspace(0, 3, 25)
@@ -110,17 +111,16 @@ def test_an_interrupt_before_two_samples_is_passed_on(fit):
         fit.bootstrap(9, progress=stop)
 
 
-def test_fits_that_break_down_are_counted(fit, monkeypatch):
+def test_fits_that_break_down_are_counted(fit):
     def fragile(*args):
         if args[-1] % 2:
             raise ArithmeticError("too fast")
-        return _one(*args)
+        return fit_to_new_data(*args)
 
-    monkeypatch.setattr("picardfit.inference.bootstrap._one", fragile)
-    found = fit.bootstrap(6)
+    found = bootstrap(fit, 6, "parametric", 0, refit_to=fragile)
     assert (len(found.unknowns), found.failures) == (3, 3)
     with pytest.raises(pf.InputError, match=r"1 of 2 fits to new data failed \(ArithmeticError: too fast\)"):
-        fit.bootstrap(2)
+        bootstrap(fit, 2, "parametric", 0, refit_to=fragile)
 
 
 def test_one_sample_is_the_fit_to_its_data(fit):
@@ -158,7 +158,7 @@ def test_residuals_are_exchanged_in_units_of_their_levels(noise):
     """New data differ from the curve by one of the standardised residuals, at the level of their own sample."""
     values = 2 * np.exp(-0.7 * TIMES) * (1 + 0.1 * np.random.default_rng(2).standard_normal(len(TIMES)))
     fit = pf.fit(pf.Problem(DECAY, pf.Experiment(TIMES, {"x": values}), noise=noise))
-    objective, rows = fit.problem.objective, fit._rows
+    objective, rows = fit.problem.objective, path_rows(fit.solution)
     gaps = objective.gaps(rows)
     np.testing.assert_allclose(objective.moved(rows, gaps)[:, 0], values, rtol=1e-10)
     shuffled = np.roll(gaps, 7, axis=0)
@@ -187,7 +187,7 @@ def test_residuals_that_belong_together_are_not_exchanged():
 
 def test_an_outlier_does_not_move_the_centre_of_robust_residuals():
     residuals = np.r_[np.arange(-5.0, 6.0), 1000.0][:, None]
-    drawn = _drawn_residuals(residuals, 12, np.array([True]), np.random.default_rng(0))
+    drawn = draw_residuals(residuals, 12, np.array([True]), np.random.default_rng(0))
     assert np.abs(drawn).min() == pytest.approx(0.5)
 
 
@@ -195,7 +195,7 @@ def test_residuals_are_drawn_from_their_own_observable():
     rng = np.random.default_rng(0)
     residuals = np.stack([rng.standard_normal(40), 100 * rng.standard_normal(40)], axis=1)
     residuals[5, 0] = np.nan
-    drawn = _drawn_residuals(residuals, 70, np.zeros(2, bool), rng)
+    drawn = draw_residuals(residuals, 70, np.zeros(2, bool), rng)
     pool = residuals[np.isfinite(residuals[:, 0]), 0]
     allowed = np.sqrt(79 / 70) * (pool - pool.mean())
     assert np.abs(drawn[:, 0][:, None] - allowed).min(axis=1).max() < 1e-12

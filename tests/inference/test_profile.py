@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.inference.profile import End, _side
+from picardfit.inference.profile import End, follow_side, profile, profiles
 from picardfit.problem.quantity import quantity
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
@@ -487,23 +487,22 @@ def test_an_interrupt_keeps_the_sides_that_are_done(lotka_fit, both, tmp_path):
     assert answer(lotka_fit.profiles(["b", "a"], ledger=path)) == answer(both)
 
 
-def test_an_interrupt_before_anything_is_done_is_passed_on(lotka_fit, monkeypatch):
+def test_an_interrupt_before_anything_is_done_is_passed_on(lotka_fit):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("picardfit.inference.profile._side", stop)
     with pytest.raises(KeyboardInterrupt):
-        lotka_fit.profile("a")
+        profile(lotka_fit, "a", follow=stop)
+    assert profiles(lotka_fit, ["a"], 0.95, follow=stop) == {}
 
 
-def test_a_side_that_breaks_down_is_said_and_the_others_count(lotka_fit, both, monkeypatch):
-    def fragile(ground, task):
+def test_a_side_that_breaks_down_is_said_and_the_others_count(lotka_fit, both):
+    def fragile(origin, task):
         if task == ("a", 1):
             raise ArithmeticError("too fast")
-        return _side(ground, task)
+        return follow_side(origin, task)
 
-    monkeypatch.setattr("picardfit.inference.profile._side", fragile)
-    found = lotka_fit.profiles(["b", "a"])
+    found = profiles(lotka_fit, ["b", "a"], 0.95, follow=fragile)
     assert answer({"b": found["b"]}) == answer({"b": both["b"]})
     assert found["a"].ends == (End.FOUND, End.FAILED)
     assert "ArithmeticError: too fast" in str(found["a"])

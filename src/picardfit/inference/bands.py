@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from picardfit.fit import Fit
     from picardfit.model.model import Model
 
-SAME = 1e-6  # relative difference of estimates that are of one fit
-
 
 @dataclass(frozen=True, eq=False)
 class Band:
@@ -121,15 +119,15 @@ def bands(
     return Bands(setting.times, level, *curves)
 
 
-def _check_bootstrap(fit: Fit, given: object) -> None:
-    """InputError unless these are samples around this fit."""
+def _check_bootstrap(fit: Fit, given: object, same: float = 1e-6) -> None:
+    """InputError unless these are samples around this fit: of estimates that differ by a relative `same` at most."""
     if not isinstance(given, Bootstrap):
         raise InputError("inference.not_a_bootstrap", value=given)
     own = estimates(fit)
     if own.keys() != given.estimates.keys():
         raise InputError("inference.bootstrap_of_other_problem", names=list(given.estimates))
     for name, value in own.items():
-        if not np.isclose(value, given.estimates[name], rtol=SAME, atol=0):
+        if not np.isclose(value, given.estimates[name], rtol=same, atol=0):
             raise InputError(
                 "inference.bootstrap_of_other_fit", name, theirs=given.estimates[name], value=value
             )
@@ -267,7 +265,9 @@ def _noise_variance(
             found[:, k] *= 2
         if column.shape is Shape.STUDENT:
             degrees = more[:, k] if column.degrees is None else column.degrees
-            found[:, k] *= np.where(degrees > 2, degrees / np.maximum(degrees - 2, 1e-300), np.inf)
+            found[:, k] *= np.where(
+                degrees > 2, degrees / np.maximum(degrees - 2, np.finfo(float).tiny), np.inf
+            )
         if column.base is not None:
             found[:, k] *= (outputs[:, k] * np.log(column.base)) ** 2
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from picardfit.fit import Fit
-
-SETTLED = 1e-7  # part of the variance unit that a warm fit may still promise to gain
 
 
 class Kind(Enum):
@@ -75,8 +74,18 @@ class Bootstrap:
         return pd.DataFrame(self.samples)
 
 
-def bootstrap(fit: Fit, count: int, kind: Kind | str, seed: int, tools: Tools | None = None) -> Bootstrap:
-    """Fits to `count` new data sets; the same seed gives the same samples with every executor."""
+def bootstrap(
+    fit: Fit,
+    count: int,
+    kind: Kind | str,
+    seed: int,
+    tools: Tools | None = None,
+    refit_to: Callable[..., np.ndarray | None] | None = None,
+) -> Bootstrap:
+    """Fits to `count` new data sets; the same seed gives the same samples with every executor.
+
+    `refit_to`: makes one data set and fits it, by default `fit_to_new_data`.
+    """
     tools = tools or Tools()
     count, seed = as_whole(count, "count", 2, 200), as_whole(seed, "seed", 0)
     if kind not in [*Kind, *(k.value for k in Kind)]:
@@ -93,7 +102,9 @@ def bootstrap(fit: Fit, count: int, kind: Kind | str, seed: int, tools: Tools | 
     shape = fit.solution.unknowns.shape
     work = run_many(
         fit,
-        partial(_one, fit.problem, fit.solution, fit.residual_variance, freedom, kind, seed),
+        partial(
+            refit_to or fit_to_new_data, fit.problem, fit.solution, fit.residual_variance, freedom, kind, seed
+        ),
         {k: k for k in range(count)},
         {"kind": kind.value, "seed": seed},
         tools,
@@ -134,20 +145,31 @@ def _collect(fit: Fit, work: Work, kind: Kind, seed: int, count: int) -> Bootstr
     )
 
 
-def _one(
-    problem: Problem, solution: Solution, variance: float, freedom: int, kind: Kind, seed: int, index: int
+def fit_to_new_data(
+    problem: Problem,
+    solution: Solution,
+    variance: float,
+    freedom: int,
+    kind: Kind,
+    seed: int,
+    index: int,
+    tolerance: float = 1e-7,
 ) -> np.ndarray | None:
-    """The unknowns (experiments, width) from one new data set, or None."""
+    """The unknowns (experiments, width) fitted to the data set number `index`; None where that fails.
+
+    `tolerance`: decrease of the objective that the refit may still promise, in units of the variance; far below the
+    0.5 that one standard error costs.
+    """
     rng = np.random.default_rng([seed, index])
     rows, objective = path_rows(solution), problem.objective
     if kind is Kind.PARAMETRIC:
         data = objective.sample(rows, rng, np.sqrt(variance))
     else:
-        drawn = _drawn_residuals(objective.gaps(rows), freedom, _robust(problem), rng)
+        drawn = draw_residuals(objective.gaps(rows), freedom, _robust(problem), rng)
         data = objective.moved(rows, drawn)
     renewed = problem.with_data(data)
     place = place_at(renewed, solution)
-    found = None if place is None else refit(place, variance, tolerance=SETTLED)
+    found = None if place is None else refit(place, variance, tolerance=tolerance)
     if found is not None:
         return found.point.unknowns
     method = LiftedGaussNewton()
@@ -169,7 +191,7 @@ def _robust(problem: Problem) -> np.ndarray:
     return np.array([column.shape is not Shape.NORMAL for column in problem.scatter.columns])
 
 
-def _drawn_residuals(
+def draw_residuals(
     residuals: np.ndarray, freedom: int, robust: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Residuals drawn with replacement from those of the same observable, centred, spread as much as the noise is.

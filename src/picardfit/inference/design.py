@@ -26,12 +26,10 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, closest
 from picardfit.fit import Fit
 from picardfit.inference.design_choice import choose, covariance, scores
-from picardfit.inference.design_information import many_unknowns, of_interest, stage_at
+from picardfit.inference.design_information import DesignSettings, many_unknowns, of_interest, stage_at
 from picardfit.problem.experiment import Experiment, plan
 from picardfit.problem.likelihood import LeastSquares
 from picardfit.problem.problem import Problem
-
-USELESS = 0.01  # relative improvement of the criterion below which a choice is said to help little
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class Design:
     @property
     def worthwhile(self) -> bool:
         """Whether what was chosen improves the criterion by at least 1 %."""
-        return self.value_after < (1 - USELESS) * self.value_before
+        return self.value_after < (1 - DesignSettings.worthwhile) * self.value_before
 
 
 def design(

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from picardfit.inference.design_information import Stage
 
-SWEEPS = 20  # of exchanges
-GAIN = 1e-9  # relative improvement that counts
+
+@dataclass(frozen=True)
+class Exchanges:
+    """When the exchange of chosen candidates for others ends."""
+
+    sweeps: int = 20  # over all chosen ones, at most; a few are enough
+    gain: float = 1e-9  # relative improvement that is more than rounding
 
 
 def scores(criterion: str, stages: Sequence[Stage], added: Sequence[np.ndarray]) -> np.ndarray:
@@ -38,17 +44,23 @@ def covariance(stage: Stage, more: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return 0.5 * (found + found.transpose(0, 2, 1))
 
 
-def choose(stages: Sequence[Stage], criterion: str, budget: int, repeat: bool) -> list[int]:
+def choose(
+    stages: Sequence[Stage],
+    criterion: str,
+    budget: int,
+    repeat: bool,
+    exchanges: Exchanges = Exchanges(),
+) -> list[int]:
     """Greedy additions, then exchanges as long as they gain."""
     chosen: list[int] = []
     for _ in range(budget):
         chosen.append(_best(stages, criterion, chosen, repeat)[0])
-    for _ in range(SWEEPS if budget > 1 else 0):
+    for _ in range(exchanges.sweeps if budget > 1 else 0):
         before = list(chosen)
         for place in range(budget):
             others = chosen[:place] + chosen[place + 1 :]
             trial, found = _best(stages, criterion, others, repeat)
-            if found[trial] < found[chosen[place]] - GAIN * abs(found[chosen[place]]):
+            if found[trial] < found[chosen[place]] - exchanges.gain * abs(found[chosen[place]]):
                 chosen[place] = trial
         if chosen == before:
             break

@@ -19,8 +19,19 @@ from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.problem import Problem
 from picardfit.search.starts import draw, open_values
 
-UNKNOWN = 10.0  # relative prior error of a parameter without bounds
-HALVED = 0.5  # part of its prior variance below which a direction counts as determinable
+
+@dataclass(frozen=True)
+class DesignSettings:
+    """What is known before an experiment, and what counts as determined by it."""
+
+    prior_error: float = 10.0  # relative error of a parameter that has neither bounds nor a prior: 1000 %
+    determinable: float = (
+        0.5  # part of its prior variance below which all candidates together determine a direction
+    )
+    worthwhile: float = 0.01  # relative improvement of the criterion below which a choice helps little
+
+
+DEFAULT = DesignSettings()
 
 
 @dataclass(frozen=True)
@@ -115,7 +126,7 @@ def _units(both: Problem, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     half = np.where(np.isfinite(half) & (half > 0), half, np.nan)
     size = np.where(natural != 0, np.abs(natural), np.where(np.isnan(half), 1.0, half))
     unit = size / slopes
-    knowledge = np.where(np.isnan(half), 1 / UNKNOWN**2, (unit / half) ** 2)
+    knowledge = np.where(np.isnan(half), 1 / DEFAULT.prior_error**2, (unit / half) ** 2)
     if both.priors is not None:
         knowledge = knowledge + (unit / both.priors.moments(unknowns)[1]) ** 2
     return unit, knowledge
@@ -176,7 +187,7 @@ def _determinable(rows: np.ndarray, prior: np.ndarray, everything: np.ndarray) -
     after = rows @ np.linalg.solve(everything, rows.T)
     half = np.linalg.inv(np.linalg.cholesky(before))
     values, vectors = np.linalg.eigh(half @ after @ half.T)
-    kept = values < HALVED
+    kept = values < DEFAULT.determinable
     return np.linalg.qr(half.T @ vectors[:, kept])[0].T @ rows if kept.any() else rows
 
 

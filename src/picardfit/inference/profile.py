@@ -10,7 +10,7 @@ z is a straight line where Fisher's interval is right.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isclose
@@ -22,7 +22,8 @@ import numpy as np
 from picardfit.display.hook import picture, shown
 from picardfit.errors import InputError, Notice
 from picardfit.evidence.fisher import Yardstick
-from picardfit.inference.profile_side import CLOSE, RESOLUTION, SETTLED, End, Knot, March, cross, cubic
+from picardfit.evidence.optima import SameOptimum
+from picardfit.inference.profile_side import End, Knot, March, ProfileSettings, cross, cubic
 from picardfit.inference.refits import Tools, run_many
 from picardfit.parallel.ordered_map import Work, Written, single_threaded
 from picardfit.problem.fingerprint import digest
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from picardfit.fit import Fit
-
-SAME_VALUE = 1e-3  # relative difference of parameters of two optima that is not worth a word
-BETTER = 1e-2  # of the unit: a decrease below the estimate's objective that is worth a word
 
 
 @shown
@@ -69,7 +67,7 @@ class Profile:
     def better(self) -> dict[str, float] | None:
         """Unknowns with a clearly lower objective than the fit's, if the profile met some: fit again from there."""
         lowest = int(np.argmin(self.rises))
-        if self.rises[lowest] > -BETTER:
+        if self.rises[lowest] > -ProfileSettings.better:
             return None
         return {name: float(values[lowest]) for name, values in self.unknowns.items()}
 
@@ -126,12 +124,12 @@ class Profile:
         """First place beside the estimate where z reaches the limit."""
         centre = self._centre
         order = np.arange(centre, len(self.values)) if side > 0 else np.arange(centre, -1, -1)
-        reached = np.flatnonzero(self.rises[order] >= (1 - CLOSE) * limit**2)
+        reached = np.flatnonzero(self.rises[order] >= (1 - ProfileSettings.close) * limit**2)
         if len(reached) == 0:
             edge, endless = float(self.values[order[-1]]), 0.0 if self.log and side < 0 else side * np.inf
             return {End.BOUND: edge, End.AT_BOUND: edge, End.OPEN: endless}.get(self.ends[side > 0], np.nan)
         k = int(reached[0])
-        if self.rises[order[k]] <= (1 + CLOSE) * limit**2 or k == 0:
+        if self.rises[order[k]] <= (1 + ProfileSettings.close) * limit**2 or k == 0:
             return float(self.values[order[k]])
         near, far = order[k - 1], order[k]
         c = cross(self.internal[[near, far]], self.rises[[near, far]], self.slopes[[near, far]], limit)
@@ -143,21 +141,22 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class _Ground:
+class Origin:
     """Where all profiles of a fit begin."""
 
     problem: Problem
     settled: Refit
     unit: float
     limit: float
+    settings: ProfileSettings
 
     def march(self, name: str) -> tuple[March, Knot]:
-        march = March(quantity(self.problem, name), self.unit, self.settled.value, self.limit)
+        march = March(quantity(self.problem, name), self.unit, self.settled.value, self.limit, self.settings)
         return march, march.first(self.settled)
 
 
 @dataclass(frozen=True)
-class _Side:
+class Side:
     """One side of a profile, from the estimate outwards."""
 
     values: np.ndarray  # (points,), internal
@@ -169,22 +168,37 @@ class _Side:
     linearisations: int = 0
 
 
-def profile(fit: Fit, name: str, level: float = 0.95, tools: Tools | None = None) -> Profile:
+def profile(
+    fit: Fit,
+    name: str,
+    level: float = 0.95,
+    tools: Tools | None = None,
+    follow: Callable[[Origin, tuple[str, int]], Side] | None = None,
+) -> Profile:
     """The profile of an unknown or formula around a fit, followed to both ends of its interval of this level."""
-    found = profiles(fit, [name], level, tools)
+    found = profiles(fit, [name], level, tools, follow)
     if not found:
         raise KeyboardInterrupt
     return found[name]
 
 
-def profiles(fit: Fit, wanted: Sequence[str], level: float, tools: Tools | None = None) -> dict[str, Profile]:
-    """Profiles by name; the sides are tasks of their own. After Ctrl-C those of which at least one side is done."""
+def profiles(
+    fit: Fit,
+    wanted: Sequence[str],
+    level: float,
+    tools: Tools | None = None,
+    follow: Callable[[Origin, tuple[str, int]], Side] | None = None,
+) -> dict[str, Profile]:
+    """Profiles by name; the sides are tasks of their own. After Ctrl-C those of which at least one side is done.
+
+    `follow`: computes one side, by default `follow_side`.
+    """
     tools = tools or Tools()
-    ground = _ground(fit, wanted, level)
+    origin = _origin(fit, wanted, level)
     keys = {_key(name, sign): (name, sign) for name in wanted for sign in (-1, 1)}
     work = run_many(
         fit,
-        partial(_side, ground),
+        partial(follow or follow_side, origin),
         keys,
         {"level": float(level)},
         tools,
@@ -199,7 +213,7 @@ def profiles(fit: Fit, wanted: Sequence[str], level: float, tools: Tools | None 
         own = [_key(name, sign) for sign in (-1, 1)]
         sides = [_done(work, key, fit.solution.unknowns.shape) for key in own]
         if not all(side.end is End.INTERRUPTED for side in sides):
-            whole = _collect(fit, ground, name, sides, level)
+            whole = _collect(fit, origin, name, sides, level)
             reasons = [work.failures[key] for key in own if key in work.failures]
             broken = [Notice("inference.profile_broke_down", name, {"reason": reason}) for reason in reasons]
             found[name] = replace(whole, remarks=(*broken, *_elsewhere(fit, name)))
@@ -214,13 +228,13 @@ def _elsewhere(fit: Fit, name: str) -> list[Notice]:
     values = {
         other: value
         for other, value in others[0].parameters.items()
-        if not isclose(value, fit.parameters[other], rel_tol=SAME_VALUE)
+        if not isclose(value, fit.parameters[other], rel_tol=SameOptimum.least_difference)
     }
     code = "inference.another_optimum" if len(others) == 1 else "inference.other_optima"
     return [Notice(code, name, {"count": len(others), "values": values})]
 
 
-def _ground(fit: Fit, wanted: Sequence[str], level: float) -> _Ground:
+def _origin(fit: Fit, wanted: Sequence[str], level: float) -> Origin:
     """Where the profiles begin; refuses what cannot be profiled."""
     if fit.solution is None or not fit.success:
         raise InputError("inference.profile_of_failed_fit", message=fit.message.rstrip("."))
@@ -229,20 +243,25 @@ def _ground(fit: Fit, wanted: Sequence[str], level: float) -> _Ground:
     unit, limit = fit.residual_variance, fit.yardstick.rise(level) ** 0.5
     if not (np.isfinite(unit) and unit > 0):
         raise InputError("inference.no_freedom")
+    settings = ProfileSettings()
     with single_threaded():
         place = place_at(fit.problem, fit.solution)
-        settled = None if place is None else refit(refined(place, RESOLUTION), unit, tolerance=1e-3 * SETTLED)
+        settled = (
+            None
+            if place is None
+            else refit(refined(place, settings.resolution), unit, tolerance=settings.settled_estimate)
+        )
     if settled is None:
         raise InputError("inference.profile_not_started", names=list(wanted))
-    return _Ground(fit.problem, settled, unit, limit)
+    return Origin(fit.problem, settled, unit, limit, settings)
 
 
-def _side(ground: _Ground, task: tuple[str, int]) -> _Side:
+def follow_side(origin: Origin, task: tuple[str, int]) -> Side:
     """One side of the profile of one quantity."""
     name, sign = task
-    march, middle = ground.march(name)
+    march, middle = origin.march(name)
     knots, end = march.side(middle, sign)
-    return _Side(
+    return Side(
         np.array([k.c for k in knots]),
         np.array([k.rise for k in knots]),
         np.array([k.slope for k in knots]),
@@ -253,10 +272,10 @@ def _side(ground: _Ground, task: tuple[str, int]) -> _Side:
     )
 
 
-def _done(work: Work, key: int, shape: tuple[int, int]) -> _Side:
+def _done(work: Work, key: int, shape: tuple[int, int]) -> Side:
     """A side of the work; one that is missing has no points."""
     end = End.FAILED if key in work.failures else End.INTERRUPTED
-    return work.results.get(key, _Side(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((0, *shape)), end))
+    return work.results.get(key, Side(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((0, *shape)), end))
 
 
 def _key(name: str, sign: int) -> int:
@@ -264,21 +283,21 @@ def _key(name: str, sign: int) -> int:
     return int(digest([name, sign])[:12], 16)
 
 
-def _encoded(side: _Side) -> dict[str, object]:
+def _encoded(side: Side) -> dict[str, object]:
     return {**vars(side), "end": side.end.name}
 
 
-def _decoded(shape: tuple[int, int], record: dict) -> _Side:
+def _decoded(shape: tuple[int, int], record: dict) -> Side:
     points = array(get(record, "values"), (None,), "values")
     lines = (array(get(record, key), (len(points),), key) for key in ("rises", "slopes"))
     many_unknowns = array(get(record, "many_unknowns"), (len(points), *shape), "many_unknowns")
     counts = (get(record, key, int) for key in ("refits", "linearisations"))
-    return _Side(points, *lines, many_unknowns, End[get(record, "end", str)], *counts)
+    return Side(points, *lines, many_unknowns, End[get(record, "end", str)], *counts)
 
 
-def _collect(fit: Fit, ground: _Ground, name: str, sides: Sequence[_Side], level: float) -> Profile:
+def _collect(fit: Fit, origin: Origin, name: str, sides: Sequence[Side], level: float) -> Profile:
     below, above = sides
-    march, middle = ground.march(name)
+    march, middle = origin.march(name)
     held, layout, index = march.held, fit.problem.layout, middle.place.index
     internal = np.concatenate([below.values[::-1], [middle.c], above.values])
     many_unknowns = np.concatenate([below.many_unknowns[::-1], middle.unknowns[None], above.many_unknowns])

@@ -15,16 +15,34 @@ from picardfit.errors import InputError
 from picardfit.problem.quantity import Quantity
 from picardfit.solvers.refit import Place, Refit, model_step, refined, refit
 
-CLOSE = 1e-3  # relative difference from the threshold at which an end point is found
-SETTLED = 1e-5  # part of the unit that a warm fit may still promise to gain
-PARTS = 4  # steps from the estimate to an end, in z
-MOST_POINTS = 40  # on one side
-GROWTH = 3.0  # largest ratio of neighbouring steps
-HALVINGS = 8
-CLOSINGS = 40  # between a point inside and one beyond the end
-FARTHEST_LOG, FARTHEST = 25.0, 1e6  # from the estimate: in logarithms; in sizes of the unknown
-RESOLUTION = 1e-3  # largest unresolved part of a path, relative to the states' scale
-INSIDE = 1e-7  # part of the way to a corner of the box that is left
+TINY = np.finfo(float).tiny
+
+
+@dataclass(frozen=True)
+class ProfileSettings:
+    """How a profile is followed. z is the root of the rise of the objective, in units of the variance."""
+
+    close: float = 1e-3  # relative difference from the threshold at which an end point is found
+    settled: float = 1e-5  # decrease that a refit may still promise, in units of the variance
+    settled_estimate: float = 1e-8  # the same at the estimate, from which all rises are counted
+    better: float = (
+        1e-2  # decrease below the estimate's objective, in units of the variance, that is reported
+    )
+    steps: int = 4  # from the estimate to an end, in z
+    last_step: float = 0.8  # part of the limit of z beyond which a step goes all the way to it
+    first_step: float = 1e-3  # largest first step, as a part of the farthest distance
+    growth: float = 3.0  # largest ratio of neighbouring steps
+    most_points: int = 40  # on one side
+    retreats: int = 8  # times a step is divided by four before a side counts as failed
+    closings: int = 40  # refits between a point inside and one beyond the end
+    farthest_log: float = 25.0  # from the estimate, in logarithms: a factor of 7e10
+    farthest: float = 1e6  # from the estimate, in sizes of the unknown
+    resolution: float = 1e-3  # largest unresolved part of a path, relative to the states' scale
+    at_bound: float = 1e-12  # relative distance from its bound of an estimate that sits on it
+    to_bound: float = 1e-3  # part of a step that is not worth another one before the bound
+    inside: float = (
+        1e-7  # part of the way to a corner of the box that is left, as nothing can move in the corner
+    )
 
 
 class End(Enum):
@@ -40,7 +58,7 @@ class End(Enum):
 
 @dataclass(frozen=True)
 class Knot:
-    """One point of the march."""
+    """One point of a side."""
 
     c: float
     rise: float
@@ -54,8 +72,15 @@ class Knot:
 class March:
     """Steps away from the estimate, with a count of what they cost."""
 
-    def __init__(self, held: Quantity, unit: float, least: float, limit: float) -> None:
-        self.held, self.unit, self.least, self.limit = held, unit, least, limit
+    def __init__(
+        self,
+        held: Quantity,
+        unit: float,
+        least: float,
+        limit: float,
+        settings: ProfileSettings = ProfileSettings(),
+    ) -> None:
+        self.held, self.unit, self.least, self.limit, self.settings = held, unit, least, limit, settings
         self.refits = self.linearisations = 0
 
     def first(self, settled: Refit) -> Knot:
@@ -71,25 +96,25 @@ class March:
         layout = middle.place.system.problem.layout
         bound = self.held.bounds(layout)[sign > 0]
         far, knots = self._farthest(middle), [middle]
-        if abs(bound - middle.c) <= 1e-12 * max(abs(middle.c), 1e-300):
+        if abs(bound - middle.c) <= self.settings.at_bound * max(abs(middle.c), TINY):
             return [], End.AT_BOUND
-        while len(knots) <= MOST_POINTS:
+        while len(knots) <= self.settings.most_points:
             if self.held.formula is not None:
                 bound = self._corner(knots[-1], sign)
                 if self._blocked(knots[-1], sign):
                     return knots[1:], End.BOUND
             step = self._plan(knots, sign, far)
             target = knots[-1].c + sign * step
-            on_bound = sign * (target - bound) >= -1e-3 * step
+            on_bound = sign * (target - bound) >= -self.settings.to_bound * step
             knot = self._follow(knots, bound if on_bound else target)
             if knot is None:
                 return knots[1:], End.FAILED
-            if knot.rise > (1 + CLOSE) * self.limit**2:
+            if knot.rise > (1 + self.settings.close) * self.limit**2:
                 return self._close(knots, knot)
             if len(knots) > 1:
                 knots[-1] = replace(knots[-1], place=None)  # a place holds the derivatives of all segments
             knots.append(knot)
-            if knot.rise >= (1 - CLOSE) * self.limit**2:
+            if knot.rise >= (1 - self.settings.close) * self.limit**2:
                 return knots[1:], End.FOUND
             if knot.c == bound and self.held.formula is None:
                 return knots[1:], End.BOUND
@@ -100,17 +125,17 @@ class March:
     def _farthest(self, middle: Knot) -> float:
         held, layout = self.held, middle.place.system.problem.layout
         if held.formula is None and layout.log[held.place]:
-            return FARTHEST_LOG
+            return self.settings.farthest_log
         size = 1.0 if held.formula is not None else layout.size(middle.unknowns)[held.place]
         spread = self.limit / np.sqrt(middle.curvature / 2) if middle.curvature > 0 else 0.0
-        return FARTHEST * max(abs(middle.c), size, spread)
+        return self.settings.farthest * max(abs(middle.c), size, spread)
 
     def _plan(self, knots: list[Knot], sign: int, far: float) -> float:
         """A step after which z should have grown by one part, from the slope and curvature of the rise."""
         knot = knots[-1]
         z = np.sqrt(max(knot.rise, 0.0))
-        goal = z + self.limit / PARTS
-        if goal > 0.8 * self.limit:
+        goal = z + self.limit / self.settings.steps
+        if goal > self.settings.last_step * self.limit:
             goal = self.limit
         slope, curvature = sign * knot.slope, knot.curvature
         last = abs(knot.c - knots[-2].c) if len(knots) > 1 else np.inf
@@ -120,13 +145,13 @@ class March:
         root = max(slope, 0.0) ** 2 + 2 * curvature * wanted
         step = 2 * wanted / (max(slope, 0.0) + np.sqrt(root)) if root > 0 else np.inf
         if not np.isfinite(last):
-            return min(step, far / 1e3)
-        return min(step, GROWTH * last)
+            return min(step, self.settings.first_step * far)
+        return min(step, self.settings.growth * last)
 
     def _follow(self, knots: list[Knot], target: float) -> Knot | None:
         """The knot at the target, or nearer if the way there is too far; None if there is no way."""
         begin = knots[-1]
-        for _ in range(HALVINGS):
+        for _ in range(self.settings.retreats):
             knot = self._at(knots, target)
             if knot is not None:
                 return knot
@@ -143,14 +168,14 @@ class March:
             guess = ahead * begin.direction + 0.5 * ahead**2 * bend
             low, high = begin.place.box()
             guess = np.clip(guess, low, high)
-        found = refit(begin.place, self.unit, self.held, target, SETTLED, guess)
+        found = refit(begin.place, self.unit, self.held, target, self.settings.settled, guess)
         self.refits += 1
         if found is None:
             return None
         self.linearisations += found.steps
-        place = refined(found.place, RESOLUTION)
+        place = refined(found.place, self.settings.resolution)
         if place is not found.place:
-            found = refit(place, self.unit, self.held, target, SETTLED)
+            found = refit(place, self.unit, self.held, target, self.settings.settled)
             if found is None:
                 return None
             self.linearisations += found.steps
@@ -162,7 +187,7 @@ class March:
         By the cubic through both, or in the middle where that did not halve what is between them.
         """
         inside, kept, slow = knots[-1], knots[1:], False
-        for _ in range(CLOSINGS):
+        for _ in range(self.settings.closings):
             pair, width = (inside, outside), abs(outside.c - inside.c)
             c = 0.5 * (inside.c + outside.c)
             if not slow:
@@ -172,7 +197,7 @@ class March:
             knot = self._at([near], c) or self._follow([inside], c)
             if knot is None:
                 return kept, End.FAILED
-            if abs(knot.rise - self.limit**2) <= CLOSE * self.limit**2:
+            if abs(knot.rise - self.limit**2) <= self.settings.close * self.limit**2:
                 return [*kept, knot], End.FOUND
             if knot.rise > self.limit**2:
                 outside = knot
@@ -192,7 +217,11 @@ class March:
                 corner[rows, c] = (layout.upper if rate > 0 else layout.lower)[e, c]
         away = sign * (self.held.value(layout, corner) - knot.c)
         # a hair inside, because nothing is free to move in the corner itself
-        return knot.c + sign * away * (1 - INSIDE) if np.isfinite(away) and away > 0 else sign * np.inf
+        return (
+            knot.c + sign * away * (1 - self.settings.inside)
+            if np.isfinite(away) and away > 0
+            else sign * np.inf
+        )
 
     def _blocked(self, knot: Knot, sign: int) -> bool:
         """Whether every unknown of the formula sits on the bound that stops it."""
@@ -202,7 +231,10 @@ class March:
             normal > 0, layout.upper[at] - knot.unknowns[at], knot.unknowns[at] - layout.lower[at]
         )
         return bool(
-            np.all((normal == 0) | (room <= 10 * INSIDE * np.maximum(np.abs(knot.unknowns[at]), 1e-300)))
+            np.all(
+                (normal == 0)
+                | (room <= 10 * self.settings.inside * np.maximum(np.abs(knot.unknowns[at]), TINY))
+            )
         )
 
     def _knot(self, found: Refit, c: float, model: LineStep) -> Knot:
