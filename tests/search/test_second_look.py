@@ -8,7 +8,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.display.recipe import recipe
-from picardfit.search.second_look import LOOKS, _at_bound
+from picardfit.search.second_look import LOOKS, near_bounds
 from picardfit.search.starts import make_start, open_values, spread_evenly
 
 PONDS = pf.examples.rosenzweig_macarthur
@@ -236,7 +236,7 @@ def test_an_interrupt_before_the_second_search_is_told(looked, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("picardfit.search.second_look._doubt", stop)
+    monkeypatch.setattr("picardfit.search.second_look.doubt_about", stop)
     fit = pf.fit(looked.problem)
     assert (fit.success, len(fit.starts)) == (True, 1)
     assert "The second look from other starts was interrupted" in fit.message
@@ -263,4 +263,4 @@ def test_what_is_at_a_bound_of_a_log_parameter(value, at):
     problem = pf.Problem(model, data, {"k": pf.Parameter(1.0, 100.0, log=True)})
     fit = pf.fit(problem)
     moved = replace(fit.solution, unknowns=np.array([[np.log(value)]]))
-    assert _at_bound(moved).tolist() == [[at]]
+    assert near_bounds(moved).tolist() == [[at]]

@@ -12,6 +12,7 @@ dK_k = W^-1 (dr_k + dJ K_k), which gives the derivative of the numbers computed,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -87,7 +88,8 @@ class March:
 
     def states(self, track: int) -> np.ndarray:
         """(times, states), NaN where the track failed."""
-        return self._path[self._runner.wanted[self._runner.tracks.experiment[track]], track]
+        states: np.ndarray = self._path[self._runner.wanted[self._runner.tracks.experiment[track]], track]
+        return states
 
     def slopes(
         self, chosen: np.ndarray, initial_ways: np.ndarray, params_ways: np.ndarray
@@ -100,7 +102,9 @@ class March:
         with np.errstate(all="ignore"):
             return self._slopes(chosen, initial_ways, params_ways)
 
-    def _slopes(self, chosen, initial_ways, params_ways) -> list[np.ndarray]:
+    def _slopes(
+        self, chosen: np.ndarray, initial_ways: np.ndarray, params_ways: np.ndarray
+    ) -> list[np.ndarray]:
         runner = self._runner
         moved = np.flatnonzero((params_ways != 0).any(axis=(0, 2)))
         place = np.full(len(runner.tracks.experiment), -1)
@@ -189,13 +193,15 @@ class _Runner:
         arrived = np.bincount(owner[self.next > self.last], minlength=count)
         left = np.bincount(owner[on], minlength=count)
         few = (arrived >= CROWD) & (left <= LAST * (arrived + left))
-        return np.where(few, LAG * rounds, np.inf)[owner]
+        limit: np.ndarray = np.where(few, LAG * rounds, np.inf)[owner]
+        return limit
 
     def _first_step(self) -> np.ndarray:
         slope = np.abs(self.slopes.on(np.arange(len(self.x))).value(self.time, self.x))
         size = np.maximum(self.largest, FLOOR * self.largest.max(axis=1, keepdims=True))
         speed = np.nan_to_num((slope / np.where(size > 0, size, 1.0)).max(axis=1), nan=1e300)
-        return np.clip(FIRST / np.maximum(speed, 1e-300), 1e-10 * self.span, 1e-2 * self.span)
+        step: np.ndarray = np.clip(FIRST / np.maximum(speed, 1e-300), 1e-10 * self.span, 1e-2 * self.span)
+        return step
 
     def _field(self, on: np.ndarray) -> _Field:
         """The right-hand side on these tracks; those of the round before are mostly the same array."""
@@ -208,7 +214,7 @@ class _Runner:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """States after one step of each track (tracks, states), the stages, and errors relative to the tolerance."""
         h, field = length[:, None], self._field(on)
-        times = [time] * len(STAGES)
+        times: Sequence[np.ndarray] | np.ndarray = [time] * len(STAGES)
         if not self.slopes.autonomous:
             times = _stage_times(time, length, self.span[on])
         slope, jacobian, by_time = field.linearise(times[0], x, AHEAD * length)
@@ -255,7 +261,8 @@ def _stage_times(time: np.ndarray, length: np.ndarray, span: np.ndarray) -> np.n
     """(stages, steps): times of the stages, strictly inside the step: inputs may jump at its ends."""
     last = time + length * (1 - 1e-9)
     first = np.minimum(time + TINY * span, last)
-    return np.minimum(np.maximum(time + WHEN * length, first), last)
+    times: np.ndarray = np.minimum(np.maximum(time + WHEN * length, first), last)
+    return times
 
 
 def _matrix(jacobian: np.ndarray, length: np.ndarray) -> np.ndarray:
@@ -274,7 +281,10 @@ def _step_maps(slopes: _Slopes, steps: list[_Steps], moved: np.ndarray) -> np.nd
     if not steps:
         return np.zeros((0, states, states + len(moved)))
     every = _Steps(
-        *(np.concatenate([getattr(s, name) for s in steps]) for name in ("track", "time", "length", "x")),
+        np.concatenate([s.track for s in steps]),
+        np.concatenate([s.time for s in steps]),
+        np.concatenate([s.length for s in steps]),
+        np.concatenate([s.x for s in steps]),
         np.concatenate([s.stages for s in steps], axis=1),
         np.concatenate([s.landing for s in steps]),
     )
@@ -313,7 +323,7 @@ def _some_maps(slopes: _Slopes, steps: _Steps, moved: np.ndarray) -> np.ndarray:
         if by_time is not None and STAGE_SLOPES[k]:
             right += STAGE_SLOPES[k] * h * by_time
         np.matmul(inverse, right, out=stages[k])
-    return change + stages[-1]
+    return np.asarray(change + stages[-1])
 
 
 class _Slopes:
@@ -324,7 +334,7 @@ class _Slopes:
         rhs, model = problem.model.rhs, problem.model
         self.symbolic = isinstance(rhs, BatchedMap)
         self.used = np.arange(len(model.inputs))
-        if self.symbolic:
+        if isinstance(rhs, BatchedMap):
             appearing = {str(s) for e in rhs.expressions for s in e.free_symbols}
             self.used = np.array([k for k, name in enumerate(model.inputs) if name in appearing], int)
         ends = np.array([problem.span(e) for e in tracks.experiment]).reshape(-1, 2)
@@ -335,7 +345,7 @@ class _Slopes:
         self.steady = bool((inputs == inputs[:, :1]).all()) and not (breaks and len(self.used))
         self.inputs = inputs[:, 0]  # (tracks, inputs)
         self.autonomous = self.steady and self.symbolic
-        if self.symbolic:
+        if isinstance(rhs, BatchedMap):
             self.autonomous &= not any(TIME in e.free_symbols for e in rhs.expressions)
 
     def inputs_at(self, on: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -380,7 +390,9 @@ class _Field:
     def value(self, time: np.ndarray, x: np.ndarray) -> np.ndarray:
         return self.rhs.value(time, x, *self._arguments(time))
 
-    def linearise(self, time: np.ndarray, x: np.ndarray, ahead: np.ndarray):
+    def linearise(
+        self, time: np.ndarray, x: np.ndarray, ahead: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """f, its derivative by the states, and by time over a short way ahead (None if time does not appear)."""
         slope, by_state, _ = self.rhs.linearise(time, x, *self._arguments(time))
         if self.slopes.autonomous:

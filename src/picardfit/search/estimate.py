@@ -107,7 +107,7 @@ def start_results(
     reached = {
         k: (one.value, one.unknowns)
         for k, one in endings.items()
-        if one.status.success and np.isfinite(one.value)
+        if one.status.success and np.isfinite(one.value) and one.unknowns is not None
     }
     numbers = dict.fromkeys(reached, 0)
     if solution is not None and len(reached) > 1:

@@ -133,7 +133,9 @@ def _in_experiment(
         return _Guess(times, start.states(times, e), params, one.inputs_at(model.inputs, times))
 
     path, samples = guess(_refined(start.tables[e][0], settings.between)), guess(one.times)
-    measured = [name for name, some in zip(one.observables, one.sampled.any(axis=0), strict=True) if some]
+    measured = [
+        name for name, some in zip(one.observables, np.asarray(one.sampled.any(axis=0)), strict=True) if some
+    ]
     columns = [model.observables.index(name) for name in measured]
     begin = Point(one.t0, initial, params, one.inputs_at(model.inputs, np.array([one.t0]))[0])
     equation = partial(nonfinite_equation, model)
@@ -155,4 +157,4 @@ def _in_experiment(
 def _refined(times: np.ndarray, between: int) -> np.ndarray:
     """The times (k,), with `between` steps from each to the next."""
     steps = np.linspace(0, len(times) - 1, between * (len(times) - 1) + 1)
-    return np.interp(steps, np.arange(len(times)), times)
+    return np.asarray(np.interp(steps, np.arange(len(times)), times))

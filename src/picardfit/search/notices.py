@@ -84,7 +84,8 @@ def problem_notices(problem: Problem) -> Iterator[Notice]:
 
 def early_initial_time(problem: Problem) -> Iterator[Notice]:
     """The first experiment whose unknown initial state lies long before its first sample."""
-    unknown = problem.layout.exists[:, : len(problem.layout.initial_states)].any(axis=1)
+    layout = problem.layout
+    unknown = np.asarray(layout.exists[:, : len(layout.initial_states)].any(axis=1))
     for one, free in zip(problem.experiments, unknown, strict=True):
         if free and LongGap().between(one.t0, one.times):
             yield Notice("search.early_t0", one.name, {"t0": one.t0, "first": float(one.times[0])})

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from picardfit.evidence.expected_information import on_mesh, simulated
+from picardfit.model.measurement import Measurement
 from picardfit.problem.problem import Problem
 from picardfit.search.calibration import costs, fit_measured
 from picardfit.search.shooting import Runners, Simulated, advance, begin, inputs_of, measured
@@ -111,7 +112,7 @@ def _cost(problem: Problem, outputs: np.ndarray) -> float:
     params = layout.measured_values(unknowns)[samples.experiment]
     rows = problem.measurement.value(samples.times, states, params, inputs)
     rows[:, : outputs.shape[1]] = outputs
-    if problem.scatter is not None:
+    if isinstance(problem.measurement, Measurement):
         levels, _ = problem.measurement.levels_at(samples.times, outputs, states, params, inputs)
         rows[:, outputs.shape[1] :] = levels
     return problem.objective.value(rows)
@@ -185,13 +186,15 @@ def _best_of_each(found: Candidates) -> np.ndarray:
     """(k, experiments, width): the best of every TRIES in a row."""
     groups = found.values.reshape(-1, TRIES)
     best = np.arange(len(groups)) * TRIES + groups.argmin(axis=1)
-    return found.many_unknowns[best[np.isfinite(found.values[best])]]
+    chosen: np.ndarray = found.many_unknowns[best[np.isfinite(found.values[best])]]
+    return chosen
 
 
 def downhill(problem: Problem, unknowns: np.ndarray) -> np.ndarray:
     """Unknowns (experiments, width) after steps at the loose tolerance, as long as they gain much."""
     with np.errstate(all="ignore"):
-        return polish(problem, unknowns[None], MUCH, TOLERANCE).many_unknowns[0]
+        ended: np.ndarray = polish(problem, unknowns[None], MUCH, TOLERANCE).many_unknowns[0]
+    return ended
 
 
 def polish(
@@ -216,7 +219,7 @@ def fine(problem: Problem) -> float:
     if problem.scatter is None:
         return FINE**2 * roughness(problem)
     if _levels_free(problem):
-        return roughness(problem) + np.log(FINE) * problem.measurements
+        return roughness(problem) + float(np.log(FINE)) * problem.measurements
     with np.errstate(all="ignore"):
         return _cost(problem, np.nan_to_num(problem.samples.data)) + FINE**2 * problem.measurements / 2
 

@@ -34,7 +34,7 @@ from picardfit.search.notices import Plausibility
 from picardfit.search.rescue import NO_RESCUE, run_search
 from picardfit.search.screening import along, fine, implausible, polished, rank, screen
 from picardfit.search.starts import open_values
-from picardfit.solvers.loop import Progress, Solution
+from picardfit.solvers.loop import ExactMethod, News, Progress, Solution, is_exact
 
 PLAUSIBLE = Plausibility()
 CLEAR = 0.02  # part of the variation of the data that is left by curves beyond doubt
@@ -75,7 +75,7 @@ def look_again(
     """
     if not request.method.exact:
         return found
-    doubt = _doubt(request, found)
+    doubt = doubt_about(request, found)
     if doubt is Doubt.NONE:
         return found
     if doubt is Doubt.LOST and never_finite(request.problem):
@@ -83,14 +83,14 @@ def look_again(
     own = not np.isfinite(request.given).any()  # whether a start of our own was tried
     if doubt is Doubt.LOST and not own:
         found, own = _from_own_start(request, found, news), True
-        doubt = _doubt(request, found)
+        doubt = doubt_about(request, found)
     if doubt is Doubt.LOST and request.method.max_iterations >= PATIENT:
         tried, found = len(found.endings), _screened(request, found, news)
         if len(found.endings) > tried:
             return found
     if doubt is Doubt.NONE or found.interrupted:
         return found
-    if doubt < Doubt.LOST and len(path_of(request, found.endings[found.best]).system.mesh) > LARGE:
+    if doubt < Doubt.LOST and _segments(request, found) > LARGE:
         return replace(found, spared=doubt >= Doubt.SLOW)
     request, before = _brief(request, found), found.endings[found.best]
     found = _with_search(request, found, news, partial(_varied, request, before, _released))
@@ -110,8 +110,24 @@ def look_again(
     return _further(request, found, executor, news)
 
 
+def _segments(request: Request, found: Searches) -> int:
+    """How many segments the mesh of the best search has."""
+    solution = path_of(request, found.endings[found.best])
+    return 0 if solution is None else len(solution.system.mesh)
+
+
+def _exact_method(request: Request) -> ExactMethod:
+    if not is_exact(request.method):
+        raise TypeError(f"{type(request.method).__name__} cannot continue from a simulated path")
+    return request.method
+
+
 def _further(
-    request: Request, found: Searches, executor: Executor | None, news: Callable | None, most: int = LOOKS
+    request: Request,
+    found: Searches,
+    executor: Executor | None,
+    news: Callable[[Progress], None] | None,
+    most: int = LOOKS,
 ) -> Searches:
     """The searches and those from the further starts that were not made yet, at most so many of them."""
     parts = {k: part for k, part in enumerate(parts_of(request, 1 + LOOKS)) if k and k not in found.endings}
@@ -119,7 +135,7 @@ def _further(
     return replace(last, failures={**found.failures, **last.failures})
 
 
-def _doubt(request: Request, found: Searches) -> Doubt:
+def doubt_about(request: Request, found: Searches) -> Doubt:
     if not found.endings or found.interrupted:
         return Doubt.NONE
     best = found.endings[found.best]
@@ -141,13 +157,13 @@ def _doubt(request: Request, found: Searches) -> Doubt:
         return Doubt.HIDDEN
     if laboured:
         return Doubt.SLOW
-    return Doubt.PRESSED if _at_bound(solution).any() else Doubt.NONE
+    return Doubt.PRESSED if near_bounds(solution).any() else Doubt.NONE
 
 
 def _hides(problem: Problem) -> bool:
     """Whether there is an unknown initial state that no observable shows."""
     by_states, _ = problem.model.output.jacobian_pattern
-    return bool((~by_states.any(axis=0))[problem.layout.initial_states].any())
+    return bool((~np.asarray(by_states.any(axis=0)))[problem.layout.initial_states].any())
 
 
 def _pressed(solution: Solution) -> bool:
@@ -163,11 +179,11 @@ def _pressed(solution: Solution) -> bool:
 
 def _brief(request: Request, found: Searches) -> Request:
     """The request of a second look: after a success, searches that take far longer than it did are given up."""
-    best, method = found.endings[found.best], request.method
+    best, method = found.endings[found.best], _exact_method(request)
     if not best.status.success:
         return request
     limit = min(method.max_iterations, max(LONGER * best.iterations, AT_LEAST))
-    return replace(request, method=replace(method, max_iterations=limit))
+    return replace(request, method=method.with_limit(limit))
 
 
 def _next(found: Searches) -> int:
@@ -176,7 +192,10 @@ def _next(found: Searches) -> int:
 
 
 def _with_search(
-    request: Request, found: Searches, news: Callable | None, unknowns_at: Callable[[], np.ndarray | None]
+    request: Request,
+    found: Searches,
+    news: Callable[[Progress], None] | None,
+    unknowns_at: Callable[[], np.ndarray | None],
 ) -> Searches:
     """The searches and one along the simulated path of the unknowns that a function finds, if there are any."""
     index = _next(found)
@@ -219,7 +238,7 @@ def _varied(
     return ranked[0] if len(ranked) else None
 
 
-def _at_bound(solution: Solution) -> np.ndarray:
+def near_bounds(solution: Solution) -> np.ndarray:
     """(experiments, width) bool: parameters of the curves that stand at one of two bounds."""
     layout, unknowns = solution.system.problem.layout, solution.unknowns
     bounded = layout.exists & np.isfinite(layout.lower) & np.isfinite(layout.upper)
@@ -227,7 +246,7 @@ def _at_bound(solution: Solution) -> np.ndarray:
     bounded &= ~layout.noise_columns
     bounds = (layout.lower, layout.upper)
     at = [np.abs(unknowns - one) <= ON_BOUND * np.where(layout.log, 1.0, np.abs(one)) for one in bounds]
-    return bounded & np.any(at, axis=0)
+    return np.asarray(bounded & np.any(at, axis=0))
 
 
 def _released(request: Request, solution: Solution) -> np.ndarray:
@@ -235,7 +254,7 @@ def _released(request: Request, solution: Solution) -> np.ndarray:
 
     A corner of the box draws a search that comes near it; one that begins inside, on the curves, need not end there.
     """
-    layout, unknowns, at = request.problem.layout, solution.unknowns, _at_bound(solution)
+    layout, unknowns, at = request.problem.layout, solution.unknowns, near_bounds(solution)
     if not at.any():
         return unknowns[None][:0]
     parts = np.random.default_rng([request.seed, SHIFTS]).uniform(size=(SHIFTS, *unknowns.shape))
@@ -299,12 +318,13 @@ def _screened(request: Request, found: Searches, news: Callable[[Progress], None
     return replace(found, endings={**found.endings, index: ending}, interrupted=stopped)
 
 
-def _from_candidates(request: Request, further: np.ndarray, news: Callable) -> Ending | None:
+def _from_candidates(request: Request, further: np.ndarray, news: News) -> Ending | None:
     """The search from the best candidate: polished a little, if it is fine and the search soon converges, or well."""
-    problem, method, tried = request.problem, request.method, []
+    problem, method = request.problem, _exact_method(request)
+    tried: list[Ending | None] = []
     best = screen(problem, request.given, request.seed, further)
     if len(best.values) and best.values[0] < fine(problem):
-        soon = replace(request, method=replace(method, max_iterations=min(method.max_iterations, AT_LEAST)))
+        soon = replace(request, method=method.with_limit(min(method.max_iterations, AT_LEAST)))
         for unknowns in polished(problem, best.many_unknowns[:1], well=False).many_unknowns:
             ending = _onward(soon, unknowns, news)
             if ending is not None and (ending.status.success or ending.status is Status.INTERRUPTED):
@@ -315,7 +335,9 @@ def _from_candidates(request: Request, further: np.ndarray, news: Callable) -> E
     )
     tried.append(next((ending for ending in onward if ending is not None), None))
     ended = _best(tried)
-    if ended and ended.status is Status.ITERATION_LIMIT and ended.iterations < method.max_iterations:
+    if ended is None or ended.unknowns is None or ended.status is not Status.ITERATION_LIMIT:
+        return ended
+    if ended.iterations < method.max_iterations:
         return _best([ended, _onward(request, ended.unknowns, news)])  # it was the brief one
     return ended
 
@@ -325,9 +347,9 @@ def _best(endings: list[Ending | None]) -> Ending | None:
     return min(ended, key=lambda one: (not one.status.success, one.value), default=None)
 
 
-def _onward(request: Request, unknowns: np.ndarray, news: Callable) -> Ending | None:
+def _onward(request: Request, unknowns: np.ndarray, news: News) -> Ending | None:
     """A search that begins on the simulated path of these unknowns, never worse than it; None without a path."""
-    method = request.method
+    method = _exact_method(request)
     path = along(request.problem, unknowns, method.nodes, method.resolution)
     if path is None:
         return None

@@ -1,6 +1,7 @@
 """Single shooting of many candidates side by side: what they cost, with derivatives, and steps downhill.
 
-Candidates are integrated at a loose tolerance (marching.py). A step is a bounded Levenberg-Marquardt step of each.
+Candidates are integrated at a loose tolerance (batched_integration.py), and each takes bounded Levenberg-Marquardt
+steps.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Terms:
     slopes: np.ndarray  # (candidates, experiments, width)
     hessians: np.ndarray  # (candidates, experiments, width, width)
 
-    def __getitem__(self, chosen: np.ndarray) -> Terms:
+    def __getitem__(self, chosen: np.ndarray | slice) -> Terms:
         return Terms(self.values[chosen], self.slopes[chosen], self.hessians[chosen])
 
     def __add__(self, other: Terms) -> Terms:
@@ -63,7 +64,7 @@ class Runners:
     def __len__(self) -> int:
         return len(self.many_unknowns)
 
-    def __getitem__(self, chosen: np.ndarray) -> Runners:
+    def __getitem__(self, chosen: np.ndarray | slice) -> Runners:
         return Runners(
             self.many_unknowns[chosen],
             self.terms[chosen],
@@ -147,7 +148,9 @@ def after(problem: Problem, runners: Runners, trial: np.ndarray, ahead: Terms, l
     )
 
 
-def _step(problem: Problem, unknowns, slope, hessian, damping: float) -> np.ndarray:
+def _step(
+    problem: Problem, unknowns: np.ndarray, slope: np.ndarray, hessian: np.ndarray, damping: float
+) -> np.ndarray:
     """A bounded Levenberg-Marquardt step (experiments, width)."""
     layout = problem.layout
     size = layout.size(unknowns)
@@ -226,12 +229,12 @@ def measured_only(problem: Problem) -> np.ndarray:
     """(width,) bool: unknown parameters on which no state depends."""
     layout = problem.layout
     only = np.zeros(layout.width, bool)
-    only[layout.columns.parameters] = layout.exists.any(axis=0)[layout.columns.parameters]
+    only[layout.columns.parameters] = np.asarray(layout.exists.any(axis=0))[layout.columns.parameters]
     if layout.formulas is not None:
         every = np.concatenate([layout.local_parameters, layout.global_parameters])
         _, pattern = layout.formulas.jacobian_pattern
-        only[len(layout.initial_states) :] &= ~pattern.any(axis=0)[every]
-    return only & ~_felt(problem)
+        only[len(layout.initial_states) :] &= ~np.asarray(pattern.any(axis=0))[every]
+    return np.asarray(only & ~_in_equations(problem))
 
 
 def value_of(problem: Problem, unknowns: np.ndarray, rows: np.ndarray) -> float:
@@ -284,7 +287,7 @@ class _Part:
         if not len(chosen):
             return np.zeros((0, *self.states.shape[1:], width))
         by_unknowns = np.array([layout.initial_derivative(b) for b in self.many_unknowns[chosen]])
-        acting = np.flatnonzero(_felt(self.problem) | (by_unknowns != 0).any(axis=(0, 1, 2)))
+        acting = np.flatnonzero(_in_equations(self.problem) | (by_unknowns != 0).any(axis=(0, 1, 2)))
         ways = np.array([_by_unknowns(self.problem, b) for b in self.many_unknowns[chosen]])
         tracks = (np.arange(self.experiments)[:, None] * self.count + chosen).ravel()
         found = self.march.slopes(tracks, *(_by_experiment(a[..., acting]) for a in (by_unknowns, ways)))
@@ -304,15 +307,15 @@ def _by_experiment(values: np.ndarray) -> np.ndarray:
     return values.swapaxes(0, 1).reshape(count, *values.shape[2:])
 
 
-def _felt(problem: Problem) -> np.ndarray:
+def _in_equations(problem: Problem) -> np.ndarray:
     """(width,) bool: parameters that appear in the right-hand side."""
     layout = problem.layout
     _, pattern = problem.model.rhs.jacobian_pattern
     every = np.concatenate([layout.local_parameters, layout.global_parameters])
     own = every < layout.model_parameters
-    felt = np.zeros(layout.width, bool)
-    felt[len(layout.initial_states) + np.flatnonzero(own)] = pattern.any(axis=0)[every[own]]
-    return felt & layout.exists.any(axis=0)
+    appears = np.zeros(layout.width, bool)
+    appears[len(layout.initial_states) + np.flatnonzero(own)] = np.asarray(pattern.any(axis=0))[every[own]]
+    return np.asarray(appears & layout.exists.any(axis=0))
 
 
 def _by_unknowns(problem: Problem, unknowns: np.ndarray) -> np.ndarray:

@@ -112,6 +112,8 @@ class ExactMethod(Method, Protocol):
 
     def with_resolution(self, resolution: float) -> Self: ...
 
+    def with_limit(self, max_iterations: int) -> Self: ...
+
 
 def is_exact(method: Method) -> TypeGuard[ExactMethod]:
     """Whether fixed points of the method are optima."""

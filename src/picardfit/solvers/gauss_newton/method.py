@@ -172,6 +172,10 @@ class LiftedGaussNewton:
         """The method with another resolution of the final mesh."""
         return replace(self, resolution=resolution)
 
+    def with_limit(self, max_iterations: int) -> Self:
+        """The method with another limit of iterations."""
+        return replace(self, max_iterations=max_iterations)
+
     def solution(self, state: State | NoPath) -> Solution | None:
         if isinstance(state, NoPath):
             return None
