@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import picardfit as pf
+from complaints import complaint
 from picardfit.cli.new import Starter
+from picardfit.errors import Audience
 from picardfit.files.problem_file import read_problem_file
 from picardfit.files.toml_source import ProblemFileError, schema
 
@@ -35,11 +37,17 @@ def write(tmp_path):
     return writer
 
 
+def faults(path):
+    """The located InputErrors of a file that must have some."""
+    error = complaint(read_problem_file, path)
+    assert isinstance(error, ProblemFileError)
+    assert all(one.place.file == str(error.subject) for one in error.faults)
+    return error.faults
+
+
 def faults_of(path):
     """[(line, message)] of a file that must have some."""
-    with pytest.raises(ProblemFileError) as caught:
-        read_problem_file(path)
-    return [(fault.line, fault.message) for fault in caught.value.faults]
+    return [(fault.place.line, fault.sentence(Audience.FILE)) for fault in faults(path)]
 
 
 def line_of(path, text):
@@ -283,7 +291,7 @@ def test_a_plan_needs_no_data(write):
         ("[parameters]", "[initial]\nprey = '1 +'\n[parameters]", "prey = '1", "missing at the end"),
         ("[parameters]", "[experiments.count]\n[parameters]", "[experiments", "Did you mean `counts`?"),
         ("[parameters]", "[experiments.counts]\ninitail = {}\n[parameters]", "initail", "`initial`?"),
-        ("[parameters]", "[fit]\nstarts = 0\n[parameters]", "starts", "from 1 on"),
+        ("[parameters]", "[fit]\nstarts = 0\n[parameters]", "starts", "at least 1"),
         ("[parameters]", "[fit]\nstrats = 1\n[parameters]", "strats", "Did you mean `starts`?"),
         ("[parameters]", "[fit]\nmethod = 'newton'\n[parameters]", "method", "lifted-gauss-newton"),
         ("[parameters]", "[fit]\nsettings = { node = 3 }\n[parameters]", "settings", "Did you mean `nodes`?"),

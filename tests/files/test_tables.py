@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import picardfit as pf
-import picardfit.files.raw_tables as sheets
 from picardfit.errors import InputError
+from picardfit.files.raw_tables import ParserChoice, parse_by_pandas, parse_table
 from picardfit.files.tables import read_table
 from picardfit.model.inputs import Constant
 
@@ -374,7 +374,7 @@ def test_an_experiment_without_a_number_is_left_out_with_a_remark():
     found = table("experiment,time,a,dose\nx,0,,\ny,0,1,3\ny,1,2,3\nz,0,NA,\n", inputs=["dose"])
     assert [one.name for one in found] == ["y"]
     assert found[0].remarks == (
-        "Experiments `x`, `z` of the table were left out for want of a number: "
+        "Experiments `x`, `z` of the table were left out because they have no measured value: "
         "fill in what was measured, or remove the rows.",
     )
 
@@ -388,7 +388,7 @@ def test_an_experiment_without_a_number_in_a_long_table_is_left_out():
 def test_a_fit_repeats_what_was_left_out(tmp_path):
     (tmp_path / "ponds.csv").write_text("experiment,time,x\na,0,3\na,1,2\na,2,1.4\nb,0,\n")
     problem = pf.Problem(pf.Model("x' = -k*x"), read_table(tmp_path / "ponds.csv"), {"k": (0, 2)})
-    remark = "Experiment `b` of `ponds.csv` was left out for want of a number"
+    remark = "Experiment `b` of `ponds.csv` was left out because it has no measured value"
     assert remark in str(problem)
     fit = pf.fit(problem)
     assert fit.success
@@ -457,23 +457,22 @@ def _random_table(seed):
     return text.replace(".", ",") if separator == ";" else text
 
 
-def _content(text):
+def _content(text, pandas_from):
+    """The columns and lines of a table, or what is said about it."""
     try:
-        found = table(text)
+        sheet = parse_table(text, "the table", "", {"experiment"}, ParserChoice(pandas_from))
+        sheet = sheet.without_blank_rows()
+        numbers = {name: sheet.numbers(name).tolist() for name in ("time", "x", "y")}
+        codes, names = sheet.labels("experiment")
     except InputError as error:
         return str(error)
-    return [(one.name, one.times.tolist(), str(one.values.tolist()), one.observables) for one in found]
+    return str(numbers), codes.tolist(), names, sheet.places.tolist()
 
 
-def test_large_tables_are_read_as_small_ones_are(monkeypatch):
+def test_both_parsers_read_the_same_columns():
     texts = [_random_table(seed) for seed in range(400)]
-    expected = [_content(text) for text in texts]
-    monkeypatch.setattr(sheets, "LARGE", 0)
-    taken = []
-    plain = sheets._plain
-    monkeypatch.setattr(
-        sheets, "_plain", lambda *args: taken.append(plain(*args) is not None) or plain(*args)
-    )
-    for text, content in zip(texts, expected, strict=True):
-        assert _content(text) == content, text
+    for text in texts:
+        assert _content(text, pandas_from=0) == _content(text, pandas_from=10**9), text
+    plain = [text.replace("\r\n", "\n") for text in texts]
+    taken = [parse_by_pandas(text, "the table", "", {"experiment"}) is not None for text in plain]
     assert 0.5 < np.mean(taken) < 0.95

@@ -5,7 +5,6 @@ All faults of a file are collected and raised together, each with its line. The 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from picardfit.files.sections.experiments import Condition, read_conditions, rea
 from picardfit.files.sections.noise import read_noise
 from picardfit.files.sections.parameters import read_initial, read_parameters
 from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
-from picardfit.files.toml_source import Place, Source, schema
+from picardfit.files.toml_source import Source, schema
 from picardfit.model.inputs import Input
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
@@ -100,15 +99,11 @@ def _check_kind(path: Path) -> None:
     """Complain of a file that cannot be a problem file, by its ending."""
     kind = path.suffix.lower()
     if kind in (".yaml", ".yml"):
-        raise InputError(
-            f"`{path}` is a YAML file, not a problem.toml: a PEtab problem is fitted by picardfit petab {path}."
-        )
+        raise InputError("files.petab_not_toml", str(path))
     if kind in TABLES and path.is_file():
-        raise InputError(
-            f"`{path}` is a table, not a problem.toml: `picardfit new` writes one; put data = '{path.name}' into it."
-        )
+        raise InputError("files.table_not_toml", str(path), name=path.name)
     if kind == ".json" and path.is_file():
-        raise InputError(f"`{path}` is not a problem.toml: name that, or the folder that holds it.")
+        raise InputError("files.json_not_toml", str(path))
 
 
 def _problem(source: Source, model, experiments, parameters, initial, truth, noise) -> Problem | None:
@@ -117,18 +112,9 @@ def _problem(source: Source, model, experiments, parameters, initial, truth, noi
             model, experiments, parameters=parameters, initial=initial, truth=truth, noise=noise
         )
         problem.check_inputs()
-        if problem.layout.count() == 0:
-            source.fault(("parameters",), "Everything is fixed: give at least one parameter bounds.")
-        return problem
     except InputError as error:
-        source.fault(_place_of(source, str(error)), str(error))
+        source.complain(error)
         return None
-
-
-def _place_of(source: Source, message: str) -> Place:
-    """The first entry of the file that carries a name which the message mentions."""
-    for name in re.findall(r"`([^`]+)`", message):
-        for place in source.lines.keys:
-            if place[-1] == name:
-                return place
-    return ()
+    if problem.layout.count() == 0:
+        source.fault(("parameters",), "files.all_fixed")
+    return problem

@@ -7,6 +7,7 @@ import io
 import re
 import sys
 from collections import defaultdict
+from dataclasses import dataclass
 from itertools import count
 from math import nan
 from pathlib import Path
@@ -14,19 +15,29 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from picardfit.errors import InputError, did_you_mean_file
+from picardfit.errors import InputError, closest_file
 from picardfit.model.number_arrays import MISSING
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DATE = r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
-LARGE = 2_000_000  # characters from which on loading pandas pays
 SPELLINGS = sorted({spelling for word in MISSING for spelling in (word, word.upper(), word.title(), "NaN")})
 
 
+@dataclass(frozen=True)
+class ParserChoice:
+    """Which parser reads a text: both give the same columns, but importing pandas takes 0.4 s.
+
+    `pandas_from`: the length in characters from which that import pays: 2 million are read by the csv module in
+    about as long (measured on tables of numbers).
+    """
+
+    pandas_from: int = 2_000_000
+
+
 class Sheet(NamedTuple):
-    """A table before it is understood: columns by name, one place per row for error messages.
+    """Columns by name, and the line or row number of each row for error messages.
 
     A column is an array (rows,) of numbers, of dates, or of texts with None where a cell is missing.
     """
@@ -60,43 +71,34 @@ class Sheet(NamedTuple):
         """The cells of a column as floats (rows,), NaN where missing."""
         cells = self.columns[column]
         if cells.dtype.kind == "m":
-            raise InputError(
-                f"Column `{column}` of {self.label} holds time spans: "
-                f"convert them to numbers, for example by .dt.total_seconds()."
-            )
+            raise InputError("files.column_of_time_spans", column, table=self.label)
         if cells.dtype.kind == "M":
-            raise InputError(
-                f"Column `{column}` of {self.label} holds dates: "
-                f"convert dates to numbers, such as days since the first."
-            )
+            raise InputError("files.column_of_dates", column, table=self.label)
         array, wrong = _floats(cells, self.decimal_comma)
         wrong |= np.isinf(array) if missing else ~np.isfinite(array)
         if wrong.any():
             row = int(np.argmax(wrong))
-            cell = cells[row]
-            if re.match(DATE, str(cell).strip()):
-                raise InputError(
-                    f"Column `{column}` holds dates ({str(cell)!r} in {self.place(row)}): "
-                    f"convert dates to numbers, such as days since the first."
-                )
-            content = "nothing" if _blank(cell) else repr(str(cell))
-            remedy = "blank it if not measured, or choose other columns with observables=[...]"
-            if missing and np.isnan(array).all():  # no number at all: likely names
-                remedy = f"choose other columns with observables=[...], or pass experiment={column!r} if it names these"
-            raise InputError(
-                f"Column `{column}` has {content} in {self.place(row)}, where a number is needed: "
-                f"correct it, {remedy if missing else 'or remove the row'}."
-            )
+            no_number = missing and bool(np.isnan(array).all())
+            raise self._bad_cell(column, row, missing, no_number)
         return array
+
+    def _bad_cell(self, column: str, row: int, missing: bool, no_number: bool) -> InputError:
+        """What is wrong with a cell; a column without a single number likely holds names."""
+        cell, where = self.columns[column][row], self.place(row)
+        if re.match(DATE, str(cell).strip()):
+            return InputError("files.dates", column, value=str(cell), where=where)
+        if not missing:
+            content = "nothing" if _blank(cell) else repr(str(cell))
+            return InputError("files.time_cell", column, content=content, where=where)
+        code = "files.cell_of_names" if no_number else "files.cell"
+        return InputError(code, column, value=str(cell), where=where)
 
     def without_blank_rows(self) -> Sheet:
         keep = np.zeros(len(self.places), dtype=bool)
         for cells in self.columns.values():
             keep |= np.not_equal(cells, None) if cells.dtype == object else cells == cells
         if not keep.any():
-            raise InputError(
-                f"There are column names but no rows in {self.label}: add the measurements below them."
-            )
+            raise InputError("files.no_rows", self.label)
         if keep.all():
             return self
         columns = {name: cells[keep] for name, cells in self.columns.items()}
@@ -142,30 +144,26 @@ def _blank(cell: object) -> bool:
     return cell is None or str(cell).strip().lower() in MISSING
 
 
-def read_sheet(source: object, text_columns: set[str]) -> Sheet:
-    """The table in a path, an open file or a DataFrame; `text_columns` in lower case."""
+def read_sheet(source: object, text_columns: set[str], choice: ParserChoice = ParserChoice()) -> Sheet:
+    """The table in a path, an open file or a DataFrame; `text_columns` in lower case are not read as numbers."""
     if "pandas" in sys.modules and isinstance(source, sys.modules["pandas"].DataFrame):
         return _from_frame(source, "the table", "")
     if isinstance(source, (str, Path)):
         if "\n" in str(source):
-            raise InputError("This text is a table, not a path: wrap it as io.StringIO(text).")
+            raise InputError("files.text_not_a_path")
         path = Path(source)
         content, label, stem = _bytes(path), f"`{path.name}`", path.stem
     elif callable(getattr(source, "read", None)):
         content, label, stem = source.read(), "the table", ""
     else:
-        raise InputError(
-            f"A table cannot be read from {source!r}: pass a path, an open file or a pandas DataFrame."
-        )
+        raise InputError("files.not_a_table_source", value=source)
     if isinstance(content, bytes):
         if content[:4] == b"PAR1":
             return _from_frame(_parquet(content, label), label, stem)
         if content[:4] in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"):
-            raise InputError(
-                f"The bytes of {label} are those of an Excel file: save it as CSV and read that."
-            )
+            raise InputError("files.excel", label)
         content = _decoded(content, label)
-    return _parsed(content, label, stem, text_columns)
+    return parse_table(content, label, stem, text_columns, choice)
 
 
 def _bytes(path: Path) -> bytes:
@@ -174,14 +172,11 @@ def _bytes(path: Path) -> bytes:
     except FileNotFoundError:
         folder = path.parent
         if not folder.is_dir():
-            raise InputError(f"There is no folder `{folder}`: check the path of `{path.name}`.") from None
-        raise InputError(
-            f"There is no file `{path.name}` in `{folder.resolve()}`: check the name.{did_you_mean_file(path)}"
-        ) from None
+            raise InputError("files.no_folder_of_table", str(folder), name=path.name) from None
+        close = closest_file(path)
+        raise InputError("files.no_table", path.name, folder=folder.resolve(), close=close) from None
     except OSError as error:
-        raise InputError(
-            f"`{path}` cannot be read ({error.strerror}): pass the path of a table file."
-        ) from None
+        raise InputError("files.unreadable_table", str(path), reason=error.strerror) from None
 
 
 def _parquet(content: bytes, label: str) -> pd.DataFrame:
@@ -190,11 +185,9 @@ def _parquet(content: bytes, label: str) -> pd.DataFrame:
     try:
         return pd.read_parquet(io.BytesIO(content))
     except ImportError:
-        raise InputError(f"Reading {label} needs pyarrow: run pip install 'picardfit[parquet]'.") from None
+        raise InputError("files.needs_pyarrow", label) from None
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"The Parquet data of {label} are damaged ({error}): write the file again."
-        ) from None
+        raise InputError("files.damaged_parquet", label, reason=error) from None
 
 
 def _decoded(content: bytes, label: str) -> str:
@@ -202,26 +195,28 @@ def _decoded(content: bytes, label: str) -> str:
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return content.decode("utf-16")
     if b"\0" in content[:4096]:
-        raise InputError(f"The bytes of {label} are not text: save it as CSV (or Parquet) and read that.")
+        raise InputError("files.not_text", label)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return content.decode("cp1252", errors="replace")
 
 
-def _parsed(text: str, label: str, stem: str, text_columns: set[str]) -> Sheet:
-    """The cells of a delimited text and the line of each row; `text_columns` are not read as numbers."""
+def parse_table(
+    text: str, label: str, stem: str, text_columns: set[str], choice: ParserChoice = ParserChoice()
+) -> Sheet:
+    """The cells of a delimited text and the line of each row."""
     text = text.removeprefix("\ufeff")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if len(text) > LARGE and (sheet := _plain(text, label, stem, text_columns)) is not None:
-        return sheet
+    if len(text) >= choice.pandas_from:
+        sheet = parse_by_pandas(text, label, stem, text_columns)
+        if sheet is not None:
+            return sheet
     lines = text.split("\n")
     places = [n for n, line in enumerate(lines, 1) if _is_row(line)]
     if not places:
-        raise InputError(
-            f"There is nothing in {label}: its first line must name the columns, for example time,prey,pred."
-        )
+        raise InputError("files.empty_table", label)
     separator, names = _header(lines[places[0] - 1])
     body = [lines[n - 1] for n in places[1:]]
     rows = _rows(body, separator, label)
@@ -229,10 +224,7 @@ def _parsed(text: str, label: str, stem: str, text_columns: set[str]) -> Sheet:
         places = list(range(1, len(rows) + 2))
     for row, place in zip(rows, places[1:], strict=True):
         if len(row) > len(names):
-            raise InputError(
-                f"Line {place} of {label} has {len(row)} cells, but there are {len(names)} column names: "
-                f"remove what is too much, or name its column."
-            )
+            raise InputError("files.long_row", label, line=place, cells=len(row), columns=len(names))
     joined = "\n".join(body)
     comma = _has_decimal_comma(joined, separator)
     columns = []
@@ -247,8 +239,8 @@ def _parsed(text: str, label: str, stem: str, text_columns: set[str]) -> Sheet:
     return _checked_columns(names, columns, label, stem, np.array(places[1:], dtype=int), comma)
 
 
-def _plain(text: str, label: str, stem: str, text_columns: set[str]) -> Sheet | None:
-    """The same for a large text, thirty times faster; None when rows differ in length, or have quotes or remarks."""
+def parse_by_pandas(text: str, label: str, stem: str, text_columns: set[str]) -> Sheet | None:
+    """A large text, thirty times faster; None when rows differ in length or hold quotes or comments."""
     start, place = 0, 1
     while not _is_row(line := text[start : text.find("\n", start)]):
         start, place = start + len(line) + 1, place + 1
@@ -328,9 +320,7 @@ def _rows(lines: list[str], separator: str, label: str) -> list[list[str]]:
             )
         )
     except csv.Error as error:
-        raise InputError(
-            f"The lines of {label} cannot be split into columns ({error}): check its quotes."
-        ) from None
+        raise InputError("files.quotes", label, reason=error) from None
 
 
 def _separator(header: str) -> str:
@@ -373,12 +363,12 @@ def _checked_columns(
 ) -> Sheet:
     """The sheet with unique names; unnamed columns go."""
     if all(re.fullmatch(r"[-+.,\deE]*", column) for column in names):
-        raise InputError(f"There are no column names in {label}: add a first line such as time,prey,pred.")
+        raise InputError("files.no_column_names", label)
     named = [(name, cells) for name, cells in zip(names, columns, strict=True) if name]
     seen: set[str] = set()
     for name, _ in named:
         if name in seen:
-            raise InputError(f"There are two columns called `{name}` in {label}: rename or remove one.")
+            raise InputError("files.two_columns", name, table=label)
         seen.add(name)
     places = np.arange(1, len(columns[0]) + 1) if lines is None else lines
     return Sheet(dict(named), label, stem, "row" if lines is None else "line", places, decimal_comma)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.errors import InputError, Notice, closest
 from picardfit.files.raw_tables import Sheet, read_sheet
 from picardfit.model.inputs import Constant, Input, Table
 from picardfit.problem.experiment import Experiment
@@ -45,9 +45,7 @@ def read_table(
     inputs = {column: _required(sheet, column, "input") for column in _name_list(inputs)}
     observables = None if observables is None else _name_list(observables)
     if group_column is not None and name is not None:
-        raise InputError(
-            f"Column `{group_column}` names the experiments of {sheet.label}: leave name='{name}' out."
-        )
+        raise InputError("files.name_and_column", group_column, table=sheet.label, name=name)
     sheet = sheet.without_blank_rows()
     times = sheet.numbers(time_column, missing=False)
     known = {name: sheet.numbers(column) for name, column in inputs.items()}
@@ -73,22 +71,16 @@ def read_table(
         held = {column: _held(column, group, times[rows], series[rows]) for column, series in known.items()}
         experiments.append(Experiment(*samples, name=group, inputs=held))
     if not experiments:
-        raise InputError(
-            f"There is no number in {listing(names)} of {sheet.label}: fill in at least one measured value."
-        )
+        raise InputError("files.no_measurement", sheet.label, columns=names)
     if blank:
-        experiments[0] = replace(experiments[0], remarks=(_left_out(blank, sheet.label),))
+        experiments[0] = replace(experiments[0], remarks=(left_out(blank, sheet.label),))
     return experiments
 
 
-def _left_out(blank: list[str], label: str) -> str:
-    many = len(blank) > 1
-    what = (
-        f"Experiments {listing(blank)} of {label} were"
-        if many
-        else f"Experiment {listing(blank)} of {label} was"
-    )
-    return f"{what} left out for want of a number: fill in what was measured, or remove the rows."
+def left_out(experiments: list[str], table: str) -> str:
+    """The remark that experiments without a measurement were left out."""
+    code = "files.experiment_left_out" if len(experiments) == 1 else "files.experiments_left_out"
+    return str(Notice(code, table, {"experiments": experiments}))
 
 
 def plain_name(name: str) -> str:
@@ -112,8 +104,12 @@ def _required(sheet: Sheet, column: str, what: str) -> str:
     if found is None:
         columns = list(sheet.columns)
         raise InputError(
-            f"There is no {what} column `{column}` in {sheet.label}: its columns are {listing(columns)}."
-            f"{did_you_mean(str(column), columns)}"
+            "files.no_column",
+            str(column),
+            role=what,
+            table=sheet.label,
+            columns=columns,
+            close=closest(str(column), columns),
         )
     return found
 
@@ -130,11 +126,9 @@ def _time_column(sheet: Sheet, time: str | None) -> str:
             return found[0]
         if found:
             break
-    complaint = f"{listing(found)} could each be the time" if found else "none is called time"
-    hint = "" if found else did_you_mean("time", columns)
-    raise InputError(
-        f"Of the columns {listing(columns)} in {sheet.label} {complaint}: pass time='...'.{hint}"
-    )
+    if found:
+        raise InputError("files.times_could_be", sheet.label, columns=columns, found=found)
+    raise InputError("files.no_time_column", sheet.label, columns=columns, close=closest("time", columns))
 
 
 def _group_column(sheet: Sheet, experiment: str | None) -> str | None:
@@ -162,10 +156,7 @@ def _wide(sheet: Sheet, free: list[str], wanted: list[str] | None) -> tuple[list
     """Names and columns of the observables of a wide table."""
     chosen = free if wanted is None else [_required(sheet, n, "observable") for n in wanted]
     if not chosen:
-        raise InputError(
-            f"There is no column of measurements in {sheet.label}: "
-            f"add one to {listing(sheet.columns)}, or name it in observables=[...]."
-        )
+        raise InputError("files.no_measured_column", sheet.label, columns=list(sheet.columns))
     return (chosen if wanted is None else wanted), [sheet.numbers(n) for n in chosen]
 
 
@@ -177,15 +168,13 @@ def _long(
     values = sheet.numbers(value)
     unnamed = np.flatnonzero((codes == list(found).index("")) & np.isfinite(values)) if "" in found else []
     if len(unnamed):
-        raise InputError(f"Column `{which}` is blank in {sheet.place(unnamed[0])}: name the observable.")
+        raise InputError("files.unnamed_observable", which, where=sheet.place(unnamed[0]))
     names = [n for n in found if n] if wanted is None else wanted
     number: dict[str | None, int] = {}
     for k, n in enumerate(names):
         if (spelled := _find(found, n)) is None:
-            raise InputError(
-                f"There is no observable `{n}` in {sheet.label}: it has {listing(found)}."
-                f"{did_you_mean(str(n), found)}"
-            )
+            close = closest(str(n), found)
+            raise InputError("files.no_observable", str(n), table=sheet.label, found=found, close=close)
         number[spelled] = k
     position = np.array([number.get(n, -1) for n in found], dtype=int)
     return names, (position[codes], values)
@@ -198,7 +187,7 @@ def _groups(sheet: Sheet, column: str | None, name: str) -> list[tuple[str, np.n
     codes, names = sheet.labels(column)
     if "" in names:
         row = int(np.argmax(codes == list(names).index("")))
-        raise InputError(f"Column `{column}` is blank in {sheet.place(row)}: name the experiment.")
+        raise InputError("files.unnamed_experiment", column, where=sheet.place(row))
     order = np.argsort(codes, kind="stable")
     return list(zip(names, np.split(order, np.cumsum(np.bincount(codes))[:-1]), strict=True))
 
@@ -206,15 +195,13 @@ def _groups(sheet: Sheet, column: str | None, name: str) -> list[tuple[str, np.n
 def _held(column: str, group: str, times: np.ndarray, values: np.ndarray) -> Input:
     """An input column of one experiment: a number if constant, else a table held from row to row."""
     given = np.isfinite(values)
-    where = f"input `{column}` of experiment `{group}`" if group else f"input `{column}`"
+    where = f" of experiment `{group}`" if group else ""
     if not given.any():
-        raise InputError(f"There is no number for {where}: fill its column.")
+        raise InputError("files.input_without_number", column, where=where)
     if np.ptp(values[given]) == 0:
         return Constant(values[given][0])
     pairs = np.unique(np.stack([times[given], values[given]], axis=-1), axis=0)
     twice = np.flatnonzero(np.diff(pairs[:, 0]) == 0)
     if len(twice):
-        raise InputError(
-            f"There are two values for {where} at time {pairs[twice[0], 0]:g}: keep one of them."
-        )
+        raise InputError("files.two_input_values", column, where=where, time=pairs[twice[0], 0])
     return Table(pairs[:, 0], pairs[:, 1])

@@ -1,7 +1,7 @@
-"""Where things stand in a TOML text: the line of every key, for errors that tomllib knows nothing about.
+"""The line of every key in a TOML text, which tomllib does not give; and what is wrong where tomllib stops.
 
-The text must be valid TOML (tomllib has read it): the scanner only finds its way, it checks nothing.
-A place is a path of keys and list indices, ("parameters", "a", 0) is the lower bound in `a = [0.1, 10]`.
+The scanner follows the structure of valid TOML and checks nothing. On invalid text it stops at the error.
+A key is a path of names and list indices: ("parameters", "a", 0) is the lower bound in `a = [0.1, 10]`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass
 
-Path = tuple[str | int, ...]
+from picardfit.errors import Key
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_BARE_VALUE = re.compile(r"[^,\]\}\r\n#]*")
+_BARE_VALUE = re.compile(r"[^,\]\}\r\n#]+")
 _STRINGS = (
     re.compile(r'"""(?:[^\\]|\\.)*?"""(?:"{0,2})', re.DOTALL),
     re.compile(r"'''.*?'''(?:'{0,2})", re.DOTALL),
@@ -28,32 +28,58 @@ _STRINGS = (
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines of keys, and for texts the line on which their content begins and ends."""
+    """The line of each key, and the lines on which the content of each text begins and ends."""
 
-    keys: dict[Path, int]
-    texts: dict[Path, tuple[int, int]]
+    keys: dict[Key, int]
+    texts: dict[Key, tuple[int, int]]
 
-    def of(self, path: Path) -> int | None:
-        """The line of the path, or of the longest part of it that stands in the file."""
-        for length in range(len(path), 0, -1):
-            if path[:length] in self.keys:
-                return self.keys[path[:length]]
+    def of(self, key: Key) -> int | None:
+        """The line of the key, or of its longest beginning that the file has."""
+        for length in range(len(key), 0, -1):
+            if key[:length] in self.keys:
+                return self.keys[key[:length]]
         return None
 
-    def inside(self, path: Path, line: int) -> int | None:
-        """The line of the file of a line (from 1) inside a text of several lines."""
-        if path not in self.texts:
-            return self.of(path)
-        first, last = self.texts[path]
-        return min(first + line - 1, last)
+    def inside(self, key: Key, row: int) -> int | None:
+        """The line in the file of row `row` (from 1) of a text of several lines."""
+        if key not in self.texts:
+            return self.of(key)
+        first, last = self.texts[key]
+        return min(first + row - 1, last)
 
 
 def find_lines(text: str) -> Lines:
     """The lines of all keys of a valid TOML text."""
-    scanner = _Scanner(text)
-    with suppress(RecursionError, _LostError):  # what was found so far will do
-        scanner.document()
+    scanner = _scanned(text)
     return Lines(scanner.keys, scanner.texts)
+
+
+def syntax_error(text: str, line: int | None, column: int | None) -> str:
+    """The code of what is wrong where tomllib stopped; None stands for the end of the text."""
+    if line is None or column is None:
+        return "files.toml_end"
+    rows = text.split("\n")
+    scanner = _scanned("\n".join(rows[: line - 1]) + "\n")
+    if scanner.unclosed_lists:
+        return "files.toml_list"
+    row = rows[line - 1] if line <= len(rows) else ""
+    if line in _scanned("\n".join(rows[:line])).repeated:
+        return "files.toml_repeated"
+    if _unclosed_quote(row[: column - 1]):
+        return "files.toml_quotes"
+    return "files.toml_value" if "=" in row[: column - 1] else "files.toml_statement"
+
+
+def _unclosed_quote(row: str) -> bool:
+    """Whether a text begins in this row and does not end there."""
+    return re.search("[\"']", re.sub(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'", "", row)) is not None
+
+
+def _scanned(text: str) -> _Scanner:
+    scanner = _Scanner(text)
+    with suppress(RecursionError, _LostError):  # what was found so far is enough
+        scanner.document()
+    return scanner
 
 
 class _LostError(Exception):
@@ -63,13 +89,15 @@ class _LostError(Exception):
 class _Scanner:
     def __init__(self, text: str) -> None:
         self.text, self.position = text, 0
-        self.keys: dict[Path, int] = {}
-        self.texts: dict[Path, tuple[int, int]] = {}
+        self.unclosed_lists = 0  # how many lists are open where the scanner stands
+        self.repeated: set[int] = set()  # lines of keys and tables that the text already has
+        self.keys: dict[Key, int] = {}
+        self.texts: dict[Key, tuple[int, int]] = {}
         self._starts = [0, *(m.end() for m in re.finditer("\n", text))]
-        self._lists: dict[Path, int] = {}  # index of the latest table of each [[list]]
+        self._lists: dict[Key, int] = {}  # index of the latest table of each [[list]]
 
     def document(self) -> None:
-        table: Path = ()
+        table: Key = ()
         self._skip(_BLANK)
         while self.position < len(self.text):
             if self._at("["):
@@ -78,11 +106,11 @@ class _Scanner:
                 self._entry(table)
             self._skip(_BLANK)
 
-    def _header(self) -> Path:
+    def _header(self) -> Key:
         many = self._at("[[")
         line = self._line(self.position)
         self.position += 2 if many else 1
-        path: Path = ()
+        path: Key = ()
         keys = self._dotted_key()
         for key in keys[:-1]:
             path = self._latest((*path, key))
@@ -92,19 +120,26 @@ class _Scanner:
             self._lists[path] = self._lists.get(path, -1) + 1
             self.keys.setdefault(path, line)
         path = self._latest(path)
-        self.keys.setdefault(path, line)
+        self._note(path, line)
         self.position += 2 if many else 1
         return path
 
-    def _latest(self, path: Path) -> Path:
+    def _note(self, path: Key, line: int) -> None:
+        if self.keys.setdefault(path, line) != line:
+            self.repeated.add(line)
+
+    def _latest(self, path: Key) -> Key:
         return (*path, self._lists[path]) if path in self._lists else path
 
-    def _entry(self, table: Path) -> None:
+    def _entry(self, table: Key) -> None:
         line = self._line(self.position)
         path = table
-        for key in self._dotted_key():
+        *outer, last = self._dotted_key()
+        for key in outer:
             path = (*path, key)
             self.keys.setdefault(path, line)
+        path = (*path, last)
+        self._note(path, line)
         self.position += 1  # the equals sign
         self._skip(_SPACE)
         self._value(path)
@@ -122,7 +157,7 @@ class _Scanner:
                 return keys
             self.position += 1
 
-    def _value(self, path: Path) -> None:
+    def _value(self, path: Key) -> None:
         if self._at('"') or self._at("'"):
             begin = self.position
             source = self._string()
@@ -136,8 +171,9 @@ class _Scanner:
         else:
             self._take(_BARE_VALUE)
 
-    def _list(self, path: Path) -> None:
+    def _list(self, path: Key) -> None:
         self.position += 1
+        self.unclosed_lists += 1
         index = 0
         self._skip(_BLANK)
         while not self._at("]"):
@@ -145,9 +181,10 @@ class _Scanner:
             self._value((*path, index))
             index += 1
             self._separator()
+        self.unclosed_lists -= 1
         self.position += 1
 
-    def _inline_table(self, path: Path) -> None:
+    def _inline_table(self, path: Key) -> None:
         self.position += 1
         self._skip(_BLANK)
         while not self._at("}"):
@@ -174,15 +211,16 @@ class _Scanner:
     def _at(self, text: str) -> bool:
         return self.text.startswith(text, self.position)
 
-    def _take(self, pattern: re.Pattern) -> str:
+    def _take(self, pattern: re.Pattern[str]) -> str:
         match = pattern.match(self.text, self.position)
         if match is None:
             raise _LostError
         self.position = match.end()
         return match.group()
 
-    def _skip(self, pattern: re.Pattern) -> None:
-        self.position = pattern.match(self.text, self.position).end()
+    def _skip(self, pattern: re.Pattern[str]) -> None:
+        match = pattern.match(self.text, self.position)
+        self.position = match.end() if match else self.position
 
 
 def _content(source: str) -> str:

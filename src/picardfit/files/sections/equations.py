@@ -1,104 +1,101 @@
-"""The model of a problem file: equations, observables, inputs."""
+"""The model of a problem file: equations, observables, inputs and units."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from picardfit.errors import Audience, InputError
-from picardfit.files.toml_source import Place, Source, kind_of
+from picardfit.errors import InputError, Key
+from picardfit.files.toml_source import Source, kind_of
 from picardfit.formulas.equations import equation_faults
 from picardfit.formulas.grammar import parse
 from picardfit.model.inputs import Input, Table, as_input
 from picardfit.model.model import Model
 
+EQUATIONS: Key = ("equations",)
+
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs of the model: those with a value for all experiments, those in columns, and the rest."""
+    """The inputs of the model: all their names, the values that hold in every experiment, and columns of the data."""
 
     names: tuple[str, ...]
     values: dict[str, Input]
     columns: dict[str, str]  # input -> column
 
     @classmethod
-    def of(cls, source: Source, content: dict) -> Inputs:
+    def of(cls, source: Source, content: Mapping[str, object]) -> Inputs:
         given = content.get("inputs")
         if isinstance(given, list):
             names = source.texts(("inputs",), given) or ()
-            own = source.content.get("experiments")
-            said = {n for one in own.values() if isinstance(one, dict) for n in _names_of(one)} if own else ()
-            return cls(tuple(names), {}, {name: name for name in names if name not in said})
+            own = _names_in_experiments(content.get("experiments"))
+            return cls(tuple(names), {}, {name: name for name in names if name not in own})
         table = source.table(("inputs",), given)
-        columns = {n: v["column"] for n, v in table.items() if isinstance(v, dict) and "column" in v}
-        for name, column in list(columns.items()):
-            if source.text(("inputs", name, "column"), column) is None:
-                del columns[name]
-            source.known(("inputs", name), table[name], ["column"])
+        columns = {}
+        for name, value in table.items():
+            if isinstance(value, dict) and "column" in value:
+                source.known(("inputs", name), value, ["column"])
+                columns[name] = source.text(("inputs", name, "column"), value["column"])
         values = {n: read_input(source, ("inputs", n), v) for n, v in table.items() if n not in columns}
-        return cls(tuple(table), {n: v for n, v in values.items() if v is not None}, columns)
+        return cls(
+            tuple(table),
+            {name: value for name, value in values.items() if value is not None},
+            {name: column for name, column in columns.items() if column is not None},
+        )
 
 
-def _names_of(experiment: dict) -> list[str]:
-    given = experiment.get("inputs")
-    return list(given) if isinstance(given, dict) else []
+def _names_in_experiments(experiments: object) -> set[str]:
+    """The inputs that single experiments give a value."""
+    tables = experiments.values() if isinstance(experiments, dict) else ()
+    given = [one.get("inputs") for one in tables if isinstance(one, dict)]
+    return {name for one in given if isinstance(one, dict) for name in one}
 
 
-def read_input(source: Source, place: Place, value: object) -> Input | None:
+def read_input(source: Source, key: Key, value: object) -> Input | None:
+    """A number, a formula in t, or a table of times and values."""
+    name = str(key[-1])
     if not isinstance(value, dict):
         if isinstance(value, bool) or not isinstance(value, int | float | str):
-            source.fault(
-                place,
-                f"Input `{place[-1]}` is {kind_of(value)}: write a number, a formula in t, "
-                f"or {{ times = [...], values = [...] }}.",
-            )
+            source.fault(key, "files.input_kind", name, kind=kind_of(value))
             return None
-        return source.attempt(place, as_input, str(place[-1]), value)
-    table = source.known(place, value, ("times", "values", "kind"))
+        return source.attempt(key, as_input, name, value)
+    table = source.known(key, value, ("times", "values", "kind"))
     if "times" not in table or "values" not in table:
-        source.fault(place, f"Input `{place[-1]}` needs both times = [...] and values = [...].")
+        source.fault(key, "files.input_incomplete", name)
         return None
-    return source.attempt(place, Table, table["times"], table["values"], table.get("kind", "hold"))
+    return source.attempt(key, Table, table["times"], table["values"], table.get("kind", "hold"))
 
 
-def read_model(source: Source, content: dict, inputs: Inputs) -> Model | None:
+def read_model(source: Source, content: Mapping[str, object], inputs: Inputs) -> Model | None:
     if "equations" not in content:
-        source.fault(
-            (), 'There are no equations: write equations = """ ... """ with lines such as x\' = -a*x.'
-        )
+        source.fault((), "files.no_equations")
         return None
-    text = source.text(("equations",), content["equations"])
+    text = source.text(EQUATIONS, content["equations"])
     observables = _observables(source, content.get("observables"))
-    table = source.table(("units",), content.get("units"))
-    units = {name: unit for name, unit in table.items() if source.text(("units", name), unit) is not None}
+    units = _texts(source, ("units",), content.get("units"))
     if text is None:
         return None
-    faults = equation_faults(text)
-    for error in faults:
-        _model_fault(source, error)
     before = len(source.faults)
+    for error in equation_faults(text):
+        source.complain(error, EQUATIONS)
     for name, formula in (observables or {}).items():
         source.attempt(("observables", name), parse, formula)
-    if faults or len(source.faults) > before:
-        return None
+    return _model(source, text, observables, inputs, units) if len(source.faults) == before else None
+
+
+def _model(
+    source: Source, text: str, observables: dict[str, str] | None, inputs: Inputs, units: dict[str, str]
+) -> Model | None:
+    """The model; a fault of a unit is noted and that unit left out, so that the rest of the file can be examined."""
     while True:
         try:
             return Model(text, observables, inputs.names, units)
         except InputError as error:
-            _model_fault(source, error)
-            key = error.place.key
+            source.complain(error)
+            key = source.faults[-1].place.key
             if key[:1] != ("units",) or key[-1] not in units:
                 return None
-            del units[str(key[-1])]  # so that the rest of the file can be examined
-
-
-def _model_fault(source: Source, error: InputError) -> None:
-    """Put an error of the model where it belongs."""
-    if "other_row" in error.values:
-        error = error.with_values(other_row=source.lines.inside(("equations",), error.values["other_row"]))
-    message = error.sentence(Audience.FILE)
-    if error.place.row is not None:
-        return source.fault_at(source.lines.inside(("equations",), error.place.row), message)
-    return source.fault(error.place.key or ("equations",), message)
+            del units[str(key[-1])]
 
 
 def _observables(source: Source, given: object) -> dict[str, str] | None:
@@ -108,6 +105,10 @@ def _observables(source: Source, given: object) -> dict[str, str] | None:
     if isinstance(given, list):
         names = source.texts(("observables",), given)
         return None if names is None else {name: name for name in names}
-    table = source.table(("observables",), given)
-    texts = {name: source.text(("observables", name), formula) for name, formula in table.items()}
-    return {name: formula for name, formula in texts.items() if formula is not None}
+    return _texts(source, ("observables",), given)
+
+
+def _texts(source: Source, key: Key, given: object) -> dict[str, str]:
+    """The entries of a table that are texts; others are faults."""
+    texts = {name: source.text((*key, name), value) for name, value in source.table(key, given).items()}
+    return {name: text for name, text in texts.items() if text is not None}

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.errors import InputError, did_you_mean, listing
+from picardfit.checks import as_number, is_number
+from picardfit.errors import InputError, Key, closest
 from picardfit.files.sections.equations import Inputs, read_input
 from picardfit.files.sections.parameters import read_initial
 from picardfit.files.tables import plain_name, read_table
-from picardfit.files.toml_source import Place, Source, kind_of, schema
+from picardfit.files.toml_source import Source, kind_of, schema
 from picardfit.model.inputs import Input
 from picardfit.model.model import Model
-from picardfit.model.parameters import Parameter, as_number, is_number
+from picardfit.model.parameters import Parameter
 from picardfit.problem.experiment import Experiment, LongGap
 
 FIRST = "first"
@@ -22,7 +23,7 @@ FIRST = "first"
 
 @dataclass(frozen=True)
 class Condition:
-    """What an experiment is made under: for data that exist, and for plans."""
+    """Under what conditions an experiment is made, one with data or a planned one."""
 
     inputs: dict[str, Input]
     initial: dict[str, object]
@@ -48,72 +49,68 @@ def planned_time(
     first = min(times)
     known = [state for state, value in condition.initial.items() if not isinstance(value, Parameter)]
     if known:
-        raise InputError(
-            f"Nothing says when `{known[0]}` has its initial value in `{name}`, which begins at {first:g}: "
-            f'write t0 = "first" if that is when, or t0 = 0.'
-        )
+        raise InputError("files.unsaid_time", known[0], key=("t0",), experiment=name, first=first)
     return first
 
 
 def read_conditions(
-    source: Source, section: str, content: dict, inputs: Inputs, model: Model | None
+    source: Source, section: str, content: Mapping[str, object], inputs: Inputs, model: Model | None
 ) -> dict[str, Condition]:
     """The entries of [experiments] or [candidates]."""
     keys = schema()["definitions"]["experiment"]["properties"]
     found = {}
     for name, value in source.table((section,), content.get(section)).items():
-        place = (section, name)
-        table = source.known(place, source.table(place, value), keys)
-        given = source.table((*place, "inputs"), table.get("inputs"))
+        key = (section, name)
+        table = source.known(key, source.table(key, value), keys)
+        given = source.table((*key, "inputs"), table.get("inputs"))
         for one in given:
             if one not in inputs.names:
-                hint = did_you_mean(one, inputs.names)
+                close = closest(one, inputs.names)
                 source.fault(
-                    (*place, "inputs", one),
-                    f"`{one}` is not an input ({listing(inputs.names)}): add it to `inputs`.{hint}",
+                    (*key, "inputs", one), "files.unknown_input", one, known=inputs.names, close=close
                 )
-        values = {one: read_input(source, (*place, "inputs", one), spec) for one, spec in given.items()}
+        values = {one: read_input(source, (*key, "inputs", one), spec) for one, spec in given.items()}
         found[name] = Condition(
             inputs={**inputs.values, **{n: v for n, v in values.items() if v is not None}},
-            initial=read_initial(source, (*place, "initial"), table.get("initial"), model),
-            t0=read_t0(source, (*place, "t0"), table.get("t0", content.get("t0"))),
-            times=_times(source, (*place, "times"), table.get("times")),
-            observables=_observables(source, (*place, "observables"), table.get("observables"), model),
+            initial=read_initial(source, (*key, "initial"), table.get("initial"), model),
+            t0=read_t0(source, (*key, "t0"), table.get("t0", content.get("t0"))),
+            times=_times(source, (*key, "times"), table.get("times")),
+            observables=_observables(source, (*key, "observables"), table.get("observables"), model),
         )
     return found
 
 
-def _observables(source: Source, place: Place, given: object, model: Model | None) -> tuple[str, ...]:
-    names = tuple(source.texts(place, given) or ())
-    for name in names if model is not None else ():
-        if name not in model.observables:
-            hint = did_you_mean(name, model.observables)
-            source.fault(place, f"`{name}` is not an observable ({listing(model.observables)}).{hint}")
+def _observables(source: Source, key: Key, given: object, model: Model | None) -> tuple[str, ...]:
+    names = tuple(source.texts(key, given) or ())
+    known = names if model is None else model.observables
+    for name in names:
+        if name not in known:
+            source.fault(key, "files.unknown_observable", name, known=known, close=closest(name, known))
     return names
 
 
-def _times(source: Source, place: Place, given: object) -> tuple[float, ...]:
+def _times(source: Source, key: Key, given: object) -> tuple[float, ...]:
     if given is None:
         return ()
     if not isinstance(given, list) or not all(is_number(one) for one in given):
-        source.fault(place, "`times` must be a list of numbers such as [0, 1, 2].")
+        source.fault(key, "files.times")
         return ()
-    return tuple(v for one in given if (v := source.attempt(place, as_number, one, "time")) is not None)
+    return tuple(v for one in given if (v := source.attempt(key, as_number, one, "time")) is not None)
 
 
-def read_t0(source: Source, place: Place, given: object) -> float | str | None:
+def read_t0(source: Source, key: Key, given: object) -> float | str | None:
     """The initial time: a number, "first", or None."""
     if given is None or given == FIRST:
-        return given
+        return None if given is None else FIRST
     if not is_number(given):
-        source.fault(place, f't0 is {kind_of(given)}: write a number, or "first" for the first sample.')
+        source.fault(key, "files.t0", kind=kind_of(given))
         return None
-    return source.attempt(place, as_number, given, "initial time t0")
+    return source.attempt(key, as_number, given, "initial time t0")
 
 
 def read_experiments(
     source: Source,
-    content: dict,
+    content: Mapping[str, object],
     inputs: Inputs,
     conditions: dict[str, Condition],
     initial: dict[str, object],
@@ -123,15 +120,15 @@ def read_experiments(
     """The experiments of the data files, refined by [experiments]; `initial` are the initial states of all."""
     if "data" not in content:
         if needs_data:
-            source.fault((), 'There are no data: write data = "counts.csv" with the path of a table.')
+            source.fault((), "files.no_data")
         return []
     before = len(source.faults)
     found: list[Experiment] = []
     specs = _data_specs(source, content["data"])
     if not needs_data and not any(_exists(source, spec["file"]) for _, spec in specs):
         return []
-    for place, spec in specs:
-        found += _read_data(source, place, spec, inputs) or []
+    for key, spec in specs:
+        found += _read_data(source, key, spec, inputs) or []
     if model is not None:
         found = [_renamed_observables(one, model.observables) for one in found]
     _check_data(source, found, model)
@@ -139,39 +136,36 @@ def read_experiments(
     complete = len(source.faults) == before
     for name in conditions:
         if complete and name not in names:
+            close = closest(name, names)
             source.fault(
-                ("experiments", name),
-                f"There is no experiment `{name}` in the data: name one of {listing(names[:12])}."
-                + did_you_mean(name, names),
+                ("experiments", name), "files.experiment_not_in_data", name, known=names, close=close
             )
     for name in {name for name in names if names.count(name) > 1}:
-        source.fault(
-            ("data",), f"Two experiments are called `{name}`: give each file's its own with name = '...'."
-        )
+        source.fault(("data",), "files.two_experiments", name)
     shared = {name: value for name, value in initial.items() if model is None or name in model.states}
     refined = [_refined(source, content, one, inputs, conditions.get(one.name), shared) for one in found]
     _check_inputs(source, [one for one in refined if one is not None], inputs)
     return [one for one in refined if one is not None]
 
 
-def _data_specs(source: Source, given: object) -> list[tuple[Place, dict[str, object]]]:
-    """Every data file with its place and settings."""
+def _data_specs(source: Source, given: object) -> list[tuple[Key, dict[str, object]]]:
+    """Every data file with its key and settings."""
     many = given if isinstance(given, list) else [given]
     if not many:
-        source.fault(("data",), 'The list of data files is empty: write data = "counts.csv".')
-    specs = []
+        source.fault(("data",), "files.no_data_files")
+    specs: list[tuple[Key, dict[str, object]]] = []
     for k, one in enumerate(many):
-        place = ("data", k) if isinstance(given, list) else ("data",)
+        key: Key = ("data", k) if isinstance(given, list) else ("data",)
         if isinstance(one, str):
-            specs.append((place, {"file": one}))
+            specs.append((key, {"file": one}))
         elif isinstance(one, dict):
-            spec = source.known(place, one, schema()["definitions"]["data"]["oneOf"][1]["properties"])
+            spec = source.known(key, one, schema()["definitions"]["data"]["oneOf"][1]["properties"])
             if "file" not in spec:
-                source.fault(place, 'There is no data file: write file = "counts.csv".')
+                source.fault(key, "files.no_data_file")
             else:
-                specs.append((place, spec))
+                specs.append((key, spec))
         else:
-            source.fault(place, f"The data file is {kind_of(one)}: write its path in quotes.")
+            source.fault(key, "files.data_kind", kind=kind_of(one))
     return specs
 
 
@@ -179,21 +173,26 @@ def _exists(source: Source, file: object) -> bool:
     return isinstance(file, str) and "\0" not in file and (source.path.parent / file).exists()
 
 
-def _read_data(source: Source, place: Place, spec: dict, inputs: Inputs) -> list[Experiment] | None:
+def _read_data(source: Source, key: Key, spec: dict, inputs: Inputs) -> list[Experiment] | None:
     before = len(source.faults)
-    texts = {key: source.text((*place, key), spec[key]) for key in spec if key != "observables"}
-    wanted = source.texts((*place, "observables"), spec.get("observables"))
+    texts = {key: source.text((*key, key), spec[key]) for key in spec if key != "observables"}
+    wanted = source.texts((*key, "observables"), spec.get("observables"))
     if len(source.faults) > before:
         return None
-    path = source.path.parent / texts["file"]
-    if "\0" in texts["file"] or (path.exists() and not path.is_file()):
-        source.fault(place, f"`{texts['file']!s:.200}` is not a file: give the path of a table.")
+    file = texts["file"] or ""
+    path = source.path.parent / file
+    if "\0" in file or (path.exists() and not path.is_file()):
+        source.fault(key, "files.data_not_a_file", file)
         return None
-    options = {"observables": wanted, "time": texts.get("time"), "name": texts.get("name")}
+    options: dict[str, object] = {
+        "observables": wanted,
+        "time": texts.get("time"),
+        "name": texts.get("name"),
+    }
     if "experiment" in texts:
         options["experiment"] = texts["experiment"]
     columns = list(inputs.columns.values())
-    found = source.attempt(place, read_table, path, inputs=columns, **options)
+    found = source.attempt(key, read_table, path, inputs=columns, **options)
     return found and [_renamed_inputs(one, inputs) for one in found]
 
 
@@ -221,28 +220,20 @@ def _check_data(source: Source, experiments: list[Experiment], model: Model | No
         return
     strange = dict.fromkeys(n for one in experiments for n in one.observables if n not in model.observables)
     for name in strange:
-        source.fault(
-            ("data",),
-            f"`{name}` is a column of the data but not an observable ({listing(model.observables)}): "
-            f"rename the column, add '{name}' = \"...\" to [observables], or list the columns to read in "
-            f"observables=[...]." + did_you_mean(name, model.observables),
-        )
+        close = closest(name, model.observables)
+        source.fault(("data",), "files.column_not_observed", name, known=model.observables, close=close)
 
 
 def _check_inputs(source: Source, experiments: list[Experiment], inputs: Inputs) -> None:
     for name in inputs.names:
         silent = [one.name for one in experiments if name not in one.inputs]
         if silent:
-            source.fault(
-                ("inputs", name),
-                f"Nothing says what the input `{name}` was in {listing(silent[:3])}: write a number, a formula in t "
-                f"or a table in [inputs] or in [experiments.'{silent[0]}'.inputs], or add a column of that name.",
-            )
+            source.fault(("inputs", name), "files.no_input", name, experiments=silent, first=silent[0])
 
 
 def _refined(
     source: Source,
-    content: dict,
+    content: Mapping[str, object],
     one: Experiment,
     inputs: Inputs,
     condition: Condition | None,
@@ -250,16 +241,16 @@ def _refined(
 ) -> Experiment | None:
     """The experiment with the inputs, initial values and t0 that the file gives it."""
     own = source.table(("experiments",), content.get("experiments")).get(one.name) if condition else None
-    place, given = ("t0",), content.get("t0")
+    key, given = ("t0",), content.get("t0")
     if isinstance(own, dict) and "t0" in own:
-        place, given = ("experiments", one.name, "t0"), own["t0"]
+        key, given = ("experiments", one.name, "t0"), own["t0"]
     known = condition.inputs if condition else inputs.values
     initial = condition.initial if condition else {}
-    t0 = initial_time(read_t0(source, place, given), one.times)
+    t0 = initial_time(read_t0(source, key, given), one.times)
     if given is None and LongGap().between(one.t0, one.times):
         t0 = _unsaid_time(source, one, shared, initial)
     return source.attempt(
-        place if t0 is not None else ("experiments", one.name),
+        key if t0 is not None else ("experiments", one.name),
         Experiment,
         one.times,
         one.observations,
@@ -272,13 +263,12 @@ def _refined(
 
 
 def _unsaid_time(source: Source, one: Experiment, shared: dict[str, object], own: dict[str, object]) -> float:
-    """The first sample of an experiment whose times are years, say; a state that is known must say when it holds."""
+    """The first sampling time, for times such as years; a known initial state without its time is a fault."""
     first = float(one.times[0])
     known = [name for name, value in {**shared, **own}.items() if not isinstance(value, Parameter)]
     if known:
-        source.fault(
-            ("experiments", one.name, "initial", known[0]) if known[0] in own else ("initial", known[0]),
-            f"Nothing says when `{known[0]}` has its initial value, and `{one.name}` begins at {first:g}: "
-            f'write t0 = "first" if that is when, or t0 = 0.',
+        key: Key = (
+            ("experiments", one.name, "initial", known[0]) if known[0] in own else ("initial", known[0])
         )
+        source.fault(key, "files.unsaid_time", known[0], experiment=one.name, first=first)
     return first

@@ -2,63 +2,62 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 
-from picardfit.errors import InputError, did_you_mean, listing
-from picardfit.files.toml_source import Place, Source
+from picardfit.errors import Key, closest
+from picardfit.files.toml_source import Source
+from picardfit.model import noise_models, priors
 from picardfit.model.model import Model
+from picardfit.model.noise_models import NoiseModel
 
-NOISES = {"normal": "Noise", "log-normal": "LogNormal", "student-t": "StudentT", "laplace": "Laplace"}
-PRIORS = {
-    "normal": "Normal",
-    "log-normal": "LogNormalPrior",
-    "laplace": "LaplacePrior",
-    "log-laplace": "LogLaplacePrior",
-    "uniform": "Uniform",
+NOISES: Mapping[str, type] = {
+    "normal": noise_models.Noise,
+    "log-normal": noise_models.LogNormal,
+    "student-t": noise_models.StudentT,
+    "laplace": noise_models.Laplace,
+}
+PRIORS: Mapping[str, type] = {
+    "normal": priors.Normal,
+    "log-normal": priors.LogNormalPrior,
+    "laplace": priors.LaplacePrior,
+    "log-laplace": priors.LogLaplacePrior,
+    "uniform": priors.Uniform,
 }
 
 
-def read_noise(source: Source, content: dict, model: Model | None) -> object | None:
+def read_noise(
+    source: Source, content: Mapping[str, object], model: Model | None
+) -> NoiseModel | dict[str, NoiseModel] | None:
     """A noise model for all observables, a mapping by observable, or None."""
     if "noise" not in content:
         return None
     table = source.table(("noise",), content["noise"])
     observables = () if model is None else model.observables
-    if "type" not in table and table and all(key in observables for key in table):
+    if "type" not in table and table and all(name in observables for name in table):
         return {name: described(source, ("noise", name), one, NOISES, "noise") for name, one in table.items()}
     return described(source, ("noise",), table, NOISES, "noise")
 
 
-def described(
-    source: Source, place: Place, value: object, kinds: Mapping[str, str], word: str
-) -> object | None:
-    """The object that a table with `type` and its settings describes."""
-    import picardfit
-
-    table = dict(source.table(place, value))
+def described(source: Source, key: Key, value: object, kinds: Mapping[str, type], word: str):
+    """The noise model or prior that a table with `type` and its settings describes; None and a fault if it is wrong."""
+    table = dict(source.table(key, value))
     kind = table.pop("type", "normal" if word == "noise" else None)
     if not isinstance(kind, str) or kind not in kinds:
-        hint = did_you_mean(str(kind), kinds)
-        source.fault(
-            (*place, "type"), f"The {word} type {kind!r} is unknown: write one of {listing(kinds)}.{hint}"
-        )
+        close = closest(str(kind), kinds)
+        source.fault((*key, "type"), "files.unknown_type", word, kind=kind, kinds=list(kinds), close=close)
         return None
-    builder = getattr(picardfit, kinds[kind])
+    builder = kinds[kind]
+    settings = [one for one in fields(builder) if one.init]
     before = len(source.faults)
-    settings = source.known(place, table, [one.name for one in fields(builder) if one.init])
-    settings = {key: _pairs(value) for key, value in settings.items()}
+    given = source.known(key, table, [one.name for one in settings])
+    needed = [one.name for one in settings if one.default is MISSING and one.default_factory is MISSING]
+    missing = [name for name in needed if name not in given]
+    if len(source.faults) == before and missing:
+        source.fault(key, "files.incomplete", f"{kind} {word}", missing=missing)
     if len(source.faults) > before:
         return None
-    try:
-        return builder(**settings)
-    except InputError as error:
-        source.fault(place, str(error))
-    except TypeError as error:
-        missing = re.findall(r"'(\w+)'", str(error))
-        source.fault(place, f"This {kind} {word} is not complete: it also needs {listing(missing)}.")
-    return None
+    return source.attempt(key, builder, **{name: _pairs(one) for name, one in given.items()})
 
 
 def _pairs(value: object) -> object:

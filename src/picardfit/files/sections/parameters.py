@@ -1,58 +1,78 @@
-"""What is known beforehand in a problem file: parameters and initial states."""
+"""Bounds, fixed values and priors of parameters and initial states in a problem file."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 
-from picardfit.errors import InputError, did_you_mean, inside, listing
+from picardfit.checks import is_number
+from picardfit.errors import InputError, Key, closest
+from picardfit.files.sections.equations import EQUATIONS
 from picardfit.files.sections.noise import PRIORS, described
-from picardfit.files.toml_source import Place, Source, kind_of, schema
+from picardfit.files.toml_source import Source, kind_of, schema
 from picardfit.formulas.grammar import names_in_order, parse
 from picardfit.model.model import Model
-from picardfit.model.parameters import Parameter, is_number
+from picardfit.model.parameters import Parameter
+
+SPELLING_SLACK = 2  # letters by which a name may be longer or shorter than the one that was meant
 
 
 def read_parameters(
-    source: Source, content: dict, model: Model | None, initials: list[dict]
+    source: Source,
+    content: Mapping[str, object],
+    model: Model | None,
+    initials: Iterable[Mapping[str, object]],
 ) -> dict[str, Parameter]:
+    """The parameters by name; `initials` are all initial values of the file, whose formulas may use more of them."""
     table = source.table(("parameters",), content.get("parameters"))
-    read = {name: _belief(source, ("parameters", name), value) for name, value in table.items()}
+    read = {name: read_parameter(source, ("parameters", name), value) for name, value in table.items()}
     if model is not None:
         formulas = [text for one in initials for text in one.values() if isinstance(text, str)]
         _check_names(source, table, model, formulas)
     return {name: one for name, one in read.items() if one is not None}
 
 
-def _check_names(source: Source, table: dict, model: Model, formulas: list[str]) -> None:
+def _check_names(source: Source, table: Mapping[str, object], model: Model, formulas: list[str]) -> None:
     """Every parameter has an entry, and every entry is a parameter."""
     needed = dict.fromkeys(model.parameters)
     for text in formulas:
-        needed |= dict.fromkeys(n for n in names_in_order(text) if n not in model.states)
-    noise = _words(source.content.get("noise"))
-    explained = set()
+        needed |= dict.fromkeys(name for name in names_in_order(text) if name not in model.states)
+    in_noise = _words(source.content.get("noise"))
+    misspelt = set()
     for name in table:
-        if name in needed or name in noise:
-            continue
-        hint = did_you_mean(name, [n for n in needed if n not in table] or needed)
-        explained.add(hint)
-        what = "a state: its bounds belong in [initial]" if name in model.states else "not in the equations"
-        if name in model.dropped:
-            what = f"used only in `{model.dropped[name]} = ...`, which no equation uses: use that, or remove both"
-        source.fault(
-            ("parameters", name), f"`{name}` is {what} (their parameters are {listing(needed)}).{hint}"
-        )
+        if name not in needed and name not in in_noise:
+            misspelt.add(_unknown_parameter(source, name, table, model, list(needed)))
     known = [*model.states, *model.inputs, *table]
     for name in needed:
-        if name in table or did_you_mean(name, [name]) in explained:
-            continue
-        line = _line_of_name(source, model.text, name)
-        hint = did_you_mean(name, [n for n in known if n != name and abs(len(n) - len(name)) <= 2])
-        if name.lower() == "time":
-            hint = " If it is the time, write t."
-        source.fault_at(
-            line,
-            f"The parameter `{name}` has no bounds: add `{name} = [lower, upper]` to [parameters].{hint}",
-        )
+        if name not in table and name not in misspelt:
+            _missing_parameter(source, name, model, known)
+
+
+def _unknown_parameter(
+    source: Source, name: str, table: Mapping[str, object], model: Model, needed: list[str]
+) -> str:
+    """Note an entry that is no parameter; the parameter that was probably meant, or an empty text."""
+    close = closest(name, [one for one in needed if one not in table] or needed)
+    key = ("parameters", name)
+    if name in model.dropped:
+        helper = model.dropped[name]
+        source.fault(key, "files.parameter_of_unused_helper", name, helper=helper, known=needed, close=close)
+    elif name in model.states:
+        source.fault(key, "files.parameter_is_a_state", name, known=needed, close=close)
+    else:
+        source.fault(key, "files.unknown_parameter", name, known=needed, close=close)
+    return close
+
+
+def _missing_parameter(source: Source, name: str, model: Model, known: list[str]) -> None:
+    """Note that a parameter has no entry, at the equation that first uses it."""
+    row = _row_of_name(model.text, name)
+    key = ("parameters",) if row is None else EQUATIONS
+    if name.lower() == "time":
+        source.fault(key, "files.no_bounds_of_time", name, row=row)
+        return
+    alike = [one for one in known if one != name and abs(len(one) - len(name)) <= SPELLING_SLACK]
+    source.fault(key, "files.no_bounds", name, row=row, close=closest(name, alike))
 
 
 def _words(value: object) -> set[str]:
@@ -63,71 +83,70 @@ def _words(value: object) -> set[str]:
     return set().union(*map(_words, inside))
 
 
-def _line_of_name(source: Source, text: str, name: str) -> int | None:
-    for number, line in enumerate(text.split("\n"), 1):
-        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line.split("#")[0]):
-            return source.lines.inside(("equations",), number)
-    return source.lines.of(("parameters",))
-
-
-def _belief(source: Source, place: Place, value: object) -> Parameter | None:
-    """A number (fixed), a pair of bounds or a table, as a Parameter."""
-    name = place[-1]
-    if is_number(value):
-        return source.attempt(place, Parameter, fixed=value)
-    if isinstance(value, list):
-        if len(value) != 2:
-            source.fault(place, f"`{name}` has {len(value)} numbers: write its bounds as [lower, upper].")
-            return None
-        return _parameter(source, place, {"lower": value[0], "upper": value[1]})
-    if not isinstance(value, dict):
-        source.fault(
-            place,
-            f"`{name}` is {kind_of(value)}: write [lower, upper], a number that fixes it, "
-            f"or {{ lower = ..., upper = ..., log = true }}.",
-        )
-        return None
-    before = len(source.faults)
-    table = source.known(place, value, schema()["definitions"]["belief"]["properties"])
-    if "bounds" in table:
-        bounds = table.pop("bounds")
-        if "lower" in table or "upper" in table:
-            source.fault(
-                (*place, "bounds"), f"`{name}` has bounds twice: leave bounds or lower and upper out."
-            )
-        elif not isinstance(bounds, list) or len(bounds) != 2:
-            source.fault((*place, "bounds"), f"The bounds of `{name}` are not a pair: write [lower, upper].")
-        else:
-            table |= {"lower": bounds[0], "upper": bounds[1]}
-    if "prior" in table:
-        table["prior"] = described(source, (*place, "prior"), table["prior"], PRIORS, "prior")
-    return None if len(source.faults) > before else _parameter(source, place, table)
-
-
-def _parameter(source: Source, place: Place, table: dict[str, object]) -> Parameter | None:
-    try:
-        return Parameter(**table)
-    except InputError as error:
-        source.fault(place, str(inside(f"`{place[-1]}`", error)))
+def _row_of_name(text: str, name: str) -> int | None:
+    """The first row (from 1) of the equations that uses a name."""
+    for number, row in enumerate(text.split("\n"), 1):
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", row.split("#")[0]):
+            return number
     return None
 
 
-def read_initial(source: Source, place: Place, given: object, model: Model | None) -> dict[str, object]:
+def read_parameter(source: Source, key: Key, value: object) -> Parameter | None:
+    """A number (fixed), a pair of bounds or a table, as a Parameter."""
+    name = str(key[-1])
+    if is_number(value):
+        return source.attempt(key, Parameter, fixed=value)
+    if isinstance(value, list):
+        if len(value) != 2:
+            source.fault(key, "files.not_a_pair", name, count=len(value))
+            return None
+        return _parameter(source, key, {"lower": value[0], "upper": value[1]})
+    if not isinstance(value, dict):
+        source.fault(key, "files.parameter_kind", name, kind=kind_of(value))
+        return None
+    before = len(source.faults)
+    table = source.known(key, value, schema()["definitions"]["belief"]["properties"])
+    if "bounds" in table:
+        table |= _bounds(source, key, table)
+        del table["bounds"]
+    if "prior" in table:
+        table["prior"] = described(source, (*key, "prior"), table["prior"], PRIORS, "prior")
+    return None if len(source.faults) > before else _parameter(source, key, table)
+
+
+def _bounds(source: Source, key: Key, table: Mapping[str, object]) -> dict[str, object]:
+    """`lower` and `upper` of an entry `bounds`."""
+    name, bounds = str(key[-1]), table["bounds"]
+    if "lower" in table or "upper" in table:
+        source.fault((*key, "bounds"), "files.bounds_twice", name)
+    elif not isinstance(bounds, list) or len(bounds) != 2:
+        source.fault((*key, "bounds"), "files.bounds_not_a_pair", name)
+    else:
+        return {"lower": bounds[0], "upper": bounds[1]}
+    return {}
+
+
+def _parameter(source: Source, key: Key, table: Mapping[str, object]) -> Parameter | None:
+    try:
+        return Parameter(**table)
+    except InputError as error:
+        source.complain(error.within("files.in_entry", str(key[-1])), key)
+    return None
+
+
+def read_initial(source: Source, key: Key, given: object, model: Model | None) -> dict[str, object]:
     """state -> number, formula text or Parameter."""
     found: dict[str, object] = {}
-    for name, value in source.table(place, given).items():
-        here = (*place, name)
+    for name, value in source.table(key, given).items():
+        here = (*key, name)
         if model is not None and name not in model.states:
-            source.fault(
-                here,
-                f"`{name}` is not a state ({listing(model.states)}): rename or remove it."
-                + did_you_mean(name, model.states),
-            )
+            close = closest(name, model.states)
+            source.fault(here, "files.unknown_state", name, known=model.states, close=close)
         if isinstance(value, str):
             if source.attempt(here, parse, value) is not None:
                 found[name] = value
             continue
-        belief = _belief(source, here, value)
+        belief = read_parameter(source, here, value)
         if belief is not None:
             found[name] = belief if belief.fixed is None else belief.fixed
     return found
