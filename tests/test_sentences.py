@@ -1,6 +1,7 @@
 """The catalogue of sentences: every code has an entry, every entry is used, and all of them read well."""
 
 import ast
+import re
 import string
 from pathlib import Path
 
@@ -94,6 +95,32 @@ def sentences() -> str:
 def test_the_sentences_are_those_that_were_read():
     """After a change: python tests/test_sentences.py, and read the difference as a native reader would."""
     assert sentences() == GOLDEN.read_text(encoding="utf-8")
+
+
+TOML_WORDS = re.compile(r" = (true|false|\[|\{)|(?<!picardfit)\[[a-z]+\](?!\w)")
+PYTHON_WORDS = re.compile(r"\bpf\.|=(True|False|\[|\{|')")
+
+
+def told(audience):
+    """(code, sentence) of every sentence that the golden file shows for an audience."""
+    code = ""
+    for line in GOLDEN.read_text(encoding="utf-8").splitlines():
+        if not line.startswith(" "):
+            code = line
+        elif line.startswith(f"    {audience.value}: "):
+            yield code, line.partition(": ")[2]
+
+
+def test_sentences_for_files_hold_no_python():
+    assert [words for _, words in told(Audience.FILE) if PYTHON_WORDS.search(words)] == []
+
+
+def test_sentences_for_python_hold_no_toml():
+    """Those of the rooms files and cli speak of problem files, unless they are worded for Python as well."""
+    both = {code for code, _ in told(Audience.FILE)}
+    for code, words in told(Audience.PYTHON):
+        if code in both or code.partition(".")[0] not in ("files", "cli"):
+            assert not TOML_WORDS.search(words), f"{code}: {words}"
 
 
 def test_every_status_has_a_sentence():

@@ -15,11 +15,14 @@ from picardfit.cli.petab import petab
 from picardfit.cli.profile import profile
 from picardfit.cli.simulate import simulate
 
-EXIT_CODES = "Exit codes: 0 converged or nothing wrong, 1 did not converge, 2 bad input, 130 stopped before any result."
+EXIT_CODES = (
+    "Exit codes: 0 converged or nothing wrong, 1 did not converge, 2 bad input, 3 internal error (a bug), "
+    "130 interrupted before any result."
+)
 
 app = typer.Typer(
     name="picardfit",
-    help="Parameters of ODE models from poor data.",
+    help="Estimate parameters of ODE models from poor data.",
     epilog=f"Begin with: picardfit new, then picardfit fit in the new folder. {EXIT_CODES}",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -42,7 +45,7 @@ def main(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    """Parameters of ODE models from poor data."""
+    """Estimate parameters of ODE models from poor data."""
 
 
 app.command(epilog="Example: picardfit demo --example lorenz")(demo)

@@ -1,12 +1,12 @@
-"""`picardfit check`: what a problem file says, and what its data can tell."""
+"""`picardfit check`: validates a problem file and shows what its data can determine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isinf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -21,15 +21,23 @@ from picardfit.cli.common import (
     print_json,
 )
 from picardfit.cli.petab import is_petab, opened
-from picardfit.errors import InputError, Notice
+from picardfit.errors import Audience, InputError, Notice, counted
 
 if TYPE_CHECKING:
     from picardfit.inference.analysis import Analysis
     from picardfit.inference.structural import Structure
     from picardfit.problem.problem import Problem
 
-MOST_SHOWN = 20  # experiments
-PATIENCE = 20.0  # seconds that an examination may take
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class CheckSettings:
+    """Limits of `picardfit check`."""
+
+    most_experiments: int = 20  # rows of the table of experiments, which fit on one screen
+    patience: float = 20.0  # seconds for each analysis; ordinary models take less than two
+    samples: int = 500  # points of the parameter box at which `analyse` evaluates the model
 
 
 def check(
@@ -37,38 +45,29 @@ def check(
     quick: Annotated[bool, typer.Option("--quick", help="Only read the file: no analysis.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Validate a problem file; show model, data, what they can determine and the theory's segment length T.
+    """Validate a problem file; print the model, the data, what they can determine and the theoretical segment length.
 
-    The YAML file of a PEtab problem will do as well.
+    PROBLEM may also be the YAML file of a PEtab problem.
     """
     with complaints(as_json):
         file = _opened(problem)
-        warnings = [*map(str, file.remarks), *map(str, file.problem.remarks), *_warnings(file.problem)]
-        structure = analysis = None
-        if not quick:
-            early = bool(_early_start(file.problem))  # then everything would be integrated over a long void
-            structure = None if early else _in_time(_structure, file.problem)
-            analysis = None if early else _in_time(_analysis, file.problem)
-            if structure is None:
-                warnings.append(
-                    "What the data can determine was not examined: the model is too slow, or not finite."
-                )
-            else:
-                warnings += _undetermined(structure)
+        examination = Examination() if quick else examine(file.problem)
+        notices = [*file.remarks, *file.problem.remarks, *_warnings(file.problem), *examination.warnings]
+        warnings = [one if isinstance(one, str) else one.sentence(Audience.COMMAND) for one in notices]
         if as_json:
-            print_json(_record(file, structure, analysis, warnings))
+            print_json(_record(file, examination, warnings))
         else:
-            _show(file, structure, analysis, warnings)
+            _show(file, examination, warnings)
 
 
 @dataclass(frozen=True)
 class _File:
-    """What is shown of a file."""
+    """The content of a problem file or PEtab problem."""
 
     path: Path
     title: str
     problem: Problem
-    remarks: tuple[Notice, ...] = ()
+    remarks: Sequence[Notice | str] = ()
 
 
 def _opened(path: Path) -> _File:
@@ -81,104 +80,103 @@ def _opened(path: Path) -> _File:
     return _File(file.path, file.title, file.problem)
 
 
-def _in_time(function: Callable, problem: Problem) -> object | None:
-    """What the function finds; None where the model cannot be evaluated, or takes too long."""
+@dataclass(frozen=True)
+class Examination:
+    """What the analyses of a problem found; None where the model is too slow or not finite."""
+
+    structure: Structure | None = None
+    analysis: Analysis | None = None
+    warnings: tuple[Notice, ...] = ()
+
+
+def examine(problem: Problem, settings: CheckSettings = CheckSettings()) -> Examination:
+    """Whether data of this kind can determine the unknowns, and the constants of the theory."""
+    from picardfit.inference.structural import structural
+
+    if _early_start(problem):  # the model would be integrated over a long span without data
+        return Examination(warnings=(Notice("cli.not_examined"),))
+    structure = _in_time(settings.patience, structural, problem)
+    analysis = _in_time(settings.patience, _analysis, problem, settings.samples)
+    if structure is None:
+        return Examination(None, analysis, (Notice("cli.not_examined"),))
+    groups = [str(group) for group in structure.groups]
+    warnings = tuple(Notice("cli.undetermined", values={"group": group}) for group in groups)
+    return Examination(structure, analysis, warnings)
+
+
+def _in_time(seconds: float, function: Callable[..., T], *args: object) -> T | None:
+    """What the function returns; None where the model cannot be evaluated, or takes too long."""
     try:
-        with at_most(PATIENCE):
-            return function(problem)
+        with at_most(seconds):
+            return function(*args)
     except (InputError, TimeUpError):
         return None
 
 
-def _structure(problem: Problem) -> Structure:
-    from picardfit.inference.structural import structural
-
-    return structural(problem)
-
-
-def _analysis(problem: Problem) -> Analysis:
+def _analysis(problem: Problem, samples: int) -> Analysis:
     import numpy as np
 
     from picardfit.inference.analysis import analyse
 
-    with np.errstate(all="ignore"):  # data of absurd size overflow; the numbers then say so
-        return analyse(problem, samples=500)
+    with np.errstate(all="ignore"):  # data of absurd size overflow; the printed numbers show it
+        return analyse(problem, samples=samples)
 
 
-def _warnings(problem: Problem) -> list[str]:
-    """What will go wrong or stay unknown, as far as counting can tell."""
-    from picardfit.errors import listing
-
-    said = _early_start(problem)
+def _warnings(problem: Problem) -> list[Notice]:
+    """What counting alone shows: too few measurements, missing bounds, names that nothing uses."""
+    found = _early_start(problem)
     unknowns, measured = problem.layout.count(), problem.measurements
     if measured < unknowns:
-        said.append(
-            f"There are fewer measurements ({measured}) than unknowns ({unknowns}): not all can be determined."
-        )
-    open_ended = [
-        name for name, one in problem.parameters.items() if one.fixed is None and isinf(one.upper - one.lower)
-    ]
+        found.append(Notice("cli.few_measurements", values={"measured": measured, "unknowns": unknowns}))
+    free = {name: one for name, one in problem.parameters.items() if one.fixed is None}
+    open_ended = [name for name, one in free.items() if isinf(one.upper - one.lower)]
     if open_ended:
-        said.append(f"Bounds are missing for {listing(open_ended)}: starts are easier to find inside bounds.")
-    switching = [n for n in problem.model.switching_parameters if problem.parameters[n].fixed is None]
+        found.append(Notice("cli.no_bounds", values={"names": open_ended}))
+    switching = [name for name in problem.model.switching_parameters if name in free]
     if switching:
-        said.append(
-            f"{listing(switching)} only decide when something switches and cannot be searched: try starts."
-        )
-    said += [
-        f"`{name}` is not estimated: it stands only in `{helper} = ...`, which no equation uses."
-        for name, helper in problem.model.dropped.items()
-    ]
-    said += [f"`{name}` was never measured in `{experiment}`." for experiment, name in problem.unmeasured]
+        found.append(Notice("cli.switching", values={"names": switching}))
+    found += [Notice("cli.dropped", name, {"helper": h}) for name, h in problem.model.dropped.items()]
+    found += [Notice("cli.unmeasured", name, {"experiment": one}) for one, name in problem.unmeasured]
     never = set(problem.model.observables) - {n for one in problem.experiments for n in one.observables}
-    return said + [f"The observable `{name}` is in no data file." for name in sorted(never)]
+    return found + [Notice("cli.not_in_data", name) for name in sorted(never)]
 
 
-def _early_start(problem: Problem) -> list[str]:
+def _early_start(problem: Problem) -> list[Notice]:
     """A warning when an unknown initial state is sought long before the first sample."""
     from picardfit.problem.experiment import LongGap
 
     free = problem.layout.exists[:, : len(problem.layout.initial_states)].any(axis=1)
     for one, unknown in zip(problem.experiments, free, strict=True):
         if unknown and LongGap().between(one.t0, one.times):
-            return [
-                f"The initial state of `{one.name}` is sought at {one.t0:g}, long before the first sample at "
-                f'{one.times[0]:g}: write t0 = "first" unless that is meant.'
-            ]
+            return [Notice("cli.early_start", one.name, {"t0": one.t0, "first": float(one.times[0])})]
     return []
 
 
-def _undetermined(structure: Structure) -> list[str]:
-    """What no data of this kind could determine."""
-    return [f"Not determined whatever the noise: {group}." for group in structure.groups]
-
-
-def _show(file: _File, structure: Structure | None, analysis: Analysis | None, warnings: list[str]) -> None:
+def _show(file: _File, examination: Examination, warnings: list[str]) -> None:
     from picardfit.cli.show import belief_row, print_table
     from picardfit.display.text import EXPERIMENT_HEADER, count, experiment_row
 
-    out, problem = console(), file.problem
+    out, problem, most = console(), file.problem, CheckSettings.most_experiments
     out.print(f"{file.title}  ({file.path})\n", markup=False, style="bold")
     out.print(str(problem.model), markup=False)
     out.print()
     header = ("parameter", "from", "to", "", "", "unit")
     print_table(out, header, [belief_row(n, p) for n, p in problem.parameters.items()], numeric=(1, 2))
     out.print()
-    rows = [experiment_row(one, problem.initial) for one in problem.experiments[:MOST_SHOWN]]
+    rows = [experiment_row(one, problem.initial) for one in problem.experiments[:most]]
     print_table(out, EXPERIMENT_HEADER, rows, numeric=(1, 2, 3))
-    if len(problem.experiments) > MOST_SHOWN:
-        out.print(f"... and {len(problem.experiments) - MOST_SHOWN} more")
+    if len(problem.experiments) > most:
+        out.print(f"... and {len(problem.experiments) - most} more")
     out.print()
     out.print(f"{count(problem.measurements, 'measurement')}, {count(problem.layout.count(), 'unknown')}")
-    if structure is not None:
-        out.print(f"\n{structure}", markup=False)
-    if analysis is not None:
-        out.print(f"\n{_theory(analysis)}", markup=False)
+    if examination.structure is not None:
+        out.print(f"\n{examination.structure}", markup=False)
+    if examination.analysis is not None:
+        out.print(f"\n{_theory(examination.analysis)}", markup=False)
     for warning in warnings:
-        out.print(f"\nMind: {warning}", markup=False, style="yellow")
-    out.print(
-        "\nThe file is in order." if not warnings else "\nThe file is in order, with something to mind."
-    )
+        out.print(f"\nWarning: {warning}", markup=False, style="yellow")
+    found = f", with {counted(len(warnings), 'warning')}" if warnings else ""
+    out.print(f"\nThe file is in order{found}.")
 
 
 def _theory(analysis: Analysis) -> str:
@@ -186,14 +184,14 @@ def _theory(analysis: Analysis) -> str:
 
     ball, data = analysis.on_ball.segment_length, analysis.along_data.segment_length
     return (
-        f"Theory: the Picard operator surely contracts on segments shorter than T = {number(ball, 3)}; "
-        f"along these data T = {number(data, 3)} will do, {number(analysis.segments(data), 4)} segments in all."
+        f"Theory: the Picard operator is guaranteed to contract on segments shorter than T = {number(ball, 3)}; "
+        f"along these data T = {number(data, 3)} is enough, {number(analysis.segments(data), 4)} segments in all."
     )
 
 
-def _record(file: _File, structure: Structure | None, analysis: Analysis | None, warnings: list[str]) -> dict:
-    problem = file.problem
-    record = {
+def _record(file: _File, examination: Examination, warnings: list[str]) -> dict[str, object]:
+    problem, analysis = file.problem, examination.analysis
+    record: dict[str, object] = {
         "success": True,
         "title": file.title,
         "file": str(file.path),
@@ -216,6 +214,6 @@ def _record(file: _File, structure: Structure | None, analysis: Analysis | None,
             "on_ball": analysis.on_ball.segment_length,
             "along_data": analysis.along_data.segment_length,
         }
-    if structure is not None:
-        record["structure"] = str(structure)
+    if examination.structure is not None:
+        record["structure"] = str(examination.structure)
     return record

@@ -1,19 +1,25 @@
-"""What the commands share: options, complaints, output for people and for machines."""
+"""What the commands share: options, error messages, output for people and for machines."""
 
 from __future__ import annotations
 
 import json
+import os
+import platform
 import signal
 import sys
+import tempfile
 import threading
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from picardfit.errors import InputError
+from picardfit.errors import Audience, InputError, counted
+from picardfit.files.toml_source import ProblemFileError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,29 +33,24 @@ ProblemPath = Annotated[
     ),
 ]
 AsJson = Annotated[
-    bool, typer.Option("--json", help="Write one JSON document to standard output, for machines.")
+    bool, typer.Option("--json", help="Write the result as one JSON document to standard output.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no tables.")]
 HERE = Path("problem.toml")
 
 
 @contextmanager
 def complaints(as_json: bool = False) -> Iterator[None]:
-    """Bad input ends a command with its sentences and code 2, Ctrl-C with 130; neither with a traceback."""
+    """Turns every way in which a command can fail into one line and an exit code, never a traceback.
+
+    2: bad input; 3: an internal error, whose traceback goes to a file; 130: Ctrl-C before there was a result.
+    """
     try:
         yield
+    except typer.Exit:
+        raise
     except InputError as error:
-        faults = getattr(error, "faults", None)
-        if as_json:
-            listed = [{"file": f.file, "line": f.line, "message": f.message} for f in faults or ()]
-            print_json(
-                {"success": False, "errors": listed or [{"file": None, "line": None, "message": str(error)}]}
-            )
-        elif faults:
-            typer.echo(str(error), err=True)
-            typer.echo(f"picardfit: {len(faults)} error{'s' if len(faults) > 1 else ''}.", err=True)
-        else:
-            typer.echo(f"picardfit: {error}", err=True)
+        show_errors(error, as_json)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         typer.echo("picardfit: interrupted before there was a result.", err=True)
@@ -57,15 +58,75 @@ def complaints(as_json: bool = False) -> Iterator[None]:
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         raise typer.Exit(0) from None
+    except Exception as error:  # a bug of picardfit: everything that users can cause is an InputError
+        show_errors(internal_error(error), as_json)
+        raise typer.Exit(3) from None
+
+
+def show_errors(error: InputError, as_json: bool) -> None:
+    """Print an error in the words of the command line, or all faults of a problem file in those of the file."""
+    faults = error.faults if isinstance(error, ProblemFileError) else ()
+    if as_json:
+        print_json({"success": False, "errors": [error_record(one) for one in faults or (error,)]})
+    elif faults:
+        typer.echo(str(error), err=True)
+        typer.echo(f"picardfit: {counted(len(faults), 'error')}.", err=True)
+    else:
+        typer.echo(f"picardfit: {_message(error, with_place=True)}", err=True)
+
+
+def error_record(error: InputError) -> dict[str, object]:
+    """An error for machines: where it is (file, line, key), what it is (code, subject), and the message."""
+    place = error.place
+    return {
+        "file": place.file,
+        "line": place.line,
+        "key": list(place.key),
+        "code": error.code,
+        "subject": error.subject,
+        "message": _message(error, with_place=False),
+    }
+
+
+def _message(error: InputError, with_place: bool) -> str:
+    if error.place.file is None:
+        return error.sentence(Audience.COMMAND)
+    return str(error) if with_place else error.sentence(Audience.FILE)
+
+
+def internal_error(error: Exception) -> InputError:
+    """The record of a bug; its traceback is written to a file in the current folder, or in that for temporary files."""
+    name = f"picardfit-error-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.txt"
+    text = "".join(
+        [
+            f"picardfit {_version()}, Python {platform.python_version()}, {platform.platform()}\n",
+            f"{' '.join(sys.argv)}\n\n",
+            *traceback.format_exception(error),
+        ]
+    )
+    for folder in (Path.cwd(), Path(tempfile.gettempdir())):
+        try:
+            (folder / name).write_text(text, encoding="utf-8")
+        except OSError:  # not writable, or full
+            continue
+        return InputError("cli.internal_error", type(error).__name__, path=folder / name)
+    sys.stderr.write(text)
+    return InputError("cli.internal_error_unwritten", type(error).__name__)
+
+
+def _version() -> str:
+    from picardfit import __version__
+
+    return __version__
 
 
 class TimeUpError(Exception):
-    """Something took longer than it may."""
+    """A computation took longer than allowed."""
 
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Ends what takes longer with a TimeUpError, where the system has an alarm clock and this is the main thread."""
+    """Raises a TimeUpError after this time; without effect on systems without SIGALRM and outside the main thread."""
     if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -83,7 +144,7 @@ def at_most(seconds: float) -> Iterator[None]:
 
 
 def console() -> Console:
-    """Where tables go: as wide as the terminal, or wide enough for a pipe."""
+    """Standard output for tables: as wide as the terminal, or `PIPE_WIDTH` wide on a pipe."""
     from rich.console import Console
 
     class Plain(Console):
@@ -105,7 +166,7 @@ def make_folder(path: Path) -> Path:
         path.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"The folder `{path}` cannot be made ({reason}): choose another.") from None
+        raise InputError("cli.folder", str(path), reason=reason) from None
     return path
 
 
@@ -119,5 +180,5 @@ def assignments(given: Sequence[str], option: str) -> dict[str, float]:
         except ValueError:
             equals = ""
         if not equals or not name.strip():
-            raise InputError(f"{option} {text} is not understood: write for example {option} birth=0.5.")
+            raise InputError("cli.assignment", option, text=text)
     return values

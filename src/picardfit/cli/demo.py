@@ -1,4 +1,4 @@
-"""`picardfit demo`: a built-in example, fitted."""
+"""`picardfit demo`: fits a built-in example."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Example(StrEnum):
 
 
 def demo(
-    example: Annotated[Example, typer.Option(help="Which example to fit.")] = Example.FITZHUGH_NAGUMO,
+    example: Annotated[Example, typer.Option(help="The example to fit.")] = Example.FITZHUGH_NAGUMO,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated noise.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for the report and the saved fit.")] = Path(
         "picardfit-demo"
     ),
 ) -> None:
-    """Fit a built-in example with simulated, noisy data and write a report about it."""
+    """Fit a built-in example with simulated, noisy data and write a report."""
     with complaints():
         import picardfit.examples as problems
         from picardfit import fit

@@ -1,4 +1,4 @@
-"""`picardfit design`: which experiment to make next."""
+"""`picardfit design`: ranks planned experiments by what they would add."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def design(
     criterion: Annotated[
         str,
         typer.Option(
-            help="D (volume), A (mean variance), E (worst direction that can be determined) or c:formula."
+            help="D (volume of the confidence region), A (mean variance), E (worst determined direction) or c:formula."
         ),
     ] = "D",
     budget: Annotated[int, typer.Option(min=1, help="How many experiments to choose.")] = 1,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
-    """Fit, then rank the candidates of the problem file by what they would add."""
+    """Fit the problem, then rank the candidates in its file by how much they would add to what is known."""
     with complaints(as_json):
         from picardfit.cli.fit import run
         from picardfit.files.problem_file import read_problem_file
@@ -39,10 +39,10 @@ def design(
         file = read_problem_file(problem)
         candidates = _candidates(file)
         if budget > len(candidates):
-            raise InputError(f"--budget {budget} is more than the {len(candidates)} candidates: lower it.")
+            raise InputError("cli.budget", budget=budget, candidates=len(candidates))
         result = run(file.problem, file.settings, quiet or as_json)
         if result.solution is None:
-            raise InputError(f"There is no fit to design for: {result.message}")
+            raise InputError("cli.nothing_to_design_for", message=result.message.rstrip("."))
         found = rank(result, candidates, criterion=criterion, budget=budget)
         if as_json:
             print_json(_record(result, found))
@@ -52,7 +52,7 @@ def design(
 
 
 def _record(result: Fit, found: Design) -> dict[str, object]:
-    """A design for machines; errors are relative standard errors."""
+    """The design as JSON; errors are relative standard errors."""
     return {
         "success": result.success,
         "criterion": found.criterion,
@@ -64,20 +64,17 @@ def _record(result: Fit, found: Design) -> dict[str, object]:
 
 
 def _candidates(file: ProblemFile) -> list[Experiment]:
+    """The candidates of the file as planned experiments."""
     from picardfit.files.sections.experiments import planned_time
     from picardfit.problem.experiment import plan
 
     if not file.candidates:
-        raise InputError(
-            f"There are no candidates in {file.path}: add a section such as [candidates.long] with times = [0, 5, 10]."
-        )
+        raise InputError("cli.no_candidates", str(file.path))
     measured = [time for one in file.problem.experiments for time in one.times]
     plans = []
     for name, one in file.candidates.items():
         if not one.times:
-            raise InputError(
-                f"The candidate `{name}` has no times: add times = [...] to [candidates.'{name}']."
-            )
+            raise InputError("cli.candidate_without_times", name, key=("candidates", name))
         observables = one.observables or file.model.observables
         plans.append(
             plan(

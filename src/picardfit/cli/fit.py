@@ -1,4 +1,4 @@
-"""`picardfit fit`: the estimates of a problem file."""
+"""`picardfit fit`: estimates the parameters of a problem file."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from picardfit.problem.problem import Problem
 
 Out = Annotated[
-    Path | None, typer.Option(help="Folder for the files; `results` beside the problem if left out.")
+    Path | None, typer.Option(help="Folder for the output files. By default `results` beside the problem.")
 ]
-Starts = Annotated[int | None, typer.Option(min=1, help="How many starting points to try.")]
+Starts = Annotated[int | None, typer.Option(min=1, help="Number of starting points to try.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the starting points.")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Processes that share the starts.")]
-MaxIterations = Annotated[int | None, typer.Option(min=1, help="Iterations of a start at most.")]
-Report = Annotated[bool, typer.Option("--report/--no-report", help="Whether to write report.html.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Number of processes that share the starts.")]
+MaxIterations = Annotated[int | None, typer.Option(min=1, help="Largest number of iterations per start.")]
+Report = Annotated[bool, typer.Option("--report/--no-report", help="Write report.html, or do not.")]
 
 
 def fit(
@@ -43,18 +43,20 @@ def fit(
     workers: Workers = None,
     max_iterations: MaxIterations = None,
     start: Annotated[
-        list[str] | None, typer.Option(help="A value to begin with, as in --start birth=0.5.")
+        list[str] | None,
+        typer.Option(help="The starting value of a parameter, as in --start birth=0.5; may be repeated."),
     ] = None,
     ledger: Annotated[
-        Path | None, typer.Option(help="A file that keeps finished starts, so that a stopped run can go on.")
+        Path | None,
+        typer.Option(help="A file that keeps finished starts, so that an interrupted run can be resumed."),
     ] = None,
     report: Report = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Estimate parameters; shows a table and writes fit.json, parameters.csv, predictions.csv and report.html.
+    """Estimate the parameters, print a table, and write fit.json, parameters.csv, predictions.csv and report.html.
 
-    Ctrl-C ends the search and keeps the best so far. Options win over the fit section of the file.
+    Ctrl-C stops the search and keeps the best result so far. Options override the fit section of the file.
     """
     with complaints(as_json):
         from picardfit.files.problem_file import read_problem_file
@@ -75,7 +77,7 @@ def changed(
     workers: int | None,
     max_iterations: int | None,
 ) -> FitSettings:
-    """The settings of the file with those of the command line in their place."""
+    """The settings of the file, overridden by those of the command line that were given."""
     given = {"starts": starts, "seed": seed, "workers": workers}
     settings = replace(settings, **{key: value for key, value in given.items() if value is not None})
     if max_iterations is not None:
@@ -84,7 +86,7 @@ def changed(
 
 
 def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Path | None = None) -> Fit:
-    """Fit with progress on a terminal; Ctrl-C keeps the best so far."""
+    """Fit, showing progress on a terminal; Ctrl-C returns the best result so far."""
     from picardfit.cli.progress import watched
     from picardfit.fit import fit as estimate
     from picardfit.parallel.ordered_map import processes
@@ -106,7 +108,7 @@ def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Pa
 def deliver(
     result: Fit, title: str, folder: Path, level: float, report: bool, as_json: bool, quiet: bool
 ) -> None:
-    """Show a fit and write its files."""
+    """Write the files of a fit and print it."""
     from picardfit.cli.output import write_fit
     from picardfit.cli.show import show_fit
 
@@ -120,7 +122,7 @@ def deliver(
 
 
 def record(result: Fit, level: float) -> dict[str, object]:
-    """A fit for machines."""
+    """The fit as JSON."""
     from picardfit.cli.output import PARAMETER_COLUMNS, parameter_records
     from picardfit.cli.show import alternatives
 

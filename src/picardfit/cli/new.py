@@ -1,4 +1,4 @@
-"""`picardfit new`: a folder to begin with."""
+"""`picardfit new`: writes a folder with a problem file and data to start from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from picardfit.errors import InputError
 
 
 class Starter(StrEnum):
-    """The starters, as `--from` takes them: folders of picardfit/starters."""
+    """The starters, as `--from` takes them: folders of picardfit/examples/starters."""
 
     LOTKA_VOLTERRA = "lotka-volterra"
     INFLUENZA = "influenza"
@@ -25,11 +25,11 @@ class Starter(StrEnum):
 
 def new(
     name: Annotated[
-        Path | None, typer.Argument(help="The folder to make; the starter's name if left out.")
+        Path | None, typer.Argument(help="The folder to create. By default it has the name of the starter.")
     ] = None,
-    starter: Annotated[Starter, typer.Option("--from", help="What to begin with.")] = Starter.LOTKA_VOLTERRA,
+    starter: Annotated[Starter, typer.Option("--from", help="The starter to copy.")] = Starter.LOTKA_VOLTERRA,
 ) -> None:
-    """Write a folder with a commented problem.toml and data that fit at once."""
+    """Create a folder with a commented problem.toml and data, ready to fit."""
     with complaints():
         folder = name or Path(starter.value)
         written = write_starter(starter, folder)
@@ -38,24 +38,22 @@ def new(
 
 
 def write_starter(starter: Starter, folder: Path) -> list[str]:
-    """Copy a starter into a folder; files that are there already are left alone and complained about."""
+    """Copy a starter into a folder; an existing file of the same name is an InputError. Returns the file names."""
     source = files("picardfit") / "examples" / "starters" / starter.value
     content = {one.name: one.read_bytes() for one in source.iterdir() if one.is_file()}
     content["problem.schema.json"] = (files("picardfit") / "files" / "problem.schema.json").read_bytes()
     make_folder(folder)
     taken = sorted(one for one in content if (folder / one).exists())
     if taken:
-        raise InputError(f"There is a `{taken[0]}` in `{folder}` already: choose another folder.")
+        raise InputError("cli.folder_taken", str(folder), file=taken[0])
     try:
         for one, data in content.items():
             (folder / one).write_bytes(data)
     except OSError as error:
-        raise InputError(
-            f"`{folder}` cannot be written to ({error.strerror}): choose another folder."
-        ) from None
+        raise InputError("cli.folder_not_writable", str(folder), reason=error.strerror) from None
     return sorted(content, key=lambda one: (one != "problem.toml", one))
 
 
 def schema() -> None:
-    """Show the JSON Schema of problem.toml, for editors."""
+    """Print the JSON Schema of problem.toml, for editors."""
     typer.echo((files("picardfit") / "files" / "problem.schema.json").read_text(encoding="utf-8"), nl=False)

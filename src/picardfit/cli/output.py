@@ -1,4 +1,4 @@
-"""The files of a fit: fit.json, parameters.csv, predictions.csv, report.html."""
+"""The output files of a fit: fit.json, parameters.csv, predictions.csv, report.html."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENDINGS = ("", "_lower", "_upper")  # of the columns of a prediction
 def write_fit(
     fit: Fit, folder: Path, report: bool = True, level: float = 0.95, title: str = "Report of a fit"
 ) -> list[Path]:
-    """Write everything about a fit into a folder and tell which files these are."""
+    """Write all files of a fit into a folder; returns their paths."""
     make_folder(folder)
     written = [
         fit.save(folder / "fit.json"),
@@ -42,13 +42,13 @@ PARAMETER_COLUMNS = ("name", "estimate", "standard_error", "lower", "upper", "un
 
 
 def parameter_records(fit: Fit, level: float) -> list[tuple[object, ...]]:
-    """A row for every parameter and estimated initial state, numbers in full."""
+    """One row per parameter and estimated initial state, with all digits."""
     if fit.solution is None:
         return []
     values, errors, intervals = estimated_values(fit), fit.standard_errors, fit.intervals(level)
     given, said = units(fit), verdicts(fit)
     if not fit.status.converged:
-        said = dict.fromkeys(errors, "the fit has no success")
+        said = dict.fromkeys(errors, "the fit did not converge")
     rows = []
     for name, *_, remark in parameter_rows(fit, level):
         low, high = intervals.get(name, (np.nan, np.nan))
@@ -58,7 +58,7 @@ def parameter_records(fit: Fit, level: float) -> list[tuple[object, ...]]:
 
 
 def _predictions(fit: Fit, level: float) -> tuple[list[str], list[list[object]]]:
-    """Observables and hidden states along every experiment, each with the ends of its confidence band."""
+    """Observables and hidden states along every experiment, each with its confidence band."""
     model = fit.problem.model
     names = [*model.observables, *(name for name in model.states if name not in model.observables)]
     rows: list[list[object]] = []
@@ -88,7 +88,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Numbers with all their digits, nothing where there is none."""
+    """A table as CSV: numbers with all their digits, an empty cell for NaN."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

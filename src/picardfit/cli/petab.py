@@ -1,4 +1,4 @@
-"""`picardfit petab`: fit a PEtab problem."""
+"""`picardfit petab`: fits a PEtab problem."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def petab(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit a PEtab problem as `picardfit fit` does a problem file.
+    """Fit a PEtab problem, as `picardfit fit` fits a problem file.
 
-    Also written: parameters_NAME.tsv, the parameter table with the estimates as nominalValue (linear), and
+    Also writes parameters_NAME.tsv, the parameter table with the estimates as nominalValue (linear), and
     simulations_NAME.tsv, the measurement table with a column `simulation`.
     """
     with complaints(as_json):
@@ -52,7 +52,7 @@ def petab(
 
 
 def opened(path: Path) -> Imported:
-    """The problem of a PEtab file; its remarks are shown by the command, not as warnings of Python."""
+    """The problem of a PEtab file; the command shows its remarks itself, so Python's warnings are silenced."""
     from picardfit.importers.petab import load
 
     with warnings.catch_warnings():
@@ -61,12 +61,12 @@ def opened(path: Path) -> Imported:
 
 
 def is_petab(path: Path) -> bool:
-    """Whether a file is that of a PEtab problem, by its ending."""
+    """Whether a file describes a PEtab problem, judged by its ending."""
     return path.suffix.lower() in (".yaml", ".yml")
 
 
 def _tables(result: Fit, imported: Imported, folder: Path) -> list[Path]:
-    """PEtab's tables of a fit: none where there is no solution."""
+    """Write the PEtab tables of a fit; none where there is no solution."""
     from picardfit.errors import InputError
     from picardfit.importers.petab import write
 
@@ -94,7 +94,7 @@ def _show(result: Fit, imported: Imported, level: float) -> None:
         print_table(out, ("parameterId", "parameterScale", "estimate on it"), rows, numeric=(2,))
         out.print()
     for remark in imported.remarks:
-        out.print(f"Mind: {remark}\n", markup=False, style="yellow")
+        out.print(f"Warning: {remark}\n", markup=False, style="yellow")
 
 
 def _on_scale(result: Fit, imported: Imported) -> dict[str, tuple[str, float, float]]:

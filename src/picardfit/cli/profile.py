@@ -20,27 +20,29 @@ def profile(
     problem: ProblemPath = HERE,
     parameter: Annotated[
         list[str] | None,
-        typer.Option("--parameter", "-p", help="What to profile; every parameter if left out."),
+        typer.Option(
+            "--parameter", "-p", help="A parameter to profile; may be repeated. By default all of them."
+        ),
     ] = None,
-    level: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that share the profiles.")] = 1,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals, between 0 and 1.")] = 0.95,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes that share the profiles.")] = 1,
     ledger: Annotated[
         Path | None,
-        typer.Option(help="A file that keeps finished profiles, so that a stopped run can go on."),
+        typer.Option(help="A file that keeps finished profiles, so that an interrupted run can be resumed."),
     ] = None,
     out: Out = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Profile parameters: how the loss rises away from the estimate, and the interval that follows.
+    """Compute profile likelihoods: how the loss rises away from each estimate, and the resulting interval.
 
-    PROBLEM may also be a saved fit.json. Writes profiles.csv. Ctrl-C keeps the profiles that are done.
+    PROBLEM may also be a saved fit.json. Writes profiles.csv. Ctrl-C keeps the finished profiles.
     """
     with complaints(as_json):
         from picardfit.cli.output import write_csv
 
         if not 0 < level < 1:
-            raise InputError(f"--level {level:g} is not between 0 and 1: write for example --level 0.95.")
+            raise InputError("cli.level", level=level)
         result, folder = fit_of(problem, out, quiet or as_json)
         names = _names(result, parameter)
         profiles = _profiles(result, names, level, workers, ledger, quiet or as_json)
@@ -66,7 +68,7 @@ def profile(
 
 
 def fit_of(path: Path, out: Path | None, quiet: bool) -> tuple[Fit, Path]:
-    """The fit that is saved there, or that of the problem there; and a folder for files, `out` if given."""
+    """The saved fit at `path`, or a new fit of the problem there; and the folder for output files."""
     if path.suffix == ".json":
         from picardfit.files.fit_file import load
 
@@ -81,7 +83,7 @@ def fit_of(path: Path, out: Path | None, quiet: bool) -> tuple[Fit, Path]:
 
 def _names(result: Fit, wanted: list[str] | None) -> list[str]:
     if result.solution is None:
-        raise InputError(f"There is nothing to profile: {result.message}")
+        raise InputError("cli.nothing_to_profile", message=result.message.rstrip("."))
     return wanted or [name for name in result.parameters if name in result.standard_errors]
 
 

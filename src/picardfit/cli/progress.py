@@ -1,4 +1,4 @@
-"""Live news of a running fit on standard error, and Ctrl-C that keeps the best so far."""
+"""Live progress of a fit on standard error, and Ctrl-C that keeps the best result so far."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from picardfit.solvers.loop import Progress
 
-OFTEN = 0.1  # seconds between two lines of news
-
 
 @contextmanager
-def watched(quiet: bool = False, catch: bool = True) -> Iterator[Callable[[Progress], None]]:
-    """A function for `fit(progress=...)`: shows a line on a terminal, nothing on a pipe, and obeys Ctrl-C.
+def watched(
+    quiet: bool = False, catch: bool = True, every: float = 0.1
+) -> Iterator[Callable[[Progress], None]]:
+    """A function for `fit(progress=...)` that shows one line on a terminal, nothing on a pipe.
 
-    The first Ctrl-C ends the search at its next iteration, so that it hands over what it has; the second one ends
-    everything. Without `catch` Ctrl-C stays what it is: where processes work, `fit` itself waits for it.
+    The first Ctrl-C stops the search at its next iteration, which returns the best result so far; a second Ctrl-C
+    stops the program. Without `catch` Ctrl-C is not handled here: with several processes `fit` handles it.
     """
     asked = threading.Event()
 
@@ -30,27 +30,27 @@ def watched(quiet: bool = False, catch: bool = True) -> Iterator[Callable[[Progr
             raise KeyboardInterrupt
         asked.set()
         sys.stderr.write(
-            "\nStopping at the next iteration, with the best so far. Ctrl-C again: stop at once.\n"
+            "\nStopping at the next iteration with the best so far. Press Ctrl-C again to stop at once.\n"
         )
 
     with _handler(on_interrupt, catch), line(quiet) as show:
         last = 0.0
 
-        def news(progress: Progress) -> None:
+        def update(progress: Progress) -> None:
             nonlocal last
             if asked.is_set():
                 raise KeyboardInterrupt
             now = time.monotonic()
-            if now - last >= OFTEN:
+            if now - last >= every:
                 last = now
                 show(_words(progress))
 
-        yield news
+        yield update
 
 
 @contextmanager
 def _handler(function: Callable, catch: bool) -> Iterator[None]:
-    """The function takes Ctrl-C while this lasts; only the main thread may set that."""
+    """Handles Ctrl-C by `function` in this context; only the main thread may install handlers."""
     if not catch or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -63,7 +63,7 @@ def _handler(function: Callable, catch: bool) -> Iterator[None]:
 
 @contextmanager
 def line(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """A function that shows a line which the next one replaces; on a pipe it shows nothing."""
+    """A function that shows a line in place of the previous one; on a pipe it shows nothing."""
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return

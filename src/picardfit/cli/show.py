@@ -1,4 +1,4 @@
-"""Fits and problems as tables for people."""
+"""Fits and problems as tables on a terminal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_OTHERS = 3  # optima that fit as well
 
 
 def show_fit(fit: Fit, level: float = 0.95) -> None:
-    """The estimates with their intervals and verdicts, how it ended, and the evidence."""
+    """Print the estimates with intervals and verdicts, how the search ended, and the evidence for it."""
     out = console()
     out.print()
     if fit.solution is not None:
@@ -52,12 +52,12 @@ def show_fit(fit: Fit, level: float = 0.95) -> None:
         out.print(_second_opinion(fit.certificate))
     for other in alternatives(fit)[:MOST_OTHERS]:
         told = ", ".join(other_values(fit, other))
-        out.print(f"\nMind: other values fit as well: {told}", markup=False, style="yellow")
+        out.print(f"\nWarning: other values fit as well: {told}", markup=False, style="yellow")
     out.print()
 
 
 def _second_opinion(certificate: Certificate) -> str:
-    """What the independent integration says about the loss."""
+    """Whether the independent integration confirms the loss."""
     if math.isinf(certificate.reintegrated_loss):
         return "an independent integration finds no solution at these values"
     if certificate.agrees:
@@ -69,7 +69,7 @@ def _second_opinion(certificate: Certificate) -> str:
 
 
 def estimate_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, ...]]:
-    """(name, estimate, standard error, from, to, unit, remark, true value), with digits that mean something."""
+    """(name, estimate, standard error, from, to, unit, remark, true value), rounded by the standard error."""
     truth, given, said = true_values(fit), units(fit), verdicts(fit)
     errors, intervals = fit.standard_errors, fit.intervals(level)
     estimates = estimated_values(fit)
@@ -97,19 +97,19 @@ def estimated_values(fit: Fit) -> dict[str, float]:
 
 
 def verdicts(fit: Fit) -> dict[str, str]:
-    """What the data say about each unknown, in words."""
+    """The verdict on each unknown: whether the data determine it."""
     if fit.solution is None or not fit.status.converged:
         return {}
     return {name: one.kind for name, one in fit.identifiability().verdicts.items()}
 
 
 def alternatives(fit: Fit) -> tuple[dict[str, float], ...]:
-    """Parameters far from the estimates that fit as well, as far as the starts found them."""
+    """Parameter values far from the estimates that fit equally well, as found by the starts."""
     return fit.identifiability().alternatives if fit.success else ()
 
 
 def rounded(value: float, error: float) -> str:
-    """The value with as many digits as its error, of which two count, lets it have."""
+    """The value with the digits that its standard error justifies: two digits of the error."""
     if not (math.isfinite(value) and math.isfinite(error)) or error <= 0:
         return number(value)
     size = math.floor(math.log10(abs(value))) if value else 0
@@ -138,7 +138,7 @@ def belief_row(name: str, one: Parameter) -> tuple[str, ...]:
 def print_table(
     out: Console, header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()
 ) -> None:
-    """Columns that are empty throughout are left out; numbers never wrap."""
+    """Print rows as a table without empty columns; numbers never wrap."""
     from rich.table import Table
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""`picardfit simulate`: data as the model would give them, to plan a study."""
+"""`picardfit simulate`: data that the model predicts, to plan a study."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from picardfit.cli.common import HERE, ProblemPath, assignments, complaints
-from picardfit.errors import InputError
+from picardfit.errors import InputError, closest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,13 +26,13 @@ def simulate(
     problem: ProblemPath = HERE,
     times: Annotated[
         str | None,
-        typer.Option(help="Sampling times: from:to:count or a list 0,1,2; those of the data if left out."),
+        typer.Option(help="Sampling times: from:to:count, or a list 0,1,2. By default those of the data."),
     ] = None,
     values: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            help="A parameter or initial state, as in --set birth=0.5 or --set hare=30.",
+            help="The value of a parameter or initial state, as in --set birth=0.5 or --set hare=30.",
         ),
     ] = None,
     fitted: Annotated[
@@ -43,20 +43,26 @@ def simulate(
         float, typer.Option(min=0, help="Standard deviation of proportional noise.")
     ] = 0.0,
     own_noise: Annotated[
-        bool, typer.Option("--noise", help="Add the noise of the problem file; --set gives unknown levels.")
+        bool,
+        typer.Option(
+            "--noise",
+            help="Add the noise that the problem file declares; unknown noise levels come from --set.",
+        ),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the noise.")] = 0,
     states: Annotated[
-        bool, typer.Option("--states", help="Also write the states that are not observed.")
+        bool, typer.Option("--states", help="Also write states that are not observed.")
     ] = False,
-    digits: Annotated[int, typer.Option(min=1, max=17, help="Significant digits of what is measured.")] = 17,
+    digits: Annotated[
+        int, typer.Option(min=1, max=17, help="Significant digits of the simulated measurements.")
+    ] = 17,
     out: Annotated[
-        Path | None, typer.Option(help="The CSV file to write; standard output if left out.")
+        Path | None, typer.Option(help="The CSV file to write. By default the table goes to standard output.")
     ] = None,
 ) -> None:
-    """Simulate every experiment and write a table, with noise if wanted; no data are needed.
+    """Simulate every experiment and write a table, with noise on request; data are not needed.
 
-    Values come from --set, --fit, the truth section of the file, fixed values and starts, in this order.
+    A value comes from --set, --fit, the truth section of the file, its fixed value or its start, in this order.
     """
     with complaints():
         from picardfit.cli.output import csv_text
@@ -82,11 +88,9 @@ def _scatter(file: ProblemFile, additive: float, proportional: float) -> Scatter
     from picardfit.model.scatter import bind
 
     if additive or proportional:
-        raise InputError(
-            "--noise is the noise of the file: leave --additive and --proportional out, or --noise."
-        )
+        raise InputError("cli.two_noises")
     if file.noise is None:
-        raise InputError(f"There is no noise in {file.path}: add a section [noise], or pass --additive 0.1.")
+        raise InputError("cli.no_noise", str(file.path))
     return bind(file.noise, file.model)
 
 
@@ -115,8 +119,8 @@ def _simulated(
     for name, (condition, own_times) in _conditions(file).items():
         wanted = own_times if times is None else times
         if wanted is None or len(wanted) == 0:
-            raise InputError("There are no sampling times: pass for example --times 0:10:41.")
-        every = {p: _value(file, values, p, name, "parameter") for p in names}
+            raise InputError("cli.no_times")
+        every = {p: _value(file, values, p, name) for p in names}
         parameters = {p: every[p] for p in model.parameters}
         initial = {s: _initial(file, values, condition, s, name) for s in model.states}
         t0 = planned_time(name, replace(condition, initial=initial), wanted, ())
@@ -152,7 +156,7 @@ def _conditions(file: ProblemFile) -> dict[str, tuple[Condition, np.ndarray | No
     return planned or {PLAN: (Condition(file.inputs, {}, file.t0), None)}
 
 
-def _value(file: ProblemFile, values: dict[str, float], name: str, experiment: str, kind: str) -> float:
+def _value(file: ProblemFile, values: dict[str, float], name: str, experiment: str) -> float:
     """The value of a parameter in an experiment: given, true, fixed or the start."""
     for key in (f"{name}[{experiment}]", name):
         if key in values:
@@ -161,10 +165,7 @@ def _value(file: ProblemFile, values: dict[str, float], name: str, experiment: s
     for found in (getattr(spec, "fixed", None), getattr(spec, "start", None)):
         if found is not None:
             return found
-    raise InputError(
-        f"The {kind} `{name}` has no value in `{experiment}`: "
-        f"pass --set {name}=..., or --fit results/fit.json, or add [truth]."
-    )
+    raise InputError("cli.no_value", name, kind="parameter", experiment=experiment)
 
 
 def _initial(
@@ -181,10 +182,7 @@ def _initial(
         return float(spec)
     if getattr(spec, "start", None) is not None:
         return spec.start
-    raise InputError(
-        f"The initial state of `{name}` has no value in `{experiment}`: "
-        f"pass --set {name}=..., or --fit results/fit.json, or add [truth]."
-    )
+    raise InputError("cli.no_value", name, kind="initial state of", experiment=experiment)
 
 
 def _formula(file: ProblemFile, values: dict[str, float], text: str, experiment: str) -> float:
@@ -193,7 +191,7 @@ def _formula(file: ProblemFile, values: dict[str, float], text: str, experiment:
     from picardfit.formulas.grammar import BatchedMap, names_in_order, parse
 
     names = names_in_order(text)
-    numbers = np.array([_value(file, values, name, experiment, "parameter") for name in names])
+    numbers = np.array([_value(file, values, name, experiment) for name in names])
     nothing = np.empty(0)
     return float(BatchedMap([parse(text)], (), names, ()).value(np.array(0.0), nothing, numbers, nothing)[0])
 
@@ -202,8 +200,6 @@ def _values(
     file: ProblemFile, given: dict[str, float], fitted: Path | None, scatter: Scatter | None
 ) -> dict[str, float]:
     """Values by name or name[experiment], the later ones of truth, fit and command line winning."""
-    from picardfit.errors import did_you_mean, listing
-
     known = [
         *file.model.parameters,
         *(n for n in file.parameters if n not in file.model.parameters),
@@ -212,9 +208,7 @@ def _values(
     ]
     for name in given:
         if name.split("[")[0] not in known:
-            raise InputError(
-                f"`{name}` is not a parameter or state ({listing(known)}).{did_you_mean(name, known)}"
-            )
+            raise InputError("cli.unknown_name", name, known=known, close=closest(name, known))
     values: dict[str, float] = {}
     if file.truth is not None:
         values |= file.truth["parameters"]
@@ -245,7 +239,7 @@ def _times(text: str | None) -> np.ndarray | None:
         else:
             times = np.array([float(one) for one in text.split(",")])
     except ValueError:
-        raise InputError(f"--times {text[:60]} is not understood: write 0:10:41 or 0,1,2,5.") from None
+        raise InputError("cli.times", text) from None
     if not np.isfinite(times).all():
-        raise InputError(f"--times {text[:60]} holds no finite numbers: write 0:10:41 or 0,1,2,5.")
+        raise InputError("cli.times_not_finite", text)
     return times
