@@ -586,7 +586,7 @@ def test_design_ranks_the_candidates(ponds, tmp_path):
 def test_design_looks_at_the_criterion_first(ponds):
     result = run("design", ponds, "--criterion", "Q")
     assert result.exit_code == 2
-    assert "criterion='Q' is unknown" in result.output
+    assert "--criterion Q is unknown" in result.output
 
 
 @pytest.mark.parametrize("level", ["1.5", "0", "95", "nan"])
