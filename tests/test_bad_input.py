@@ -737,7 +737,7 @@ def test_notebook_and_table_of_what_did_not_converge(unfinished, tmp_path):
 
     assert says(unfinished._repr_html_(), "intervals are not given, because the fit did not converge")
     write_fit(unfinished, tmp_path, report=False)
-    assert says((tmp_path / "parameters.csv").read_text(), "the fit has no success")
+    assert says((tmp_path / "parameters.csv").read_text(), "the fit did not converge")
 
 
 def test_a_pole_at_the_initial_time_is_named():
