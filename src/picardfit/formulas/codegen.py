@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import sympy
@@ -43,17 +44,15 @@ _FLOATS: dict[str, object] = {
     "logical_or": lambda a, b: bool(a) or bool(b),
     "logical_not": lambda a: not a,
 }  # the same names for plain floats
-_LARGEST_UNROLLED_POWER = 16
 
-Table = tuple[
-    tuple[tuple[int, ...], sympy.Expr], ...
-]  # (position on the last axes of an array, expression to write)
+Table = tuple[tuple[tuple[int, ...], sympy.Expr], ...]  # (position on the last axes of an array, expression)
+Kernel = Callable[..., Any]  # compiled code
 
 
 @lru_cache(maxsize=256)
 def kernel(
     tables: tuple[Table, ...], states: tuple[str, ...], parameters: tuple[str, ...], inputs: tuple[str, ...]
-) -> Callable:
+) -> Kernel:
     """A function kernel(t, x, p, u, *arrays) that writes one table of expressions into each array.
 
     x, p and u are sequences of components, which broadcast against each other and against t.
@@ -72,7 +71,7 @@ def point_kernel(
     states: tuple[str, ...],
     parameters: tuple[str, ...],
     inputs: tuple[str, ...],
-) -> Callable:
+) -> Kernel:
     """A function kernel(t, x, p, u) of plain floats that returns the expressions as a list of floats.
 
     Where an expression has no finite value it may raise ZeroDivisionError, OverflowError or ValueError.
@@ -83,7 +82,9 @@ def point_kernel(
     return _compiled([], (states, parameters, inputs), [*lines, f" return [{', '.join(rows)}]"], _FLOATS)
 
 
-def _registers(states: Sequence[str], parameters: Sequence[str], inputs: Sequence[str]) -> dict:
+def _registers(
+    states: Sequence[str], parameters: Sequence[str], inputs: Sequence[str]
+) -> dict[sympy.Symbol, str]:
     registers = {TIME: "t"}
     for letter, group in zip("xpu", (states, parameters, inputs), strict=True):
         registers |= {symbol(name): f"{letter}{i}" for i, name in enumerate(group)}
@@ -91,23 +92,26 @@ def _registers(states: Sequence[str], parameters: Sequence[str], inputs: Sequenc
 
 
 def _compiled(
-    arrays: list[str], groups: Sequence[Sequence[str]], body: list[str], namespace: dict
-) -> Callable:
+    arrays: list[str], groups: Sequence[Sequence[str]], body: list[str], namespace: dict[str, object]
+) -> Kernel:
     lines = [f"def kernel({', '.join(['t', 'x', 'p', 'u', *arrays])}):"]
     for letter, group in zip("xpu", groups, strict=True):
         if group:
             lines.append(f" {', '.join(f'{letter}{i}' for i in range(len(group)))}, = {letter}")
-    scope = dict(namespace)
+    scope: dict[str, Any] = dict(namespace)
     exec(compile("\n".join([*lines, *body]), "<picardfit kernel>", "exec"), scope)
-    return scope["kernel"]
+    compiled: Kernel = scope["kernel"]
+    return compiled
 
 
 class _Writer:
     """Straight-line code in which equal sub-expressions are computed once."""
 
-    def __init__(self, registers: dict[sympy.Symbol, str]) -> None:
-        self._known: dict = dict(registers)  # expression -> operand
-        self._computed: dict[tuple, str] = {}  # (template, operands) -> operand
+    def __init__(self, registers: dict[sympy.Symbol, str], largest_unrolled: int = 16) -> None:
+        # x**16 is four products, about as fast as np.power ever is
+        self._largest_unrolled = largest_unrolled
+        self._known: dict[sympy.Basic, str] = dict(registers)  # expression -> operand
+        self._computed: dict[tuple[str, tuple[str, ...]], str] = {}  # (template, operands) -> operand
         self._rank = {name: 1 if name[0] == "p" else 2 for name in registers.values()}
         self._code: list[tuple[str, str, tuple[str, ...]]] = []  # (target or "", template, operands)
 
@@ -190,7 +194,8 @@ class _Writer:
         raise InputError("formulas.not_evaluable", str(expr))
 
     def _sum(self, args: Sequence[sympy.Expr]) -> str:
-        plus, minus = [], []
+        plus: list[str] = []
+        minus: list[str] = []
         for term in args:
             negative = term.as_coeff_Mul()[0].is_negative
             (minus if negative else plus).append(self.operand(-term if negative else term))
@@ -222,7 +227,7 @@ class _Writer:
         if exponent.is_Number and exponent.is_negative:
             return self._emit("{} / {}", "1.0", self.operand(base**-exponent))
         doubled = 2 * float(exponent) if exponent.is_Number else np.nan
-        if not (doubled.is_integer() and doubled <= 2 * _LARGEST_UNROLLED_POWER):
+        if not (doubled.is_integer() and doubled <= 2 * self._largest_unrolled):
             return self._emit("power({}, {})", self.operand(base), self.operand(exponent))
         whole, half = divmod(int(doubled), 2)
         factors = [self._whole_power(self.operand(base), whole)] if whole else []

@@ -17,10 +17,10 @@ class Slopes:
     """Derivatives of expressions, sharing what they have in common."""
 
     def __init__(self) -> None:
-        self._free: dict[sympy.Basic, frozenset] = {}
-        self._slopes: dict[tuple, sympy.Expr] = {}
+        self._free: dict[sympy.Basic, frozenset[sympy.Symbol]] = {}
+        self._slopes: dict[tuple[sympy.Expr, sympy.Symbol], sympy.Expr] = {}
 
-    def free(self, expr: sympy.Basic) -> frozenset:
+    def free(self, expr: sympy.Basic) -> frozenset[sympy.Symbol]:
         """The symbols in an expression."""
         if expr.is_Symbol:
             return frozenset((expr,))
@@ -48,7 +48,7 @@ class Slopes:
             terms = [sympy.Mul(d, *args[:i], *args[i + 1 :]) for i, d in enumerate(inner) if d != 0]
             return sympy.Add(*terms)
         if expr.is_Pow:
-            return self._power_rule(*args, symbol)
+            return self._power_rule(args[0], args[1], symbol)
         if kind is Where:
             return Where(args[0], self.slope(args[1], symbol), self.slope(args[2], symbol))
         if kind is sympy.Piecewise:

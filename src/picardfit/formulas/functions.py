@@ -68,7 +68,11 @@ def _elementary(
 
 
 def _extreme(
-    kinds: tuple[type, ...], array: np.ufunc, choice: Builder, plain: Callable, mathml: str
+    kinds: tuple[type[sympy.Basic], ...],
+    array: np.ufunc,
+    choice: Builder,
+    plain: Callable[[float, float], float],
+    mathml: str,
 ) -> Function:
     def build(*args: sympy.Basic) -> sympy.Expr:
         values = [as_number(a) for a in args]

@@ -157,7 +157,8 @@ class _Parser:
         return self._tokens[self._next - 1]
 
     def _fail(self, token: Token, code: str, subject: str = "", **values: object) -> NoReturn:
-        raise _placed(InputError(code, subject, **values), self._text, token.start)
+        error = InputError(code, subject).with_values(**values)
+        raise _placed(error, self._text, token.start)
 
     def _stray(self, token: Token) -> NoReturn:
         if token.kind in ("number", "name") or token.text == "(":

@@ -9,11 +9,15 @@ from typing import final
 
 import numpy as np
 import sympy
+from numpy.typing import ArrayLike, NDArray
 
 from picardfit.errors import InputError, listing
 from picardfit.formulas.algebra import names, symbol
-from picardfit.formulas.codegen import kernel, point_kernel
+from picardfit.formulas.codegen import Kernel, Table, kernel, point_kernel
 from picardfit.formulas.derivatives import Slopes
+
+Array = NDArray[np.float64]
+Entries = dict[tuple[int, int], sympy.Expr]  # (row, column) -> expression
 
 
 @final
@@ -45,7 +49,10 @@ class BatchedMap:
     ) -> None:
         self.expressions = tuple(sympy.S(e) if isinstance(e, int | float) else e for e in expressions)
         self.states, self.parameters, self.inputs = tuple(states), tuple(parameters), tuple(inputs)
-        self._jacobian = self._value = self._linearise = self._point = None
+        self._jacobian: tuple[Entries, Entries] | None = None
+        self._value: Kernel | None = None
+        self._linearise: Kernel | None = None
+        self._point: Kernel | None = None
         known = ("t", *self.states, *self.parameters, *self.inputs)
         if len(set(known)) < len(known):
             twice = sorted({n for n in known if known.count(n) > 1})
@@ -54,7 +61,7 @@ class BatchedMap:
         if unknown:
             raise InputError("formulas.undeclared", names=unknown, known=known)
 
-    def value(self, t, x, p, u) -> np.ndarray:
+    def value(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike) -> Array:
         """The rows, (*batch, rows)."""
         if self._value is None:
             self._value = kernel((self._rows(),), self.states, self.parameters, self.inputs)
@@ -69,11 +76,12 @@ class BatchedMap:
         if self._point is None:
             self._point = point_kernel(self.expressions, self.states, self.parameters, self.inputs)
         try:
-            return self._point(t, x, p, u)
+            rows: list[float] = self._point(t, x, p, u)
         except (ZeroDivisionError, OverflowError, ValueError):  # where arrays give inf or NaN
-            return self.value(t, np.array(x), np.array(p), np.array(u)).tolist()
+            return list(map(float, self.value(t, np.array(x), np.array(p), np.array(u))))
+        return rows
 
-    def linearise(self, t, x, p, u) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def linearise(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike) -> tuple[Array, Array, Array]:
         """Value and derivatives: (*batch, rows), (*batch, rows, states), (*batch, rows, parameters)."""
         if self._linearise is None:
             tables = (self._rows(), *(tuple(entries.items()) for entries in self.jacobian))
@@ -88,35 +96,39 @@ class BatchedMap:
         return value, wrt_x, wrt_p
 
     @property
-    def jacobian(self) -> tuple[dict[tuple[int, int], sympy.Expr], dict[tuple[int, int], sympy.Expr]]:
+    def jacobian(self) -> tuple[Entries, Entries]:
         """The non-zero derivatives {(row, column): expression} with respect to states and to parameters."""
         if self._jacobian is None:
             slopes = Slopes()
-            self._jacobian = tuple(
-                {
-                    (i, k): slope
-                    for i, expr in enumerate(self.expressions)
-                    for k, name in enumerate(group)
-                    if (slope := slopes.slope(expr, symbol(name))) != 0
-                }
-                for group in (self.states, self.parameters)
-            )
+            self._jacobian = self._slopes(slopes, self.states), self._slopes(slopes, self.parameters)
         return self._jacobian
 
-    @property
-    def jacobian_pattern(self) -> tuple[np.ndarray, np.ndarray]:
-        """Which derivatives can be non-zero: bool (rows, states), bool (rows, parameters)."""
-        patterns = []
-        for entries, group in zip(self.jacobian, (self.states, self.parameters), strict=True):
-            pattern = np.zeros((len(self.expressions), len(group)), dtype=bool)
-            pattern[tuple(zip(*entries, strict=True)) or ([], [])] = True
-            patterns.append(pattern)
-        return tuple(patterns)
+    def _slopes(self, slopes: Slopes, group: Sequence[str]) -> Entries:
+        return {
+            (i, k): slope
+            for i, expr in enumerate(self.expressions)
+            for k, name in enumerate(group)
+            if (slope := slopes.slope(expr, symbol(name))) != 0
+        }
 
-    def _rows(self) -> tuple:
+    @property
+    def jacobian_pattern(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which derivatives can be non-zero: bool (rows, states), bool (rows, parameters)."""
+        wrt_states, wrt_parameters = self.jacobian
+        return self._pattern(wrt_states, self.states), self._pattern(wrt_parameters, self.parameters)
+
+    def _pattern(self, entries: Entries, group: Sequence[str]) -> NDArray[np.bool_]:
+        pattern = np.zeros((len(self.expressions), len(group)), dtype=bool)
+        for place in entries:
+            pattern[place] = True
+        return pattern
+
+    def _rows(self) -> Table:
         return tuple(((i,), expr) for i, expr in enumerate(self.expressions))
 
-    def _content(self) -> tuple:
+    def _content(
+        self,
+    ) -> tuple[tuple[sympy.Expr, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         return self.expressions, self.states, self.parameters, self.inputs
 
     def __eq__(self, other: object) -> bool:
@@ -125,7 +137,7 @@ class BatchedMap:
     def __hash__(self) -> int:
         return hash(self._content())
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[BatchedMap], tuple[object, ...]]:
         return BatchedMap, self._content()
 
     def __repr__(self) -> str:
@@ -133,7 +145,9 @@ class BatchedMap:
         return f"BatchedMap({len(self.expressions)} rows of {listing(everything)})"
 
 
-def _components(t, x, p, u) -> tuple[tuple[int, ...], tuple]:
+def _components(
+    t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike
+) -> tuple[tuple[int, ...], tuple[Array, Array, Array, Array]]:
     """The common batch shape, and the arguments with components first: those of the states are used most."""
     t, x = np.asarray(t, dtype=float), np.asarray(x, dtype=float)
     p, u = np.asarray(p, dtype=float), np.asarray(u, dtype=float)
@@ -143,14 +157,14 @@ def _components(t, x, p, u) -> tuple[tuple[int, ...], tuple]:
     return batch, (t[()], np.ascontiguousarray(_first(x)), _first(p), _first(u))
 
 
-def _first(array: np.ndarray) -> np.ndarray:
+def _first(array: Array) -> Array:
     """The last axis moved to the front."""
     if array.ndim < 3:
         return array.T
     return array.transpose(2, 0, 1) if array.ndim == 3 else np.moveaxis(array, -1, 0)
 
 
-def _zeros(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+def _zeros(*shapes: tuple[int, ...]) -> list[Array]:
     """Arrays cut from one block: several large ones would go back to the system and be faulted in anew."""
     ends = list(accumulate(math.prod(shape) for shape in shapes))
     block = np.zeros(ends[-1])

@@ -6,9 +6,9 @@ or of expressions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 import sympy
@@ -31,10 +31,9 @@ class _Handled(NDArrayOperatorsMixin):
 
     __slots__ = ()
 
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        if (
-            len(kwargs.get("out", ())) == 1 and kwargs["out"][0] is self
-        ):  # x += y: the name is bound to the new value
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        # x += y: the name is bound to the new value
+        if len(kwargs.get("out", ())) == 1 and kwargs["out"][0] is self:
             del kwargs["out"]
         arrays = [as_array(i) for i in inputs]
         if all(a.dtype != object for a in arrays) or ufunc is np.matmul or method != "__call__":
@@ -43,7 +42,9 @@ class _Handled(NDArrayOperatorsMixin):
             raise Untraceable(ufunc.__name__)
         return _elementwise(_UFUNCS[ufunc], *arrays)
 
-    def __array_function__(self, function, types, args, kwargs):
+    def __array_function__(
+        self, function: Callable[..., Any], types: object, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         args = [_unwrap(a) for a in args]
         if function is np.where and len(args) == 3:
             return _elementwise(algebra.choose, *map(as_array, args)) if _symbolic(args) else np.where(*args)
@@ -64,12 +65,12 @@ class Traced(_Handled):
     def __init__(self, expr: sympy.Basic) -> None:
         self.expr = expr
 
-    def _refuse(self, *_: object):
+    def _refuse(self, *_: object) -> NoReturn:
         raise Untraceable("a decision needs a number")
 
     __bool__ = __float__ = __int__ = __index__ = __complex__ = __round__ = _refuse
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         # NumPy applies `exp` to an array of objects by calling their method `exp`.
         if name in _METHODS:
             return lambda: Traced(_METHODS[name](self.expr))
@@ -88,17 +89,17 @@ class Components(_Handled):
     def __len__(self) -> int:
         return len(self._names)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(self._values)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, str):
             return self._values[key]
         if key not in self._names:
             raise NoSuchName(key, self._names)
         return self._values[self._names.index(key)]
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         if name in self._names:
@@ -107,7 +108,7 @@ class Components(_Handled):
             raise NoSuchName(name, self._names)
         return getattr(self._values, name)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self._values, dtype=dtype) if copy else np.asarray(self._values, dtype=dtype)
 
 
@@ -132,7 +133,7 @@ def _symbolic(args: Sequence[Any]) -> bool:
     return any(isinstance(a, np.ndarray) and a.dtype == object for a in args)
 
 
-def _elementwise(build: Callable, *arrays: np.ndarray) -> Any:
+def _elementwise(build: Callable[..., sympy.Basic], *arrays: np.ndarray) -> Any:
     function = np.frompyfunc(lambda *values: Traced(build(*map(expression_of, values))), len(arrays), 1)
     return function(*arrays)
 

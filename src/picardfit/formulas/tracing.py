@@ -10,21 +10,50 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from picardfit.errors import InputError, closest
 from picardfit.formulas.algebra import TIME, as_number, symbol
-from picardfit.formulas.kernels import BatchedMap
+from picardfit.formulas.kernels import Array, BatchedMap
 from picardfit.formulas.traced_values import Components, NoSuchName, Traced, expression_of
 
-_STEP = np.finfo(float).eps ** (
-    1 / 3
-)  # relative step that balances truncation and rounding of a central difference
-_SMALLEST_SCALE = 1e-3  # values below this are stepped as if they had this size
 _FAILURES = (ArithmeticError, ValueError)  # of a function at a point where it has no value
+PythonFunction = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Steps of central differences."""
+
+    step: float = float(np.cbrt(np.finfo(float).eps))  # relative; balances truncation and rounding
+    smallest: float = 1e-3  # values below this are stepped as if they had this size
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Ordinary points at which a function is tried, and how well two ways to compute it must agree there."""
+
+    shift: tuple[float, ...] = (0.0, 0.31, 0.77)  # of all values, one for each point: no round numbers
+    time: float = 0.7
+    between_groups: float = 0.05  # between states, parameters and inputs
+    between_members: float = 0.13  # so that no two values are equal
+    traced: float = (
+        1e-9  # relative difference of a traced function: another order of operations rounds differently
+    )
+    traced_zero: float = 1e-12  # absolute difference
+    vectorised: float = 1e-12  # relative difference of a function called with arrays: the same operations
+
+    def points(self, *counts: int) -> tuple[Array, ...]:
+        """t (points), x (states, points), p (parameters, points), u (inputs, points)."""
+        shift = np.array(self.shift)
+        members = (np.arange(count)[:, None] for count in counts)
+        return self.time + shift, *(
+            1 + self.between_groups * k + self.between_members * one + shift for k, one in enumerate(members)
+        )
 
 
 @final
@@ -35,69 +64,72 @@ class NumericMap:
     Where the function fails (overflow, root of a negative number) its value is NaN. Pickles if f does.
     """
 
-    function: Callable
+    function: PythonFunction
     takes_inputs: bool
     rows: tuple[str, ...]
     states: tuple[str, ...]
     parameters: tuple[str, ...]
     inputs: tuple[str, ...]
     vectorised: bool = False
+    differences: Differences = field(default_factory=Differences)
 
     @property
-    def jacobian_pattern(self) -> tuple[np.ndarray, np.ndarray]:
+    def jacobian_pattern(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which derivatives can be non-zero: nothing is known, so all of them."""
-        return tuple(
-            np.ones((len(self.rows), len(group)), dtype=bool) for group in (self.states, self.parameters)
+        rows = len(self.rows)
+        return np.ones((rows, len(self.states)), dtype=bool), np.ones(
+            (rows, len(self.parameters)), dtype=bool
         )
 
-    def value(self, t, x, p, u) -> np.ndarray:
+    def value(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike) -> Array:
         """The rows, (*batch, rows)."""
         batch, points = _flatten(t, x, p, u)
-        return self._evaluate(*points).reshape(*batch, len(self.rows))
+        return self.evaluate(*points).reshape(*batch, len(self.rows))
 
     def at_point(self, t: float, x: list[float], p: list[float], u: list[float]) -> list[float]:
         """The rows at one point given as plain floats."""
-        return self.value(np.asarray(t), np.asarray(x), np.asarray(p), np.asarray(u)).tolist()
+        return list(map(float, self.value(t, x, p, u)))
 
-    def linearise(self, t, x, p, u) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def linearise(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike) -> tuple[Array, Array, Array]:
         """Value and derivatives: (*batch, rows), (*batch, rows, states), (*batch, rows, parameters)."""
-        batch, (t, x, p, u) = _flatten(t, x, p, u)
-        columns, count = len(x) + len(p), t.size
-        layout = np.concatenate([x, p])  # (columns, points)
-        steps = _STEP * np.maximum(np.abs(layout), _SMALLEST_SCALE)
+        batch, (times, states, params, inputs) = _flatten(t, x, p, u)
+        columns, count = len(states) + len(params), times.size
+        here = np.concatenate([states, params])  # (columns, points)
+        steps = self.differences.step * np.maximum(np.abs(here), self.differences.smallest)
         moves = np.eye(columns)[:, :, None] * steps  # (column moved, columns, points)
-        moved = np.concatenate([layout[None], layout + moves, layout - moves])
+        moved = np.concatenate([here[None], here + moves, here - moves])
         copies = len(moved)
         moved = np.moveaxis(moved, 0, 1).reshape(columns, copies * count)
-        values = self._evaluate(np.tile(t, copies), moved[: len(x)], moved[len(x) :], np.tile(u, copies))
+        split = len(states)
+        values = self.evaluate(np.tile(times, copies), moved[:split], moved[split:], np.tile(inputs, copies))
         values = values.reshape(copies, count, len(self.rows))
-        here, above, below = values[0], values[1 : columns + 1], values[columns + 1 :]
+        value, above, below = values[0], values[1 : columns + 1], values[columns + 1 :]
         width = steps[..., None]  # (columns, points, 1)
         with np.errstate(all="ignore"):
             slopes = (above - below) / (2 * width)
-            for one_sided in ((above - here) / width, (here - below) / width):
+            for one_sided in ((above - value) / width, (value - below) / width):
                 slopes = np.where(np.isfinite(slopes), slopes, one_sided)
         slopes = np.moveaxis(slopes, 0, -1).reshape(*batch, len(self.rows), columns)
-        wrt_x, wrt_p = slopes[..., : len(x)], slopes[..., len(x) :]
-        return here.reshape(*batch, len(self.rows)), np.ascontiguousarray(wrt_x), np.ascontiguousarray(wrt_p)
+        wrt_x, wrt_p = slopes[..., :split], slopes[..., split:]
+        return value.reshape(*batch, len(self.rows)), np.ascontiguousarray(wrt_x), np.ascontiguousarray(wrt_p)
 
-    def _evaluate(self, t, x, p, u) -> np.ndarray:
+    def evaluate(self, t: Array, x: Array, p: Array, u: Array) -> Array:
         """t (points), x (states, points), ... -> (points, rows)."""
         with np.errstate(all="ignore"):
             if self.vectorised:
                 try:
-                    return np.ascontiguousarray(self._at(t, x, p, u).T)
+                    return np.ascontiguousarray(self.at_once(t, x, p, u).T)
                 except _FAILURES:
                     pass  # some point has no value: find out which
             result = np.full((t.size, len(self.rows)), np.nan)
             for k in range(t.size):
                 try:
-                    result[k] = self._at(t[k], x[:, k], p[:, k], u[:, k])
+                    result[k] = self.at_once(t[k], x[:, k], p[:, k], u[:, k])
                 except _FAILURES:
                     continue
         return result
 
-    def _at(self, t, x, p, u) -> np.ndarray:
+    def at_once(self, t: Array, x: Array, p: Array, u: Array) -> Array:
         """One call of the function, (rows, *shape of t)."""
         result = self.call(t, x, p, u)
         if isinstance(result, Mapping):
@@ -107,7 +139,7 @@ class NumericMap:
             values = [result] if single else _sequence(result)
         return np.stack([np.broadcast_to(np.asarray(v, dtype=float), np.shape(t)) for v in values])
 
-    def call(self, t, x, p, u) -> Any:
+    def call(self, t: object, x: np.ndarray, p: np.ndarray, u: np.ndarray) -> Any:
         """What the function returns for components x, p and u."""
         arguments = [t, Components(self.states, x), Components(self.parameters, p)]
         return (
@@ -117,54 +149,52 @@ class NumericMap:
         )
 
 
-def _flatten(t, x, p, u) -> tuple[tuple[int, ...], tuple[np.ndarray, ...]]:
+def _flatten(
+    t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike
+) -> tuple[tuple[int, ...], tuple[Array, Array, Array, Array]]:
     """The batch shape, and the arguments as (points) and (components, points)."""
-    t, x, p, u = (np.asarray(a, dtype=float) for a in (t, x, p, u))
-    batch = np.broadcast_shapes(t.shape, x.shape[:-1], p.shape[:-1], u.shape[:-1])
+    times, vectors = np.asarray(t, dtype=float), [np.asarray(a, dtype=float) for a in (x, p, u)]
+    batch = np.broadcast_shapes(times.shape, *(a.shape[:-1] for a in vectors))
     count = math.prod(batch)
-    vectors = (np.broadcast_to(a, (*batch, a.shape[-1])).reshape(count, a.shape[-1]).T for a in (x, p, u))
-    return batch, (np.broadcast_to(t, batch).reshape(count), *vectors)
+    states, params, inputs = (
+        np.broadcast_to(a, (*batch, a.shape[-1])).reshape(count, a.shape[-1]).T for a in vectors
+    )
+    return batch, (np.broadcast_to(times, batch).reshape(count), states, params, inputs)
 
 
-def _sequence(result: Any) -> list:
+def _sequence(result: Any) -> list[Any]:
     if isinstance(result, Traced) or np.ndim(result) == 0:
         return [result]
     return list(result)
 
 
 def map_of_function(
-    function: Callable,
+    function: PythonFunction,
     states: tuple[str, ...],
     parameters: tuple[str, ...],
     inputs: tuple[str, ...],
     rows: tuple[str, ...] | None,
+    settings: Trials = Trials(),
 ) -> tuple[BatchedMap | NumericMap, tuple[str, ...]]:
     """The map computed by a function, and the names of its rows (its own names if `rows` is None)."""
     label = getattr(function, "__name__", "the function")
     numeric = NumericMap(
         function, _takes_inputs(function, inputs, label), rows or (), states, parameters, inputs
     )
-    trials = _trial_points(len(states), len(parameters), len(inputs))
+    trials = settings.points(len(states), len(parameters), len(inputs))
     result = _trial(numeric, label, *(a[..., 0] for a in trials))
     numeric = replace(numeric, rows=_row_names(result, rows, label))
-    values = numeric._evaluate(*trials)
+    values = numeric.evaluate(*trials)
     traced = _trace(numeric)
     if traced is not None:
         t, *vectors = trials
-        if np.allclose(
-            traced.value(t, *(v.T for v in vectors)), values, rtol=1e-9, atol=1e-12, equal_nan=True
-        ):
+        expected, rtol, atol = traced.value(t, *(v.T for v in vectors)), settings.traced, settings.traced_zero
+        if np.allclose(expected, values, rtol=rtol, atol=atol, equal_nan=True):
             return traced, numeric.rows
-    return _vectorise(numeric, trials, values), numeric.rows
+    return _vectorise(numeric, trials, values, settings.vectorised), numeric.rows
 
 
-def _trial_points(*counts: int) -> tuple[np.ndarray, ...]:
-    """Three ordinary points with distinct values: t (3), x (states, 3), p (parameters, 3), u (inputs, 3)."""
-    shift = np.array([0.0, 0.31, 0.77])
-    return 0.7 + shift, *(1 + 0.05 * k + 0.13 * np.arange(n)[:, None] + shift for k, n in enumerate(counts))
-
-
-def _takes_inputs(function: Callable, inputs: Sequence[str], label: str) -> bool:
+def _takes_inputs(function: PythonFunction, inputs: Sequence[str], label: str) -> bool:
     if not callable(function):
         raise InputError("formulas.not_a_function", value=function)
     try:
@@ -191,7 +221,7 @@ def _trial(numeric: NumericMap, label: str, *point: np.ndarray) -> Any:
         raise InputError(
             "formulas.function_asks", label, name=name, known=known, close=closest(name, known)
         ) from error
-    except Exception as error:  # the function is the user's: whatever it raises is told
+    except Exception as error:  # the function is the user's: it may raise anything
         t, x, p, _ = point
         kind = type(error).__name__
         raise InputError(
@@ -240,12 +270,12 @@ def _trace(numeric: NumericMap) -> BatchedMap | None:
         return None
 
 
-def _vectorise(numeric: NumericMap, trials: Sequence[np.ndarray], values: np.ndarray) -> NumericMap:
+def _vectorise(numeric: NumericMap, trials: Sequence[Array], values: Array, tolerance: float) -> NumericMap:
     """The map that calls its function with arrays if that gives the same values as point by point."""
     arrays = replace(numeric, vectorised=True)
     try:
         with np.errstate(all="ignore"):
-            same = np.allclose(arrays._at(*trials).T, values, rtol=1e-12, atol=0, equal_nan=True)
+            same = np.allclose(arrays.at_once(*trials).T, values, rtol=tolerance, atol=0, equal_nan=True)
     except Exception:  # an `if` on an array raises ValueError, an interpolator whatever it likes
         return numeric
     return arrays if same else numeric

@@ -6,6 +6,8 @@ from enum import Enum
 
 import numpy as np
 
+from picardfit.formulas.kernels import Array
+
 
 class Shape(Enum):
     """Density of a standardised residual."""
@@ -15,7 +17,7 @@ class Shape(Enum):
     STUDENT = "student"
 
 
-def rho(shape: Shape, e: np.ndarray, degrees: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
+def rho(shape: Shape, e: Array, degrees: Array, width: float) -> tuple[Array, Array]:
     """-log density and its slope."""
     if shape is Shape.NORMAL:
         return 0.5 * e * e + 0.5 * np.log(2 * np.pi), e
@@ -29,7 +31,7 @@ def rho(shape: Shape, e: np.ndarray, degrees: np.ndarray, width: float) -> tuple
     return tail * np.log1p(e * e / degrees) - constant, 2 * tail * e / (degrees + e * e)
 
 
-def information(shape: Shape, degrees: np.ndarray) -> tuple[np.ndarray | float, np.ndarray | float]:
+def information(shape: Shape, degrees: Array) -> tuple[Array | float, Array | float]:
     """Fisher information of location and of scale at scale 1."""
     if shape is Shape.NORMAL:
         return 1.0, 2.0
@@ -38,7 +40,7 @@ def information(shape: Shape, degrees: np.ndarray) -> tuple[np.ndarray | float, 
     return (degrees + 1) / (degrees + 3), 2 * degrees / (degrees + 3)
 
 
-def degrees_terms(e: np.ndarray, s: np.ndarray, degrees: np.ndarray):
+def degrees_terms(e: Array, s: Array, degrees: Array) -> tuple[Array, Array, Array]:
     """Slope by the degrees of Student's t, their Fisher information, and that with the scale."""
     from scipy.special import digamma, polygamma
 
@@ -49,7 +51,7 @@ def degrees_terms(e: np.ndarray, s: np.ndarray, degrees: np.ndarray):
     return by_degrees, own, -2 / (s * (d + 1) * (d + 3))
 
 
-def as_normal(shape: Shape, e: np.ndarray, degrees: np.ndarray) -> np.ndarray:
+def as_normal(shape: Shape, e: Array, degrees: Array) -> Array:
     """The standard normal number with the same probability below it."""
     if shape is Shape.NORMAL:
         return e
@@ -60,7 +62,8 @@ def as_normal(shape: Shape, e: np.ndarray, degrees: np.ndarray) -> np.ndarray:
     return -np.sign(e) * ndtri(low)
 
 
-def draw(shape: Shape, size: tuple[int, int], degrees: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def draw(shape: Shape, size: tuple[int, int], degrees: Array, rng: np.random.Generator) -> Array:
+    """Random standardised residuals."""
     if shape is Shape.NORMAL:
         return rng.standard_normal(size)
     if shape is Shape.LAPLACE:

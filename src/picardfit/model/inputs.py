@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -117,7 +118,7 @@ class Table:
         object.__setattr__(self, "values", read_only(values))
         object.__setattr__(self, "kind", Between(self.kind).value)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[Table], tuple[object, ...]]:
         return Table, (
             self.times,
             self.values,
@@ -170,7 +171,7 @@ class Signal:
     It is called with an array of times when it can handle one, else time by time.
     """
 
-    function: Callable
+    function: Callable[..., Any]
     breakpoints: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
@@ -307,7 +308,7 @@ def _pole(source: Input, grid: np.ndarray, size: np.ndarray, search: PoleSearch)
     return float(0.5 * (low + high))
 
 
-def input_from_spec(spec: Mapping[str, object]) -> Input:
+def input_from_spec(spec: Mapping[str, Any]) -> Input:
     """The input that `spec()` described; a function cannot be restored from its description."""
     match spec:
         case {"kind": "number", "value": value}:

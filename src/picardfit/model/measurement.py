@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from picardfit.formulas.kernels import BatchedMap
+from picardfit.formulas.kernels import Array, BatchedMap
 from picardfit.formulas.tracing import NumericMap
 
 
@@ -21,13 +22,13 @@ class Measurement:
     levels: BatchedMap
     own: int  # how many of the parameters are the model's
 
-    def value(self, t, x, p, u) -> np.ndarray:
+    def value(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike) -> Array:
         """(*batch, rows)."""
         p = np.asarray(p, float)
         g = self.output.value(t, x, p[..., : self.own], u)
         return np.concatenate([g, self.levels.value(t, self._both(g, x), p, u)], axis=-1)
 
-    def linearise(self, t, x, p, u) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def linearise(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike) -> tuple[Array, Array, Array]:
         """Value and derivatives: (*batch, rows), (*batch, rows, states), (*batch, rows, parameters)."""
         p = np.asarray(p, float)
         g, g_x, g_p = self.output.linearise(t, x, p[..., : self.own], u)
@@ -42,13 +43,15 @@ class Measurement:
         rows = np.concatenate([g, s], axis=-1)
         return rows, np.concatenate([g_x, s_x], axis=-2), np.concatenate([wide, s_p], axis=-2)
 
-    def levels_at(self, t, g, x, p, u) -> tuple[np.ndarray, np.ndarray]:
+    def levels_at(
+        self, t: ArrayLike, g: Array, x: ArrayLike, p: ArrayLike, u: ArrayLike
+    ) -> tuple[Array, Array]:
         """Levels and their derivatives by the parameters at given observables and states."""
         value, _, wrt_p = self.levels.linearise(t, self._both(g, x), p, u)
         return value, wrt_p
 
     @staticmethod
-    def _both(g: np.ndarray, x: np.ndarray) -> np.ndarray:
+    def _both(g: Array, x: ArrayLike) -> Array:
         x = np.broadcast_to(np.asarray(x, float), (*g.shape[:-1], np.shape(x)[-1]))
         return np.concatenate([g, x], axis=-1)
 
@@ -60,16 +63,16 @@ class Padded:
     inner: NumericMap
     own: int  # how many parameters it has
 
-    def value(self, t, x, p, u) -> np.ndarray:
+    def value(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike) -> Array:
         return self.inner.value(t, x, self._own(p), u)
 
-    def linearise(self, t, x, p, u) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def linearise(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike) -> tuple[Array, Array, Array]:
         value, wrt_x, wrt_p = self.inner.linearise(t, x, self._own(p), u)
         wide = np.zeros((*wrt_p.shape[:-1], np.shape(p)[-1]))
         wide[..., : self.own] = wrt_p
         return value, wrt_x, wide
 
-    def _own(self, p) -> np.ndarray:
+    def _own(self, p: ArrayLike) -> Array:
         return np.asarray(p, float)[..., : self.own]
 
 

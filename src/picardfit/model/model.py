@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import final
@@ -19,8 +19,10 @@ from picardfit.formulas.grammar import names_in_order, parse
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.printing import to_text
 from picardfit.formulas.switching import breakpoints, switches_with, zeros_in_time
-from picardfit.formulas.tracing import NumericMap, map_of_function
+from picardfit.formulas.tracing import NumericMap, PythonFunction, map_of_function
 from picardfit.model.inputs import Constant, Input
+
+Groups = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]  # names of states, parameters, inputs
 
 
 @shown
@@ -70,11 +72,11 @@ class Model:
     @classmethod
     def from_function(
         cls,
-        f: Callable,
+        f: PythonFunction,
         states: Sequence[str],
         parameters: Sequence[str],
         inputs: Sequence[str] = (),
-        observables: Callable | Mapping[str, str] | Sequence[str] | None = None,
+        observables: PythonFunction | Mapping[str, str] | Sequence[str] | None = None,
         units: Mapping[str, str] | None = None,
     ) -> Model:
         """The model x' = f(t, x, p, u), f written in plain Python and NumPy.
@@ -84,19 +86,16 @@ class Model:
         `observables` returns a mapping by name, or a sequence that is then called y1, y2, ... Functions that
         only calculate get exact Jacobians; those that decide on values (`if x[0] > 1`) get numeric ones.
         """
-        groups = tuple(
-            _checked_names(names, kind)
-            for names, kind in ((states, "states"), (parameters, "parameters"), (inputs, "inputs"))
-        )
+        groups = _checked_groups(states, parameters, inputs)
         everything = [n for group in groups for n in group]
         twice = [n for n in everything if everything.count(n) > 1]
         if twice:
             raise InputError("model.declared_twice", twice[0])
         if not groups[0]:
             raise InputError("model.no_states")
-        rhs, _ = map_of_function(f, *groups, rows=groups[0])
+        rhs, _ = map_of_function(f, *groups, groups[0])
         if callable(observables):
-            output, rows = map_of_function(observables, *groups, rows=None)
+            output, rows = map_of_function(observables, *groups, None)
         else:
             outputs, _ = _read_observables(observables, groups[0], {}, everything, complete=True)
             output, rows = BatchedMap(tuple(outputs.values()), *groups), tuple(outputs)
@@ -114,10 +113,7 @@ class Model:
         units: Mapping[str, str] | None = None,
     ) -> Model:
         """The model with these right-hand sides by state and these outputs by name, for importers."""
-        groups = tuple(
-            _checked_names(names, kind)
-            for names, kind in ((tuple(rates), "states"), (parameters, "parameters"), (inputs, "inputs"))
-        )
+        groups = _checked_groups(tuple(rates), parameters, inputs)
         rhs, output = (BatchedMap(tuple(rows.values()), *groups) for rows in (rates, observables))
         model = object.__new__(cls)
         _fill(model, groups, tuple(observables), rhs, output, "", units)
@@ -185,7 +181,24 @@ class Model:
         return f"Model({', '.join(parts)}, observables={list(self.observables)})"
 
 
-def _fill(model: Model, groups: tuple, observables: tuple[str, ...], rhs, output, text: str, units) -> None:
+def _checked_groups(states: Sequence[str], parameters: Sequence[str], inputs: Sequence[str]) -> Groups:
+    return (
+        _checked_names(states, "states"),
+        _checked_names(parameters, "parameters"),
+        _checked_names(inputs, "inputs"),
+    )
+
+
+def _fill(
+    model: Model,
+    groups: Groups,
+    observables: tuple[str, ...],
+    rhs: BatchedMap | NumericMap,
+    output: BatchedMap | NumericMap,
+    text: str,
+    units: Mapping[str, str] | None,
+) -> None:
+    """Set the fields of a frozen model."""
     times = breakpoints(rhs.expressions) if isinstance(rhs, BatchedMap) else ()
     known = ("t", *(name for group in (*groups, observables) for name in group))
     values = (*groups, observables, rhs, output, times, text, _checked_units(units, known))

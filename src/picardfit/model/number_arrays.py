@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import date
 from math import nan
 
@@ -23,15 +23,14 @@ def number_array(values: object, subject: str, missing: bool = False) -> np.ndar
 
     Text, infinities and nested sequences are InputErrors that name the entry, counted from 1.
     """
-    single = isinstance(values, (str, bytes, Mapping, Set)) or not isinstance(values, Iterable)
-    if single or (isinstance(values, np.ndarray) and values.ndim == 0):
+    single = isinstance(values, np.ndarray) and values.ndim == 0
+    if single or isinstance(values, (str, bytes, Mapping, Set)) or not isinstance(values, Iterable):
         raise InputError("model.not_a_sequence", subject, value=values)
     if isinstance(values, np.ma.MaskedArray):
-        values = values.astype(float).filled(nan)
-    if not isinstance(values, np.ndarray):
-        values = list(values)
+        values = np.ma.filled(values.astype(float), nan)
+    entries: Sequence[object] | np.ndarray = values if isinstance(values, np.ndarray) else list(values)
     try:
-        array = np.asarray(values)
+        array = np.asarray(entries)
     except ValueError:  # ragged rows
         array = np.empty((0, 0))
     if array.ndim != 1:
@@ -39,7 +38,7 @@ def number_array(values: object, subject: str, missing: bool = False) -> np.ndar
     if array.dtype.kind in "iuf":
         array = array.astype(float)
     else:
-        array = np.array([_cell(value, row, subject) for row, value in enumerate(values, 1)], dtype=float)
+        array = np.array([_cell(value, row, subject) for row, value in enumerate(entries, 1)], dtype=float)
     wrong = np.flatnonzero(np.isinf(array) if missing else ~np.isfinite(array))
     if len(wrong):
         code = "model.entry_infinite" if missing else "model.entry_not_finite"
@@ -48,7 +47,7 @@ def number_array(values: object, subject: str, missing: bool = False) -> np.ndar
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """The same array, which can no longer be written to."""
+    """The array, made read-only."""
     array.setflags(write=False)
     return array
 

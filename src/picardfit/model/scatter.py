@@ -17,7 +17,7 @@ from picardfit.checks import is_number
 from picardfit.errors import InputError, closest, concerning
 from picardfit.formulas.algebra import names, symbol
 from picardfit.formulas.grammar import parse
-from picardfit.formulas.kernels import BatchedMap
+from picardfit.formulas.kernels import Array, BatchedMap
 from picardfit.model.densities import Shape, draw
 from picardfit.model.measurement import Measurement
 from picardfit.model.model import Model
@@ -50,7 +50,7 @@ class Scatter:
         levels = BatchedMap(self.levels, states=places, parameters=tuple(parameters), inputs=model.inputs)
         return Measurement(model.output, levels, len(model.parameters))
 
-    def draw(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def draw(self, rows: Array, rng: np.random.Generator) -> Array:
         """(samples, observables): measurements drawn at rows [g | levels]; g itself where a level is 0."""
         count = len(self.columns)
         exact, levels = rows[:, :count], rows[:, count : 2 * count]
@@ -137,7 +137,9 @@ class _LevelReader:
             return self.formula(spec, name)
         if is_number(spec):
             return sympy.Float(float(spec)) if spec else sympy.S.Zero
-        parameter = spec if isinstance(spec, Parameter) else Parameter(*map(float, spec), log=True)
+        parameter = (
+            spec if isinstance(spec, Parameter) else Parameter(float(spec[0]), float(spec[1]), log=True)
+        )
         if parameter.fixed is not None:
             return sympy.Float(parameter.fixed) if parameter.fixed else sympy.S.Zero
         self.parameters[name] = parameter
@@ -168,14 +170,14 @@ def _check_observables(given: Mapping[str, object], model: Model, key: tuple[str
 # ---- drawing measurements --------------------------------------------------------------------------------------
 
 
-def draw_common(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def draw_common(rows: Array, rng: np.random.Generator) -> Array:
     """y = g + n v + a m at rows [g | a | v], one standard normal n per instant: (samples, observables)."""
     g, a, v = np.split(rows, 3, axis=1)
     common = rng.standard_normal((len(rows), 1))
     return g + common * v + a * rng.standard_normal(v.shape)
 
 
-def draw_independent(columns: Sequence[Column], rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def draw_independent(columns: Sequence[Column], rows: Array, rng: np.random.Generator) -> Array:
     """y such that (h(y) - h(g)) / s has each column's density: (samples, observables).
 
     `rows`: [g | s] or [g | s | degrees]; h is the identity or the logarithm to the column's base.
@@ -193,7 +195,7 @@ def draw_independent(columns: Sequence[Column], rows: np.ndarray, rng: np.random
     return moved_by(columns, rows, gaps)
 
 
-def moved_by(columns: Sequence[Column], rows: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+def moved_by(columns: Sequence[Column], rows: Array, gaps: Array) -> Array:
     """The data y whose standardised residuals (h(y) - h(g)) / s are these gaps: (samples, observables)."""
     count = len(columns)
     g, s = rows[:, :count], rows[:, count : 2 * count]

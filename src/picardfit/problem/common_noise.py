@@ -1,13 +1,15 @@
-"""The paper's noise: one factor for all outputs of an instant, y = (1 + n) g + m (see noise.py)."""
+"""The paper's noise: one factor for all outputs of an instant, y = (1 + n) g + m (pf.Noise(..., common=True))."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from picardfit.formulas.kernels import Array
 from picardfit.model.scatter import draw_common
-from picardfit.problem.objective import CONTRACTED, Terms, not_too_small, sum_of_medians
+from picardfit.problem.objective import Accuracy, Terms, not_too_small, sum_of_medians
 
 
 @dataclass(frozen=True)
@@ -17,8 +19,13 @@ class CommonNoise:
     The covariance of an instant is diag(a^2) + v v', restricted to what was measured then.
     """
 
-    data: np.ndarray  # (samples, outputs), NaN where not measured
-    frozen: np.ndarray | None = None
+    data: Array  # (samples, outputs), NaN where not measured
+    frozen: Array | None = None  # (samples, 2 outputs): levels held
+    accuracy: Accuracy = field(default_factory=Accuracy)
+    measured: NDArray[np.bool_] = field(init=False, repr=False)
+    filled: Array = field(init=False, repr=False)  # zero where not measured
+    outputs: int = field(init=False, repr=False)
+    unit: float = field(init=False, repr=False)  # one half per measurement
     known_level = True
     smooth = True
     least = 0.0
@@ -30,7 +37,7 @@ class CommonNoise:
         object.__setattr__(self, "outputs", self.data.shape[1])
         object.__setattr__(self, "unit", max(0.5 * float(measured.sum()), 0.5))
 
-    def value(self, rows: np.ndarray) -> float:
+    def value(self, rows: Array) -> float:
         with np.errstate(all="ignore"):
             residual, a, v = self._parts(rows)
             white, shrink = residual / a, v / a
@@ -44,7 +51,7 @@ class CommonNoise:
 
     nllh = value
 
-    def terms(self, rows: np.ndarray, expected: bool = False) -> Terms:
+    def terms(self, rows: Array, expected: bool = False) -> Terms:
         n, (residual, a, v) = self.outputs, self._parts(rows)
         with np.errstate(all="ignore"):
             root = _rank_one_root(a, v)  # L^-1: (samples, outputs, outputs)
@@ -71,7 +78,7 @@ class CommonNoise:
             factor[:, n:, 2 * n :] = by_v.reshape(len(rows), n * n, n) / np.sqrt(2)
         return Terms(self.value(rows), slope * _tiled(seen, rows), factor)
 
-    def _parts(self, rows: np.ndarray):
+    def _parts(self, rows: Array) -> tuple[Array, Array, Array]:
         """Residuals, a and v, each (samples, outputs): 0, 1 and 0 where nothing was measured."""
         n = self.outputs
         levels = rows[:, n:] if self.frozen is None else self.frozen
@@ -79,27 +86,28 @@ class CommonNoise:
         a = np.where(self.measured, levels[:, :n], 1.0)
         return residual, np.where(a > 0, a, np.nan), np.where(self.measured, levels[:, n:], 0.0)
 
-    def excess(self, rows: np.ndarray) -> float:
-        """What the residuals cost: the value above that of residuals zero at the same levels."""
+    def excess(self, rows: Array) -> float:
+        """The value minus the value of zero residuals at the same levels."""
         residuals = self.residuals(rows)
         return 0.5 * float(np.nansum(residuals**2))
 
-    def size(self, rows: np.ndarray, value: float) -> float:
-        """What changes of the value are compared with: one half per measurement, or what the residuals cost."""
+    def size(self, rows: Array, value: float) -> float:
+        """The unit of changes of the value: one half per measurement, or the excess if that is larger."""
         return max(self.unit, self.excess(rows) if self.frozen is None else value)
 
-    def floor(self, rows: np.ndarray) -> float:
+    def floor(self, rows: Array) -> float:
         """Changes of the value below this are errors of contraction and rounding."""
         _, a, v = self._parts(rows)
-        return 1e-13 * self.unit + CONTRACTED**2 * float(np.nansum(self.filled**2 / (a**2 + v**2)))
+        size = float(np.nansum(self.filled**2 / (a**2 + v**2)))
+        return self.accuracy.rounding * self.unit + self.accuracy.contracted**2 * size
 
-    def curvature(self, size: np.ndarray, rows: np.ndarray) -> float:
+    def curvature(self, size: Array, rows: Array) -> float:
         """Sum over measurements of curvature times size^2; each output counts with its median curvature."""
         _, a, v = self._parts(rows)
         return sum_of_medians(np.where(self.measured, 1 / (a**2 + v**2), np.nan), size)
 
-    def with_frozen(self, levels: np.ndarray) -> CommonNoise:
-        """The robust version for the way: levels held and the common factor taken as one of each output's own.
+    def with_frozen(self, levels: Array) -> CommonNoise:
+        """The objective while the search is far from the optimum: levels held, and a factor for each output of its own.
 
         The directions v follow the outputs, and far from the optimum wrong ones would weigh most.
         """
@@ -110,24 +118,24 @@ class CommonNoise:
     def rounded(self) -> None:
         """There are no kinks to round."""
 
-    def residuals(self, rows: np.ndarray) -> np.ndarray:
+    def residuals(self, rows: Array) -> Array:
         """(samples, outputs): L^-1 (y - g) with covariance L L', standard normal and independent; else NaN."""
         residual, a, v = self._parts(rows)
         with np.errstate(all="ignore"):
             white = (_rank_one_root(a, v) @ residual[..., None])[..., 0]
         return np.where(self.measured, white, np.nan)
 
-    def sample(self, rows: np.ndarray, rng: np.random.Generator, sd: float | None = None) -> np.ndarray:
+    def sample(self, rows: Array, rng: np.random.Generator, sd: float | None = None) -> Array:
         """New data (samples, outputs), NaN where not measured."""
         return np.where(self.measured, draw_common(rows, rng), np.nan)
 
 
-def _rank_one_root(a: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _rank_one_root(a: Array, v: Array) -> Array:
     """L^-1 of diag(a^2) + v v' = L L', one for each instant: (samples, outputs, outputs)."""
     n = a.shape[1]
     covariance = v[:, :, None] * v[:, None, :]
     covariance[:, np.arange(n), np.arange(n)] += a**2
-    good = np.isfinite(covariance).all(axis=(1, 2))
+    good: NDArray[np.bool_] = np.asarray(np.isfinite(covariance).all(axis=(1, 2)))
     root = np.full_like(covariance, np.nan)
     size = np.sqrt(np.where(good[:, None], np.einsum("skk->sk", covariance), 1.0))
     scaled = covariance / size[:, :, None] / size[:, None, :]
@@ -137,5 +145,6 @@ def _rank_one_root(a: np.ndarray, v: np.ndarray) -> np.ndarray:
     return root
 
 
-def _tiled(seen: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _tiled(seen: NDArray[np.bool_], rows: Array) -> NDArray[np.bool_]:
+    """What was measured, (samples, outputs), repeated for every block of the rows."""
     return np.tile(seen, rows.shape[1] // seen.shape[1])
