@@ -1,8 +1,8 @@
-"""Where a system comes to rest under constant inputs, and how that depends on its start and its parameters.
+"""The steady state of a system under constant inputs, and its derivatives by the start and the parameters.
 
-The solution is followed until it hardly moves; Newton's method then solves f(x, p) = 0 together with what is conserved,
-L (x - x0) = 0, where the rows of L are all vectors with L f = 0 at every x. The derivatives follow by implicit
-differentiation of these equations; time stands still at t meanwhile.
+The solution is integrated until it hardly moves; Newton's method then solves f(x, p) = 0 together with the conservation
+laws L (x - x0) = 0, where the rows of L are all vectors with L f = 0 at every x. The derivatives follow by implicit
+differentiation of these equations; explicit time dependence is frozen at t.
 """
 
 from __future__ import annotations
@@ -16,19 +16,38 @@ import numpy as np
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
 
-_WINDOWS, _GROWTH = 32, 4.0  # of time, each so many times longer than the one before
-_STILL = (
-    1e-3  # change of the states in one window, relative to their size, after which Newton's method may start
-)
-_NEAR = 0.05  # how far from the followed solution, relative to its size, the point of rest may be
-_CONSERVED = 1e-11  # size of L f relative to f at random points
-_CONVERGED, _NEWTON_STEPS = 1e-13, 30
-_UNSTABLE = 1e-6  # growth rate relative to the fastest rate
+Floats = tuple[float, ...]
+
+TINY = np.finfo(float).tiny
+
+
+@dataclass(frozen=True)
+class SteadySearch:
+    """How a steady state is approached by integration and then solved by Newton's method."""
+
+    windows: int = (
+        32  # of time, each `growth` times longer than the one before: 1e19 times the fastest time scale
+    )
+    growth: float = 4.0
+    still: float = (
+        1e-3  # change of the states in one window, relative to their size, from which on Newton may start
+    )
+    near: float = 0.05  # how far from the integrated solution, relative to its size, the steady state may lie
+    converged: float = 1e-13  # Newton step relative to the size of the states, close to rounding
+    steps: int = 30  # of Newton's method
+    unstable: float = 1e-6  # growth rate of a perturbation relative to the fastest rate; rounding gives less
+    conserved: float = 1e-11  # size of L f relative to f at random points
+    lowest: float = 0.1  # the random points lie between these multiples of the size of the states
+    highest: float = 2.0
+    least: float = 1e-3  # of the largest state: the size that a state has at least
+    rtol: float = 1e-9  # of the integration
+    atol: float = 1e-12  # of the integration, relative to the size of each state
+    integrator_steps: int = 20_000  # in one window
 
 
 @dataclass(frozen=True, eq=False)
 class Steady:
-    """A point of rest with its derivatives."""
+    """A steady state with its derivatives."""
 
     states: np.ndarray  # (states,)
     by_params: np.ndarray  # (states, parameters)
@@ -36,59 +55,58 @@ class Steady:
 
 
 def steady_state(
-    rhs: BatchedMap | NumericMap, t: float, start: np.ndarray, params: np.ndarray, inputs: np.ndarray
+    rhs: BatchedMap | NumericMap,
+    t: float,
+    start: np.ndarray,
+    params: np.ndarray,
+    inputs: np.ndarray,
+    settings: SteadySearch = SteadySearch(),
 ) -> Steady | None:
-    """The point of rest reached from `start` (states,); None if the solution does not come to rest."""
+    """The steady state reached from `start` (states,); None if the solution reaches none."""
     values = (float(t), *(tuple(np.asarray(a, float).tolist()) for a in (start, params, inputs)))
     if isinstance(rhs, BatchedMap):
-        return _remembered(rhs, *values)
-    return _settle(rhs, *values)
+        return _remembered(rhs, *values, settings)
+    return _settle(rhs, *values, settings)
 
 
 @lru_cache(maxsize=256)
-def _remembered(rhs: BatchedMap, t: float, start: tuple, params: tuple, inputs: tuple) -> Steady | None:
-    return _settle(rhs, t, start, params, inputs)
+def _remembered(
+    rhs: BatchedMap, t: float, start: Floats, params: Floats, inputs: Floats, settings: SteadySearch
+) -> Steady | None:
+    return _settle(rhs, t, start, params, inputs, settings)
 
 
-def _settle(rhs, t: float, start: tuple, params: tuple, inputs: tuple) -> Steady | None:
-    from scipy.integrate import odeint
-
+def _settle(
+    rhs: BatchedMap | NumericMap,
+    t: float,
+    start: Floats,
+    params: Floats,
+    inputs: Floats,
+    settings: SteadySearch,
+) -> Steady | None:
     x, p, u = (np.array(a, float) for a in (start, params, inputs))
     if not (np.isfinite(x).all() and np.isfinite(p).all()):
         return None
-    system = _Frozen(rhs, t, p, u, x)
+    system = _Frozen(rhs, t, p, u, x, settings)
     slope, jacobian = system.slope(x), system.jacobian(x)
     if not (np.isfinite(slope).all() and np.isfinite(jacobian).all()):
         return None
     largest, fastest = np.abs(x).max(initial=0.0), np.abs(slope).max(initial=0.0)
     rate = max(np.abs(jacobian).sum(axis=1).max(initial=0.0), fastest / largest if largest > 0 else 0.0)
     window = 1.0 / rate if rate > 0 else 1.0
-    size = np.maximum(np.abs(x), 1e-3 * max(largest, fastest * window, 1e-300))
+    size = np.maximum(np.abs(x), settings.least * max(largest, fastest * window, TINY))
     if not slope.any():
         return system.steady(x, size)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for _ in range(_WINDOWS):
-            path, report = odeint(
-                lambda _, x: system.slope(x),
-                x,
-                [0.0, window],
-                Dfun=lambda _, x: system.jacobian(x),
-                tfirst=True,
-                rtol=1e-9,
-                atol=1e-12 * size,
-                mxstep=20_000,
-                full_output=True,
-            )
-            moved = path[-1]
-            if report["message"] != "Integration successful." or not np.isfinite(moved).all():
+        for _ in range(settings.windows):
+            moved = system.integrated(x, window, size)
+            if moved is None:
                 return None
             size = np.maximum(size, np.abs(moved))
-            still = (
-                np.abs(moved - x).max() <= _STILL * size.max() and (np.abs(moved - x) <= _STILL * size).all()
-            )
-            x, window = moved, window * _GROWTH
-            if still and (found := system.newton(x, size)) is not None:
+            change = np.abs(moved - x)
+            x, window = moved, window * settings.growth
+            if (change <= settings.still * size).all() and (found := system.newton(x, size)) is not None:
                 return system.steady(found, size)
     return None
 
@@ -96,8 +114,16 @@ def _settle(rhs, t: float, start: tuple, params: tuple, inputs: tuple) -> Steady
 class _Frozen:
     """The autonomous system x' = f(x) at fixed time, parameters and inputs, and what it conserves."""
 
-    def __init__(self, rhs, t: float, p: np.ndarray, u: np.ndarray, start: np.ndarray) -> None:
-        self.rhs, self.t, self.p, self.u, self.start = rhs, t, p, u, start
+    def __init__(
+        self,
+        rhs: BatchedMap | NumericMap,
+        t: float,
+        p: np.ndarray,
+        u: np.ndarray,
+        start: np.ndarray,
+        settings: SteadySearch,
+    ) -> None:
+        self.rhs, self.t, self.p, self.u, self.start, self.settings = rhs, t, p, u, start, settings
 
     def slope(self, x: np.ndarray) -> np.ndarray:
         return self.rhs.value(self.t, x, self.p, self.u)
@@ -105,26 +131,44 @@ class _Frozen:
     def jacobian(self, x: np.ndarray) -> np.ndarray:
         return self.rhs.linearise(self.t, x, self.p, self.u)[1]
 
+    def integrated(self, x: np.ndarray, window: float, size: np.ndarray) -> np.ndarray | None:
+        """The states after a window of time, or None if there is no solution."""
+        from scipy.integrate import odeint
+
+        path, report = odeint(
+            lambda _, x: self.slope(x),
+            x,
+            [0.0, window],
+            Dfun=lambda _, x: self.jacobian(x),
+            tfirst=True,
+            rtol=self.settings.rtol,
+            atol=self.settings.atol * size,
+            mxstep=self.settings.integrator_steps,
+            full_output=True,
+        )
+        successful = report["message"] == "Integration successful." and np.isfinite(path[-1]).all()
+        return path[-1] if successful else None
+
     def laws(self, size: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """L (laws, states), the rest of an orthogonal basis Q (states - laws, states), and the random points.
+        """L (laws, states), the other rows Q (states - laws, states) of an orthogonal basis, and the random points.
 
         All in states divided by `size`.
         """
-        count = len(size)
-        points = size * np.random.default_rng(0).uniform(0.1, 2.0, (3 * count + 5, count))
+        ours, count = self.settings, len(size)
+        points = size * np.random.default_rng(0).uniform(ours.lowest, ours.highest, (3 * count + 5, count))
         field = self.slope(points) / size  # (points, states)
         finite = np.isfinite(field).all(axis=1)
         points, field = points[finite], field[finite]
-        field = field / np.maximum(np.linalg.norm(field, axis=1, keepdims=True), 1e-300)
+        field = field / np.maximum(np.linalg.norm(field, axis=1, keepdims=True), TINY)
         _, singular, basis = np.linalg.svd(field, full_matrices=True)
-        rank = int(np.sum(singular > _CONSERVED * singular.max(initial=1e-300)))
+        rank = int(np.sum(singular > ours.conserved * singular.max(initial=TINY)))
         return basis[rank:], basis[:rank], points
 
     def newton(self, x: np.ndarray, size: np.ndarray) -> np.ndarray | None:
-        """The stable point of rest next to x, or None."""
+        """The stable steady state next to x, or None."""
         laws, others, _ = self.laws(size)
         first = x
-        for _ in range(_NEWTON_STEPS):
+        for _ in range(self.settings.steps):
             slope, jacobian = self.slope(x) / size, self.jacobian(x) / size[:, None] * size
             matrix = np.concatenate([others @ jacobian, laws])
             gap = np.concatenate([others @ slope, laws @ ((x - self.start) / size)])
@@ -132,14 +176,14 @@ class _Frozen:
             if step is None:
                 return None
             x = x + size * step[:, 0]
-            if not (np.abs(x - first) <= _NEAR * size.max()).all():
+            if not (np.abs(x - first) <= self.settings.near * size.max()).all():
                 return None
-            if np.abs(step).max() < _CONVERGED:
+            if np.abs(step).max() < self.settings.converged:
                 break
         else:
             return None
         rates = np.linalg.eigvals(others @ (self.jacobian(x) / size[:, None] * size) @ others.T)
-        stable = len(rates) == 0 or rates.real.max() <= _UNSTABLE * np.abs(rates).max()
+        stable = len(rates) == 0 or rates.real.max() <= self.settings.unstable * np.abs(rates).max()
         return x if stable else None
 
     def steady(self, x: np.ndarray, size: np.ndarray) -> Steady | None:

@@ -2,7 +2,7 @@
 
 Nothing here knows the Picard operator. Many runs are integrated as one large system by LSODA, which
 changes between Adams and BDF formulas by itself: the piece of every run between two of its breaks is
-mapped to tau in [0, 1], so that runs with different horizons march together. If a stack fails, each of
+mapped to tau in [0, 1], so that runs with different horizons are integrated together. If a stack fails, each of
 its runs is tried alone, in its own unit of time, with LSODA and then Radau. (LSODA through `odeint` spends little
 time in Python between evaluations, where DOP853 step by step needs three times as long for the same accuracy.)
 """
@@ -12,28 +12,65 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from picardfit.model.inputs import Constant, Input, Table, values_at
 from picardfit.model.model import Model
 
-if TYPE_CHECKING:
-    pass
-
-_SMALLEST_STACK, _LARGEST_STACK = 4, 128
-_BUDGET, _BUDGET_OF_PIECE = 60_000, 500  # evaluations of the right-hand side before an attempt is given up
-_BUDGET_OF_SAMPLE = 50  # long runs have many samples
-_CALLS_BETWEEN_CHECKS = 200
-_MARGIN = 20  # errors of single steps add up; chaotic runs multiply them
-_FINEST = 5e-14  # below this relative tolerance rounding errors stop the methods
-# a run that has grown by the first factor, at the second rate per piece, has no solution beyond
-_EXPLOSION, _FASTEST = 1e6, 1e11
 _ONE_AT_A_TIME = Lock()  # older LSODA keeps its state in one place for all threads
-_FLOOR = 1e-4  # a component is followed with relative accuracy down to this part of its first size
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Evaluations of the right-hand side before an attempt is given up; measured on stiff and chaotic problems."""
+
+    attempt: int = 60_000
+    piece: int = 500  # more for each piece between breaks, where the integrator restarts
+    sample: int = 50  # more for each sample: long runs have many
+
+
+@dataclass(frozen=True)
+class Explosion:
+    """A run that has grown by `growth` and still grows at `rate` per piece has no solution beyond."""
+
+    growth: float = 1e6  # relative to the largest state so far, and at least 1
+    rate: float = (
+        1e11  # |slope| times the length of the piece over the state: a finite-time blow-up, not a fast mode
+    )
+    every: int = 200  # evaluations between two checks: a check costs about as much as an evaluation
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How the requested relative accuracy becomes the tolerances of the integrators."""
+
+    margin: float = (
+        20  # LSODA is held to rtol / margin: errors of single steps add up, chaotic runs multiply them
+    )
+    radau_margin: float = 10  # the same for Radau, whose error estimate is more cautious
+    finest: float = 5e-14  # below this relative tolerance rounding errors stop the methods
+    floor: float = 1e-4  # a component is followed with relative accuracy down to this part of its first size
+    growth: float = (
+        0.01  # a component that begins at 0 has the size it reaches while the others change by this much
+    )
+    least: float = 1e-12  # of the largest component: the size that a component has at least
+    search: float = 1e-8  # relative tolerance when only the time that a run reaches is wanted
+
+
+@dataclass(frozen=True)
+class Integration:
+    """Settings of the independent integration."""
+
+    smallest_stack: int = 4  # runs from which on they are integrated as one system: fewer are faster alone
+    largest_stack: int = (
+        128  # the step of a stack follows its most difficult run, so that larger ones waste work
+    )
+    budget: Budget = Budget()
+    explosion: Explosion = Explosion()
+    tolerance: Tolerance = Tolerance()
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +93,11 @@ class Run:
 
 
 def trajectories(
-    model: Model, runs: Sequence[Run], rtol: float = 1e-10, atol: np.ndarray | None = None
+    model: Model,
+    runs: Sequence[Run],
+    rtol: float = 1e-10,
+    atol: np.ndarray | None = None,
+    settings: Integration = Integration(),
 ) -> list[np.ndarray | None]:
     """The states (k, states) of each run at its times; None where every method failed.
 
@@ -77,19 +118,20 @@ def trajectories(
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for members in together.values():
-            for first in range(0, len(members), _LARGEST_STACK):
-                stack = members[first : first + _LARGEST_STACK]
-                solved = _stacked(model, [runs[k] for k in stack], rtol, atol)
+            for first in range(0, len(members), settings.largest_stack):
+                stack = members[first : first + settings.largest_stack]
+                solved = _stacked(model, [runs[k] for k in stack], rtol, atol, settings)
                 for k, states in zip(stack, solved, strict=True):
                     answers[k] = states
     return answers
 
 
-def last_time(model: Model, run: Run) -> float:
+def last_time(model: Model, run: Run, settings: Integration = Integration()) -> float:
     """How far the integration of a run gets: its last time, or about where it explodes."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        attempt = _Attempt(model, [run], 1e-8, None, every=1)
+        watchful = replace(settings, explosion=replace(settings.explosion, every=1))
+        attempt = _Attempt(model, [run], settings.tolerance.search, None, watchful)
         attempt.lsoda()
     return float(np.clip(attempt.reached, run.t0, run.edges[-1]))
 
@@ -100,21 +142,25 @@ def observed(model: Model, run: Run, states: np.ndarray) -> np.ndarray:
     return model.output.value(run.times, states, run.params, inputs)
 
 
-def _stacked(model: Model, runs: list[Run], rtol: float, atol: np.ndarray | None) -> list[np.ndarray | None]:
-    if len(runs) >= _SMALLEST_STACK:
-        attempt = _Attempt(model, runs, rtol / _MARGIN, atol)
+def _stacked(
+    model: Model, runs: list[Run], rtol: float, atol: np.ndarray | None, settings: Integration
+) -> list[np.ndarray | None]:
+    if len(runs) >= settings.smallest_stack:
+        attempt = _Attempt(model, runs, rtol / settings.tolerance.margin, atol, settings)
         if attempt.lsoda():
-            return attempt.found
-    return [_alone(model, run, rtol, atol) for run in runs]
+            return list(attempt.found)
+    return [_alone(model, run, rtol, atol, settings) for run in runs]
 
 
-def _alone(model: Model, run: Run, rtol: float, atol: np.ndarray | None) -> np.ndarray | None:
-    attempt = _Attempt(model, [run], rtol / _MARGIN, atol)
+def _alone(
+    model: Model, run: Run, rtol: float, atol: np.ndarray | None, settings: Integration
+) -> np.ndarray | None:
+    attempt = _Attempt(model, [run], rtol / settings.tolerance.margin, atol, settings)
     if attempt.lsoda():
         return attempt.found[0]
     if attempt.exploded:
         return None
-    attempt = _Attempt(model, [run], rtol / 10, atol)
+    attempt = _Attempt(model, [run], rtol / settings.tolerance.radau_margin, atol, settings)
     return attempt.found[0] if attempt.radau() else None
 
 
@@ -210,18 +256,18 @@ class _Attempt:
         runs: list[Run],
         rtol: float,
         atol: np.ndarray | None,
-        every: int = _CALLS_BETWEEN_CHECKS,
+        settings: Integration,
     ) -> None:
-        self.every = every  # how many evaluations between two looks at what is going on
-        self.runs, self.rtol, self.atol = runs, max(rtol, _FINEST), atol
+        self.settings = settings
+        self.runs, self.rtol, self.atol = runs, max(rtol, settings.tolerance.finest), atol
         edges = np.array([run.edges for run in runs])  # (runs, pieces + 1)
         self.edges = edges
         self.pieces = [_piece(model, runs, edges[:, k], edges[:, k + 1]) for k in range(edges.shape[1] - 1)]
         self.x = np.array([run.initial for run in runs], float)  # (runs, states)
         self.size = np.abs(self.x)  # (runs, states): the largest so far, at the ends of pieces
         self.found = [np.tile(x, (len(run.times), 1)) for x, run in zip(self.x, runs, strict=True)]
-        self.budget = _BUDGET + _BUDGET_OF_PIECE * len(self.pieces)
-        self.budget += _BUDGET_OF_SAMPLE * max(len(run.times) for run in runs)
+        budget, samples = settings.budget, max(len(run.times) for run in runs)
+        self.budget = budget.attempt + budget.piece * len(self.pieces) + budget.sample * samples
         self.calls, self.exploded, self.reached = 0, False, runs[0].t0
 
     def lsoda(self) -> bool:
@@ -245,7 +291,7 @@ class _Attempt:
                         tcrit=[piece.end],
                         rtol=self.rtol,
                         atol=self._tolerance(piece),
-                        mxstep=_BUDGET,
+                        mxstep=self.settings.budget.attempt,
                         full_output=True,
                         **structure,
                     )
@@ -257,7 +303,7 @@ class _Attempt:
         return True
 
     def radau(self) -> bool:
-        """The same for a single very stiff run, by an implicit Runge-Kutta method."""
+        """True if a single very stiff run was integrated to its end, by an implicit Runge-Kutta method."""
         from scipy.integrate import Radau
 
         for k, piece in enumerate(self.pieces):
@@ -309,16 +355,18 @@ class _Attempt:
         slope = np.abs(piece.function()(0.0, self.x.ravel())).reshape(self.x.shape)
         slope *= piece.end
         speed = np.max(slope / np.where(self.size > 0, self.size, np.inf), axis=1, keepdims=True)
-        size = np.where(self.size > 0, self.size, 0.01 * slope / np.maximum(speed, 0.01))
+        ours = self.settings.tolerance
+        size = np.where(self.size > 0, self.size, ours.growth * slope / np.maximum(speed, ours.growth))
         top = size.max(axis=1, keepdims=True)
-        size = np.maximum(size, 1e-12 * np.where(top > 0, top, 1.0))
-        return _FLOOR * self.rtol * np.nan_to_num(size, nan=1.0).ravel()
+        size = np.maximum(size, ours.least * np.where(top > 0, top, 1.0))
+        return ours.floor * self.rtol * np.nan_to_num(size, nan=1.0).ravel()
 
     def _watched(self, piece: _Piece):
         """The right-hand side, which gives up when it is called too often or when a run explodes."""
-        limit = _EXPLOSION * np.maximum(self.size.max(), 1.0)
-        function, span, every = piece.function(), piece.end, self.every
-        left = every  # evaluations until the next look
+        explosion = self.settings.explosion
+        limit = explosion.growth * np.maximum(self.size.max(), 1.0)
+        function, span, every, rate = piece.function(), piece.end, explosion.every, explosion.rate
+        left = every  # evaluations until the next check
 
         def slopes(tau, flat):
             nonlocal left
@@ -330,7 +378,7 @@ class _Attempt:
             slope = function(tau, flat)
             if np.isfinite(slope).all():
                 self.reached = piece.start[0] + tau * piece.length[0, 0]
-            fast = (np.abs(flat) > limit) & ~(np.abs(slope) * span < _FASTEST * np.abs(flat))
+            fast = (np.abs(flat) > limit) & ~(np.abs(slope) * span < rate * np.abs(flat))
             self.exploded = bool(fast.any())
             if self.exploded or self.calls > self.budget:
                 raise _Failure
