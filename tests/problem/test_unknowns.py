@@ -157,3 +157,12 @@ def test_a_log_parameter_at_a_bound_is_reported_as_the_bound():
         assert parameters_of(tiny, at_edge)["k"] == k
         again = unknowns_from(tiny, parameters_of(tiny, at_edge), {"x": 1.0})
         assert np.array_equal(again, at_edge)
+
+
+@pytest.mark.parametrize(
+    "value, within, expected", [(1.0, 0.0, True), (1.001, 0.0, False), (1.001, 0.01, True)]
+)
+def test_at_bounds_counts_what_is_within_a_distance(value, within, expected):
+    run = pf.Experiment([0, 1, 2], {"x": [1.0, 0.5, 0.2]}, initial={"x": 1.0})
+    layout = pf.Problem(pf.Model("x' = -k*x"), run, {"k": (1, 5)}).layout
+    assert layout.at_bounds(np.array([[value]]), within).all() == expected

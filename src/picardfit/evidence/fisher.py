@@ -240,14 +240,8 @@ def _held(solution: Solution, inner: Information, hessian, gradient, bound) -> t
 
 def at_bound(solution: Solution) -> np.ndarray:
     """(experiments, width): unknowns that sit on a bound."""
-    layout, unknowns = solution.system.problem.layout, solution.unknowns
-    with np.errstate(invalid="ignore"):
-        width = layout.upper - layout.lower
-        near = DEFAULT.at_bound * np.minimum(
-            np.where(np.isfinite(width), width, np.inf), np.maximum(np.abs(unknowns), np.finfo(float).tiny)
-        )
-        touching = (unknowns - layout.lower <= near) | (layout.upper - unknowns <= near)
-    return touching & layout.exists
+    layout = solution.system.problem.layout
+    return layout.at_bounds(solution.unknowns, DEFAULT.at_bound) & layout.exists
 
 
 def labels_at_bound(solution: Solution) -> tuple[str, ...]:

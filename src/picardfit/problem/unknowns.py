@@ -102,9 +102,19 @@ class UnknownsLayout:
         columns = len(self.initial_states) + np.flatnonzero(every < self.measured_parameters)
         return UnknownsColumns(self.local, self.width, columns)
 
-    def at_bounds(self, unknowns: np.ndarray) -> np.ndarray:
-        """(experiments, width) bool: columns of an array of unknowns that stand at a bound, or cannot move at all."""
-        return (unknowns <= self.lower) | (unknowns >= self.upper)
+    def at_bounds(self, unknowns: np.ndarray, within: float = 0.0) -> np.ndarray:
+        """(experiments, width) bool: columns of an array of unknowns that stand at a bound, or cannot move at all.
+
+        `within`: distance from the bound that still counts, relative to the unknown and to the width of its bounds,
+        whichever is smaller.
+        """
+        with np.errstate(invalid="ignore"):
+            width = self.upper - self.lower
+            near = within * np.minimum(
+                np.where(np.isfinite(width), width, np.inf),
+                np.maximum(np.abs(unknowns), np.finfo(float).tiny),
+            )
+            return (unknowns <= self.lower + near) | (unknowns >= self.upper - near)
 
     def count(self, columns: np.ndarray | bool = True) -> int:
         """How many numbers are estimated; of some columns only, if these are given as (width,) bool."""
