@@ -108,13 +108,15 @@ class UnknownsLayout:
         `within`: distance from the bound that still counts, relative to the unknown and to the width of its bounds,
         whichever is smaller.
         """
+        if within == 0:
+            return np.asarray((unknowns <= self.lower) | (unknowns >= self.upper))
         with np.errstate(invalid="ignore"):
             width = self.upper - self.lower
             near = within * np.minimum(
                 np.where(np.isfinite(width), width, np.inf),
                 np.maximum(np.abs(unknowns), np.finfo(float).tiny),
             )
-            return (unknowns <= self.lower + near) | (unknowns >= self.upper - near)
+            return np.asarray((unknowns <= self.lower + near) | (unknowns >= self.upper - near))
 
     def count(self, columns: np.ndarray | bool = True) -> int:
         """How many numbers are estimated; of some columns only, if these are given as (width,) bool."""
