@@ -11,9 +11,19 @@ import numpy as np
 
 from picardfit.display.hook import shown
 
-SIMPLE = 4  # largest denominator of an exponent that counts as simple
-LARGEST = 6  # largest whole exponent that counts as simple
-NEGLIGIBLE = 0.02  # exponents below this part of the largest are left out of rounded texts
+
+@dataclass(frozen=True)
+class Simplicity:
+    """Which numbers read well in a formula."""
+
+    denominator: int = 4  # largest of an exponent
+    whole: int = 6  # largest whole exponent
+    negligible: float = 0.02  # exponents below this part of the largest are left out of rounded formulas
+    exact: float = 1e-9  # difference from a fraction that is rounding
+    pivot: float = 0.5  # size of a column, relative to the largest, that may be a pivot
+
+
+DEFAULT = Simplicity()
 
 
 @shown
@@ -63,8 +73,8 @@ def _factor(name: str, exponent: float) -> str:
 
 
 def _plain(value: float) -> str:
-    near = Fraction(value).limit_denominator(SIMPLE)
-    return str(near) if abs(float(near) - value) < 1e-9 else f"{value:.2g}"
+    near = Fraction(value).limit_denominator(DEFAULT.denominator)
+    return str(near) if abs(float(near) - value) < DEFAULT.exact else f"{value:.2g}"
 
 
 def simplified(weights: np.ndarray, tolerance: float = 0.1) -> np.ndarray | None:
@@ -72,12 +82,12 @@ def simplified(weights: np.ndarray, tolerance: float = 0.1) -> np.ndarray | None
     largest = np.abs(weights).max(initial=0.0)
     if not largest > 0:
         return None
-    parts = [Fraction(float(w / largest)).limit_denominator(SIMPLE) for w in weights]
+    parts = [Fraction(float(w / largest)).limit_denominator(DEFAULT.denominator) for w in weights]
     if max(abs(float(p) - w / largest) for p, w in zip(parts, weights, strict=True)) > tolerance:
         return None
     whole = lcm(*(p.denominator for p in parts))
     numbers = np.array([float(p * whole) for p in parts])
-    return None if np.abs(numbers).max() > LARGEST else numbers
+    return None if np.abs(numbers).max() > DEFAULT.whole else numbers
 
 
 def reduced(basis: np.ndarray) -> np.ndarray:
@@ -88,7 +98,7 @@ def reduced(basis: np.ndarray) -> np.ndarray:
     rest, pivots = np.linalg.qr(np.asarray(basis, float).T)[0].T, []
     while len(rest):
         size = np.linalg.norm(rest, axis=0)
-        pivots.append(int(np.argmax(size >= 0.5 * size.max())))
+        pivots.append(int(np.argmax(size >= DEFAULT.pivot * size.max())))
         rest = np.linalg.svd(rest[:, pivots[-1]][None])[2][1:] @ rest  # what is left of the space at 0 there
     return np.linalg.solve(basis[:, pivots], basis)
 
@@ -96,7 +106,7 @@ def reduced(basis: np.ndarray) -> np.ndarray:
 def tidy(weights: np.ndarray) -> np.ndarray:
     """Two digits relative to the largest, which becomes 1; small ones are left out."""
     scaled = weights / weights[np.abs(weights).argmax()]
-    return np.where(np.abs(scaled) < NEGLIGIBLE, 0.0, np.round(scaled, 2))
+    return np.where(np.abs(scaled) < DEFAULT.negligible, 0.0, np.round(scaled, 2))
 
 
 def positive_first(weights: np.ndarray) -> np.ndarray:

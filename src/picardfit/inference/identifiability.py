@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,33 +23,19 @@ from picardfit.errors import InputError
 from picardfit.evidence.fisher import Information
 from picardfit.evidence.optima import SameOptimum
 from picardfit.evidence.relative_coordinates import Relative, in_relative_units
-from picardfit.inference.combinations import (
-    Combination,
-    groups_of,
-    named,
-    positive_first,
-    reduced,
-    simplified,
-    tidy,
+from picardfit.inference.combination_search import (
+    DEFAULT,
+    Group,
+    VerdictSettings,
+    determined_combinations,
+    undetermined_directions,
 )
+from picardfit.inference.combinations import Combination
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from picardfit.fit import Fit
-
-SURE, WEAK = 0.2, 1.0  # relative standard errors up to which an unknown is determined, or weakly determined
-CORRELATED = 0.8  # correlation that ties poorly determined unknowns together
-UNSURE = SURE / 2  # relative standard error from which unknowns count as poorly determined then
-TIED = 0.95  # correlation that ties unknowns together which are determined one by one
-WORTH = 2.0  # a combination is told when its error is smaller than that of its members by this factor
-TOUCHED = 1e-5  # part of a free direction that counts
-VAST = 1e10
-TOGETHER = 300  # unknowns up to which combinations of all are sought
-SINGLY = 50  # experiments that are looked into one by one beyond that
-FAINT = (
-    0.1  # part of a direction, relative to its largest, that is left out of its text unless it moves by 100 %
-)
 
 
 @shown
@@ -101,30 +86,7 @@ class Identifiability:
         return picture(self, path)
 
 
-@dataclass(frozen=True)
-class _Group:
-    """Some of the unknowns with their covariance, among which combinations are sought."""
-
-    relative: Relative
-    unknowns: np.ndarray  # (members,): their numbers
-    inside: np.ndarray  # covariance without the directions that are left free
-    free: np.ndarray  # (members, directions): orthonormal directions over all unknowns that are left free
-
-    @cached_property
-    def covariance(self) -> np.ndarray:
-        """The covariance with something very large along free directions."""
-        vast = VAST * max(float(np.nanmax(np.diag(self.inside), initial=0.0)), 1.0)
-        return self.inside + vast * self.free @ self.free.T
-
-    def error(self, weights: np.ndarray) -> float:
-        """Relative standard error of a combination whose largest weight is made 1."""
-        unit = weights / np.abs(weights).max()
-        if (np.abs(unit @ self.free) > TOUCHED).any():
-            return float("inf")
-        return float(np.sqrt(max(unit @ self.inside @ unit, 0.0)))
-
-
-def identifiability(fit: Fit) -> Identifiability:
+def identifiability(fit: Fit, settings: VerdictSettings = DEFAULT) -> Identifiability:
     """Verdicts, directions and combinations of a fit."""
     if fit.solution is None:
         raise InputError("inference.no_solution", message=fit.status.sentence().rstrip("."))
@@ -133,12 +95,16 @@ def identifiability(fit: Fit) -> Identifiability:
     found = fit.whole_information
     relative, covariance = in_relative_units(fit, found)
     others = _alternatives(fit, relative)
-    verdicts = _verdicts(fit, relative, others)
-    shared, *own = _blocks(found, relative)
+    verdicts = _verdicts(fit, relative, others, settings)
+    shared, *own = _blocks(found, relative, settings)
     together = [shared, *(np.concatenate([one, shared]) for one in own)]
     undetermined, determined = (
-        [c for k in blocks for c in search(_Group(relative, k, covariance.inside(k), covariance.free(k)))]
-        for search, blocks in ((_undetermined, [shared, *own]), (_determined, together))
+        [
+            c
+            for k in blocks
+            for c in search(Group(relative, k, covariance.inside(k), covariance.free(k), settings))
+        ]
+        for search, blocks in ((undetermined_directions, [shared, *own]), (determined_combinations, together))
     )
     return Identifiability(
         verdicts,
@@ -148,24 +114,26 @@ def identifiability(fit: Fit) -> Identifiability:
     )
 
 
-def _verdicts(fit: Fit, relative: Relative, others: tuple[dict[str, float], ...] = ()) -> dict[str, Verdict]:
+def _verdicts(
+    fit: Fit, relative: Relative, others: tuple[dict[str, float], ...], settings: VerdictSettings
+) -> dict[str, Verdict]:
     order = {name: k for k, name in enumerate(fit.parameters)}
     numbers = sorted(range(len(relative.labels)), key=lambda k: order.get(relative.labels[k], len(order)))
-    return {relative.labels[k]: _verdict(relative, k, others) for k in numbers}
+    return {relative.labels[k]: _verdict(relative, k, others, settings) for k in numbers}
 
 
-def _blocks(found: Information, relative: Relative) -> list[np.ndarray]:
+def _blocks(found: Information, relative: Relative, settings: VerdictSettings) -> list[np.ndarray]:
     """Numbers of unknowns among which directions are sought: all together.
 
     Of very many: the shared ones, then those of single experiments that have the least determined ones.
     """
     every = np.arange(len(found.index))
-    if len(every) <= TOGETHER:
+    if len(every) <= settings.together:
         return [every]
     own = found.index[:, 1] < found.arrow.there.shape[1]
     worst = np.zeros(len(found.arrow.there))
     np.maximum.at(worst, found.index[own, 0], np.nan_to_num(relative.errors[own], nan=0.0))
-    chosen = np.sort(np.argsort(-worst, kind="stable")[:SINGLY])
+    chosen = np.sort(np.argsort(-worst, kind="stable")[: settings.singly])
     return [every[~own], *(every[own & (found.index[:, 0] == e)] for e in chosen)]
 
 
@@ -174,15 +142,17 @@ def _unlike(found: Sequence[Combination]) -> list[Combination]:
     return list({(c.power, tuple(c.weights.items())): c for c in found}.values())
 
 
-def _verdict(relative: Relative, k: int, others: tuple[dict[str, float], ...]) -> Verdict:
+def _verdict(
+    relative: Relative, k: int, others: tuple[dict[str, float], ...], settings: VerdictSettings
+) -> Verdict:
     name, error, narrow = relative.labels[k], float(relative.errors[k]), False
     value, unit, half = (float(one[k]) for one in (relative.values, relative.unit, relative.half_width))
-    if error <= min(SURE, half):
+    if error <= min(settings.sure, half):
         kind = "determined"
-    elif error <= min(WEAK, half):
+    elif error <= min(settings.weak, half):
         kind = "weakly"
     else:
-        kind, narrow = "not determined", error <= WEAK
+        kind, narrow = "not determined", error <= settings.weak
     reached = float(relative.reached[k])
     own_size = not relative.power[k] and unit == reached > 2 * abs(value)
     return Verdict(
@@ -199,99 +169,6 @@ def _verdict(relative: Relative, k: int, others: tuple[dict[str, float], ...]) -
             other[name] for other in others if name in other and _differs(relative, k, value, other[name])
         ),
     )
-
-
-def _undetermined(group: _Group) -> list[Combination]:
-    """Directions with an error beyond 100 %, largest first."""
-    if not np.isfinite(group.covariance).all() or not len(group.unknowns):
-        return []
-    values, vectors = np.linalg.eigh(group.covariance)
-    beyond = np.sqrt(np.maximum(values, 0.0)) > WEAK
-    if not beyond.any():
-        return []
-    chosen = []
-    for row in reduced(vectors[:, beyond].T[::-1]):
-        unit = row / np.linalg.norm(row)
-        free = (np.abs(unit @ group.free) > 1e-2).any()
-        error = np.inf if free else float(np.sqrt(unit @ group.inside @ unit))
-        part = np.abs(row) / np.abs(row).max()
-        faint = part < TOUCHED if free else (part < FAINT) & (np.abs(unit) * error < WEAK)
-        strong = np.where(faint, 0.0, row)
-        nice = simplified(strong, 0.03)
-        weights = tidy(strong) if nice is None else nice
-        chosen.append(_combination(group, np.arange(len(row)), weights, error, direction=True))
-    return sorted(chosen, key=lambda c: -c.error)
-
-
-def _determined(group: _Group) -> list[Combination]:
-    """Combinations of correlated unknowns that are much better determined than each of them, best first.
-
-    Pairs come first; larger groups only for what their pairs do not say.
-    """
-    covariance = group.covariance
-    if not np.isfinite(covariance).all():
-        return []
-    size = np.sqrt(np.diag(covariance))
-    size = np.where(size > 0, size, 1.0)
-    correlation = np.abs(covariance / np.outer(size, size))
-    poor = size > UNSURE
-    linked = (np.outer(poor, poor) & (correlation > CORRELATED)) | (correlation > TIED)
-    pairs = [np.array(pair) for pair in np.argwhere(np.triu(linked, 1))]
-    found = [c for pair in pairs for c in _within(group, pair)]
-    told = {frozenset(c.names) for c in found}
-    for members in groups_of(linked):
-        names = {group.relative.labels[k] for k in group.unknowns[members]}
-        if len(members) > 2 and not any(one <= names for one in told):
-            found += _within(group, members)
-    return sorted(found, key=lambda c: c.error)
-
-
-def _within(group: _Group, members: np.ndarray) -> list[Combination]:
-    """The well-determined combinations of these members."""
-    covariance = group.covariance[np.ix_(members, members)]
-    size = np.sqrt(np.diag(covariance))
-    values, vectors = np.linalg.eigh(covariance / np.outer(size, size))
-    good = values < 1 / WORTH**2
-    if not good.any():
-        return []
-    # gradients of well-determined combinations, in units in which every member has an error of 1
-    found = []
-    for row in reduced(vectors[:, good].T / size):
-        limit = min(SURE, size.min() / WORTH)
-        weights, error = _readable(group, members, row, limit)
-        if np.count_nonzero(weights) > 1 and error < limit:
-            found.append(_combination(group, members, positive_first(weights), error))
-    return found
-
-
-def _readable(group: _Group, members: np.ndarray, row: np.ndarray, limit: float) -> tuple[np.ndarray, float]:
-    """The simplest weights that cost little accuracy, with the error for a largest weight of 1."""
-
-    def error(weights: np.ndarray) -> float:
-        whole = np.zeros(len(group.unknowns))
-        whole[members] = weights
-        return group.error(whole)
-
-    exact = row / row[np.abs(row).argmax()]
-    best = error(exact)
-    for trial in (*(np.round(exact * d) for d in (1, 2, 3)), tidy(exact)):
-        found = error(trial)
-        if found < limit and not found > 1.5 * best + 1e-4:
-            return trial, found
-    return exact, best
-
-
-def _combination(group: _Group, members, weights: np.ndarray, error: float, direction: bool = False):
-    """The combination of members; unless all are powers it is a sum in natural units."""
-    relative, every = group.relative, group.unknowns[members]
-    names = [relative.labels[k] for k in every]
-    if relative.power[every[weights != 0]].all():
-        return Combination(named(positive_first(weights), names), True, error)
-    unit = relative.unit[every] * np.where(relative.power[every], np.sign(relative.values[every]), 1.0)
-    natural = weights * unit if direction else weights / unit
-    natural = natural / natural[np.abs(weights).argmax()]
-    nice = simplified(natural, 1e-3)
-    return Combination(named(positive_first(natural if nice is None else nice), names), False, error)
 
 
 def _differs(relative: Relative, k: int, value: float, other: float) -> bool:

@@ -35,13 +35,31 @@ from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
 from picardfit.search.starts import draw, open_values
 
-DENSE = 41  # times added to each experiment: structure is about what could be seen, not about few samples
-ROUNDING = 1e-13  # relative error of singular values from rounding alone
-NUMERIC = 1e-6  # relative error of derivatives by differences
-SAME = 1e-5  # directions of different points that agree so well are one
-CLEAR = 100.0  # ratio of neighbouring singular values that is a gap
-ATTEMPTS = 6  # draws for each point that is wanted
-NODES = (9, 11)  # of the two meshes whose difference is the error of the derivatives
+
+@dataclass(frozen=True)
+class StructuralSettings:
+    """How the rank of the derivatives is found. Errors and ratios are relative."""
+
+    dense: int = (
+        41  # times added to each experiment: structure is about what could be seen, not about few samples
+    )
+    nodes: tuple[int, int] = (9, 11)  # of the two meshes whose difference is the error of the derivatives
+    attempts: int = 6  # draws for each point that is wanted
+    rounding: float = 1e-13  # error of singular values from rounding alone
+    differences: float = 1e-6  # error of derivatives by finite differences
+    clear: float = 100.0  # ratio of neighbouring singular values that is a gap
+    acting: float = 10.0  # size of a column, in units of its error, from which on an unknown acts
+    least_column: float = 1e-14  # size of a column, relative to the largest, below which it is rounding
+    error_factor: float = 3.0  # safety factor on the measured error of the derivatives
+    linked: float = 1e-6  # entry of the projector on lost directions that links two unknowns
+    linked_factor: float = 30.0  # the same in units of the accuracy of the lost directions
+    same: float = 1e-5  # difference of directions at different points that are one
+    simpler: float = 1e-3  # change of exponents that simple numbers may cost
+    independent: float = 1e-6  # smallest singular value of gradients that are independent
+
+
+DEFAULT = StructuralSettings()
+TINY = np.finfo(float).tiny
 
 
 @shown
@@ -82,7 +100,7 @@ class Structure:
     @property
     def clear(self) -> bool:
         """Whether the gap in the singular values is wide enough to be sure of the rank."""
-        return self.gap >= CLEAR
+        return self.gap >= DEFAULT.clear
 
 
 @dataclass(frozen=True)
@@ -165,7 +183,7 @@ def _as_problem(given, plans, parameters, initial) -> Problem:
 
 def _densified(one: Experiment, span: tuple[float, float]) -> Experiment:
     """The experiment as a plan that is also sampled on a dense grid."""
-    grid = np.linspace(*span, DENSE)
+    grid = np.linspace(*span, DEFAULT.dense)
     own = {
         name: np.union1d(one.times[one.sampled[:, k]], grid) if one.sampled[:, k].any() else []
         for k, name in enumerate(one.observables)
@@ -184,7 +202,7 @@ def _acting(layout: UnknownsLayout) -> np.ndarray:
 
 def _random_slopes(problem: Problem, dense: Problem, index, points: int, rng) -> list[_Slopes]:
     found: list[_Slopes] = []
-    for _ in range(ATTEMPTS * points):
+    for _ in range(DEFAULT.attempts * points):
         unknowns = open_values(dense, dense.layout.start, draw(dense.layout, rng))
         slopes = _slopes(problem, dense, index, unknowns)
         if slopes is not None:
@@ -197,7 +215,7 @@ def _random_slopes(problem: Problem, dense: Problem, index, points: int, rng) ->
 
 
 def _slopes(problem: Problem, dense: Problem, index: np.ndarray, unknowns: np.ndarray) -> _Slopes | None:
-    coarse, fine = (expected(dense, unknowns, nodes) for nodes in NODES)
+    coarse, fine = (expected(dense, unknowns, nodes) for nodes in DEFAULT.nodes)
     if coarse is None or fine is None:
         return None
     layout, samples = dense.layout, coarse.system.problem.samples
@@ -215,7 +233,7 @@ def _slopes(problem: Problem, dense: Problem, index: np.ndarray, unknowns: np.nd
     ]
     error = both[0] - both[1]
     if isinstance(dense.model.rhs, NumericMap) or isinstance(dense.model.output, NumericMap):
-        error = np.maximum(np.abs(error), NUMERIC * np.abs(both[1]).max(axis=0))
+        error = np.maximum(np.abs(error), DEFAULT.differences * np.abs(both[1]).max(axis=0))
     return _Slopes(both[1], error, np.where(values == 0, 1.0, values), _planned(problem, samples)[measured])
 
 
@@ -245,25 +263,25 @@ def _decide(slopes: np.ndarray, error: np.ndarray) -> _Rank:
     count = slopes.shape[1]
     size = np.linalg.norm(slopes, axis=0)
     noise = np.linalg.norm(error, axis=0)
-    felt = size > np.maximum(10 * noise, 1e-14 * size.max(initial=1e-300))
-    unit = np.where(felt, slopes, 0.0) / np.where(felt, size, 1.0)
-    wrong = np.where(felt, error, 0.0) / np.where(felt, size, 1.0)
+    acting = size > np.maximum(DEFAULT.acting * noise, DEFAULT.least_column * size.max(initial=TINY))
+    unit = np.where(acting, slopes, 0.0) / np.where(acting, size, 1.0)
+    wrong = np.where(acting, error, 0.0) / np.where(acting, size, 1.0)
     _, values, turned = np.linalg.svd(unit, full_matrices=True)
     values = np.concatenate([values, np.zeros(count - len(values))])
-    floor = max(3 * np.linalg.norm(wrong, 2), ROUNDING * values[0], 1e-300)
+    floor = max(DEFAULT.error_factor * np.linalg.norm(wrong, 2), DEFAULT.rounding * values[0], TINY)
     steps = np.append(np.maximum(values, floor), floor)
     ratios = np.concatenate([[1.0], steps[:-1] / steps[1:]])  # ratios[r]: rank r
-    allowed = np.concatenate([[False], steps[1:] <= CLEAR * floor])
-    rank = int(np.argmax(np.where(allowed, ratios, 0.0))) if felt.any() else 0
+    allowed = np.concatenate([[False], steps[1:] <= DEFAULT.clear * floor])
+    rank = int(np.argmax(np.where(allowed, ratios, 0.0))) if acting.any() else 0
     gap = float(ratios[rank]) if rank else np.inf
     accuracy = floor / steps[rank - 1] if rank else 0.0
-    return _Rank(rank, gap, turned[rank:], np.where(felt, size, 1.0), accuracy)
+    return _Rank(rank, gap, turned[rank:], np.where(acting, size, 1.0), accuracy)
 
 
 def _groups(found: list[_Slopes], ranks: list[_Rank], labels: tuple[str, ...]) -> tuple[Group, ...]:
     linked = np.zeros((len(labels), len(labels)), bool)
     for one in ranks:
-        linked |= np.abs(one.lost.T @ one.lost) > max(1e-6, 30 * one.accuracy)
+        linked |= np.abs(one.lost.T @ one.lost) > max(DEFAULT.linked, DEFAULT.linked_factor * one.accuracy)
     groups = []
     for members in groups_of(linked):
         projector = ranks[0].lost.T @ ranks[0].lost
@@ -285,7 +303,10 @@ def _determined(
         for weights in _invariants(found, ranks, members, lost, power):
             gradient = weights if power else weights * here
             trial = np.concatenate([gradients, [gradient / np.linalg.norm(gradient)]])
-            if np.linalg.svd(trial, compute_uv=False)[-1] > 1e-6 and len(trial) <= len(members) - lost:
+            if (
+                np.linalg.svd(trial, compute_uv=False)[-1] > DEFAULT.independent
+                and len(trial) <= len(members) - lost
+            ):
                 gradients = trial
                 chosen.append(Combination(named(weights, own), power, 0.0))
     return tuple(chosen)
@@ -309,11 +330,13 @@ def _invariants(
             * (1.0 if power else point.values[members])
         )
         lost.append(own / np.abs(own).max(axis=1, keepdims=True))
-    spanned = [np.linalg.matrix_rank(np.concatenate(part), SAME) for part in (lost[:-1] or lost, lost)]
+    spanned = [
+        np.linalg.matrix_rank(np.concatenate(part), DEFAULT.same) for part in (lost[:-1] or lost, lost)
+    ]
     if spanned[0] < spanned[1] or (len(lost) == 1 and spanned[1] < len(members)):
         return []
     _, _, turned = np.linalg.svd(np.concatenate(lost))
     rows = reduced(turned[spanned[1] :])
-    exact = [simplified(row, 1e-3) for row in rows]
+    exact = [simplified(row, DEFAULT.simpler) for row in rows]
     weights = [row if nice is None else nice for row, nice in zip(rows, exact, strict=True)]
-    return [positive_first(np.where(np.abs(w) < SAME, 0.0, w)) for w in weights]
+    return [positive_first(np.where(np.abs(w) < DEFAULT.same, 0.0, w)) for w in weights]

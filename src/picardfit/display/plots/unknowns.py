@@ -37,13 +37,15 @@ if TYPE_CHECKING:
 
 def plot_identifiability(found: Identifiability, path: str | Path | None = None) -> Figure:
     """Relative standard errors as bars on a log axis, lines at the thresholds; what is left free reaches the edge."""
-    from picardfit.inference.identifiability import SURE, WEAK
+    from picardfit.inference.combination_search import VerdictSettings
+
+    sure, weak = VerdictSettings.sure, VerdictSettings.weak
 
     names = list(found.verdicts)[: STYLE.bars][::-1]
     errors = np.array([found.verdicts[name].error for name in names])
     finite = errors[np.isfinite(errors) & (errors > 0)]
-    low = 0.5 * min(finite.min(initial=SURE), SURE)
-    high = 3 * max(finite.max(initial=WEAK), WEAK)
+    low = 0.5 * min(finite.min(initial=sure), sure)
+    high = 3 * max(finite.max(initial=weak), weak)
     figure = figure_of(STYLE.width, STYLE.header + STYLE.heading + STYLE.bar * len(names))
     panel = figure.subplots()
     styles = {"determined": (BLUE, ""), "weakly": (ORANGE, "//"), "not determined": (GREY, "xx")}
@@ -52,7 +54,7 @@ def plot_identifiability(found: Identifiability, path: str | Path | None = None)
         width = [float(np.clip(np.nan_to_num(errors[k], nan=high), low, high)) for k in rows]
         if rows:
             panel.barh(rows, width, color=colour, hatch=hatch, edgecolor="white", label=kind)
-    for level in (SURE, WEAK):
+    for level in (sure, weak):
         panel.axvline(level, color=INK, linewidth=STYLE.line, linestyle="--", label="thresholds")
     panel.set_xscale("log")
     panel.set_xlim(low, high)
