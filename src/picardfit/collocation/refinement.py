@@ -34,6 +34,9 @@ class Resolution:
     tolerance: float
     rounds: int  # times that nodes may be raised or a segment halved
     segments: int  # in all, at most
+    by_value: bool = (
+        True  # whether the scale of a segment may be the value of a state there (`segment_scales`)
+    )
 
 
 class Refined(NamedTuple):
@@ -100,7 +103,7 @@ def _halved(at: _Carried, scale: np.ndarray, wanted: Resolution, rounds: int) ->
 
 def _open(at: _Carried, scale: np.ndarray, wanted: Resolution) -> np.ndarray:
     """(segments,) bool: segments to halve; none where there would be too many."""
-    scales = segment_scales(at.mesh, at.states, at.path, scale)
+    scales = segment_scales(at.mesh, at.states, at.path, scale) if wanted.by_value else scale
     chosen = unresolved(at.mesh, at.states, at.path, scales, wanted.tolerance)
     return chosen & (len(at.mesh) + chosen.sum() <= wanted.segments)
 

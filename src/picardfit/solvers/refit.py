@@ -1,36 +1,55 @@
 """A fit from a nearby solution: Gauss-Newton on the unknowns alone, with exact continuity.
 
-Near a solution neither penalties nor multipliers are needed. The inner states follow the unknowns along the derivatives
-that are carried from segment to segment (fisher.py), and jumps left by a step are swept away with the same matrices,
+Near a solution neither penalties nor multipliers are needed. The inner states follow the unknowns along derivatives that
+are carried from segment to segment (collocation/recursion.py), and the same matrices close the jumps that a step leaves,
 so that every point is feasible and the objective is its own measure of progress. Profiles hold one quantity at a value;
 a bootstrap changes the data.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from picardfit.collocation.adaptation import carry, split, state_scale, unresolved
+from picardfit.collocation import refinement
+from picardfit.collocation.adaptation import TINY, state_scale
 from picardfit.collocation.arrow import Arrow, arrow_of
 from picardfit.collocation.bounded_qp import LineStep, solve_on_line
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, advance, linearise
 from picardfit.collocation.point import Point, evaluate
 from picardfit.collocation.recursion import closing_step, reduced, start_derivatives
+from picardfit.collocation.refinement import Resolution
+from picardfit.problem.objective import CONTRACTED
 from picardfit.problem.problem import Problem
 from picardfit.problem.quantity import Quantity
 from picardfit.problem.unknowns import unknowns_index
+from picardfit.solvers.levenberg_marquardt import Damping, Proposal, minimise
 from picardfit.solvers.loop import Solution
 
-MOST_STEPS = 60
-SWEEPS = 8  # to remove the jumps of one step
-CONTINUOUS = 1e-9  # jump relative to the states' scale that counts as none
-RIDGE = 1e-11  # of the scaled matrix: directions that nothing determines stay where they are
-STRONGEST_DAMPING = 1e8
-SUFFICIENT = 1e-3  # part of the predicted decrease that a step must bring
-REFINEMENTS = 4
+
+@dataclass(frozen=True)
+class Refitting:
+    """When a fit from a nearby solution has ended or failed; values are measured on profiles and bootstraps."""
+
+    damping: Damping = field(
+        default_factory=lambda: Damping(least_increased=1e-3, negligible=1e-4, sufficient=1e-3, steps=60)
+    )  # relative to the diagonal of the Hessian
+    towards: Damping = field(
+        default_factory=lambda: Damping(increase=1e3, least_increased=1e-6, strongest=1e3)
+    )  # of the step that reaches the target of a quantity
+    rounding: float = 1e-13  # change of the objective, relative to its value, that may be rounding error
+    ridge: float = 1e-11  # of the scaled matrix: directions that nothing determines stay where they are
+    sweeps: int = 8  # corrections that close the jumps of one step
+    continuous: float = 1e-9  # jump relative to the states' scale that counts as none
+    secants: int = 20  # steps of the secant rule onto the target of a quantity
+    on_target: float = 1e-11  # relative distance of a quantity from its target that counts as none
+    refinements: int = 4  # halvings of a segment
+    segments: int = 200_000  # of a mesh, at most
+
+
+USUAL = Refitting()
 
 
 @dataclass(frozen=True)
@@ -41,9 +60,7 @@ class Place:
     point: Point
     scale: np.ndarray  # (states,)
     linear: Linearisation
-    columns: (
-        np.ndarray
-    )  # (segments, states + free parameters, width): derivative of the segments' own unknowns
+    columns: np.ndarray  # (segments, states + free parameters, width): start derivatives
     index: np.ndarray  # (unknowns, 2): experiment and column
     matrix: Arrow  # over the unknowns
     slope: np.ndarray  # (unknowns,)
@@ -87,74 +104,91 @@ def refit(
     target: float = 0.0,
     tolerance: float = 1e-6,
     guess: np.ndarray | None = None,
+    settings: Refitting = USUAL,
 ) -> Refit | None:
     """Minimise the objective from a place, with `quantity` held at `target` if there is one; None after a failure.
 
     Ends when a step promises less than `tolerance` times `unit`, and takes that step. `guess` (unknowns,) is a first
     step towards the target.
     """
-    damping, steps, free = 0.0, 0, quantity is None
-    while steps < MOST_STEPS:
-        solved = model_step(place, quantity, target, damping)
+    damping, first = 0.0, 0
+    if quantity is not None:
+        reached = _on_target(place, quantity, target, guess, settings)
+        if reached is None:
+            return None
+        (place, damping), first = reached, 1
+
+    def propose(place: Place, damping: float) -> Proposal[_Trial] | None:
+        solved = model_step(place, quantity, target, damping, settings)
         if solved is None:
             return None
-        step = solved.step if guess is None else guess
-        trial = _moved(place, step, solved.direction, quantity, target)
-        if guess is not None and trial is None:
-            guess = None
-            continue
-        if free:
-            promised = -float(place.slope @ step + 0.5 * step @ (place.matrix @ step))
-            enough = promised <= tolerance * unit
-            gain = -np.inf if trial is None else place.point.data - trial.data
-            if not gain >= SUFFICIENT * promised - 1e-13 * abs(place.point.data):
-                if enough:
-                    return Refit(place, place.point, solved, steps)
-                damping = max(10 * damping, 1e-3)
-                if damping > STRONGEST_DAMPING:
-                    return None
-                continue
-            if enough:
-                return Refit(place, trial, solved, steps)
-            damping = 0.0 if damping < 1e-4 else 0.1 * damping
-        elif (
-            trial is None
-        ):  # the others may have been sent too far along a direction with next to no curvature
-            damping = max(1e3 * damping, 1e-6)
-            if damping > 1e3:
-                return None
-            continue
-        free, guess = True, None
-        place = _place(place.system, trial, place.scale)
-        steps += 1
-        if place is None:
+        point, step = _moved(place, solved.step, solved.direction, quantity, target, settings), solved.step
+        promised = -float(place.slope @ step + 0.5 * step @ (place.matrix @ step))
+        gain = -np.inf if point is None else place.point.data - point.data
+        rounding = settings.rounding * abs(place.point.data)
+        return Proposal(_Trial(place, point, solved), gain, promised, rounding, promised <= tolerance * unit)
+
+    def move(proposal: Proposal[_Trial]) -> Place | None:
+        trial = proposal.point
+        return None if trial.point is None else _place(trial.place.system, trial.point, trial.place.scale)
+
+    limits = replace(settings.damping, steps=settings.damping.steps - first)
+    ended = minimise(place, propose, move, limits, damping)
+    if not ended.converged or ended.proposal is None:
+        return None
+    trial = ended.proposal.point
+    point = trial.point if ended.taken and trial.point is not None else ended.state.point
+    return Refit(ended.state, point, trial.solved, ended.steps + first)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """The end of a step from a place, None where it is not feasible."""
+
+    place: Place
+    point: Point | None
+    solved: LineStep
+
+
+def _on_target(
+    place: Place, quantity: Quantity, target: float, guess: np.ndarray | None, settings: Refitting
+) -> tuple[Place, float] | None:
+    """The place after a first step onto quantity = target, downhill or not, and the damping it needed.
+
+    Without damping the other unknowns may be sent too far along a direction with almost no curvature.
+    """
+    damping = settings.towards.first
+    while damping <= settings.towards.strongest:
+        solved = model_step(place, quantity, target, damping, settings)
+        if solved is None:
             return None
+        trial = None
+        if guess is not None:
+            trial, guess = _moved(place, guess, solved.direction, quantity, target, settings), None
+        if trial is None:
+            trial = _moved(place, solved.step, solved.direction, quantity, target, settings)
+        if trial is not None:
+            moved = _place(place.system, trial, place.scale)
+            return None if moved is None else (moved, damping)
+        damping = settings.towards.raised(damping)
     return None
 
 
-def gradient_at(place: Place, step: np.ndarray) -> np.ndarray | None:
+def gradient_at(place: Place, step: np.ndarray, settings: Refitting = USUAL) -> np.ndarray | None:
     """(unknowns,): the slope of the objective after a step of the unknowns; None if there is none."""
-    point = _moved(place, step, np.zeros_like(step), None, 0.0)
+    point = _moved(place, step, np.zeros_like(step), None, 0.0, settings)
     moved = None if point is None else _place(place.system, point, place.scale)
     return None if moved is None else moved.slope
 
 
-def refined(place: Place, tolerance: float) -> Place:
-    """The same place on a mesh that resolves its path."""
-    for _ in range(REFINEMENTS):
-        system, point = place.system, place.point
-        chosen = unresolved(system.mesh, point.states, point.path, place.scale, tolerance)
-        if not chosen.any():
-            break
-        mesh, parent, half = split(system.mesh, chosen)
-        states, path = carry(system.mesh, mesh, point.states, point.path, parent, half)
-        finer = Discretisation(system.problem, mesh)
-        moved = evaluate(finer, point.unknowns, states, path, place.scale)
-        renewed = None if moved is None else _place(finer, moved, place.scale)
-        if renewed is None:
-            break
-        place = renewed
-    return place
+def refined(place: Place, tolerance: float, settings: Refitting = USUAL) -> Place:
+    """The place on a mesh that resolves its path, with the problem's own objective."""
+    system = Discretisation(place.system.problem, place.system.mesh)
+    wanted = Resolution(None, tolerance, settings.refinements, settings.segments, by_value=False)
+    found = refinement.refined(system, place.point, place.scale, [wanted], CONTRACTED)
+    if found.system is system:
+        return place
+    return _place(found.system, found.point, place.scale) or place
 
 
 def _place(system: Discretisation, point: Point, scale: np.ndarray) -> Place | None:
@@ -176,12 +210,12 @@ def _place(system: Discretisation, point: Point, scale: np.ndarray) -> Place | N
 
 
 def model_step(
-    place: Place, quantity: Quantity | None, target: float, damping: float = 0.0
+    place: Place, quantity: Quantity | None, target: float, damping: float = 0.0, settings: Refitting = USUAL
 ) -> LineStep | None:
     """The damped, bounded step; None when the bounds do not allow the target."""
     size = place.matrix.diagonal()
-    size = np.where(size > 0, size, max(size.max(initial=0.0), 1e-300))
-    matrix = place.matrix.raised((damping + RIDGE) * size)
+    size = np.where(size > 0, size, max(size.max(initial=0.0), TINY))
+    matrix = place.matrix.raised((damping + settings.ridge) * size)
     low, high = place.box()
     if quantity is None:
         return solve_on_line(matrix, place.slope, None, 0.0, low, high)
@@ -191,14 +225,19 @@ def model_step(
 
 
 def _moved(
-    place: Place, step: np.ndarray, direction: np.ndarray, quantity: Quantity | None, target: float
+    place: Place,
+    step: np.ndarray,
+    direction: np.ndarray,
+    quantity: Quantity | None,
+    target: float,
+    settings: Refitting,
 ) -> Point | None:
     """The feasible point after a step of the unknowns, on the target of the quantity."""
     layout, point = place.system.problem.layout, place.point
     unknowns_step = _spread(place, step)
     if quantity is not None and quantity.formula is not None:
         along = _spread(place, direction)
-        unknowns_step = _onto(place, unknowns_step, along, quantity, target)
+        unknowns_step = _onto(place, unknowns_step, along, quantity, target, settings)
         if unknowns_step is None:
             return None
     unknowns = np.clip(point.unknowns + unknowns_step, layout.lower, layout.upper)
@@ -209,11 +248,11 @@ def _moved(
     trial = advance(place.system, point, place.linear, unknowns_step, states_step, place.scale, quiet)
     still = np.zeros_like(unknowns_step)
     last = np.inf
-    for _ in range(SWEEPS):
+    for _ in range(settings.sweeps):
         if trial is None:
             return None
         jump = float(np.abs(trial.jumps / place.scale).max(initial=0.0))
-        if jump <= CONTINUOUS:
+        if jump <= settings.continuous:
             return trial
         if not jump < last:
             return None
@@ -223,14 +262,21 @@ def _moved(
     return None
 
 
-def _onto(place: Place, step, along, quantity: Quantity, target: float) -> np.ndarray | None:
+def _onto(
+    place: Place,
+    step: np.ndarray,
+    along: np.ndarray,
+    quantity: Quantity,
+    target: float,
+    settings: Refitting,
+) -> np.ndarray | None:
     """The step with its end moved along a direction onto quantity = target, by the secant rule."""
     layout, unknowns = place.system.problem.layout, place.point.unknowns
-    size = max(abs(target), 1e-300)
-    for _ in range(20):
+    size = max(abs(target), TINY)
+    for _ in range(settings.secants):
         end = np.clip(unknowns + step, layout.lower, layout.upper)
         gap = target - quantity.value(layout, end)
-        if abs(gap) <= 1e-11 * size:
+        if abs(gap) <= settings.on_target * size:
             return end - unknowns
         rate = float(quantity.slope(layout, end, place.index) @ _gather(place, along))
         if not (np.isfinite(gap) and rate != 0):
