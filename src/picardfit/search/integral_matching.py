@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from picardfit.collocation.bounded_qp import solve_box
 from picardfit.problem.problem import Problem
+from picardfit.solvers.levenberg_marquardt import Damping, Proposal, minimise
 
 
 @dataclass(frozen=True)
@@ -69,29 +71,44 @@ def _descend(
     settings: MatchingSettings,
 ) -> np.ndarray:
     """Levenberg-Marquardt on the total move, kept inside [lower, upper]."""
-    move, damping = np.zeros_like(unknowns), settings.damping
-    value, slope, hessian = residuals.terms(unknowns)
-    local, tiny = residuals.problem.layout.local, np.finfo(float).tiny
-    index = np.arange(unknowns.shape[1])
-    for _ in range(settings.steps):
-        if not np.isfinite(value) or damping > settings.most_damping:
-            break
-        damped, diagonal = hessian.copy(), hessian[:, index, index]
+    local, tiny, index = residuals.problem.layout.local, np.finfo(float).tiny, np.arange(unknowns.shape[1])
+
+    def propose(at: _Model, damping: float) -> Proposal[_Model] | None:
+        if not np.isfinite(at.value):
+            return None
+        damped, diagonal = at.hessian.copy(), at.hessian[:, index, index]
         damped[:, index, index] += damping * diagonal + settings.ridge * max(float(diagonal.max()), tiny)
         try:
-            step = solve_box(damped, slope, local, lower - move, upper - move)
+            step = solve_box(damped, at.slope, local, lower - at.move, upper - at.move)
         except np.linalg.LinAlgError:
-            break
-        trial = residuals.terms(unknowns + move + step)
-        if not trial[0] < value:
-            damping *= settings.increase
-            continue
-        gain = (value - trial[0]) / max(value, tiny)
-        move, damping = move + step, max(damping * settings.decrease, settings.least_damping)
-        value, slope, hessian = trial
-        if gain < settings.gain:
-            break
-    return move
+            return None
+        trial = _Model(at.move + step, *residuals.terms(unknowns + at.move + step))
+        gain = at.value - trial.value
+        return Proposal(
+            trial, gain if gain > 0 else -np.inf, last=0 < gain < settings.gain * max(at.value, tiny)
+        )
+
+    damping = Damping(
+        settings.damping,
+        settings.increase,
+        decrease=settings.decrease,
+        least=settings.least_damping,
+        strongest=settings.most_damping,
+        steps=settings.steps,
+        trials=settings.steps,
+    )
+    first = _Model(np.zeros_like(unknowns), *residuals.terms(unknowns))
+    ended = minimise(first, propose, lambda proposal: proposal.point, damping)
+    return ended.proposal.point.move if ended.converged and ended.proposal else ended.state.move
+
+
+class _Model(NamedTuple):
+    """The sum of squares after a move, with its Gauss-Newton model."""
+
+    move: np.ndarray  # (experiments, width)
+    value: float
+    slope: np.ndarray  # (experiments, width)
+    hessian: np.ndarray  # (experiments, width, width)
 
 
 class _Residuals:

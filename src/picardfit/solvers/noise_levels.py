@@ -17,6 +17,7 @@ from picardfit.problem.experiment import neighbour_noise, runs
 from picardfit.problem.likelihood import LeastSquares, Objective
 from picardfit.problem.objective import whitened
 from picardfit.problem.problem import Problem
+from picardfit.solvers.levenberg_marquardt import Damping, Proposal, minimise
 
 
 @dataclass(frozen=True)
@@ -55,28 +56,33 @@ def fit_noise_parameters(
     """The unknowns with their movable noise parameters where the likelihood of given residuals is largest.
 
     `outputs` (samples, observables) and `states` (samples, states) are held; `movable` (experiments, width) bool.
+    The damping of the search is the number by which a step is divided.
     """
     layout = problem.layout
     movable = movable & layout.noise_columns & layout.exists
     if not movable.any():
         return unknowns
-    here = _terms(problem, unknowns, outputs, states)
-    for _ in range(rules.steps):
+
+    def model_at(unknowns: np.ndarray) -> tuple[np.ndarray, _Terms]:
+        return unknowns, _terms(problem, unknowns, outputs, states)
+
+    def propose(
+        model: tuple[np.ndarray, _Terms], divisor: float
+    ) -> Proposal[tuple[np.ndarray, _Terms]] | None:
+        unknowns, here = model
         if not np.isfinite(here.value):
-            break
+            return None
         step = _bounded_step(problem, unknowns, here, movable, rules)
-        predicted = -float(np.sum(here.slope * step)) / 2
-        for _ in range(rules.halvings):
-            ahead = _terms(problem, unknowns + step, outputs, states)
-            if ahead.value <= here.value:
-                break
-            step = step / 2
-        else:
-            break
-        unknowns, here = unknowns + step, ahead
-        if predicted < rules.done * problem.measurements:
-            break
-    return unknowns
+        predicted, ahead = -float(np.sum(here.slope * step)) / 2, model_at(unknowns + step / divisor)
+        gain = here.value - ahead[1].value if ahead[1].value <= here.value else -np.inf
+        return Proposal(ahead, gain, last=gain >= 0 and predicted < rules.done * problem.measurements)
+
+    halving = Damping(
+        1.0, 2.0, least=1.0, negligible=np.inf, strongest=2.0 ** (rules.halvings - 1), steps=rules.steps
+    )
+    ended = minimise(model_at(unknowns), propose, lambda proposal: proposal.point, halving)
+    found = ended.proposal.point if ended.converged and ended.proposal else ended.state
+    return found[0]
 
 
 def _bounded_step(

@@ -1,9 +1,9 @@
 """A fit from a nearby solution: Gauss-Newton on the unknowns alone, with exact continuity.
 
-Near a solution neither penalties nor multipliers are needed. The inner states follow the unknowns along derivatives that
-are carried from segment to segment (collocation/recursion.py), and the same matrices close the jumps that a step leaves,
-so that every point is feasible and the objective is its own measure of progress. Profiles hold one quantity at a value;
-a bootstrap changes the data.
+Near a solution neither penalties nor multipliers are needed. The inner states follow the unknowns along derivatives
+that are carried from segment to segment (collocation/recursion.py), and the same matrices close the jumps that a step
+leaves, so that every point is feasible and the objective is its own measure of progress. Profiles hold one quantity at
+a value; a bootstrap changes the data.
 """
 
 from __future__ import annotations
