@@ -12,40 +12,25 @@ from pathlib import Path
 
 import numpy as np
 
+from picardfit.checks import is_whole
 from picardfit.collocation.adaptation import state_scale
 from picardfit.collocation.mesh import Nodes
 from picardfit.collocation.picard import residual
-from picardfit.errors import InputError, Status, listing
+from picardfit.errors import InputError, Status
 from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, path_rows
 from picardfit.evidence.optima import StartResult
 from picardfit.files.json_files import layout, read_json, write_text
+from picardfit.files.sections.settings import METHODS as METHODS_BY_FILE_NAME
 from picardfit.fit import Fit
 from picardfit.problem.records import array, entries, get, get_optional, number, plain
 from picardfit.problem.serialisation import notice_from, notice_record, problem_from, problem_record
 from picardfit.search.solution_record import solution_of, solution_record, trace_of
-from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Method
-from picardfit.solvers.picard_gradient.algorithms import (
-    ExtendedGradientContractMultiplier,
-    GradientContractive,
-    GradientContractMultiplier,
-    GradientDescent,
-)
 from picardfit.solvers.picard_gradient.sets import Ball, Box, HalfSpace, Product, Simplex
 
 FORMAT = "picardfit fit"
 VERSION = 1
-SAME = 1e-6  # relative difference that rounding on another machine may make
-METHODS = {
-    kind.__name__: kind
-    for kind in (
-        LiftedGaussNewton,
-        GradientDescent,
-        GradientContractive,
-        GradientContractMultiplier,
-        ExtendedGradientContractMultiplier,
-    )
-}
+METHODS = {kind.__name__: kind for kind in METHODS_BY_FILE_NAME.values()}
 SETS = {kind.__name__: kind for kind in (Box, Ball, HalfSpace, Simplex, Product)}
 
 
@@ -83,14 +68,14 @@ def load(path: str | Path) -> Fit:
     try:
         return _fit(record)
     except InputError as error:
-        raise InputError(f"`{path}` is damaged or was changed by hand: {error}") from None
+        raise error.within("files.damaged", str(path)) from None
 
 
 # ---- fit -> record -----------------------------------------------------------------------------------------
 
 
 def _estimates(fit: Fit) -> dict[str, dict[str, object]]:
-    """For people who open the file: every estimate by name. `load` does not read it."""
+    """Every estimate by name, for readers of the file; `load` does not use it."""
     errors, intervals = fit.standard_errors, fit.intervals()
     values = dict(fit.parameters)
     values |= {f"{s}(0)[{e}]": x for e, states in fit.initial_states.items() for s, x in states.items()}
@@ -106,12 +91,9 @@ def _estimates(fit: Fit) -> dict[str, dict[str, object]]:
 def _method_record(method: Method) -> dict[str, object]:
     kind = type(method)
     if METHODS.get(kind.__name__) is not kind:
-        raise InputError(
-            f"The method {kind.__name__} is not one of picardfit's ({listing(METHODS)}), so a file cannot hold it: "
-            f"keep fit.parameters and fit.initial_states instead."
-        )
-    settings = {one.name: _setting_record(getattr(method, one.name)) for one in fields(kind)}
-    return {"name": kind.__name__, "settings": settings}
+        raise InputError("files.method_not_ours", kind.__name__, known=list(METHODS))
+    values = {one.name: _setting_record(getattr(method, one.name)) for one in fields(kind)}
+    return {"name": kind.__name__, "settings": values}
 
 
 def _setting_record(value: object) -> object:
@@ -131,14 +113,12 @@ def _setting_record(value: object) -> object:
 def _read(path: Path) -> dict[str, object]:
     record = read_json(path)
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise InputError(f"`{path}` is JSON but no fit of picardfit: give a file that fit.save wrote.")
+        raise InputError("files.not_a_fit", str(path))
     version = record.get("version")
-    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise InputError(f"`{path}` has the unknown version {version!r}: save the fit again.")
+    if not is_whole(version) or version < 1:
+        raise InputError("files.unknown_version", str(path), version=version)
     if version > VERSION:
-        raise InputError(
-            f"`{path}` was written by a newer picardfit ({record.get('picardfit')}): upgrade yours to read it."
-        )
+        raise InputError("files.newer_version", str(path), writer=record.get("picardfit"))
     return record
 
 
@@ -146,7 +126,7 @@ def _fit(record: dict) -> Fit:
     problem = problem_from(get(record, "problem", dict))
     certificate, solution = (get_optional(record, key, dict) for key in ("certificate", "solution"))
     if (certificate is None) != (solution is None):
-        raise InputError("`solution` and `certificate` must both be there or both be null.")
+        raise InputError("files.saved_solution_alone")
     fit = Fit(
         problem=problem,
         method=_method(get(record, "method", dict)),
@@ -166,8 +146,11 @@ def _fit(record: dict) -> Fit:
     return fit
 
 
-def _check_solution(fit: Fit, value: float) -> None:
-    """The saved path must give the saved objective and Picard residual: changed numbers do not pass as a fit."""
+def _check_solution(fit: Fit, value: float, tolerance: float = 1e-6) -> None:
+    """The saved path must give the saved objective and Picard residual, so that changed numbers do not pass as a fit.
+
+    `tolerance`: the relative difference that rounding on another machine can make; changes by hand are larger.
+    """
     problem, solution = fit.problem, fit.solution
     system = solution.system
     with np.errstate(all="ignore"):
@@ -175,27 +158,29 @@ def _check_solution(fit: Fit, value: float) -> None:
         gap = residual(system.field, solution.states, solution.path, params)
         largest = np.abs(gap / state_scale(problem, [solution.path])).max()
         if problem.noise is None:
-            size = max(abs(value), SAME * problem.mean_loss(problem.least_squares.nothing))
+            size = max(abs(value), tolerance * problem.mean_loss(problem.least_squares.nothing))
         else:
             size = problem.objective.size(path_rows(solution), value)
-        same_loss = abs(fit.objective - value) <= SAME * size
-        same_gap = abs(largest - fit.certificate.picard_residual) <= SAME * (1 + largest)
+        same_loss = abs(fit.objective - value) <= tolerance * size
+        same_gap = abs(largest - fit.certificate.picard_residual) <= tolerance * (1 + largest)
     if not (same_loss and same_gap):
-        raise InputError("`solution` does not give the saved `loss` and `certificate`.")
+        raise InputError("files.saved_solution")
 
 
 def _method(record: dict) -> Method:
-    name, settings = get(record, "name", str), get(record, "settings", dict)
+    name, values = get(record, "name", str), get(record, "settings", dict)
     if name not in METHODS:
-        raise InputError(f"The method `{name}` is not known ({listing(METHODS)}).")
-    return _from_settings(METHODS[name], settings)
+        raise InputError("files.saved_method", name, known=list(METHODS))
+    return _from_settings(METHODS[name], values)
 
 
 def _from_settings(kind: type, settings: dict) -> object:
     """A method, or a record of its settings, from the values of its fields."""
     known = {one.name: one.default for one in fields(kind)}
     if not known.keys() >= settings.keys():
-        raise InputError(f"`{kind.__name__}` has no setting {listing(settings.keys() - known.keys())}.")
+        raise InputError(
+            "files.saved_settings", kind.__name__, unknown=sorted(settings.keys() - known.keys())
+        )
     return kind(**{key: _setting(key, value, known[key]) for key, value in settings.items()})
 
 
@@ -204,7 +189,7 @@ def _setting(key: str, value: object, default: object) -> object:
     if isinstance(default, Nodes):
         families = [one.value for one in Nodes]
         if value not in families:
-            raise InputError(f"The setting `{key}` is {value!r}: it must be one of {listing(families)}.")
+            raise InputError("files.saved_choice", key, value=value, known=families)
         return Nodes(value)
     if is_dataclass(default):
         return _from_settings(type(default), get({key: value}, key, dict))
@@ -213,8 +198,8 @@ def _setting(key: str, value: object, default: object) -> object:
     if isinstance(default, tuple):
         return tuple(array(value, (None,), key).tolist())
     if isinstance(default, int) or (default is None and isinstance(value, int)):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise InputError(f"The setting `{key}` is {value!r}: it must be a whole number.")
+        if not is_whole(value):
+            raise InputError("files.saved_whole", key, value=value)
         return value
     return number(value, key)
 
@@ -222,10 +207,10 @@ def _setting(key: str, value: object, default: object) -> object:
 def _convex_set(record: object) -> object:
     kind = SETS.get(get(record, "set", str)) if isinstance(record, dict) else None
     if kind is None:
-        raise InputError(f"{record!r} does not describe a set ({listing(SETS)}).")
+        raise InputError("files.saved_set", value=record, known=list(SETS))
     wanted = [one.name for one in fields(kind)]
     if set(wanted) != record.keys() - {"set"}:
-        raise InputError(f"A {kind.__name__} needs the entries {listing(wanted)}.")
+        raise InputError("files.saved_set_entries", kind.__name__, wanted=wanted)
     if kind is Product:
         factors = [_convex_set(one) for one in entries(record, "sets", dict)]
         return Product(tuple(factors), tuple(entries(record, "sizes", int)))
@@ -264,5 +249,5 @@ def _start(record: dict) -> StartResult:
 
 def _status(name: str) -> Status:
     if name not in Status.__members__:
-        raise InputError(f"The status `{name}` is not known ({listing(Status.__members__)}).")
+        raise InputError("files.saved_status", name, known=list(Status.__members__))
     return Status[name]

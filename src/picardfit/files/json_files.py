@@ -6,41 +6,37 @@ import json
 import os
 from pathlib import Path
 
-from picardfit.errors import InputError, did_you_mean_file
+from picardfit.errors import InputError, closest_file
 
 
 def write_text(path: str | Path, text: str) -> Path:
     """Write a whole file or nothing: into a temporary file beside it, which then takes its place."""
     path = Path(path)
     if path.is_dir():
-        raise InputError(f"`{path}` is a folder: give the name of a file in it.")
+        raise InputError("files.is_a_folder", str(path))
     if not path.parent.is_dir():
-        raise InputError(f"The folder `{path.parent}` does not exist: create it first.")
+        raise InputError("files.no_folder", str(path.parent))
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_text(text, encoding="utf-8")
         os.replace(temporary, path)
     except OSError as error:
-        raise InputError(f"`{path}` cannot be written ({error.strerror}): choose another place.") from None
+        raise InputError("files.not_writable", str(path), reason=error.strerror) from None
     finally:
         temporary.unlink(missing_ok=True)
     return path
 
 
 def read_json(path: Path) -> object:
-    """What stands in the file; bare NaN and Infinity are not JSON."""
+    """The content of a JSON file; bare NaN and Infinity are not JSON."""
     try:
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except FileNotFoundError:
-        raise InputError(
-            f"There is no file `{path}`: check the name and the folder.{did_you_mean_file(path)}"
-        ) from None
+        raise InputError("files.no_fit_file", str(path), close=closest_file(path)) from None
     except OSError as error:
-        raise InputError(
-            f"`{path}` cannot be read ({error.strerror}): check the name and its rights."
-        ) from None
+        raise InputError("files.unreadable_fit", str(path), reason=error.strerror) from None
     except (ValueError, RecursionError):
-        raise InputError(f"`{path}` is not valid JSON: give a file that fit.save wrote.") from None
+        raise InputError("files.not_json", str(path)) from None
 
 
 def _refuse(word: str) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from picardfit.errors import Audience, InputError, Key, closest, closest_file
-from picardfit.files import untranslated
 from picardfit.files.toml_lines import Lines, find_lines, syntax_error
 
 T = TypeVar("T")
@@ -57,7 +56,6 @@ class Source:
 
     def complain(self, error: InputError, key: Key = ()) -> None:
         """Note an error that reading the entry `key` raised, with the line of what it complains about."""
-        error = untranslated.in_file_words(error, self.lines, guess=not key)
         key, row = self._key_of(error, key), error.place.row
         line = self.lines.of(key) if row is None else self.lines.inside(key, row)
         if "other_row" in error.values:  # a second row that the sentence mentions
