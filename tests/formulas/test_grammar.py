@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from picardfit.errors import InputError
 from picardfit.formulas.algebra import names
+from picardfit.formulas.codegen import kernel
 from picardfit.formulas.grammar import names_in_order, parse
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.printing import to_text
@@ -369,9 +370,11 @@ def test_copies_equal_the_original_and_compute_the_same(everything, duplicate):
 
 def test_equal_maps_share_one_compiled_function():
     maps = [BatchedMap([parse("k*x + 1")], ("x",), ("k",)) for _ in range(2)]
-    for m in maps:
-        m.value(0.0, np.ones(1), np.ones(1), NOTHING)
-    assert maps[0]._value is maps[1]._value
+    maps[0].value(0.0, np.ones(1), np.ones(1), NOTHING)
+    before = kernel.cache_info()
+    maps[1].value(0.0, np.ones(1), np.ones(1), NOTHING)
+    after = kernel.cache_info()
+    assert (after.hits, after.misses) == (before.hits + 1, before.misses)
 
 
 def test_thirty_states_build():

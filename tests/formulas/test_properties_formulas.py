@@ -8,7 +8,9 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import picardfit as pf
-from picardfit.formulas.grammar import STRENGTH, BatchedMap, names, parse
+from picardfit.formulas.algebra import names
+from picardfit.formulas.grammar import STRENGTH, parse
+from picardfit.formulas.kernels import BatchedMap
 from properties import Properties
 
 formulas = Properties(few=40, many=3000)

@@ -10,6 +10,7 @@ import picardfit as pf
 from picardfit.collocation.linearisation import linearise
 from picardfit.collocation.point import point_at
 from picardfit.collocation.recursion import chained
+from picardfit.evidence.fisher import information as information_of
 from picardfit.examples import rosenzweig_macarthur, van_der_pol
 
 TIMES = np.linspace(0.0, 4.0, 60)
@@ -203,7 +204,7 @@ def test_curvature_is_the_average_second_derivative():
         point = point_at(system, s.unknowns, s.states, s.path)
         slopes.append(chained(system, linearise(system, point).quadratic)[1][0])
     average = np.cov(np.array(slopes).T)
-    information = fit._information
+    information = information_of(fit.solution)
     order = information.index[:, 1]
     size = np.sqrt(np.diag(information.matrix))
     difference = (average[np.ix_(order, order)] - information.matrix) / size / size[:, None]

@@ -188,7 +188,8 @@ def _initial(
 def _formula(file: ProblemFile, values: dict[str, float], text: str, experiment: str) -> float:
     import numpy as np
 
-    from picardfit.formulas.grammar import BatchedMap, names_in_order, parse
+    from picardfit.formulas.grammar import names_in_order, parse
+    from picardfit.formulas.kernels import BatchedMap
 
     names = names_in_order(text)
     numbers = np.array([_value(file, values, name, experiment) for name in names])

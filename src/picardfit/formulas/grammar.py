@@ -30,15 +30,11 @@ from picardfit.formulas.algebra import (
     divide,
     either,
     multiply,
-    names,
     number,
     power,
     symbol,
 )
 from picardfit.formulas.functions import FUNCTIONS
-from picardfit.formulas.kernels import BatchedMap
-
-__all__ = ["RESERVED", "BatchedMap", "names", "names_in_order", "parse"]
 
 _CONSTANTS = {"pi": sympy.pi, "True": sympy.true, "False": sympy.false}
 _LOGICAL_WORDS = ("and", "or", "not", "if", "else")

@@ -14,7 +14,9 @@ import numpy as np
 from picardfit.errors import InputError, closest
 from picardfit.evidence.expected_information import expected, solvable
 from picardfit.fit import Fit
-from picardfit.formulas.grammar import BatchedMap, names, parse
+from picardfit.formulas.algebra import names
+from picardfit.formulas.grammar import parse
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.problem import Problem
 from picardfit.search.starts import draw, open_values

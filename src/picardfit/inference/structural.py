@@ -19,7 +19,7 @@ from picardfit.checks import as_whole, is_number
 from picardfit.display.hook import shown
 from picardfit.errors import InputError
 from picardfit.evidence.expected_information import expected
-from picardfit.formulas.grammar import names
+from picardfit.formulas.algebra import names
 from picardfit.formulas.tracing import NumericMap
 from picardfit.inference.combinations import (
     Combination,

@@ -1,8 +1,7 @@
 """Known inputs u(t): a number, a formula in t, a table or a function, each with its breakpoints.
 
-Every kind offers the same four things: `at(t)` (the values, same shape as t), `breakpoints` (times of jumps
-and kinks, where the mesh gets a knot), `describe()` (short text) and `spec()` (a JSON-able description that
-`input_from_spec` reads back).
+Every kind has `at(t)` (the values, in the shape of t), `breakpoints` (times of jumps and kinks, where the mesh gets a
+knot), `describe()` (a short text) and `spec()` (a description for JSON, which `input_from_spec` reads back).
 At a jump the value is the new one (right-continuous); for the left limit ask slightly before the jump.
 """
 
@@ -27,7 +26,7 @@ from picardfit.model.number_arrays import number_array, read_only
 
 @dataclass(frozen=True)
 class Constant:
-    """The same value at all times."""
+    """A constant input."""
 
     value: float
 

@@ -277,10 +277,10 @@ def _read_observables(
 
 
 def _check_observable(used: Sequence[str], variables: Sequence[str], known: set[str], complete: bool) -> None:
-    """A name not in the equations may be a new parameter (a scale factor) or a slip of the pen.
+    """Raise an InputError for a misspelt name; a name not in the equations may also be a new parameter.
 
-    It is taken as a slip if the formula holds no state or helper at all, or if it is nearly the name of one
-    that the formula does not use.
+    It counts as misspelt if the formula holds no state or helper at all, or if it is nearly the name of one that the
+    formula does not use.
     """
     absent = [v for v in variables if v not in used and len(v) >= 3]
     anchored = any(v in used for v in variables)

@@ -56,7 +56,10 @@ class LogNormal:
 
 @dataclass(frozen=True)
 class StudentT:
-    """y - g over sqrt(additive^2 + (proportional g)^2) has Student's t with `degrees`: outliers hardly matter."""
+    """Student's t noise: y - g over sqrt(additive^2 + (proportional g)^2) has `degrees` of freedom.
+
+    Its tails are heavy, so that outliers hardly matter.
+    """
 
     additive: Levels = 0.0
     proportional: Levels = 0.0
@@ -70,9 +73,9 @@ class StudentT:
 class Laplace:
     """y - g is Laplace with scale `scale` (mean absolute deviation); with `base` log(y) - log(g) is.
 
-    The search rounds the kink of |y - g| off, less and less, at its end within a twenty thousandth of the scale: the
-    negative log-likelihood found is then about 1e-4 or less above the smallest. `nllh` is that of the density as it
-    is. Fits around a fit, of profiles and bootstraps, round within a two hundredth.
+    The search rounds the kink of |y - g|, in the end within a twenty-thousandth of the scale, so that the negative
+    log-likelihood it finds is at most about 1e-4 above the smallest one. `nllh` is that of the exact density. Fits for
+    profiles and bootstraps round within a two-hundredth of the scale.
     """
 
     scale: Levels

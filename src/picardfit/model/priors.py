@@ -46,7 +46,7 @@ class LaplacePrior:
     """Laplace around `mean` with mean absolute deviation `scale`; with `base` the logarithm of the value is.
 
     Its kink is rounded off within a thousandth of the scale. An estimate that ends there is off by about as much, and
-    the objective by up to 3e-4; its standard error says nothing, take a profile.
+    the objective by up to 3e-4; its standard error means nothing there: take a profile.
     """
 
     mean: float

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sympy
 
-from picardfit.formulas.grammar import BatchedMap, parse
+from picardfit.formulas.grammar import parse
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, to_internal
 from picardfit.model.priors import Priors

@@ -13,7 +13,7 @@ import numpy as np
 from picardfit.checks import FrozenDict, as_mapping
 from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice
-from picardfit.formulas.grammar import BatchedMap
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from picardfit.errors import InputError, closest
-from picardfit.formulas.grammar import BatchedMap, names, parse
+from picardfit.formulas.algebra import names
+from picardfit.formulas.grammar import parse
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import UnknownsLayout
 

@@ -13,7 +13,9 @@ from typing import TypeVar
 
 from picardfit.checks import is_number
 from picardfit.errors import InputError, Notice
-from picardfit.formulas.grammar import BatchedMap, names, parse
+from picardfit.formulas.algebra import names
+from picardfit.formulas.grammar import parse
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.model import noise_models, priors
 from picardfit.model.inputs import Input, Signal, input_from_spec
 from picardfit.model.model import Model

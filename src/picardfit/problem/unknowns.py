@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from picardfit.formulas.grammar import BatchedMap
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.parameters import natural_slope, to_internal, to_natural
 from picardfit.simulation.steady_states import steady_state

@@ -10,7 +10,8 @@ import numpy as np
 import sympy
 
 from picardfit.errors import InputError, closest, concerning
-from picardfit.formulas.grammar import names, parse
+from picardfit.formulas.algebra import names
+from picardfit.formulas.grammar import parse
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.model.scatter import Scatter

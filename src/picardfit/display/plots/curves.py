@@ -23,7 +23,7 @@ from picardfit.display.plots.style import (
     written,
 )
 from picardfit.errors import InputError
-from picardfit.formulas.grammar import BatchedMap
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.problem.named_values import experiment_index
 
 if TYPE_CHECKING:
