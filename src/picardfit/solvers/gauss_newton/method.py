@@ -52,6 +52,7 @@ from picardfit.solvers.gauss_newton.stages import (
     decide,
     is_calm,
     judge,
+    nothing_left,
     pace,
     still_to_gain,
 )
@@ -103,12 +104,12 @@ class LiftedGaussNewton:
         )
         if not isinstance(self.family, Nodes):
             raise InputError("solvers.not_a_family", value=self.family)
-        penalties = self.penalties if isinstance(self.penalties, tuple | list) else ()
-        if not penalties or not all(is_number(p) and p > 0 for p in penalties):
+        if not _are_positive(self.penalties):
             raise InputError("solvers.not_penalties", value=self.penalties)
         for one in fields(self):
-            if is_dataclass(one.default) and not isinstance(one.default, type):
-                check_record(one.name, getattr(self, one.name), one.default)
+            record, usual = getattr(self, one.name), one.default
+            if record is not usual and is_dataclass(usual) and not isinstance(usual, type):
+                check_record(one.name, record, usual)
 
     # ---- beginning and end -----------------------------------------------------------------------------------------
 
@@ -275,8 +276,11 @@ class LiftedGaussNewton:
 
     def _settled(self, state: State, left: float) -> State:
         """The state after what follows an accepted step; `left` is the decrease that further steps may bring."""
-        evidence = self._evidence(state, left)
         limits = Limits(self.tolerance, self.resolution, self.patience)
+        evidence = self._evidence(state, left)
+        if nothing_left(evidence, self.stages, limits):
+            closed = transitions.is_closed(state, self.jump_tolerance, self.multipliers.least_scale)
+            evidence = replace(evidence, closed=closed)
         following = decide(evidence, self.stages, limits, self.refinement)
         if following is Next.COARSEN:
             enough = self._enough(state)
@@ -312,9 +316,8 @@ class LiftedGaussNewton:
         return state
 
     def _evidence(self, state: State, left: float) -> StageEvidence:
-        last = self._is_last(state)
         return StageEvidence(
-            last,
+            self._is_last(state),
             left,
             merit_size(state),
             state.floor,
@@ -325,7 +328,6 @@ class LiftedGaussNewton:
             state.joined_at,
             len(state.system.mesh),
             state.system.surrogate is not None,
-            last and transitions.is_closed(state, self.jump_tolerance, self.multipliers.least_scale),
         )
 
     def _watched(self, state: State) -> State:
@@ -366,3 +368,8 @@ class LiftedGaussNewton:
         """What the final mesh must resolve: with more nodes for small models, where they are cheap."""
         nodes = max(self.nodes, min(self.polish_nodes, self.refinement.block // len(state.scale)))
         return Resolution(rule(nodes, self.family), self.resolution, rounds, self.max_segments)
+
+
+def _are_positive(values: object) -> bool:
+    """Whether this is a sequence of positive numbers, at least one."""
+    return isinstance(values, tuple | list) and bool(values) and all(is_number(v) and v > 0 for v in values)

@@ -74,7 +74,7 @@ class StageEvidence:
     joined_at: float = np.inf  # jump when joining segments was last tried
     segments: int = 0
     rounded: bool = False  # whether kinks of the likelihood are rounded off
-    closed: bool = False  # whether every jump is within the jump tolerance
+    closed: bool = False  # whether every jump is within the jump tolerance; matters where `nothing_left`
 
     def left_over(self, part: float) -> bool:
         """Whether further steps may bring more than a part of the merit's size."""
@@ -84,6 +84,12 @@ class StageEvidence:
 def is_calm(evidence: StageEvidence, stages: Stages) -> bool:
     """Whether further steps can gain next to nothing."""
     return not evidence.left_over(stages.calm)
+
+
+def nothing_left(evidence: StageEvidence, stages: Stages, limits: Limits) -> bool:
+    """Whether the loss cannot fall any further, so that only open jumps may keep the search from its end."""
+    crawls = is_calm(evidence, stages) and evidence.calm >= limits.patience  # hardly determined by the data
+    return evidence.last and (crawls or not evidence.left_over(limits.tolerance))
 
 
 def decide(evidence: StageEvidence, stages: Stages, limits: Limits, mesh: MeshRefinement) -> Next:
@@ -108,13 +114,10 @@ def _near_the_minimum(evidence: StageEvidence, stages: Stages, limits: Limits) -
     """What to do near the minimum for given multipliers."""
     if not np.isfinite(evidence.last_jump):
         return Next.BEGIN_MULTIPLIERS
-    calm = is_calm(evidence, stages)
-    if calm and evidence.rounded:
+    if evidence.rounded and is_calm(evidence, stages):
         return Next.SHARPEN
-    crawls = calm and evidence.calm >= limits.patience  # along a direction that the data hardly determine
-    if (evidence.left_over(limits.tolerance) and not crawls) or not evidence.closed:
-        return Next.UPDATE_MULTIPLIERS
-    return Next.FINISH
+    ends = evidence.closed and nothing_left(evidence, stages, limits)
+    return Next.FINISH if ends else Next.UPDATE_MULTIPLIERS
 
 
 def judge(gained: float, predicted: float, merit: float, hidden: float, rules: Acceptance) -> Verdict:

@@ -143,7 +143,7 @@ class ExtendedGradientContractMultiplier:
     def __post_init__(self) -> None:
         _check(self)
         if not is_number(self.continuity) or self.continuity < 0:
-            raise InputError("solvers.negative", "continuity", value=self.continuity, example=5.0)
+            raise InputError("solvers.negative", "continuity", value=self.continuity, example=1)
         as_number(self.continuity, "continuity")
         if self.segments is not None and self.segment_length is not None:
             raise InputError("solvers.both_segments")
@@ -175,17 +175,21 @@ REAL = ("sigma", "rate", "tolerance", "segment_length")
 
 def _check(method: Algorithm) -> None:
     """InputError for settings out of range; each algorithm has some of them."""
-    values = {one.name: getattr(method, one.name) for one in fields(method)}
-    given = [one.name for one in fields(method) if values[one.name] is not None or one.default is not None]
-    real = tuple(name for name in REAL if name in given)
-    check_positive(method, whole=tuple(name for name in WHOLE if name in given), real=real)
+    check_positive(method, whole=_given(method, WHOLE), real=_given(method, REAL))
     as_whole(method.nodes, "nodes", 2, 5)
-    for name in real:
-        as_number(values[name], name)
-    if values.get("sigma", 1) > 1:
-        raise InputError("solvers.above_one", "sigma", value=values["sigma"], example=0.5)
+    for name in _given(method, REAL):
+        as_number(getattr(method, name), name)
+    if not isinstance(method, GradientDescent) and method.sigma > 1:
+        raise InputError("solvers.above_one", "sigma", value=method.sigma, example=type(method).sigma)
     if not isinstance(method.family, Nodes):
         raise InputError("solvers.not_a_family", value=method.family)
-    for name in ("parameter_set", "state_set"):
-        if values[name] is not None:
-            check_set(values[name], name)
+    for name in _given(method, ("parameter_set", "state_set")):
+        check_set(getattr(method, name), name)
+
+
+def _given(method: Algorithm, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the settings that the algorithm has, without optional ones that are None."""
+    has = {one.name: one.default for one in fields(method)}
+    return tuple(
+        name for name in names if name in has and (has[name] is not None or getattr(method, name) is not None)
+    )
