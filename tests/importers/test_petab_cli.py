@@ -68,7 +68,7 @@ def test_what_is_shown(with_idle):
     assert done.exit_code == 0
     assert "log10" in done.stdout
     assert "negative log-likelihood" in done.stdout
-    assert "Mind: `idle` is not estimated, because no formula uses it" in done.stdout
+    assert "Warning: `idle` is not estimated, because no formula uses it" in done.stdout
     table = rows(with_idle.parent / "results" / "parameters_exchange.tsv")
     assert table[-1]["nominalValue"] == "0.5"
 
@@ -95,7 +95,7 @@ def test_check(with_idle):
     done = call("check", with_idle)
     assert done.exit_code == 0
     assert "A' = -A*k1 + B*k2" in done.stdout
-    assert "Mind: `idle` is not estimated" in done.stdout
+    assert "Warning: `idle` is not estimated" in done.stdout
     record = json.loads(call("check", with_idle, "--quick", "--json").stdout)
     assert record["measurements"] == 8
     assert record["unknowns"] == 2

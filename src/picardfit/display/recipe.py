@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from math import inf, isfinite
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,7 @@ def code(value: object) -> str:
     return repr(value)
 
 
-def _record(value: object) -> str:
+def _record(value: Any) -> str:
     given = []
     for one in fields(value):
         mine = getattr(value, one.name)

@@ -13,6 +13,7 @@ from datetime import date
 from enum import Enum
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -219,7 +220,7 @@ def _checks(certificate: Certificate, small: float) -> Markup:
     return table(("check", "result", ""), rows, numeric=(1,))
 
 
-def _settings(record: object, prefix: str = "") -> Iterator[tuple[str, str]]:
+def _settings(record: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
     """(name, value) of every setting of a method; of a record inside it only those that differ from the defaults."""
     for one in fields(record):
         value = getattr(record, one.name)

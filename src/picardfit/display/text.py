@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from picardfit.errors import counted as count
 from picardfit.formulas.grammar import parse
@@ -125,8 +125,8 @@ def units(fit: Fit) -> dict[str, str]:
 def true_values(fit: Fit) -> dict[str, float]:
     """The values that made simulated data, under the names of `parameter_rows`; empty for real data."""
     problem = fit.problem
-    truth, layout = problem.truth or {}, problem.layout
-    known = dict(truth.get("parameters", {}))
+    truth: Mapping[str, Any] = problem.truth or {}
+    layout, known = problem.layout, dict(truth.get("parameters", {}))
     for e, experiment in enumerate(problem.names):
         initial = truth.get("initial", {}).get(experiment, {})
         for column, state in enumerate(layout.initial_states):

@@ -79,7 +79,7 @@ class Ledger:
         lines = content.split(b"\n")[:-1]  # after the last line end stands nothing, or half a line
         if not lines:
             if content and not _line(_header(self._identity)).startswith(content):
-                self._refuse_file()
+                raise InputError("parallel.not_a_ledger", str(self.path))
             return 0
         self._check_header(_parsed(lines[0]))
         size = len(lines[0]) + 1
@@ -102,21 +102,15 @@ class Ledger:
             self.failed[task] = str(record.get("failed", ""))
 
     def _check_header(self, header: dict | None) -> None:
-        if (
-            header is None
-            or header.get("format") != FORMAT["format"]
-            or not isinstance(header.get("run"), dict)
-        ):
-            self._refuse_file()
+        theirs = None if header is None else header.get("run")
+        if header is None or header.get("format") != FORMAT["format"] or not isinstance(theirs, dict):
+            raise InputError("parallel.not_a_ledger", str(self.path))
         if header.get("version") != FORMAT["version"]:
             raise InputError("parallel.ledger_version", str(self.path))
-        mine, theirs = self._identity, header["run"]
+        mine: dict = dict(self._identity)
         other = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
         if other:
             raise InputError("parallel.ledger_of_another_run", str(self.path), names=other)
-
-    def _refuse_file(self) -> None:
-        raise InputError("parallel.not_a_ledger", str(self.path))
 
 
 def _header(identity: object) -> dict:

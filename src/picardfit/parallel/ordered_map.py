@@ -118,8 +118,9 @@ def run_tasks(
     todo = dict(tasks) if isinstance(tasks, Mapping) else dict(enumerate(tasks))
     work: Work[R] = Work()
     total, written = len(todo), written or Written()
-    for key in sorted(todo.keys() & (ledger.done.keys() if ledger else ())):
-        work.results[key] = written.decode(ledger.done[key])
+    done = ledger.done if ledger else {}
+    for key in sorted(todo.keys() & done.keys()):
+        work.results[key] = written.decode(done[key])
         del todo[key]
     if executor is None:
         stream = _serial(function, todo, total > 1)
@@ -336,9 +337,12 @@ def _as_worker() -> Iterator[None]:
 @cache
 def _end_with_parent() -> None:
     """Processes of a pool would wait for work for ever when the main process is killed."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
 
     def watch() -> None:
-        multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+        multiprocessing.connection.wait([parent.sentinel])
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -52,7 +52,7 @@ class Bar:
 
     def close(self) -> None:
         """Wipe the line; a notebook keeps how far it came."""
-        if self._drawn:
+        if self._drawn and self._surface is not None:
             self._surface.finish(self._last)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -79,7 +79,8 @@ def _no_solution(model: Model, run: Run) -> InputError:
     reached = last_time(model, run)
     found = nonfinite_in_run(model, run, reached)
     if found is not None:
-        return InputError("simulation.nonfinite_run", found.subject, **found.record())
+        values: dict[str, Any] = found.record()
+        return InputError("simulation.nonfinite_run", found.subject, **values)
     exploded = reached < run.times[-1]
     return InputError("simulation.explosion" if exploded else "simulation.no_solution", reached=reached)
 

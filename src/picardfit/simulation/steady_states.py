@@ -63,10 +63,10 @@ def steady_state(
     settings: SteadySearch = SteadySearch(),
 ) -> Steady | None:
     """The steady state reached from `start` (states,); None if the solution reaches none."""
-    values = (float(t), *(tuple(np.asarray(a, float).tolist()) for a in (start, params, inputs)))
+    x, p, u = (tuple(np.asarray(a, float).tolist()) for a in (start, params, inputs))
     if isinstance(rhs, BatchedMap):
-        return _remembered(rhs, *values, settings)
-    return _settle(rhs, *values, settings)
+        return _remembered(rhs, float(t), x, p, u, settings)
+    return _settle(rhs, float(t), x, p, u, settings)
 
 
 @lru_cache(maxsize=256)

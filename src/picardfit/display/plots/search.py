@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
@@ -96,7 +96,7 @@ def plot_waterfall(fit: Fit, path: str | Path | None = None) -> Figure:
     return written(figure, path)
 
 
-def _start_groups(fit: Fit, ranked: Sequence[StartResult]) -> list[tuple[str, dict[str, object], np.ndarray]]:
+def _start_groups(fit: Fit, ranked: Sequence[StartResult]) -> list[tuple[str, dict[str, Any], np.ndarray]]:
     """(words, style, which of the ranked starts): one for each of the first optima, then the rest."""
     number = np.array([-1 if one.cluster is None else one.cluster for one in ranked])
     lost = ~np.isfinite([one.loss for one in ranked])
