@@ -5,31 +5,38 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from math import inf, isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from picardfit.checks import as_whole
 from picardfit.display.hook import shown
 from picardfit.errors import Audience, InputError, Notice, Status
 from picardfit.evidence.certificate import Certificate, path_rows, path_value
 from picardfit.evidence.curves import checked_times, outputs_at, states_along
-from picardfit.evidence.fisher import Information, Yardstick, information
-from picardfit.evidence.intervals import correlation, interval_ends
-from picardfit.evidence.optima import Optimum, StartResult, count_hits, margin_as_good, optima_of
-from picardfit.evidence.residual_tests import (
-    Diagnostics,
-    diagnose,
-    freedom,
-    has_fixed_degrees,
-    named_residuals,
+from picardfit.evidence.fisher import Information, Yardstick, information, yardstick_of
+from picardfit.evidence.goodness_of_fit import (
+    Criteria,
+    criteria,
+    diagnostics,
+    estimated_numbers,
+    least_squares_loss,
+    negative_log_likelihood,
+    reduced_chi_square,
+    residual_variance,
 )
+from picardfit.evidence.intervals import correlation, interval_ends, natural_covariance, standard_errors
+from picardfit.evidence.optima import Optimum, StartResult, count_hits, margin_as_good, optima_of
+from picardfit.evidence.residual_tests import Diagnostics, diagnose, named_residuals
 from picardfit.parallel.ordered_map import check_tools
 from picardfit.problem.named_values import (
     experiment_index,
+    initial_states_of,
     labels_of,
     parameters_in,
     parameters_of,
@@ -50,9 +57,6 @@ if TYPE_CHECKING:
     from picardfit.inference.profile import Profile
     from picardfit.inference.refits import News, Tools
 
-NUMERICAL = (
-    1e-8  # residuals relative to the data that come from the computation and say nothing about the model
-)
 EXPLAINED = {  # status -> code of the warning that says the same and why
     Status.NOT_FINITE: "simulation.nonfinite_start",
     Status.INACCURATE: "simulation.no_solution_at_estimates",
@@ -171,29 +175,21 @@ class Fit:
     @cached_property
     def loss(self) -> float:
         """The paper's L_ls: half the mean over sampling instants of the squared residual norm."""
-        if self.solution is None:
-            return float("inf")
-        outputs = self._rows[:, : len(self.problem.model.observables)]
-        return self.problem.least_squares.value(outputs) / len(self.problem.samples.times)
+        return inf if self.solution is None else least_squares_loss(self.solution)
 
     @cached_property
     def objective(self) -> float:
         """What was minimised: L_ls, or with a noise model the negative log-likelihood with the priors on top."""
-        return float("inf") if self.solution is None else self.problem.mean_loss(path_value(self.solution))
+        return inf if self.solution is None else self.problem.mean_loss(path_value(self.solution))
 
     @cached_property
     def nllh(self) -> float | None:
-        """Negative log-likelihood of the data, priors left out.
+        """Negative log-likelihood of the data, without priors.
 
         Without a noise model: that of normal noise with one variance for all measurements, estimated from them. None
         where that is not defined: no more measurements than unknowns, or residuals that are all zero.
         """
-        if self.solution is None:
-            return float("inf")
-        if self.problem.noise is None and self.problem.measurements <= self.problem.layout.count():
-            return None
-        value = self.problem.objective.nllh(self._rows)
-        return None if value == -float("inf") else value
+        return inf if self.solution is None else negative_log_likelihood(self.solution)
 
     @property
     def log_likelihood(self) -> float | None:
@@ -202,25 +198,26 @@ class Fit:
     @property
     def estimated(self) -> int:
         """How many numbers were estimated; without a noise model its variance is one of them."""
-        return self.problem.layout.count() + (self.problem.noise is None)
+        return estimated_numbers(self.problem)
+
+    @property
+    def _criteria(self) -> Criteria | None:
+        return None if self.nllh is None else criteria(self.problem, self.nllh)
 
     @property
     def aic(self) -> float | None:
         """Akaike's criterion: 2 k - 2 log-likelihood; None without a likelihood."""
-        return None if self.nllh is None else 2 * self.estimated + 2 * self.nllh
+        return None if self._criteria is None else self._criteria.aic
 
     @property
     def aicc(self) -> float | None:
         """Akaike's criterion corrected for few measurements; None when there are hardly more than unknowns."""
-        k, spare = self.estimated, self.problem.measurements - self.estimated - 1
-        return None if self.aic is None or spare <= 0 else self.aic + 2 * k * (k + 1) / spare
+        return None if self._criteria is None else self._criteria.aicc
 
     @property
     def bic(self) -> float | None:
         """The Bayesian criterion: k log(measurements) - 2 log-likelihood; None without a likelihood."""
-        if self.nllh is None:
-            return None
-        return self.estimated * float(np.log(self.problem.measurements)) + 2 * self.nllh
+        return None if self._criteria is None else self._criteria.bic
 
     @property
     def reduced_chi_square(self) -> float | None:
@@ -229,10 +226,7 @@ class Fit:
         With levels that were estimated it is near measurements / (measurements - unknowns), and says nothing. None
         without a noise model, where `residual_variance` is the mean square, and without degrees of freedom.
         """
-        freedom = self.problem.measurements - self.problem.layout.count()
-        if self.solution is None or freedom <= 0 or self.problem.noise is None:
-            return None
-        return float(np.nansum(self.problem.objective.residuals(self._rows) ** 2)) / freedom
+        return None if self.solution is None else reduced_chi_square(self.solution)
 
     @cached_property
     def residuals(self) -> dict[str, dict[str, np.ndarray]]:
@@ -241,19 +235,14 @@ class Fit:
         They are standard normal if the noise model is right (Student's t and Laplace noise are mapped to normal
         numbers). Without a noise model: data minus fit over the root mean square of all.
         """
-        if self.solution is None:
-            return {}
-        return named_residuals(self.problem, self._rows)
+        return {} if self.solution is None else named_residuals(self.problem, path_rows(self.solution))
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """What the residuals say about model and noise: tests of runs, of normality and of their size, in words."""
-        if self.problem.noise is not None:
-            spared = freedom(self.problem, self._information if self.status.converged else None)
-            return diagnose(self.residuals, self.reduced_chi_square, spared, has_fixed_degrees(self.problem))
-        nothing = self.problem.mean_loss(self.problem.least_squares.nothing)
-        found = diagnose(self.residuals, None)
-        return replace(found, exact=True) if self.loss <= NUMERICAL**2 * nothing else found
+        if self.solution is None:
+            return diagnose({}, None)
+        return diagnostics(self.solution, self.information if self.status.converged else None)
 
     @property
     def hits(self) -> int:
@@ -266,10 +255,6 @@ class Fit:
         return 0.0 if self.solution is None else margin_as_good(self.problem, self.objective)
 
     @cached_property
-    def _rows(self) -> np.ndarray:
-        return path_rows(self.solution)
-
-    @cached_property
     def parameters(self) -> dict[str, float]:
         """Estimated and fixed parameters by name."""
         return parameters_of(self.problem, None if self.solution is None else self.solution.unknowns)
@@ -277,14 +262,7 @@ class Fit:
     @cached_property
     def initial_states(self) -> dict[str, dict[str, float]]:
         """experiment -> state -> value at the experiment's t0."""
-        if self.solution is None:
-            return {}
-        values, _ = self.problem.layout.initial(self.solution.unknowns)
-        states = self.problem.model.states
-        return {
-            name: dict(zip(states, row.tolist(), strict=True))
-            for name, row in zip(self.problem.names, values, strict=True)
-        }
+        return {} if self.solution is None else initial_states_of(self.problem, self.solution.unknowns)
 
     @cached_property
     def residual_variance(self) -> float:
@@ -292,55 +270,40 @@ class Fit:
 
         Else the sum of squares over measurements minus unknowns (NaN when none are left).
         """
-        if self.problem.noise is not None:
-            return 1.0
-        freedom = self.problem.measurements - self.problem.layout.count()
-        if self.solution is None or freedom <= 0:
-            return float("nan")
-        return 2 * path_value(self.solution) / freedom
+        if self.solution is None:
+            return nan if self.problem.noise is None else 1.0
+        return residual_variance(self.solution)
 
     @property
     def yardstick(self) -> Yardstick:
         """How many standard errors an interval is wide, and how far a profile is followed."""
-        layout, count = self.problem.layout, self.problem.measurements
-        levels = layout.count(layout.noise_columns)
-        freedom = count - (layout.count() - levels)
-        if freedom <= 0 or (self.problem.noise is not None and not levels):
-            return Yardstick(float("inf"))
-        return Yardstick(float(freedom), count / freedom if levels else 1.0)
+        return yardstick_of(self.problem)
 
     @cached_property
-    def _information(self) -> Information:
-        return information(self.solution)
+    def information(self) -> Information:
+        """Fisher information of the unknowns that are not at a bound."""
+        return information(self._solved)
 
     @cached_property
     def whole_information(self) -> Information:
         """Fisher information of all unknowns, those at a bound among them."""
-        return (
-            information(self.solution, everything=True) if self._information.at_bound else self._information
-        )
+        return information(self._solved, everything=True) if self.information.at_bound else self.information
 
     @cached_property
     def covariance(self) -> np.ndarray:
         """Covariance of the unknowns `covariance_labels`, in natural units; infinite where not determined.
 
-        NaN when the search did not converge: the curvature says nothing about errors then.
+        NaN when the search did not converge, because the curvature says nothing about errors then.
         """
         if self.solution is None:
             return np.zeros((0, 0))
         if not self.status.converged:
-            return np.full((len(self._information.index),) * 2, np.nan)
-        slopes = self._slopes
-        return self._information.covariance(self.residual_variance) * slopes[:, None] * slopes
-
-    @property
-    def _slopes(self) -> np.ndarray:
-        """(unknowns,): d natural / d internal of the unknowns `covariance_labels`."""
-        return self.problem.layout.slopes(self.solution.unknowns)[tuple(self._information.index.T)]
+            return np.full((len(self.information.index),) * 2, nan)
+        return natural_covariance(self.solution, self.information, self.residual_variance)
 
     @property
     def covariance_labels(self) -> tuple[str, ...]:
-        return () if self.solution is None else self._information.labels
+        return () if self.solution is None else self.information.labels
 
     @cached_property
     def standard_errors(self) -> dict[str, float]:
@@ -348,13 +311,10 @@ class Fit:
 
         NaN at a bound, without convergence, and without a variance: no more measurements than unknowns.
         """
-        if self.solution is None:
-            return {}
         found: dict[str, float] = {}
-        if self.status.converged and not np.isnan(self.residual_variance):
-            errors = np.sqrt(self._information.variances(self.residual_variance)) * self._slopes
-            found = dict(zip(self.covariance_labels, errors.tolist(), strict=True))
-        return {name: found.get(name, float("nan")) for name in self._estimated}
+        if self.solution is not None and self.status.converged and not isnan(self.residual_variance):
+            found = standard_errors(self.solution, self.information, self.residual_variance)
+        return {name: found.get(name, nan) for name in self._estimated}
 
     @property
     def _estimated(self) -> list[str]:
@@ -391,7 +351,7 @@ class Fit:
         """Correlation of some of the unknowns `covariance_labels`, which costs little however many there are."""
         if self.solution is None:
             return np.zeros((0, 0))
-        return correlation(self._information, names, self.residual_variance)
+        return correlation(self.information, names, self.residual_variance)
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Confidence intervals of the unknowns from the Fisher information, cut off at the bounds.
@@ -400,13 +360,10 @@ class Fit:
         there: as far as the quadratic model of its profile stays below the threshold of `level`. All are NaN when the
         search did not converge.
         """
-        variance, factor = self.residual_variance, self.yardstick.errors(level)
-        if self.solution is None:
-            return {}
-        if not self.status.converged:
-            return dict.fromkeys(self._estimated, (float("nan"), float("nan")))
-        ends = interval_ends(self.solution, self._information, factor, variance)
-        return {name: ends.get(name, (float("nan"), float("nan"))) for name in self._estimated}
+        factor, ends = self.yardstick.errors(level), {}
+        if self.solution is not None and self.status.converged:
+            ends = interval_ends(self.solution, self.information, factor, self.residual_variance)
+        return {name: ends.get(name, (nan, nan)) for name in self._estimated}
 
     def profile(
         self,
@@ -474,7 +431,7 @@ class Fit:
     def bands(
         self,
         experiment: str,
-        times,
+        times: ArrayLike,
         level: float = 0.95,
         *,
         noise: bool = False,
@@ -490,13 +447,11 @@ class Fit:
         """
         from picardfit.inference.bands import bands
 
-        e = experiment_index(self.problem, experiment)
-        if self.solution is None:
-            raise InputError("fit.no_solution", message=self.message.rstrip("."))
+        e, _ = experiment_index(self.problem, experiment), self._solved
         if not self.status.converged and bootstrap is None:
             raise InputError("fit.no_bands", message=self.message.rstrip("."))
         return bands(
-            self, self._information, e, checked_times(times), level, noise, inputs, initial, bootstrap
+            self, self.information, e, checked_times(times), level, noise, inputs, initial, bootstrap
         )
 
     def parameters_of(self, experiment: str) -> dict[str, float]:
@@ -505,19 +460,17 @@ class Fit:
         Those of the model, and those that only initial formulas use.
         """
         e = experiment_index(self.problem, experiment)
-        if self.solution is None:
-            raise InputError("fit.no_estimates", message=self.message.rstrip("."))
-        return parameters_in(self.problem, self.solution.unknowns, e)
+        return parameters_in(self.problem, self._solved.unknowns, e)
 
-    def states(self, experiment: str, times) -> dict[str, np.ndarray]:
+    def states(self, experiment: str, times: ArrayLike) -> dict[str, np.ndarray]:
         """All states of an experiment at any times from its t0 on: measured and hidden, fitted or extrapolated."""
-        values = self._along(experiment_index(self.problem, experiment), checked_times(times))
-        return dict(zip(self.problem.model.states, values.T, strict=True))
+        e, at = experiment_index(self.problem, experiment), checked_times(times)
+        return dict(zip(self.problem.model.states, states_along(self._solved, e, at).T, strict=True))
 
-    def predict(self, experiment: str, times) -> dict[str, np.ndarray]:
+    def predict(self, experiment: str, times: ArrayLike) -> dict[str, np.ndarray]:
         """The observables of an experiment at any times from its t0 on."""
-        e, times = experiment_index(self.problem, experiment), checked_times(times)
-        outputs = outputs_at(self.solution, e, times, self._along(e, times))
+        e, at = experiment_index(self.problem, experiment), checked_times(times)
+        outputs = outputs_at(self._solved, e, at, states_along(self._solved, e, at))
         return dict(zip(self.problem.model.observables, outputs.T, strict=True))
 
     def identifiability(self) -> Identifiability:
@@ -592,11 +545,12 @@ class Fit:
 
         return fit_line(self)
 
-    def _along(self, e: int, times: np.ndarray) -> np.ndarray:
-        """(times, states)"""
+    @property
+    def _solved(self) -> Solution:
+        """The solution, for what cannot be given without one."""
         if self.solution is None:
             raise InputError("fit.no_solution", message=self.message.rstrip("."))
-        return states_along(self.solution, e, times)
+        return self.solution
 
 
 def _tools(executor: Executor | None, ledger: str | Path | None, progress: News) -> Tools:

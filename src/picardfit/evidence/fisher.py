@@ -16,6 +16,7 @@ from picardfit.collocation.arrow import Arrow, Inverse, Observe, arrow_of, inver
 from picardfit.collocation.linearisation import linearise
 from picardfit.collocation.recursion import chained
 from picardfit.errors import InputError
+from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import unknowns_index
 from picardfit.solvers.loop import Solution
 
@@ -171,6 +172,16 @@ class Yardstick:
         if self.inflation == 1:
             return square
         return float(self.freedom * self.inflation * np.log1p(square / self.freedom))
+
+
+def yardstick_of(problem: Problem) -> Yardstick:
+    """The yardstick of a problem: its variance is known, estimated, or that of estimated noise levels."""
+    layout, count = problem.layout, problem.measurements
+    levels = layout.count(layout.noise_columns)
+    freedom = count - (layout.count() - levels)
+    if freedom <= 0 or (problem.noise is not None and not levels):
+        return Yardstick(float("inf"))
+    return Yardstick(float(freedom), count / freedom if levels else 1.0)
 
 
 def information(solution: Solution, everything: bool = False) -> Information:

@@ -49,6 +49,23 @@ def _reaches(
     return below, above
 
 
+def natural_covariance(solution: Solution, found: Information, variance: float) -> np.ndarray:
+    """(unknowns, unknowns): covariance in natural units, for this variance of one measurement."""
+    slopes = _slopes(solution, found)
+    return found.covariance(variance) * slopes[:, None] * slopes
+
+
+def standard_errors(solution: Solution, found: Information, variance: float) -> dict[str, float]:
+    """Standard errors of the unknowns in natural units, by name."""
+    errors = np.sqrt(found.variances(variance)) * _slopes(solution, found)
+    return dict(zip(found.labels, errors.tolist(), strict=True))
+
+
+def _slopes(solution: Solution, found: Information) -> np.ndarray:
+    """(unknowns,): d natural / d internal."""
+    return solution.system.problem.layout.slopes(solution.unknowns)[tuple(found.index.T)]
+
+
 def correlation(found: Information, names: Iterable[str], variance: float) -> np.ndarray:
     """(names, names): correlation of some of the unknowns; NaN where one of them is not determined."""
     number = {name: k for k, name in enumerate(found.labels)}

@@ -104,6 +104,15 @@ def _exact_at_bounds(problem: Problem, unknowns: np.ndarray) -> np.ndarray:
     return values
 
 
+def initial_states_of(problem: Problem, unknowns: np.ndarray) -> dict[str, dict[str, float]]:
+    """experiment -> state -> value at the experiment's t0."""
+    values, _ = problem.layout.initial(unknowns)
+    return {
+        name: dict(zip(problem.model.states, row.tolist(), strict=True))
+        for name, row in zip(problem.names, values, strict=True)
+    }
+
+
 def parameters_in(problem: Problem, unknowns: np.ndarray, e: int) -> dict[str, float]:
     """The parameters in experiment e under their plain names; those that only the noise has are left out."""
     values = problem.layout.parameters(unknowns)[e]

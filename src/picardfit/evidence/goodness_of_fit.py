@@ -1,0 +1,122 @@
+"""How well a solution fits: likelihood, criteria for choosing between models, and the size of the residuals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from picardfit.evidence.certificate import path_rows, path_value
+from picardfit.evidence.fisher import Information
+from picardfit.evidence.residual_tests import (
+    Diagnostics,
+    diagnose,
+    freedom,
+    has_fixed_degrees,
+    named_residuals,
+)
+from picardfit.problem.problem import Problem
+from picardfit.solvers.loop import Solution
+
+NUMERICAL = (
+    1e-8  # residuals relative to the data that are errors of the computation: ten times its tolerances
+)
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """Criteria for choosing between models, from the negative log-likelihood of `count` measurements.
+
+    `estimated`: how many numbers k were estimated; without a noise model its variance is one of them.
+    """
+
+    nllh: float
+    estimated: int
+    count: int
+
+    @property
+    def aic(self) -> float:
+        """2 k - 2 log L (Akaike)."""
+        return 2 * self.estimated + 2 * self.nllh
+
+    @property
+    def aicc(self) -> float | None:
+        """AIC + 2 k (k + 1) / (n - k - 1), for few measurements n; None where that is not positive."""
+        k, spare = self.estimated, self.count - self.estimated - 1
+        return None if spare <= 0 else self.aic + 2 * k * (k + 1) / spare
+
+    @property
+    def bic(self) -> float:
+        """k log n - 2 log L (Schwarz)."""
+        return self.estimated * float(np.log(self.count)) + 2 * self.nllh
+
+
+def least_squares_loss(solution: Solution) -> float:
+    """The paper's L_ls: half the mean over sampling instants of the squared residual norm."""
+    problem = solution.system.problem
+    outputs = path_rows(solution)[:, : len(problem.model.observables)]
+    return problem.least_squares.value(outputs) / len(problem.samples.times)
+
+
+def negative_log_likelihood(solution: Solution) -> float | None:
+    """That of the data, without priors.
+
+    Without a noise model: of normal noise with one variance for all measurements, estimated from them. None where
+    that is not defined: no more measurements than unknowns, or residuals that are all zero.
+    """
+    problem = solution.system.problem
+    if problem.noise is None and spare_measurements(problem) <= 0:
+        return None
+    value = problem.objective.nllh(path_rows(solution))
+    return None if value == -np.inf else value
+
+
+def criteria(problem: Problem, nllh: float) -> Criteria:
+    """The criteria of a fit with this negative log-likelihood."""
+    return Criteria(nllh, estimated_numbers(problem), problem.measurements)
+
+
+def estimated_numbers(problem: Problem) -> int:
+    """How many numbers are estimated; without a noise model its variance is one of them."""
+    return problem.layout.count() + (problem.noise is None)
+
+
+def spare_measurements(problem: Problem) -> int:
+    """Measurements minus unknowns."""
+    return problem.measurements - problem.layout.count()
+
+
+def reduced_chi_square(solution: Solution) -> float | None:
+    """Sum of squared standardised residuals over measurements minus unknowns.
+
+    None without a noise model, and without more measurements than unknowns.
+    """
+    problem = solution.system.problem
+    spare = spare_measurements(problem)
+    if spare <= 0 or problem.noise is None:
+        return None
+    return float(np.nansum(problem.objective.residuals(path_rows(solution)) ** 2)) / spare
+
+
+def residual_variance(solution: Solution) -> float:
+    """Variance of one measurement in units of the assumed one: 1 with a noise model.
+
+    Else the sum of squares over measurements minus unknowns, NaN when none are left.
+    """
+    problem = solution.system.problem
+    if problem.noise is not None:
+        return 1.0
+    spare = spare_measurements(problem)
+    return 2 * path_value(solution) / spare if spare > 0 else float("nan")
+
+
+def diagnostics(solution: Solution, found: Information | None) -> Diagnostics:
+    """Tests of the residuals along a solution; `found`: the information there, if the search converged."""
+    problem = solution.system.problem
+    residuals = named_residuals(problem, path_rows(solution))
+    if problem.noise is not None:
+        spare = freedom(problem, found)
+        return diagnose(residuals, reduced_chi_square(solution), spare, has_fixed_degrees(problem))
+    nothing = problem.mean_loss(problem.least_squares.nothing)
+    exact = least_squares_loss(solution) <= NUMERICAL**2 * nothing
+    return replace(diagnose(residuals, None), exact=exact)
