@@ -156,7 +156,7 @@ def misfit(solution: Solution) -> Misfit:
     problem, rows = solution.system.problem, path_rows(solution)
     data, (counted, weight, noise) = problem.samples.data, problem.samples.roughness
     squares = np.where(counted, data - rows[:, : data.shape[1]], 0.0) ** 2
-    unexplained = float(np.sum(weight * squares)) / max(np.count_nonzero(weight), 1)
+    unexplained = float(np.sum(weight * squares)) / max(int(np.count_nonzero(weight)), 1)
     residual = float(np.sum(squares))
     if problem.noise is None:
         return Misfit(float(np.sqrt(residual / noise)) if noise > 0 else 1.0, unexplained)

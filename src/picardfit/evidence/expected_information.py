@@ -36,6 +36,7 @@ class ExactPath:
     )
     refinements: int = 40  # of the mesh, at most: each halves segments
     most_segments: int = 50_000
+    integration: float = 1e-10  # relative tolerance of the integration
     newton_steps: int = 2  # for the path and the knots: one leaves 1e-5, two rounding
     grid: int = 120  # even times at which the path is integrated first, besides the samples
 
@@ -72,18 +73,14 @@ def expected(problem: Problem, unknowns: np.ndarray, nodes: int = DEFAULT.nodes)
 
     Planned experiments get the predicted values as their data, so that every measurement counts.
     """
-    runs = _runs(problem, unknowns, [_grid(problem, e) for e in range(len(problem.experiments))])
-    solved = trajectories(problem.model, runs)
-    if any(states is None or not np.isfinite(states).all() for states in solved):
+    start = simulated(problem, unknowns, DEFAULT.integration)
+    filled = None if start is None else as_if_measured(problem, start)
+    if start is None or filled is None:
         return None
-    filled = as_if_measured(problem, runs, solved)
-    if filled is None:
-        return None
-    tables = tuple((run.times, states) for run, states in zip(runs, solved, strict=True))
     with np.errstate(all="ignore"):
-        found = on_mesh(filled, Start(unknowns, tables, np.zeros(len(problem.model.states), bool)), nodes)
-        linear = found and _polished(*found)
-    if not linear or not np.isfinite(linear.jacobian).all():
+        found = on_mesh(filled, start, nodes)
+        linear = None if found is None else _polished(*found)
+    if found is None or linear is None or not np.isfinite(linear.jacobian).all():
         return None
     return Expected(found[0], linear)
 
@@ -94,10 +91,11 @@ def solvable(problem: Problem, unknowns: np.ndarray) -> list[bool]:
     return [states is not None for states in trajectories(problem.model, runs)]
 
 
-def as_if_measured(problem: Problem, runs: Sequence[Run], solved: Sequence[np.ndarray]) -> Problem | None:
+def as_if_measured(problem: Problem, start: Start) -> Problem | None:
     """The problem with exact data wherever something is or will be measured; None where an output is not finite."""
     experiments = []
-    for one, run, states in zip(problem.experiments, runs, solved, strict=True):
+    runs = _runs(problem, start.unknowns, [times for times, _ in start.tables])
+    for one, run, (_, states) in zip(problem.experiments, runs, start.tables, strict=True):
         rows = np.searchsorted(run.times, one.times)
         outputs = observed(problem.model, replace(run, times=one.times), states[rows])
         mine = outputs[:, [problem.model.observables.index(name) for name in one.observables]]
@@ -125,14 +123,18 @@ def _runs(problem: Problem, unknowns: np.ndarray, times: Sequence[np.ndarray]) -
     ]
 
 
-def simulated(problem: Problem, unknowns: np.ndarray) -> Start | None:
+def simulated(problem: Problem, unknowns: np.ndarray, rtol: float = 1e-8) -> Start | None:
     """A start on the path of these unknowns, by independent integration; None where there is no solution."""
     runs = _runs(problem, unknowns, [_grid(problem, e) for e in range(len(problem.experiments))])
-    solved = trajectories(problem.model, runs, rtol=1e-8)
-    if any(states is None or not np.isfinite(states).all() for states in solved):
+    solved = trajectories(problem.model, runs, rtol)
+    tables = [
+        (run.times, states)
+        for run, states in zip(runs, solved, strict=True)
+        if states is not None and np.isfinite(states).all()
+    ]
+    if len(tables) < len(runs):
         return None
-    tables = tuple((run.times, states) for run, states in zip(runs, solved, strict=True))
-    return Start(unknowns, tables, np.zeros(len(problem.model.states), bool))
+    return Start(unknowns, tuple(tables), np.zeros(len(problem.model.states), bool))
 
 
 def on_mesh(
@@ -159,7 +161,8 @@ def on_mesh(
 def _knot_states(problem: Problem, unknowns: np.ndarray, mesh: Mesh) -> np.ndarray | None:
     """(segments, states): start state of each segment, by integration."""
     solved = trajectories(problem.model, _runs(problem, unknowns, [knots[:-1] for knots in mesh.knots]))
-    return None if any(states is None for states in solved) else np.concatenate(solved)
+    found = [states for states in solved if states is not None]
+    return None if len(found) < len(solved) else np.concatenate(found)
 
 
 def _polished(system: Discretisation, point: Point) -> Linearisation | None:

@@ -6,7 +6,7 @@ segment gives the Fisher information of the unknowns; it costs one more linearis
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -76,7 +76,9 @@ class Information:
     slope: np.ndarray  # (unknowns,): gradient of the objective
     at_bound: tuple[str, ...]
     held: tuple[Held, ...] = ()  # the unknowns at a bound
-    hessian: np.ndarray | None = None  # (experiments, width, width), where unknowns are held
+    hessian: np.ndarray = field(
+        default_factory=lambda: np.zeros((0, 0, 0))
+    )  # (experiments, width, width), where unknowns are held
     observe: Observe | None = None  # curvature of the objective along a few directions
 
     @cached_property

@@ -42,8 +42,8 @@ def observed_curvature(
     chosen = [row[tuple(at)] for at in index.tolist()]
     whole = np.zeros((len(place.index), directions.shape[1]))
     whole[chosen] = directions
-    found = [_products(place, whole, width) for width in steps.widths]
-    return None if any(one is None for one in found) else tuple(found)
+    narrow, wide = (_products(place, whole, width) for width in steps.widths)
+    return None if narrow is None or wide is None else (narrow, wide)
 
 
 def _products(place: Place, directions: np.ndarray, width: float) -> np.ndarray | None:

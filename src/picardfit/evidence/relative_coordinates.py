@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from picardfit.evidence.fisher import Information
-
-if TYPE_CHECKING:
-    from picardfit.fit import Fit
+from picardfit.solvers.loop import Solution
 
 
 @dataclass(frozen=True)
@@ -101,17 +98,16 @@ class Covariance:
         return vectors, np.linalg.qr(arrow.join(chained, null))[0]
 
 
-def in_relative_units(fit: Fit, found: Information) -> tuple[Relative, Covariance]:
-    """All unknowns of a fit, and what its information tells of any of them."""
-    layout, (rows, columns) = fit.problem.layout, found.index.T
-    unknowns = fit.solution.unknowns
+def in_relative_units(solution: Solution, found: Information, variance: float) -> tuple[Relative, Covariance]:
+    """All unknowns of a solution, and the covariance of any of them; `variance`: that of one residual."""
+    layout, (rows, columns) = solution.system.problem.layout, found.index.T
+    unknowns = solution.unknowns
     values, lower, upper = (
         layout.natural(one)[rows, columns] for one in (unknowns, layout.lower, layout.upper)
     )
     log, slopes = layout.log[rows, columns], layout.slopes(unknowns)[rows, columns]
-    variance = fit.residual_variance
     variance = variance if variance > 0 else np.nan
-    path = _path_size(fit)[rows, columns]
+    path = _path_size(solution)[rows, columns]
     largest = path.max(initial=0.0)
     positive = (lower > 0) | (upper < 0)
     with np.errstate(invalid="ignore"):
@@ -132,9 +128,9 @@ def in_relative_units(fit: Fit, found: Information) -> tuple[Relative, Covarianc
     return Relative(found.labels, values, unit, power, half / unit, at_bound, errors, path), covariance
 
 
-def _path_size(fit: Fit) -> np.ndarray:
+def _path_size(solution: Solution) -> np.ndarray:
     """(experiments, width): how large the state of an unknown initial value becomes; 0 for parameters."""
-    layout, solution = fit.problem.layout, fit.solution
+    layout = solution.system.problem.layout
     largest = np.abs(solution.path).max(axis=1)  # (segments, states)
     states = np.maximum.reduceat(largest, solution.system.mesh.first)  # (experiments, states)
     sizes = np.zeros_like(layout.lower)

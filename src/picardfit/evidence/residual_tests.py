@@ -78,22 +78,20 @@ class Diagnostics:
         """Whether so large a sum of squares is improbable with the given levels (chi-square, most freedom)."""
         from scipy.special import chdtrc
 
-        return self._sized and float(chdtrc(self.freedom[1], self._squares)) < DEFAULT.unfit
+        if self.chi_square is None or self.freedom is None:
+            return False
+        least, most = self.freedom
+        return float(chdtrc(most, self.chi_square * least)) < DEFAULT.unfit
 
     @property
     def too_small(self) -> bool:
         """Whether so small a sum of squares is improbable with the given levels (chi-square, least freedom)."""
         from scipy.special import chdtr
 
-        return self._sized and float(chdtr(self.freedom[0], self._squares)) < DEFAULT.unfit
-
-    @property
-    def _sized(self) -> bool:
-        return self.chi_square is not None and self.freedom is not None
-
-    @property
-    def _squares(self) -> float:
-        return self.chi_square * self.freedom[0]
+        if self.chi_square is None or self.freedom is None:
+            return False
+        least, _ = self.freedom
+        return float(chdtr(least, self.chi_square * least)) < DEFAULT.unfit
 
     @property
     def tested(self) -> bool:

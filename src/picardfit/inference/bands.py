@@ -14,8 +14,9 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, closest
 from picardfit.evidence.fisher import Information
 from picardfit.inference.bootstrap import Bootstrap, estimates
+from picardfit.inference.refits import solution_of
 from picardfit.model.densities import Shape
-from picardfit.model.inputs import as_input, values_at
+from picardfit.model.inputs import Input, as_input, values_at
 from picardfit.simulation.trajectories import Run, trajectories
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class _Setting:
     experiment: int
     times: np.ndarray  # as given
     order: np.ndarray  # that sorts them
-    inputs: Mapping[str, object]
+    inputs: Mapping[str, Input]
     given: dict[int, float]  # state -> new initial value
     new: bool  # differs from the experiment of the fit
 
@@ -172,10 +173,10 @@ def _run(fit: Fit, setting: _Setting, unknowns: np.ndarray) -> Run:
 
 def _by_derivatives(fit: Fit, information: Information, setting: _Setting, limit: float, noise: bool):
     """((value, low, high, standard error) of states, the same of observables), each (times, names)."""
-    problem, unknowns, e = fit.problem, fit.solution.unknowns, setting.experiment
+    problem, unknowns, e = fit.problem, solution_of(fit).unknowns, setting.experiment
     layout, model = problem.layout, problem.model
     run = _run(fit, setting, unknowns)
-    found = _as_far_as_it_goes(model, run, None if setting.new else fit.solution.system.mesh.knots[e])
+    found = _as_far_as_it_goes(model, run, None if setting.new else solution_of(fit).system.mesh.knots[e])
     by_unknowns = _by_unknowns(layout, unknowns, e, setting)  # (states + parameters, width)
     inputs = _inputs(model, setting, run.times)
     values, by_state, by_parameter = model.output.linearise(run.times, found.states, run.params, inputs)
@@ -224,7 +225,7 @@ def _by_unknowns(layout, unknowns: np.ndarray, e: int, setting: _Setting) -> np.
 def _by_samples(fit: Fit, setting: _Setting, bootstrap: Bootstrap, level: float, noise: bool):
     """The same from the percentiles of bootstrap samples; the values are those of the fit."""
     model = fit.problem.model
-    runs = [_run(fit, setting, unknowns) for unknowns in (fit.solution.unknowns, *bootstrap.unknowns)]
+    runs = [_run(fit, setting, unknowns) for unknowns in (solution_of(fit).unknowns, *bootstrap.unknowns)]
     solved = trajectories(model, runs)
     inputs = _inputs(model, setting, runs[0].times)
     empty = np.full((len(runs[0].times), len(model.states)), np.nan)

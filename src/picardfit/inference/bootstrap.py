@@ -15,7 +15,7 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError
 from picardfit.evidence.certificate import path_rows
 from picardfit.evidence.fisher import quantile
-from picardfit.inference.refits import Tools, run_many
+from picardfit.inference.refits import Tools, run_many, solution_of
 from picardfit.model.densities import Shape
 from picardfit.parallel.ordered_map import Work, Written
 from picardfit.problem.common_noise import CommonNoise
@@ -99,7 +99,7 @@ def bootstrap(
     if not np.isfinite(fit.residual_variance) or (kind is Kind.RESIDUAL and freedom <= 0):
         known = fit.problem.noise is not None
         raise InputError("inference.no_freedom_residual" if known else "inference.no_freedom")
-    shape = fit.solution.unknowns.shape
+    shape = solution_of(fit).unknowns.shape
     work = run_many(
         fit,
         partial(
@@ -118,7 +118,7 @@ def estimates(fit: Fit) -> dict[str, float]:
     """All unknowns of a fit by name, natural units."""
     layout = fit.problem.layout
     index = unknowns_index(layout.exists, layout.local)
-    values = layout.natural(fit.solution.unknowns)[tuple(index.T)]
+    values = layout.natural(solution_of(fit).unknowns)[tuple(index.T)]
     return {layout.label(e, c): value for (e, c), value in zip(index, values.tolist(), strict=True)}
 
 
@@ -162,7 +162,7 @@ def fit_to_new_data(
     """
     rng = np.random.default_rng([seed, index])
     rows, objective = path_rows(solution), problem.objective
-    if kind is Kind.PARAMETRIC:
+    if kind is Kind.PARAMETRIC or isinstance(objective, CommonNoise):
         data = objective.sample(rows, rng, np.sqrt(variance))
     else:
         drawn = draw_residuals(objective.gaps(rows), freedom, _robust(problem), rng)
@@ -174,7 +174,8 @@ def fit_to_new_data(
         return found.point.unknowns
     method = LiftedGaussNewton()
     outcome = run(method, method.resume(renewed, solution))
-    return outcome.solution.unknowns if outcome.status.success else None
+    solved = outcome.solution if outcome.status.success else None
+    return None if solved is None else solved.unknowns
 
 
 def _freedom(problem: Problem) -> int:

@@ -20,7 +20,7 @@ class Exchanges:
 
 def scores(criterion: str, stages: Sequence[Stage], added: Sequence[np.ndarray]) -> np.ndarray:
     """(trials,): mean over the stages of what is minimised; added[s] is (trials, unknowns, unknowns)."""
-    total = 0.0
+    total = np.zeros(len(added[0]))
     for stage, more in zip(stages, added, strict=True):
         found = covariance(stage, more, stage.targets)
         q = found.shape[1]

@@ -93,7 +93,7 @@ def identifiability(fit: Fit, settings: VerdictSettings = DEFAULT) -> Identifiab
     if not fit.status.converged:
         raise InputError("inference.not_judged", message=fit.message.rstrip("."))
     found = fit.whole_information
-    relative, covariance = in_relative_units(fit, found)
+    relative, covariance = in_relative_units(fit.solution, found, fit.residual_variance)
     others = _alternatives(fit, relative)
     verdicts = _verdicts(fit, relative, others, settings)
     shared, *own = _blocks(found, relative, settings)

@@ -24,7 +24,7 @@ from picardfit.errors import InputError, Notice
 from picardfit.evidence.fisher import Yardstick
 from picardfit.evidence.optima import SameOptimum
 from picardfit.inference.profile_side import End, Knot, March, ProfileSettings, cross, cubic
-from picardfit.inference.refits import Tools, run_many
+from picardfit.inference.refits import Tools, run_many, solution_of
 from picardfit.parallel.ordered_map import Work, Written, single_threaded
 from picardfit.problem.fingerprint import digest
 from picardfit.problem.named_values import units_of
@@ -203,7 +203,7 @@ def profiles(
         {"level": float(level)},
         tools,
         "sides of profiles",
-        Written(_encoded, partial(_decoded, fit.solution.unknowns.shape)),
+        Written(_encoded, partial(_decoded, solution_of(fit).unknowns.shape)),
     )
     if work.failures and not work.results and not work.interrupted:
         reason = next(iter(work.failures.values())).rstrip(".")
@@ -211,7 +211,7 @@ def profiles(
     found = {}
     for name in wanted:
         own = [_key(name, sign) for sign in (-1, 1)]
-        sides = [_done(work, key, fit.solution.unknowns.shape) for key in own]
+        sides = [_done(work, key, solution_of(fit).unknowns.shape) for key in own]
         if not all(side.end is End.INTERRUPTED for side in sides):
             whole = _collect(fit, origin, name, sides, level)
             reasons = [work.failures[key] for key in own if key in work.failures]
@@ -289,16 +289,17 @@ def _encoded(side: Side) -> dict[str, object]:
 
 def _decoded(shape: tuple[int, int], record: dict) -> Side:
     points = array(get(record, "values"), (None,), "values")
-    lines = (array(get(record, key), (len(points),), key) for key in ("rises", "slopes"))
+    rises, slopes = (array(get(record, key), (len(points),), key) for key in ("rises", "slopes"))
     many_unknowns = array(get(record, "many_unknowns"), (len(points), *shape), "many_unknowns")
-    counts = (get(record, key, int) for key in ("refits", "linearisations"))
-    return Side(points, *lines, many_unknowns, End[get(record, "end", str)], *counts)
+    refits, linearisations = (get(record, key, int) for key in ("refits", "linearisations"))
+    end = End[get(record, "end", str)]
+    return Side(points, rises, slopes, many_unknowns, end, refits, linearisations)
 
 
 def _collect(fit: Fit, origin: Origin, name: str, sides: Sequence[Side], level: float) -> Profile:
     below, above = sides
     march, middle = origin.march(name)
-    held, layout, index = march.held, fit.problem.layout, middle.place.index
+    held, layout, index = march.held, fit.problem.layout, middle.base.index
     internal = np.concatenate([below.values[::-1], [middle.c], above.values])
     many_unknowns = np.concatenate([below.many_unknowns[::-1], middle.unknowns[None], above.many_unknowns])
     natural = layout.natural(many_unknowns)[:, index[:, 0], index[:, 1]]

@@ -68,6 +68,13 @@ class Knot:
     place: Place | None  # only of the first and the last
     unknowns: np.ndarray
 
+    @property
+    def base(self) -> Place:
+        """The place to step from; a knot between the first and the last has dropped its own, to save memory."""
+        if self.place is None:
+            raise ValueError("This knot has dropped its place.")
+        return self.place
+
 
 class March:
     """Steps away from the estimate, with a count of what they cost."""
@@ -93,7 +100,7 @@ class March:
 
     def side(self, middle: Knot, sign: int) -> tuple[list[Knot], End]:
         """Knots from the estimate outwards and how that side ended."""
-        layout = middle.place.system.problem.layout
+        layout = middle.base.system.problem.layout
         bound = self.held.bounds(layout)[sign > 0]
         far, knots = self._farthest(middle), [middle]
         if abs(bound - middle.c) <= self.settings.at_bound * max(abs(middle.c), TINY):
@@ -123,12 +130,12 @@ class March:
         return knots[1:], End.OPEN
 
     def _farthest(self, middle: Knot) -> float:
-        held, layout = self.held, middle.place.system.problem.layout
+        held, layout = self.held, middle.base.system.problem.layout
         if held.formula is None and layout.log[held.place]:
             return self.settings.farthest_log
         size = 1.0 if held.formula is not None else layout.size(middle.unknowns)[held.place]
         spread = self.limit / np.sqrt(middle.curvature / 2) if middle.curvature > 0 else 0.0
-        return self.settings.farthest * max(abs(middle.c), size, spread)
+        return self.settings.farthest * float(max(abs(middle.c), size, spread))
 
     def _plan(self, knots: list[Knot], sign: int, far: float) -> float:
         """A step after which z should have grown by one part, from the slope and curvature of the rise."""
@@ -166,9 +173,9 @@ class March:
             ahead = target - begin.c
             bend = (begin.direction - knots[-2].direction) / (begin.c - knots[-2].c)
             guess = ahead * begin.direction + 0.5 * ahead**2 * bend
-            low, high = begin.place.box()
+            low, high = begin.base.box()
             guess = np.clip(guess, low, high)
-        found = refit(begin.place, self.unit, self.held, target, self.settings.settled, guess)
+        found = refit(begin.base, self.unit, self.held, target, self.settings.settled, guess)
         self.refits += 1
         if found is None:
             return None
@@ -191,8 +198,8 @@ class March:
             pair, width = (inside, outside), abs(outside.c - inside.c)
             c = 0.5 * (inside.c + outside.c)
             if not slow:
-                sides = (np.array([getattr(k, f) for k in pair]) for f in ("c", "rise", "slope"))
-                c = cross(*sides, self.limit)
+                at, rise, slope = (np.array([getattr(k, f) for k in pair]) for f in ("c", "rise", "slope"))
+                c = cross(at, rise, slope, self.limit)
             near = min(pair, key=lambda k: abs(k.c - c))
             knot = self._at([near], c) or self._follow([inside], c)
             if knot is None:
@@ -208,7 +215,7 @@ class March:
 
     def _corner(self, knot: Knot, sign: int) -> float:
         """The formula where all its unknowns are on the bounds towards which it grows; sign * inf if there are none."""
-        place, layout = knot.place, knot.place.system.problem.layout
+        place, layout = knot.base, knot.base.system.problem.layout
         normal = sign * self.held.slope(layout, knot.unknowns, place.index)
         corner = knot.unknowns.copy()
         for (e, c), rate in zip(place.index, normal, strict=True):
@@ -225,7 +232,7 @@ class March:
 
     def _blocked(self, knot: Knot, sign: int) -> bool:
         """Whether every unknown of the formula sits on the bound that stops it."""
-        place, layout = knot.place, knot.place.system.problem.layout
+        place, layout = knot.base, knot.base.system.problem.layout
         normal, at = sign * self.held.slope(layout, knot.unknowns, place.index), tuple(place.index.T)
         room = np.where(
             normal > 0, layout.upper[at] - knot.unknowns[at], knot.unknowns[at] - layout.lower[at]

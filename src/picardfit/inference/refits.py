@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from picardfit.errors import InputError
 from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.ordered_map import Work, Written, check_tools, run_tasks
 from picardfit.parallel.progress import Bar
 from picardfit.problem.fingerprint import digest, problem_digest
+from picardfit.solvers.loop import Solution
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -33,6 +35,13 @@ class Tools:
 
     def __post_init__(self) -> None:
         check_tools(self.executor, self.ledger, self.progress, "two numbers, done and all")
+
+
+def solution_of(fit: Fit) -> Solution:
+    """The solution of a fit, which inference starts from."""
+    if fit.solution is None:
+        raise InputError("inference.no_solution", message=fit.status.sentence().rstrip("."))
+    return fit.solution
 
 
 def run_many(
@@ -72,6 +81,6 @@ def _identity(fit: Fit, settings: Mapping[str, object], words: str) -> dict[str,
         "picardfit": __version__,
         "work": words,
         "problem": problem_digest(fit.problem),
-        "estimates": digest(fit.solution.unknowns),
+        "estimates": digest(solution_of(fit).unknowns),
         **settings,
     }

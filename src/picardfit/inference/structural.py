@@ -184,8 +184,8 @@ def _as_problem(given, plans, parameters, initial) -> Problem:
 def _densified(one: Experiment, span: tuple[float, float]) -> Experiment:
     """The experiment as a plan that is also sampled on a dense grid."""
     grid = np.linspace(*span, DEFAULT.dense)
-    own = {
-        name: np.union1d(one.times[one.sampled[:, k]], grid) if one.sampled[:, k].any() else []
+    own: dict[str, np.ndarray] = {
+        name: np.union1d(one.times[one.sampled[:, k]], grid) if one.sampled[:, k].any() else np.zeros(0)
         for k, name in enumerate(one.observables)
     }
     return replace(plan(None, own, one.name, one.inputs, one.initial, one.t0), rest=one.rest)

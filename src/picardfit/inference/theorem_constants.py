@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -126,10 +127,13 @@ def constants_on_ball(
     cube = _latin_hypercube(samples, 2 + states + len(free), rng)
     points = np.concatenate([cube[:, :1], _in_ball(cube[:, 1 : 2 + states]), cube[:, 2 + states :]], axis=1)
     found = norms(points)
-    tops = [
-        _ascend(lambda p, k=k: norms(p)[:, k], points, found[:, k], states, rng, settings) for k in range(3)
-    ]
+    tops = [_ascend(partial(_column, norms, k), points, found[:, k], states, rng, settings) for k in range(3)]
     return Constants(radius, *tops), len(points)
+
+
+def _column(table: Callable[[np.ndarray], np.ndarray], k: int, points: np.ndarray) -> np.ndarray:
+    """Column k of a table at points."""
+    return table(points)[:, k]
 
 
 def _latin_hypercube(count: int, dimensions: int, rng: np.random.Generator) -> np.ndarray:
@@ -224,8 +228,8 @@ def on_segments(
     mesh = Mesh(rule(nodes), knots)
     system = Discretisation(problem, mesh)
     states = np.concatenate([start.states(k[:-1], e) for e, k in enumerate(knots)])
-    path = [start.states(mesh.node_times[mesh.experiment == e].ravel(), e) for e in range(len(knots))]
-    path = np.concatenate(path).reshape(len(mesh), nodes, -1)
+    parts = [start.states(mesh.node_times[mesh.experiment == e].ravel(), e) for e in range(len(knots))]
+    path = np.concatenate(parts).reshape(len(mesh), nodes, -1)
     return system, point_at(system, start.unknowns, states, path)
 
 
