@@ -29,7 +29,7 @@ class Ledger:
         self.path = Path(path)
         self.done: dict[int, object] = {}
         self.failed: dict[int, str] = {}
-        self._identity = plain(dict(identity), "the identity of a ledger")
+        self._identity = {key: plain(value, "the identity of a ledger") for key, value in identity.items()}
         self._synced, self._sync_seconds = time.monotonic(), sync_seconds
         try:
             whole = self._read()
@@ -107,7 +107,7 @@ class Ledger:
             raise InputError("parallel.not_a_ledger", str(self.path))
         if header.get("version") != FORMAT["version"]:
             raise InputError("parallel.ledger_version", str(self.path))
-        mine: dict = dict(self._identity)
+        mine = self._identity
         other = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
         if other:
             raise InputError("parallel.ledger_of_another_run", str(self.path), names=other)
