@@ -9,12 +9,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from picardfit.collocation.mesh import Mesh, Rule, uniform_knots
+from picardfit.collocation.mesh import TINY, Flags, Indices, Mesh, Rule, uniform_knots
+from picardfit.formulas.kernels import Array
 from picardfit.problem.problem import Problem
 from picardfit.problem.start import Start
-
-TINY = float(np.finfo(float).tiny)  # keeps denominators from being zero
-
 
 Result = TypeVar("Result")
 
@@ -32,7 +30,7 @@ class FirstMesh:
     sliver: float = 0.3  # shortest distance of a knot to a break, relative to the median segment
 
 
-def state_scale(problem: Problem, tables: list[np.ndarray], least: float = 0.0) -> np.ndarray:
+def state_scale(problem: Problem, tables: list[Array], least: float = 0.0) -> Array:
     """(states,): the size of variation of each state along paths, at least a part of the largest.
 
     Units may differ by many powers of ten; only a state that is zero takes the scale of the largest.
@@ -47,9 +45,7 @@ def state_scale(problem: Problem, tables: list[np.ndarray], least: float = 0.0) 
     return np.maximum(np.where(scale > 1e-12 * largest, scale, largest), least * largest)
 
 
-def segment_scales(
-    mesh: Mesh, states: np.ndarray, path: np.ndarray, scale: np.ndarray, smallest: float = 1e-4
-) -> np.ndarray:
+def segment_scales(mesh: Mesh, states: Array, path: Array, scale: Array, smallest: float = 1e-4) -> Array:
     """(segments, states): the states' scale, or the value at the start of a segment where that is smaller.
 
     The latter for states that keep one sign in an experiment and may run through many powers of ten; `smallest` is the
@@ -67,7 +63,7 @@ def segment_scales(
 
 
 def first_mesh(
-    problem: Problem, start: Start, rule: Rule, scale: np.ndarray, settings: FirstMesh = FirstMesh()
+    problem: Problem, start: Start, rule: Rule, scale: Array, settings: FirstMesh = FirstMesh()
 ) -> Mesh:
     """Segments with about equal shares of the Jacobian's norm, of the samples and of time; breaks are knots."""
     params = problem.layout.model_values(start.unknowns)
@@ -79,7 +75,7 @@ def first_mesh(
     return Mesh(rule, tuple(knots))
 
 
-def even_knots(problem: Problem, experiment: int, length: float) -> np.ndarray:
+def even_knots(problem: Problem, experiment: int, length: float) -> Array:
     """Knots of an experiment with segments of at most `length`; breaks are knots."""
     start, stop = problem.span(experiment)
     if stop <= start:
@@ -87,7 +83,7 @@ def even_knots(problem: Problem, experiment: int, length: float) -> np.ndarray:
     return uniform_knots((start, stop), length, problem.breaks(experiment))
 
 
-def _instant(time: float) -> np.ndarray:
+def _instant(time: float) -> Array:
     """One segment too short for any dynamics, for an experiment whose samples are all at its initial time."""
     return np.array([time, time + 64 * np.spacing(max(abs(time), 1e-30))])
 
@@ -95,11 +91,11 @@ def _instant(time: float) -> np.ndarray:
 def _stiffness(
     problem: Problem,
     experiment: int,
-    grid: np.ndarray,
-    path: np.ndarray,
-    params: np.ndarray,
-    scale: np.ndarray,
-) -> np.ndarray:
+    grid: Array,
+    path: Array,
+    params: Array,
+    scale: Array,
+) -> Array:
     """(grid,): norm of the scaled Jacobian f_x along the guessed path, the local estimate of K_x."""
     one, model = problem.experiments[experiment], problem.model
     _, wrt_x, _ = model.rhs.linearise(grid, path, params, one.inputs_at(model.inputs, grid))
@@ -108,9 +104,7 @@ def _stiffness(
     return np.where(np.isfinite(norm), norm, 0.0)
 
 
-def _knots(
-    problem: Problem, experiment: int, grid: np.ndarray, stiffness: np.ndarray, settings: FirstMesh
-) -> np.ndarray:
+def _knots(problem: Problem, experiment: int, grid: Array, stiffness: Array, settings: FirstMesh) -> Array:
     """Knots that share out half the integral of the stiffness and half the grid, which follows the samples."""
     start, stop = problem.span(experiment)
     if stop <= start:
@@ -130,9 +124,7 @@ def _knots(
     )
 
 
-def merge_breaks(
-    knots: np.ndarray, breaks: tuple[float, ...], sliver: float = FirstMesh.sliver
-) -> np.ndarray:
+def merge_breaks(knots: Array, breaks: tuple[float, ...], sliver: float = FirstMesh.sliver) -> Array:
     """Add the breaks as knots and drop knots that would leave a sliver beside a break or each other."""
     span = knots[-1] - knots[0]
     fixed = np.unique(np.array([knots[0], *breaks, knots[-1]]))
@@ -143,19 +135,18 @@ def merge_breaks(
     return merged[np.concatenate([[True], np.diff(merged) > 1e-13 * span])] if len(merged) > 2 else merged
 
 
-def unresolved(
-    mesh: Mesh, states: np.ndarray, path: np.ndarray, scale: np.ndarray, tolerance: float
-) -> np.ndarray:
+def unresolved(mesh: Mesh, states: Array, path: Array, scale: Array, tolerance: float) -> Flags:
     """(segments,): whether the last Legendre modes of the path are too large on a segment.
 
     `scale` is (segments, states), or (states,) for all alike.
     """
     of_start, of_nodes = mesh.rule.tail[:, :1], mesh.rule.tail[:, 1:]
     modes = of_start * states[:, None, :] + of_nodes @ path
-    return (np.abs(modes).max(axis=1) / scale).max(axis=1) > tolerance
+    found: Flags = (np.abs(modes).max(axis=1) / scale).max(axis=1) > tolerance
+    return found
 
 
-def split(mesh: Mesh, chosen: np.ndarray, rule: Rule | None = None) -> tuple[Mesh, np.ndarray, np.ndarray]:
+def split(mesh: Mesh, chosen: Flags, rule: Rule | None = None) -> tuple[Mesh, Indices, Indices]:
     """Halve the chosen segments, with the nodes of `rule` if one is given.
 
     Returns the mesh, and for each new segment its parent and which part of it: 0 first half, 1 second half, 2 whole.
@@ -172,7 +163,7 @@ def split(mesh: Mesh, chosen: np.ndarray, rule: Rule | None = None) -> tuple[Mes
 
 
 @lru_cache(maxsize=32)
-def _parts(old: Rule, new: Rule) -> tuple[np.ndarray, np.ndarray]:
+def _parts(old: Rule, new: Rule) -> tuple[Array, Array]:
     """The path on an old segment at the begin (3, 1 + nodes) and the new nodes (3, new nodes, 1 + nodes) of its parts.
 
     The parts are the first half, the second half and the whole.
@@ -190,7 +181,7 @@ class MeshLimits:
     segments: int  # meshes with more are not split again
 
 
-def resolve(mesh: Mesh, attempt: Callable[[Mesh], tuple[Result, np.ndarray]], limits: MeshLimits) -> Result:
+def resolve(mesh: Mesh, attempt: Callable[[Mesh], tuple[Result, Flags]], limits: MeshLimits) -> Result:
     """What `attempt` makes of a mesh on which it needs no shorter segments, or of the finest one allowed.
 
     attempt(mesh) returns its result and (segments,) bool: the segments to halve before it tries again. Where a path is
@@ -207,18 +198,18 @@ def resolve(mesh: Mesh, attempt: Callable[[Mesh], tuple[Result, np.ndarray]], li
 def carry(
     old: Mesh,
     new: Mesh,
-    states: np.ndarray,
-    path: np.ndarray,
-    parent: np.ndarray,
-    half: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
+    states: Array,
+    path: Array,
+    parent: Indices,
+    half: Indices,
+) -> tuple[Array, Array]:
     """Start states and path on a finer mesh (split, or with more nodes), from the path on the old one."""
     at_begin, at_nodes = _parts(old.rule, new.rule)
     whole = np.concatenate([states[:, None, :], path], axis=1)[parent]
     return (at_begin[half][:, None, :] @ whole)[:, 0], at_nodes[half] @ whole
 
 
-def merge(mesh: Mesh, chosen: np.ndarray) -> tuple[Mesh, np.ndarray]:
+def merge(mesh: Mesh, chosen: Indices) -> tuple[Mesh, Indices]:
     """The mesh without the knots after the chosen segments, and for each new segment the first of its old ones."""
     whole = np.ones(len(mesh), bool)
     whole[np.asarray(chosen, int) + 1] = False  # these begin inside a new segment
@@ -229,7 +220,7 @@ def merge(mesh: Mesh, chosen: np.ndarray) -> tuple[Mesh, np.ndarray]:
     return Mesh(mesh.rule, tuple(knots)), np.flatnonzero(whole)
 
 
-def joined(mesh: Mesh, states: np.ndarray, path: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def joined(mesh: Mesh, states: Array, path: Array, chosen: Indices) -> Array:
     """(chosen, nodes, states): the path at the nodes of segments made of the chosen ones and their successors."""
     here, there = mesh.length[chosen, None], mesh.length[chosen + 1, None]
     since = mesh.rule.nodes * (here + there)  # time since the begin: (chosen, nodes)
@@ -237,4 +228,5 @@ def joined(mesh: Mesh, states: np.ndarray, path: np.ndarray, chosen: np.ndarray)
     fraction = np.where(second, (since - here) / there, since / here)
     weights = mesh.rule.along(fraction.ravel()).reshape(*fraction.shape, 1, -1)
     whole = np.concatenate([states[:, None, :], path], axis=1)
-    return (weights @ whole[chosen[:, None] + second])[:, :, 0]
+    path_there: Array = (weights @ whole[chosen[:, None] + second])[:, :, 0]
+    return path_there

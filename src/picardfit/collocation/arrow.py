@@ -15,10 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-Observe = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray] | None]
+from picardfit.collocation.mesh import Flags, Indices
+from picardfit.formulas.kernels import Array
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+Observe = Callable[[Array], tuple[Array, Array] | None]
 
 
 @dataclass(frozen=True)
@@ -43,13 +49,11 @@ class Judgement:
 class Arrow:
     """A symmetric matrix in that shape; a single experiment has shared unknowns only."""
 
-    own: (
-        np.ndarray
-    )  # (experiments, local, local): A_e, zero in rows and columns of unknowns that are not there
-    cross: np.ndarray  # (experiments, local, shared): B_e
-    shared: np.ndarray  # (shared, shared): C
-    there: np.ndarray  # (experiments, local) bool
-    columns: np.ndarray  # (shared,): column of each shared unknown
+    own: Array  # (experiments, local, local): A_e, zero where an unknown is not there
+    cross: Array  # (experiments, local, shared): B_e
+    shared: Array  # (shared, shared): C
+    there: Flags  # (experiments, local) bool
+    columns: Indices  # (shared,): column of each shared unknown
 
     def __len__(self) -> int:
         return int(self.there.sum()) + len(self.shared)
@@ -58,22 +62,22 @@ class Arrow:
     def finite(self) -> bool:
         return all(bool(np.isfinite(part).all()) for part in (self.own, self.cross, self.shared))
 
-    def split(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def split(self, vector: NDArray[Scalar]) -> tuple[NDArray[Scalar], NDArray[Scalar]]:
         """(unknowns, ...) as (experiments, local, ...), 0 for unknowns that are not there, and (shared, ...)."""
         count = len(vector) - len(self.shared)
         own = np.zeros((*self.there.shape, *vector.shape[1:]), vector.dtype)
         own[self.there] = vector[:count]
         return own, vector[count:]
 
-    def join(self, own: np.ndarray, shared: np.ndarray) -> np.ndarray:
+    def join(self, own: Array, shared: Array) -> Array:
         """The inverse of `split`: (unknowns, ...)."""
         return np.concatenate([own[self.there], shared])
 
-    def diagonal(self) -> np.ndarray:
+    def diagonal(self) -> Array:
         """(unknowns,)."""
         return self.join(self.own.diagonal(axis1=1, axis2=2), self.shared.diagonal())
 
-    def __matmul__(self, vector: np.ndarray) -> np.ndarray:
+    def __matmul__(self, vector: Array) -> Array:
         """The product with a vector (unknowns,)."""
         own, shared = self.split(vector)
         along = (self.own @ own[..., None])[..., 0] + self.cross @ shared
@@ -83,7 +87,7 @@ class Arrow:
         """The absolute values of all entries."""
         return Arrow(np.abs(self.own), np.abs(self.cross), np.abs(self.shared), self.there, self.columns)
 
-    def raised(self, extra: np.ndarray) -> Arrow:
+    def raised(self, extra: Array) -> Arrow:
         """With (unknowns,) added to the diagonal."""
         own, shared = self.split(extra)
         eye = np.eye(self.own.shape[1])
@@ -95,7 +99,7 @@ class Arrow:
             self.columns,
         )
 
-    def scaled(self, scale: np.ndarray) -> Arrow:
+    def scaled(self, scale: Array) -> Arrow:
         """Rows and columns times (unknowns,)."""
         own, shared = self.split(scale)
         return Arrow(
@@ -106,7 +110,7 @@ class Arrow:
             self.columns,
         )
 
-    def restricted(self, chosen: np.ndarray) -> Arrow:
+    def restricted(self, chosen: Flags) -> Arrow:
         """Rows and columns of some unknowns, (unknowns,) bool."""
         if chosen.all():
             return self
@@ -119,7 +123,7 @@ class Arrow:
             self.columns[shared],
         )
 
-    def dense(self) -> np.ndarray:
+    def dense(self) -> Array:
         """(unknowns, unknowns): quadratic in experiments."""
         count = int(self.there.sum())
         experiment, column = np.nonzero(self.there)
@@ -131,7 +135,7 @@ class Arrow:
         matrix[count:, count:] = self.shared
         return matrix
 
-    def solve(self, right: np.ndarray) -> np.ndarray:
+    def solve(self, right: Array) -> Array:
         """Solve for (unknowns, k); raises numpy.linalg.LinAlgError unless the matrix is positive definite."""
         from scipy.linalg import cho_factor, cho_solve
 
@@ -149,12 +153,12 @@ class Arrow:
         return self.join(np.linalg.solve(lower.transpose(0, 2, 1), first - chain @ shared), shared)
 
     @property
-    def _filled(self) -> np.ndarray:
+    def _filled(self) -> Array:
         """A_e with 1 on the diagonal for unknowns that are not there."""
         return self.own + ~self.there[..., None] * np.eye(self.own.shape[1])
 
 
-def arrow_of(hessian: np.ndarray, local: int, chosen: np.ndarray) -> Arrow:
+def arrow_of(hessian: Array, local: int, chosen: Flags) -> Arrow:
     """The arrow of sum_e 1/2 b_e' H_e b_e over chosen unknowns; shapes (experiments, width, width) and (.., width).
 
     Global columns, from `local` on, are the same unknowns in all experiments.
@@ -171,7 +175,7 @@ def arrow_of(hessian: np.ndarray, local: int, chosen: np.ndarray) -> Arrow:
     )
 
 
-def whole(matrix: np.ndarray) -> Arrow:
+def whole(matrix: Array) -> Arrow:
     """A matrix without structure."""
     count = len(matrix)
     nothing = np.zeros((0, 0), bool)
@@ -187,31 +191,32 @@ class Inverse:
     """
 
     arrow: Arrow
-    scale: np.ndarray  # (unknowns,)
-    own_root: np.ndarray  # (experiments, local, local): A_e^(+1/2), F of the experiments
-    own_null: np.ndarray  # (experiments, local, local): directions in the columns, 0 where there is none
-    chain: np.ndarray  # (experiments, local, shared): -K_e
-    root: np.ndarray  # (shared, directions): S^(+1/2)
-    null: np.ndarray  # (shared, lost)
-    own_slack: np.ndarray  # (experiments, local): square of the part in a direction that counts as none
-    slack: np.ndarray  # (lost,): likewise for the directions of all together
+    scale: Array  # (unknowns,)
+    own_root: Array  # (experiments, local, local): A_e^(+1/2), F of the experiments
+    own_null: Array  # (experiments, local, local): directions in the columns, 0 where there is none
+    chain: Array  # (experiments, local, shared): -K_e
+    root: Array  # (shared, directions): S^(+1/2)
+    null: Array  # (shared, lost)
+    own_slack: Array  # (experiments, local): square of the part in a direction that counts as none
+    slack: Array  # (lost,): likewise for the directions of all together
 
     @cached_property
-    def _chained_null(self) -> np.ndarray:
+    def _chained_null(self) -> Array:
         """(experiments, local, lost): the part of the shared directions without curvature in the experiments."""
         return self.chain @ self.null
 
     @cached_property
-    def _leak(self) -> np.ndarray:
+    def _leak(self) -> Array:
         """(experiments, lost, local): N' F, which P takes away."""
         return self._chained_null.transpose(0, 2, 1) @ self.own_root
 
     @cached_property
-    def _leaks(self) -> np.ndarray:
+    def _leaks(self) -> Array:
         """(lost, lost): N' F F' N."""
-        return np.einsum("ekl,eml->km", self._leak, self._leak)
+        both: Array = np.einsum("ekl,eml->km", self._leak, self._leak)
+        return both
 
-    def diagonal(self) -> np.ndarray:
+    def diagonal(self) -> Array:
         """(unknowns,): of the inverse."""
         null = self._chained_null
         own = np.sum((self.own_root - null @ self._leak) ** 2, axis=2)
@@ -219,24 +224,25 @@ class Inverse:
         shared = np.sum(self.root**2, axis=1) + np.einsum("sk,km,sm->s", self.null, self._leaks, self.null)
         return self.scale**2 * self.arrow.join(own, shared)
 
-    def _elsewhere(self, null: np.ndarray) -> np.ndarray:
+    def _elsewhere(self, null: Array) -> Array:
         """(experiments, local): what P takes from one experiment and puts into the others."""
         leak = self._leak
         others = self._leaks - leak @ leak.transpose(0, 2, 1)
-        return np.einsum("elk,ekm,elm->el", null, others, null)
+        energy: Array = np.einsum("elk,ekm,elm->el", null, others, null)
+        return energy
 
-    def lost(self) -> np.ndarray:
+    def lost(self) -> Flags:
         """(unknowns,) bool: unknowns that take part in a direction without curvature."""
         own = np.sum(self.own_null**2 / self.own_slack[:, None, :], axis=2)
         own += np.sum(self._chained_null**2 / self.slack, axis=2)
         part = self.arrow.join(own, np.sum(self.null**2 / self.slack, axis=1))
         return (part > 1) | (self.arrow.diagonal() <= 0)
 
-    def shared_directions(self) -> np.ndarray:
+    def shared_directions(self) -> Array:
         """(unknowns, lost): orthonormal directions without curvature that are not those of single experiments."""
         return self.arrow.join(self._chained_null, self.null)
 
-    def block(self, unknowns: np.ndarray) -> np.ndarray:
+    def block(self, unknowns: Indices) -> Array:
         """(chosen, chosen): rows and columns of the inverse."""
         experiment, column, shared = self._places(unknowns)
         count, local = len(unknowns), experiment >= 0
@@ -256,14 +262,14 @@ class Inverse:
         scale = self.scale[unknowns]
         return found * scale[:, None] * scale
 
-    def energy(self, vector: np.ndarray) -> float:
+    def energy(self, vector: Array) -> float:
         """v' inverse v of a vector (unknowns,)."""
         own, shared = self.arrow.split(self.scale * vector)
         along, across = self.coordinates(vector)
         lost = (shared + np.einsum("els,el->s", self.chain, own)) @ self.null
         return float(np.sum((along - np.einsum("ekm,k->em", self._leak, lost)) ** 2) + np.sum(across**2))
 
-    def times(self, vector: np.ndarray) -> np.ndarray:
+    def times(self, vector: Array) -> Array:
         """(unknowns,): the inverse times a vector."""
         own, shared = self.arrow.split(self.scale * vector)
         lost = (shared + np.einsum("els,el->s", self.chain, own)) @ self.null
@@ -274,19 +280,19 @@ class Inverse:
         lost = np.einsum("elk,el->k", self._chained_null, own) + self.null.T @ shared
         return self.scale * self.arrow.join(own - self._chained_null @ lost, shared - self.null @ lost)
 
-    def coordinates(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def coordinates(self, vector: Array) -> tuple[Array, Array]:
         """F' of a vector (unknowns,): (experiments, local) and (directions,)."""
         own, shared = self.arrow.split(self.scale * vector)
         gathered = shared + np.einsum("els,el->s", self.chain, own)
         return np.einsum("elm,el->em", self.own_root, own), gathered @ self.root
 
     @property
-    def own_half(self) -> np.ndarray:
+    def own_half(self) -> Array:
         """(experiments, local, local): how F' H answers to the unknowns of single experiments, A_e^(1/2)."""
         scale, _ = self.arrow.split(self.scale)
         return (self.own_root * scale[..., None]).transpose(0, 2, 1) @ self.arrow.own
 
-    def energies(self, experiment: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def energies(self, experiment: Indices, rows: Array) -> tuple[Array, Flags]:
         """v' inverse v of vectors over the columns (q, width) of one experiment each, (q,).
 
         Also whether each has a part in a direction without curvature.
@@ -316,7 +322,7 @@ class Inverse:
         size = np.sum(own**2, axis=1) + np.sum(shared**2, axis=1)
         return energy, lost > size
 
-    def _places(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _places(self, unknowns: Indices) -> tuple[Indices, Indices, Indices]:
         """Experiment (-1: shared) and local column of chosen unknowns, and the numbers of those that are shared."""
         count = len(self.arrow) - len(self.arrow.shared)
         experiment, column = (
@@ -363,13 +369,13 @@ def invert(
 
 
 def _observed(
-    values: np.ndarray,
-    vectors: np.ndarray,
+    values: Array,
+    vectors: Array,
     largest: float,
-    whole: np.ndarray,
+    whole: Array,
     observe: Observe | None,
     judgement: Judgement,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Array, Array]:
     """Eigenvalues and vectors, with observed curvature in place of next to none where two estimates agree on it.
 
     `whole` (unknowns, vectors): the same vectors over all unknowns.
@@ -394,8 +400,8 @@ def _observed(
 
 
 def _parts(
-    values: np.ndarray, vectors: np.ndarray, least: float, largest: float, judgement: Judgement
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    values: Array, vectors: Array, least: float, largest: float, judgement: Judgement
+) -> tuple[Array, Array, Array]:
     """Directions over the root of their curvature, those without, and their slack."""
     weak = values <= least * largest
     return (
@@ -405,7 +411,7 @@ def _parts(
     )
 
 
-def _slack(values: np.ndarray, largest: float, judgement: Judgement) -> np.ndarray:
+def _slack(values: Array, largest: float, judgement: Judgement) -> Array:
     """Square of the part in a direction of this curvature that counts as none.
 
     Where two values of an unknown fall together (x'' + (a + b) x' + a b x = 0 at a = b), the curvature of the direction

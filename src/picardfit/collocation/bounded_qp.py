@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from picardfit.collocation.arrow import Arrow
+from picardfit.collocation.mesh import Flags
+from picardfit.formulas.kernels import Array
 
 
 @dataclass(frozen=True)
@@ -35,13 +37,13 @@ class ActiveSet:
 class LineStep:
     """The minimum of the quadratic model in the box, on the line a'd = gap if a quantity is held."""
 
-    step: np.ndarray  # (unknowns,)
+    step: Array  # (unknowns,)
     slope: float  # derivative of the minimum by the value of the quantity
     variance: float  # a'H^-1 a over the unknowns that are not held at a bound: 1/variance is its curvature
-    direction: np.ndarray  # (unknowns,): how the minimum moves with the value of the quantity
+    direction: Array  # (unknowns,): how the minimum moves with the value of the quantity
 
 
-def is_convex(hessian: np.ndarray, local: int, held: np.ndarray) -> bool:
+def is_convex(hessian: Array, local: int, held: Flags) -> bool:
     """Whether the matrix over all unknowns, without the `held` columns (experiments, width), is positive definite."""
     if not local or len(hessian) == 1:
         hessian, held, local = hessian.sum(axis=0, keepdims=True), held[:1], 0
@@ -58,7 +60,7 @@ def is_convex(hessian: np.ndarray, local: int, held: np.ndarray) -> bool:
     return True
 
 
-def _without(hessian: np.ndarray, held: np.ndarray) -> np.ndarray:
+def _without(hessian: Array, held: Flags) -> Array:
     """The matrices with rows and columns of the held unknowns replaced by those of a unit matrix."""
     free, width = ~held, hessian.shape[1]
     masked = hessian * (free[:, :, None] & free[:, None, :])
@@ -67,13 +69,13 @@ def _without(hessian: np.ndarray, held: np.ndarray) -> np.ndarray:
 
 
 def solve_box(
-    hessian: np.ndarray,
-    slope: np.ndarray,
+    hessian: Array,
+    slope: Array,
     local: int,
-    lower: np.ndarray,
-    upper: np.ndarray,
+    lower: Array,
+    upper: Array,
     settings: ActiveSet = ActiveSet(),
-) -> np.ndarray:
+) -> Array:
     """argmin of sum_e 1/2 b_e' R_e b_e + s_e' b_e over lower <= b <= upper, global columns equal in all experiments.
 
     Shapes (experiments, width); returns the step in that shape. A primal-dual active set: columns that leave the box
@@ -89,13 +91,13 @@ def solve_box(
 
 
 def _solve_box(
-    hessian: np.ndarray,
-    slope: np.ndarray,
+    hessian: Array,
+    slope: Array,
     local: int,
-    lower: np.ndarray,
-    upper: np.ndarray,
+    lower: Array,
+    upper: Array,
     settings: ActiveSet,
-) -> np.ndarray:
+) -> Array:
     fixed = lower >= upper
     at_low, at_high = ~fixed & (lower >= 0), ~fixed & (upper <= 0)
     if at_low.any() or at_high.any():  # what is at a bound and pushed against it most likely stays there
@@ -122,12 +124,12 @@ def _solve_box(
         at_low, at_high = low, high
 
 
-def _gradient(hessian: np.ndarray, slope: np.ndarray, local: int, step: np.ndarray) -> np.ndarray:
+def _gradient(hessian: Array, slope: Array, local: int, step: Array) -> Array:
     """(experiments, width): derivative by each unknown after a step."""
     return _summed(slope + (hessian @ step[:, :, None])[..., 0], local)
 
 
-def _summed(slope: np.ndarray, local: int) -> np.ndarray:
+def _summed(slope: Array, local: int) -> Array:
     """(experiments, width): derivative by each unknown; global columns hold the sum over experiments."""
     if len(slope) == 1:
         return slope
@@ -137,20 +139,20 @@ def _summed(slope: np.ndarray, local: int) -> np.ndarray:
 
 
 def _projected_newton(
-    hessian: np.ndarray,
-    slope: np.ndarray,
+    hessian: Array,
+    slope: Array,
     local: int,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    step: np.ndarray,
+    lower: Array,
+    upper: Array,
+    step: Array,
     settings: ActiveSet,
-) -> np.ndarray:
+) -> Array:
     """The bounded minimum by projected Newton steps (Bertsekas 1982) from a point in the box.
 
     Each step lowers the value, so that no active set returns.
     """
 
-    def value(b: np.ndarray) -> float:
+    def value(b: Array) -> float:
         return float(np.sum(b * (slope + 0.5 * (hessian @ b[:, :, None])[..., 0])))
 
     least, last = value(step), None
@@ -173,9 +175,7 @@ def _projected_newton(
     return step
 
 
-def _solve_held(
-    hessian: np.ndarray, slope: np.ndarray, local: int, held: np.ndarray, value: np.ndarray
-) -> np.ndarray:
+def _solve_held(hessian: Array, slope: Array, local: int, held: Flags, value: Array) -> Array:
     """Minimise over the free columns with the held ones at `value`, by eliminating local columns first."""
     if not local:
         return _solve_held_shared(hessian[0], slope[0], ~held[0], value[0])[None]
@@ -197,9 +197,7 @@ def _solve_held(
     return step
 
 
-def _solve_held_shared(
-    hessian: np.ndarray, slope: np.ndarray, free: np.ndarray, value: np.ndarray
-) -> np.ndarray:
+def _solve_held_shared(hessian: Array, slope: Array, free: Flags, value: Array) -> Array:
     """Minimise over the free columns of one matrix (width, width)."""
     if free.all():
         return -_spd_solve(hessian, slope[:, None])[:, 0]
@@ -210,7 +208,7 @@ def _solve_held_shared(
     return step
 
 
-def _spd_solve(matrix: np.ndarray, right: np.ndarray, ridge: float = 1e-14) -> np.ndarray:
+def _spd_solve(matrix: Array, right: Array, ridge: float = 1e-14) -> Array:
     """Solve symmetric positive semi-definite systems, each diagonal entry raised by a fraction `ridge` of itself.
 
     (Some 50 units in the last place: singular matrices become regular, others hardly change.)
@@ -224,9 +222,11 @@ def _spd_solve(matrix: np.ndarray, right: np.ndarray, ridge: float = 1e-14) -> n
     if matrix.ndim == 2:  # Cholesky's method does not care for the units of unknowns
         _, solved, failed = dposv(raised, right)
         if not failed:
-            return solved
+            return np.asarray(solved)
     scale = 1 / np.sqrt(size_of)[..., None]
-    return scale * np.linalg.solve(raised * scale * np.swapaxes(scale, -1, -2), scale * right)
+    return np.asarray(
+        scale * np.linalg.solve(raised * scale * np.swapaxes(scale, -1, -2), scale * right), float
+    )
 
 
 @dataclass(frozen=True)
@@ -234,20 +234,20 @@ class _OnLine:
     """argmin 1/2 d'Hd + g'd over low <= d <= high and, if `normal` is given, normal'd = gap."""
 
     matrix: Arrow
-    slope: np.ndarray  # (unknowns,)
-    normal: np.ndarray | None  # (unknowns,)
+    slope: Array  # (unknowns,)
+    normal: Array | None  # (unknowns,)
     gap: float
-    low: np.ndarray  # (unknowns,)
-    high: np.ndarray
+    low: Array  # (unknowns,)
+    high: Array
 
-    def room(self, current: np.ndarray, move: np.ndarray, held: np.ndarray) -> np.ndarray:
+    def room(self, current: Array, move: Array, held: Flags) -> Array:
         """(unknowns,): what part of a move each bound allows."""
         with np.errstate(divide="ignore", invalid="ignore"):
             up, down = (self.high - current) / move, (self.low - current) / move
         part = np.where(move > 0, up, np.where(move < 0, down, np.inf))
         return np.where(held, np.inf, part)
 
-    def wrong(self, found: LineStep, held: np.ndarray, rounding: float) -> np.ndarray:
+    def wrong(self, found: LineStep, held: Flags, rounding: float) -> Array:
         """(unknowns,): by how much each held unknown pushes away from its bound, in units of its curvature's root."""
         current = found.step
         gradient = self.slope + self.matrix @ current
@@ -262,11 +262,11 @@ class _OnLine:
 
 def solve_on_line(
     matrix: Arrow,
-    slope: np.ndarray,
-    normal: np.ndarray | None,
+    slope: Array,
+    normal: Array | None,
     gap: float,
-    low: np.ndarray,
-    high: np.ndarray,
+    low: Array,
+    high: Array,
     settings: ActiveSet = ActiveSet(),
 ) -> LineStep | None:
     """argmin 1/2 d'Hd + g'd over low <= d <= high and, if `normal` is given, normal'd = gap; None if there is none.
@@ -307,7 +307,7 @@ def solve_on_line(
     return found
 
 
-def _inside(task: _OnLine) -> np.ndarray | None:
+def _inside(task: _OnLine) -> Array | None:
     """A point of the box with normal'd = gap, from the origin along the normal as far as each bound allows."""
     normal, gap, low, high = task.normal, task.gap, task.low, task.high
     start = np.clip(np.zeros(len(low)), low, high)
@@ -328,7 +328,7 @@ def _inside(task: _OnLine) -> np.ndarray | None:
         return np.clip(start + np.where(normal != 0, sign * taken / normal, 0.0), low, high)
 
 
-def _held_step(task: _OnLine, held: np.ndarray, value: np.ndarray) -> LineStep | None:
+def _held_step(task: _OnLine, held: Flags, value: Array) -> LineStep | None:
     """The minimum with some unknowns held at `value` and no bounds for the others; None if the matrix is singular."""
     matrix, slope, normal = task.matrix, task.slope, task.normal
     free, step = ~held, np.where(held, value, 0.0)

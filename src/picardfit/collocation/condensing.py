@@ -16,7 +16,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from picardfit.collocation.mesh import Mesh
+from picardfit.collocation.mesh import Mesh, QuickIndex
+from picardfit.formulas.kernels import Array
 from picardfit.problem.unknowns import UnknownsColumns
 
 
@@ -24,18 +25,16 @@ from picardfit.problem.unknowns import UnknownsColumns
 class Quadratic:
     """The quadratic model of the objective, segment by segment; columns are [states | free parameters]."""
 
-    hessian: np.ndarray  # (segments, columns, columns)
-    slope: np.ndarray  # (segments, columns)
-    end: np.ndarray  # (linked, states, columns): derivative of the end state of segments with a successor
-    jump: np.ndarray  # (linked, states): end state minus next start state
-    initial: np.ndarray  # (experiments, states, unknowns): derivative of the initial state by the unknowns
-    unknowns: np.ndarray | None = (
-        None  # (experiments, width, width): further curvature of the unknowns themselves
-    )
+    hessian: Array  # (segments, columns, columns)
+    slope: Array  # (segments, columns)
+    end: Array  # (linked, states, columns): derivative of the end state of segments with a successor
+    jump: Array  # (linked, states): end state minus next start state
+    initial: Array  # (experiments, states, unknowns): derivative of the initial state by the unknowns
+    unknowns: Array | None = None  # (experiments, width, width): further curvature of the unknowns themselves
 
     def jump_change(
-        self, mesh: Mesh, columns: UnknownsColumns, unknowns_step: np.ndarray, states_step: np.ndarray
-    ) -> np.ndarray:
+        self, mesh: Mesh, columns: UnknownsColumns, unknowns_step: Array, states_step: Array
+    ) -> Array:
         """(linked, states): by how much a step changes the jumps, to first order."""
         moved = mesh.columns(states_step, unknowns_step[:, columns.index])[mesh.linked_rows]
         return (self.end @ moved[..., None])[..., 0] - states_step[mesh.inner_rows]
@@ -47,15 +46,15 @@ class Factor:
 
     mesh: Mesh
     columns: UnknownsColumns
-    weighted: np.ndarray  # W B: (linked, states, columns)
-    penalty: np.ndarray  # (linked, states), or (states,) for all alike
-    initial: np.ndarray
-    cholesky: np.ndarray  # lower band
-    cross: np.ndarray  # (inner, states, width)
-    solved: np.ndarray  # inner block^-1 cross
-    hessian: np.ndarray  # reduced: (experiments, width, width)
+    weighted: Array  # W B: (linked, states, columns)
+    penalty: Array  # (linked, states), or (states,) for all alike
+    initial: Array
+    cholesky: Array  # lower band
+    cross: Array  # (inner, states, width)
+    solved: Array  # inner block^-1 cross
+    hessian: Array  # reduced: (experiments, width, width)
 
-    def reduce(self, slope: np.ndarray, jump: np.ndarray) -> Reduced:
+    def reduce(self, slope: Array, jump: Array) -> Reduced:
         """Eliminate the inner states from the slope of data (segments, columns) and jumps (linked, states)."""
         mesh, index = self.mesh, self.columns.index
         states, first, inner = self.cross.shape[1], mesh.first, mesh.inner_rows
@@ -78,12 +77,12 @@ class Reduced:
     """A slope after the inner states are eliminated."""
 
     factor: Factor
-    slope: np.ndarray  # (experiments, width)
-    full_slope: np.ndarray  # before elimination
-    inner_slope: np.ndarray  # (inner, states)
-    solved: np.ndarray  # inner block^-1 inner_slope
+    slope: Array  # (experiments, width)
+    full_slope: Array  # before elimination
+    inner_slope: Array  # (inner, states)
+    solved: Array  # inner block^-1 inner_slope
 
-    def states(self, unknowns_step: np.ndarray) -> np.ndarray:
+    def states(self, unknowns_step: Array) -> Array:
         """Back-substitution: the step of all segment start states (segments, states)."""
         factor, mesh = self.factor, self.factor.mesh
         step = np.empty((len(mesh), factor.initial.shape[1]))
@@ -93,14 +92,14 @@ class Reduced:
         step[inner] = -(self.solved + (factor.solved @ mine[:, :, None])[..., 0])
         return step
 
-    def directional_slope(self, states_step: np.ndarray, unknowns_step: np.ndarray) -> float:
+    def directional_slope(self, states_step: Array, unknowns_step: Array) -> float:
         """g' d of the whole step."""
         inner = states_step[self.factor.mesh.inner_rows]
         return float(np.vdot(self.inner_slope, inner) + np.vdot(self.full_slope, unknowns_step))
 
 
 def factorise(
-    mesh: Mesh, columns: UnknownsColumns, model: Quadratic, penalty: np.ndarray, damping: np.ndarray
+    mesh: Mesh, columns: UnknownsColumns, model: Quadratic, penalty: Array, damping: Array
 ) -> Factor:
     """Factorise the inner block, with a penalty of jumps (linked, states) or (states,) and a damping (states,).
 
@@ -137,7 +136,7 @@ def factorise(
     return Factor(mesh, columns, weighted, penalty, model.initial, cholesky, cross, solved, hessian)
 
 
-def _add_first(hessian, total, initial, columns) -> None:
+def _add_first(hessian: Array, total: Array, initial: Array, columns: QuickIndex) -> None:
     """Terms of the first segments, whose start state is a function of the unknowns: in place."""
     states = initial.shape[1]
     back = initial.transpose(0, 2, 1)
@@ -147,33 +146,34 @@ def _add_first(hessian, total, initial, columns) -> None:
     hessian[:, columns, :] += cross.transpose(0, 2, 1)
 
 
-def _cholesky_band(band: np.ndarray) -> np.ndarray:
+def _cholesky_band(band: Array) -> Array:
     """Cholesky factor of a lower band (LAPACK itself: SciPy's wrappers cost more than small systems do)."""
     from scipy.linalg.lapack import dpbtrf
 
     factor, failed = dpbtrf(band, lower=1, overwrite_ab=1)
     if failed:
         raise np.linalg.LinAlgError("the banded matrix is not positive definite")
-    return factor
+    return np.asarray(factor)
 
 
-def _solve_band(cholesky: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _solve_band(cholesky: Array, right: Array) -> Array:
     """Solve with the factorised inner block for an array (inner, states, ...)."""
     from scipy.linalg.lapack import dpbtrs
 
     if not right.size:
         return np.zeros_like(right)
     count = right.shape[0] * right.shape[1]
-    return dpbtrs(cholesky, right.reshape(count, -1), lower=1)[0].reshape(right.shape)
+    solved: Array = dpbtrs(cholesky, right.reshape(count, -1), lower=1)[0].reshape(right.shape)
+    return solved
 
 
 @lru_cache
-def _upper(states: int) -> np.ndarray:
+def _upper(states: int) -> Array:
     """Ones on the diagonal and above it."""
     return np.tri(states).T
 
 
-def _band(diagonal: np.ndarray, lower: np.ndarray, upper_index: slice | np.ndarray) -> np.ndarray:
+def _band(diagonal: Array, lower: Array, upper_index: QuickIndex) -> Array:
     """Lower band storage of a block-tridiagonal matrix; lower[i] stands below the diagonal block upper_index[i].
 
     Entry (row, column) of the matrix is entry (column, row - column) of an array whose rows are twice as long as a

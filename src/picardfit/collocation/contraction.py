@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from picardfit.collocation.mesh import Flags, Indices
 from picardfit.collocation.picard import Field, apply, newton_matrix
+from picardfit.formulas.kernels import Array
 
 
 @dataclass(frozen=True)
@@ -59,16 +61,16 @@ class FixedPoint:
     """The equation u = P u on some segments."""
 
     field: Field
-    start: np.ndarray  # (segments, states): x
-    params: np.ndarray  # (segments, 1, parameters), or (parameters,) for all segments
-    scale: np.ndarray  # (states,): what |u - P u| is measured by
+    start: Array  # (segments, states): x
+    params: Array  # (segments, 1, parameters), or (parameters,) for all segments
+    scale: Array  # (states,): what |u - P u| is measured by
 
-    def part(self, chosen: np.ndarray) -> FixedPoint:
+    def part(self, chosen: Indices) -> FixedPoint:
         """The equation on the chosen segments."""
         params = self.params if self.params.ndim == 1 else self.params[chosen]
         return FixedPoint(self.field.part(chosen), self.start[chosen], params, self.scale)
 
-    def gap(self, path: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def gap(self, path: Array) -> tuple[Array, Array]:
         """f along the path, and P u - u at the nodes."""
         slopes = self.field.slopes(path, self.params)
         return slopes, apply(self.field.mesh, self.start, slopes) - path
@@ -78,19 +80,19 @@ class FixedPoint:
 class Contracted:
     """Where a contraction ended."""
 
-    path: np.ndarray  # (segments, nodes, states)
-    slopes: np.ndarray  # f along it
-    gap: np.ndarray  # P u - u
+    path: Array  # (segments, nodes, states)
+    slopes: Array  # f along it
+    gap: Array  # P u - u
     error: float  # largest |u - P u| relative to the scale
     rate: float  # largest fraction of it that a step left
-    inverse: np.ndarray | None  # of the Newton matrices that were used last
+    inverse: Array | None  # of the Newton matrices that were used last
 
 
 def contract(
     equation: FixedPoint,
-    path: np.ndarray,
+    path: Array,
     enough: float,
-    inverse: np.ndarray | None = None,
+    inverse: Array | None = None,
     settings: Contraction = Contraction(),
 ) -> Contracted:
     """Contract a path to |u - P u| < `enough`, first with one matrix for each segment.
@@ -109,7 +111,7 @@ def contract(
 
 
 def newton(
-    equation: FixedPoint, path: np.ndarray, enough: float, how: Newton, inverse: np.ndarray | None = None
+    equation: FixedPoint, path: Array, enough: float, how: Newton, inverse: Array | None = None
 ) -> Contracted:
     """Newton's method for u = P u, until |u - P u| <= `enough`, or as far as `how` allows.
 
@@ -134,8 +136,8 @@ def newton(
 
 
 def _shortened(
-    equation: FixedPoint, path: np.ndarray, gap: np.ndarray, step: np.ndarray, enough: float, how: Newton
-) -> tuple[np.ndarray, bool]:
+    equation: FixedPoint, path: Array, gap: Array, step: Array, enough: float, how: Newton
+) -> tuple[Array, bool]:
     """The path after a step whose length is halved on each segment until |u - P u| falls; whether it did on all."""
     error, length = sizes(gap, equation.scale), np.ones(len(path))
     done = error < enough
@@ -150,38 +152,43 @@ def _shortened(
     return path, bool(done.all())
 
 
-def relative_size(path: np.ndarray, scale: np.ndarray) -> float:
+def relative_size(path: Array, scale: Array) -> float:
     """The largest value of an array (segments, nodes, states) relative to the scale of each state."""
     largest = np.maximum.reduce(np.abs(path.reshape(len(path), -1)))
     return float(np.maximum.reduce(largest.reshape(path.shape[1:]) / scale, axis=None))
 
 
-def sizes(path: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """(segments,): the same for each segment, infinite where a value is not a number."""
-    return np.nan_to_num((np.abs(path) / scale).max(axis=(1, 2)), nan=np.inf)
+def sizes(path: Array, scale: Array) -> Array:
+    """(segments,): the largest relative value of each segment, infinite where a value is not a number."""
+    largest: Array = (np.abs(path) / scale).max(axis=(1, 2))
+    return np.nan_to_num(largest, nan=np.inf)
 
 
-def newton_inverses(field: Field, path: np.ndarray, params: np.ndarray) -> np.ndarray:
+def newton_inverses(field: Field, path: Array, params: Array) -> Array:
     """(segments, nodes * states, nodes * states): inverses of the Newton matrices along a path."""
     return inverted(newton_matrix(field.mesh, field.linearise(path, params)[1]))
 
 
-def inverted(matrix: np.ndarray, worst: float = 1e15) -> np.ndarray:
+def inverted(matrix: Array, worst: float = 1e15) -> Array:
     """Inverses of matrices (k, n, n); not-a-number where one is not finite or its condition number exceeds `worst`.
 
     (Beyond 1e15 no digit of an inverse is right; this is only asked where some matrix is exactly singular.)
     """
     try:
         if np.isfinite(matrix.sum()):
-            return np.linalg.inv(matrix)
-        return _some_inverses(matrix, np.isfinite(matrix).all(axis=(1, 2)))
+            return np.asarray(np.linalg.inv(matrix), float)
+        return _some_inverses(matrix, _finite(matrix))
     except np.linalg.LinAlgError:
-        finite = np.isfinite(matrix).all(axis=(1, 2))
+        finite = _finite(matrix)
         regular = finite & (np.linalg.cond(np.where(finite[:, None, None], matrix, 0.0)) < worst)
         return _some_inverses(matrix, regular)
 
 
-def _some_inverses(matrix: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def _finite(matrix: Array) -> Flags:
+    return np.asarray(np.isfinite(matrix).all(axis=(1, 2)))
+
+
+def _some_inverses(matrix: Array, chosen: Flags) -> Array:
     result = np.full_like(matrix, np.nan)
     result[chosen] = np.linalg.inv(matrix[chosen])
     return result

@@ -11,10 +11,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from picardfit.collocation.mesh import Mesh
+from picardfit.collocation.mesh import Flags, Indices, Mesh, QuickIndex
 from picardfit.collocation.picard import Field
 from picardfit.collocation.sample_blocks import SampleBlocks, sample_blocks
-from picardfit.formulas.kernels import BatchedMap
+from picardfit.formulas.kernels import Array, BatchedMap
 from picardfit.problem.likelihood import Objective
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import compact
@@ -26,7 +26,7 @@ class Chunk:
 
     segments: slice
     blocks: slice
-    linked: np.ndarray  # segments with a successor, counted from the first of the chunk
+    linked: Indices  # segments with a successor, counted from the first of the chunk
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Discretisation:
     def objective(self) -> Objective:
         return self.problem.objective if self.surrogate is None else self.surrogate
 
-    def value(self, unknowns: np.ndarray, rows: np.ndarray) -> float:
+    def value(self, unknowns: Array, rows: Array) -> float:
         """What is minimised: the cost of the data at these rows, and of the unknowns by their priors."""
         value, priors = self.objective.value(rows), self.problem.priors
         return value if priors is None else value + priors.value(unknowns)
@@ -53,17 +53,17 @@ class Discretisation:
         return Field(self.problem.rhs, self.mesh, inputs)
 
     @cached_property
-    def sample_inputs(self) -> np.ndarray:
+    def sample_inputs(self) -> Array:
         samples = self.problem.samples
         return self.problem.inputs_at(samples.experiment, samples.times)
 
     @cached_property
-    def located(self) -> tuple[np.ndarray, np.ndarray]:
+    def located(self) -> tuple[Indices, Array]:
         samples = self.problem.samples
         return self.mesh.locate(samples.times, samples.experiment)
 
     @property
-    def segment(self) -> np.ndarray:
+    def segment(self) -> Indices:
         """(samples,): segment of each sample."""
         return self.located[0]
 
@@ -72,13 +72,13 @@ class Discretisation:
         return sample_blocks(self.segment, len(self.mesh))
 
     @cached_property
-    def along(self) -> tuple[np.ndarray, np.ndarray]:
+    def along(self) -> tuple[Array, Array]:
         """Weights of start state (blocks, slots, 1) and nodes (blocks, slots, nodes) in the values at samples."""
         weights = self.blocks.padded(self.mesh.rule.along(self.located[1]))
         return weights[..., :1].copy(), weights[..., 1:].copy()
 
     @cached_property
-    def at_breaks(self) -> np.ndarray:
+    def at_breaks(self) -> Flags:
         """(linked,) bool: knots between segments where the right-hand side may jump or kink."""
         mesh, found = self.mesh, np.zeros(len(self.mesh.linked), bool)
         for e, (a, b) in enumerate(mesh.inner_ranges):
@@ -87,7 +87,7 @@ class Discretisation:
         return found
 
     @cached_property
-    def selected(self) -> slice | np.ndarray | None:
+    def selected(self) -> QuickIndex | None:
         """Which states the rows of the objective are, where each of them is a state itself; else None."""
         rows = self.problem.measurement
         if not isinstance(rows, BatchedMap):
@@ -112,28 +112,28 @@ class Discretisation:
             for k, (a, b) in enumerate(pairwise(edges))
         ]
 
-    def parameters(self, unknowns: np.ndarray) -> np.ndarray:
+    def parameters(self, unknowns: Array) -> Array:
         """(experiments, parameters of model and noise) in natural units."""
         return self.problem.layout.measured_values(unknowns)
 
-    def spread(self, per_experiment: np.ndarray) -> np.ndarray:
+    def spread(self, per_experiment: Array) -> Array:
         """(experiments, k) -> (segments, 1, k), or (k,) of a single experiment: to broadcast over nodes."""
-        if len(per_experiment) == 1:
-            return per_experiment[0]
-        return per_experiment[self.mesh.experiment][:, None, :]
+        one = len(per_experiment) == 1
+        values: Array = per_experiment[0] if one else per_experiment[self.mesh.experiment][:, None, :]
+        return values
 
-    def of_samples(self, per_experiment: np.ndarray) -> np.ndarray:
+    def of_samples(self, per_experiment: Array) -> Array:
         """(experiments, k) -> (samples, k), or (k,) of a single experiment."""
-        return (
-            per_experiment[0] if len(per_experiment) == 1 else per_experiment[self.problem.samples.experiment]
-        )
+        one = len(per_experiment) == 1
+        values: Array = per_experiment[0] if one else per_experiment[self.problem.samples.experiment]
+        return values
 
-    def at_samples(self, x: np.ndarray, path: np.ndarray) -> np.ndarray:
+    def at_samples(self, x: Array, path: Array) -> Array:
         """States at the samples: (samples, states)."""
         blocks, (of_start, of_nodes) = self.blocks, self.along
         return blocks.unpadded(of_nodes @ blocks.of_blocks(path) + of_start * blocks.of_blocks(x)[:, None, :])
 
-    def derivatives_at_samples(self, multipliers: np.ndarray, chunk: Chunk) -> np.ndarray:
+    def derivatives_at_samples(self, multipliers: Array, chunk: Chunk) -> Array:
         """(blocks, slots, states, columns): derivative of the states at the samples of a chunk.
 
         `multipliers` (segments, nodes, states, columns) is the derivative of the path on it.
@@ -147,7 +147,7 @@ class Discretisation:
         result[..., : states * columns : columns + 1] += of_start[chunk.blocks]  # each state by itself
         return result.reshape(*result.shape[:2], states, columns)
 
-    def outputs(self, states: np.ndarray, params: np.ndarray) -> np.ndarray:
+    def outputs(self, states: Array, params: Array) -> Array:
         """Rows of the objective at the samples, observables first.
 
         From states (samples, states) and parameters (experiments, parameters).
@@ -158,7 +158,7 @@ class Discretisation:
             self.problem.samples.times, states, self.of_samples(params), self.sample_inputs
         )
 
-    def linearised_outputs(self, states: np.ndarray, params: np.ndarray):
+    def linearised_outputs(self, states: Array, params: Array) -> tuple[Array, Array, Array]:
         return self.problem.measurement.linearise(
             self.problem.samples.times, states, self.of_samples(params), self.sample_inputs
         )

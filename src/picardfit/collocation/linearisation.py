@@ -9,9 +9,10 @@ import numpy as np
 from picardfit.collocation.condensing import Quadratic
 from picardfit.collocation.contraction import inverted, relative_size
 from picardfit.collocation.discretisation import Chunk, Discretisation
-from picardfit.collocation.mesh import Segments
+from picardfit.collocation.mesh import TINY, AnySegments
 from picardfit.collocation.picard import defect, end_derivatives, newton_matrix, right_sides
 from picardfit.collocation.point import Nearby, Point, evaluate
+from picardfit.formulas.kernels import Array
 from picardfit.problem.objective import CONTRACTED, curved, whitened
 
 
@@ -38,20 +39,20 @@ class Linearisation:
     """The quadratic model at a point, and what is needed to move the path."""
 
     quadratic: Quadratic
-    outputs: np.ndarray  # (samples, rows)
-    jacobian: np.ndarray  # of the rows by [states | free parameters]: (blocks, slots * rows, columns)
-    factor: np.ndarray  # square root of the objective's curvature, diagonal or full
-    multipliers: np.ndarray  # S: (segments, nodes, states, columns)
-    inverse: np.ndarray  # of Newton matrices here or close by: (segments, nodes * states, nodes * states)
+    outputs: Array  # (samples, rows)
+    jacobian: Array  # of the rows by [states | free parameters]: (blocks, slots * rows, columns)
+    factor: Array  # square root of the objective's curvature, diagonal or full
+    multipliers: Array  # S: (segments, nodes, states, columns)
+    inverse: Array  # of Newton matrices here or close by: (segments, nodes * states, nodes * states)
     rate: float  # fraction of an error that a sweep with the inverse leaves here
-    path: np.ndarray  # where the derivatives were made
+    path: Array  # where the derivatives were made
 
     @property
     def nearby(self) -> Nearby:
         return Nearby(self.inverse, self.multipliers, self.rate)
 
     def moved(
-        self, system: Discretisation, point: Point, scale: np.ndarray, reuse: Reuse = Reuse()
+        self, system: Discretisation, point: Point, scale: Array, reuse: Reuse = Reuse()
     ) -> Linearisation | None:
         """The model at a point close by with the same derivatives; None if it is not close.
 
@@ -65,7 +66,7 @@ class Linearisation:
             self, quadratic=replace(self.quadratic, slope=slope, jump=point.jumps), outputs=point.outputs
         )
 
-    def at_samples(self, system: Discretisation) -> np.ndarray:
+    def at_samples(self, system: Discretisation) -> Array:
         """The jacobian of each sample: (samples, rows, columns)."""
         blocks, rows, columns = self.jacobian.shape
         width = system.blocks.width
@@ -84,7 +85,7 @@ def linearise(
     groups = list(
         zip(*(_derivatives(system, point, chain, chunk, reuse) for chunk in system.chunks), strict=True)
     )
-    rate, old = max(groups.pop()), point.nearby and point.nearby.inverse
+    rate, old = max(groups.pop()), None if point.nearby is None else point.nearby.inverse
     # each group is let go once it is joined: all of them twice would be most of the memory of a fit
     multipliers, inverse, at_samples, ends = (_joined(groups.pop(0), old) for _ in range(4))
     outputs, jacobian = _outputs(system, point, chain, at_samples)
@@ -97,21 +98,21 @@ def linearise(
     return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse, rate, point.path)
 
 
-def _by_block(per_slot: np.ndarray) -> np.ndarray:
+def _by_block(per_slot: Array) -> Array:
     """(blocks, slots, rows, columns) -> (blocks, slots * rows, columns)."""
     blocks, slots, rows, columns = per_slot.shape
     return per_slot.reshape(blocks, slots * rows, columns)
 
 
-def _slope(system: Discretisation, slope: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
+def _slope(system: Discretisation, slope: Array, jacobian: Array) -> Array:
     """(segments, columns): slope' jacobian, summed over the samples (samples, rows) of each segment."""
     padded = system.blocks.padded(slope).reshape(len(jacobian), 1, -1)
     return system.blocks.by_segment((padded @ jacobian)[:, 0])
 
 
 def _outputs(
-    system: Discretisation, point: Point, chain: np.ndarray | None, at_samples: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+    system: Discretisation, point: Point, chain: Array | None, at_samples: Array
+) -> tuple[Array, Array]:
     """Rows of the objective (samples, rows) and their derivatives (blocks, slots, rows, columns).
 
     `at_samples` are the derivatives of the states there (blocks, slots, states, columns).
@@ -127,14 +128,16 @@ def _outputs(
     return outputs, jacobian
 
 
-def _joined(parts: tuple[np.ndarray, ...], whole: np.ndarray | None) -> np.ndarray:
+def _joined(parts: tuple[Array, ...], whole: Array | None) -> Array:
     """The parts as one array: `whole` itself where they are its parts."""
     if whole is not None and all(part.base is whole for part in parts):
         return whole
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _derivatives(system: Discretisation, point: Point, chain: np.ndarray | None, chunk: Chunk, reuse: Reuse):
+def _derivatives(
+    system: Discretisation, point: Point, chain: Array | None, chunk: Chunk, reuse: Reuse
+) -> tuple[Array, Array, Array, Array, float]:
     """Derivatives of path, samples and ends on a chunk of the mesh: (S, inverse, at samples, ends, rate).
 
     `chain` (experiments, free parameters) is d natural / d internal, or None where that is 1 everywhere.
@@ -154,22 +157,22 @@ def _derivatives(system: Discretisation, point: Point, chain: np.ndarray | None,
 
 
 def _solved(
-    mesh: Segments, wrt_x: np.ndarray, right: np.ndarray, nearby: Nearby | None, reuse: Reuse
-) -> tuple[np.ndarray, np.ndarray, float]:
+    mesh: AnySegments, wrt_x: Array, right: Array, nearby: Nearby | None, reuse: Reuse
+) -> tuple[Array, Array, float]:
     """(I - h A (x) f_x)^-1 right, an inverse of the matrix, and the fraction of an error that a sweep with it leaves.
 
     The inverse is the one from nearby where a few sweeps with it are exact enough: products of small matrices are much
     cheaper than inverses. They begin with the derivatives from there, which differ by about as much as the matrices do.
     """
     if nearby is not None:
-        old, known, states = nearby.inverse, nearby.multipliers is not None, wrt_x.shape[2]
-        solved = nearby.multipliers.reshape(right.shape) if known else old @ right
+        old, near, states = nearby.inverse, nearby.multipliers, wrt_x.shape[2]
+        solved = old @ right if near is None else near.reshape(right.shape)
         first, last = (np.maximum.reduce(np.abs(solved[:, k])) for k in (slice(states), slice(-states, None)))
-        unit, before = np.maximum(np.maximum(first, last), 1e-300), 1.0  # each derivative has its own unit
+        unit, before = np.maximum(np.maximum(first, last), TINY), 1.0  # each derivative has its own unit
         for sweep in range(reuse.sweeps):
             gap = defect(mesh, wrt_x, right, solved)
             error = relative_size(gap.reshape(len(gap), -1, *unit.shape), unit)
-            rate = nearby.rate + error if known and not sweep else error / before
+            rate = nearby.rate + error if near is not None and not sweep else error / before
             if not rate < reuse.rate:
                 break
             solved = solved + old @ gap
@@ -184,10 +187,10 @@ def advance(
     system: Discretisation,
     point: Point,
     linear: Linearisation,
-    unknowns_step: np.ndarray,
-    states_step: np.ndarray,
-    scale: np.ndarray,
-    positive: np.ndarray,
+    unknowns_step: Array,
+    states_step: Array,
+    scale: Array,
+    positive: Array,
     enough: float = CONTRACTED,
     positivity: Positivity = Positivity(),
 ) -> Point | None:
@@ -206,7 +209,9 @@ def advance(
     return evaluate(system, unknowns, states, path, scale, linear.nearby, enough)
 
 
-def curvature_of_step(system: Discretisation, point: Point, linear: Linearisation, trial: Point):
+def curvature_of_step(
+    system: Discretisation, point: Point, linear: Linearisation, trial: Point
+) -> tuple[Array, Array]:
     """What the linear model missed on the way from a point to a trial: slope (segments, columns) and jumps.
 
     The point need not be where the model was made.

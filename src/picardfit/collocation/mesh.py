@@ -14,10 +14,17 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.polynomial import legendre
+from numpy.typing import NDArray
 
 from picardfit.errors import InputError
+from picardfit.formulas.kernels import Array
 from picardfit.problem.experiment import runs
 from picardfit.problem.unknowns import compact
+
+TINY = float(np.finfo(float).tiny)  # keeps denominators from being zero
+Indices = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+QuickIndex = slice | Indices  # of rows: a slice where they are neighbours
 
 
 class Nodes(Enum):
@@ -32,24 +39,25 @@ class Nodes(Enum):
 class Rule:
     """Nodes c on [0, 1] with the integrals of their Lagrange polynomials; `rule` makes each of them once."""
 
-    nodes: np.ndarray  # (nodes,)
+    nodes: Array  # (nodes,)
 
     @cached_property
-    def modes(self) -> np.ndarray:
+    def modes(self) -> Array:
         """(nodes, nodes): values at the nodes -> Legendre coefficients."""
-        return np.linalg.inv(legendre.legvander(2 * self.nodes - 1, len(self.nodes) - 1))
+        return _inverse(legendre.legvander(2 * self.nodes - 1, len(self.nodes) - 1))
 
     @cached_property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Array:
         """(nodes, nodes): A[i, k], the integral of the k-th Lagrange polynomial from 0 to c_i."""
         return self.integrals(self.nodes)
 
     @cached_property
-    def end(self) -> np.ndarray:
+    def end(self) -> Array:
         """(nodes,): the integrals of the Lagrange polynomials from 0 to 1."""
-        return self.integrals(np.ones(1))[0]
+        row: Array = self.integrals(np.ones(1))[0]
+        return row
 
-    def integrals(self, fractions: np.ndarray) -> np.ndarray:
+    def integrals(self, fractions: Array) -> Array:
         """(points, nodes): integrals of the Lagrange polynomials from 0 to each fraction."""
         s = 2 * np.asarray(fractions, float) - 1
         count = len(self.nodes)
@@ -60,12 +68,12 @@ class Rule:
         per_mode[..., 1:] = (values[..., 2:] - values[..., :-2]) / (2 * orders + 1)
         return 0.5 * per_mode @ self.modes
 
-    def interpolation(self, fractions: np.ndarray) -> np.ndarray:
+    def interpolation(self, fractions: Array) -> Array:
         """(points, nodes): the Lagrange polynomials themselves at each fraction."""
         s = 2 * np.asarray(fractions, float) - 1
         return legendre.legvander(s, len(self.nodes) - 1) @ self.modes
 
-    def along(self, fractions: np.ndarray) -> np.ndarray:
+    def along(self, fractions: Array) -> Array:
         """(points, 1 + nodes): the path at each fraction from the start state and the values at the nodes.
 
         For u = P u this polynomial is the solution x + h sum_k w_k f(u_k) itself; for stiff equations it is the better
@@ -75,17 +83,21 @@ class Rule:
         return legendre.legvander(s, len(self._path_modes) - 1) @ self._path_modes
 
     @cached_property
-    def _path_modes(self) -> np.ndarray:
+    def _path_modes(self) -> Array:
         """(modes, 1 + nodes): start state and values at the nodes -> Legendre coefficients of the path."""
         if self.nodes[0] == 0:  # the start is a node already
             return np.concatenate([np.zeros((len(self.nodes), 1)), self.modes], axis=1)
         points = np.concatenate([[0.0], self.nodes])
-        return np.linalg.inv(legendre.legvander(2 * points - 1, len(self.nodes)))
+        return _inverse(legendre.legvander(2 * points - 1, len(self.nodes)))
 
     @cached_property
-    def tail(self) -> np.ndarray:
+    def tail(self) -> Array:
         """(2, 1 + nodes): the last two Legendre coefficients of the path, in the size that those of h f have."""
         return 2 * (2 * len(self.nodes) - 1) * self._path_modes[-2:]
+
+
+def _inverse(matrix: NDArray[np.floating]) -> Array:
+    return np.asarray(np.linalg.inv(matrix), float)
 
 
 @lru_cache
@@ -116,9 +128,9 @@ class Segments:
     """Some segments, as far as the Picard operator needs them; a Mesh will do as well."""
 
     rule: Rule
-    length: np.ndarray  # (segments,)
-    node_times: np.ndarray  # (segments, nodes)
-    integral: np.ndarray  # (segments, nodes, nodes): h A, from values at the nodes to integrals up to them
+    length: Array  # (segments,)
+    node_times: Array  # (segments, nodes)
+    integral: Array  # (segments, nodes, nodes): h A, from values at the nodes to integrals up to them
 
 
 @dataclass(frozen=True)
@@ -126,51 +138,51 @@ class Mesh:
     """All segments of all experiments, experiment after experiment, in order of time."""
 
     rule: Rule
-    knots: tuple[np.ndarray, ...] = field(repr=False)  # per experiment: segments + 1 increasing times
+    knots: tuple[Array, ...] = field(repr=False)  # per experiment: segments + 1 increasing times
 
     @cached_property
-    def counts(self) -> np.ndarray:
+    def counts(self) -> Indices:
         """(experiments,): segments of each experiment."""
         return np.array([len(k) - 1 for k in self.knots])
 
     @cached_property
-    def first(self) -> np.ndarray:
+    def first(self) -> Indices:
         """(experiments,): index of each experiment's first segment."""
         return np.cumsum(self.counts) - self.counts
 
     @cached_property
-    def experiment(self) -> np.ndarray:
+    def experiment(self) -> Indices:
         """(segments,): the experiment a segment belongs to."""
         return np.repeat(np.arange(len(self.knots)), self.counts)
 
     @cached_property
-    def start(self) -> np.ndarray:
+    def start(self) -> Array:
         return np.concatenate([k[:-1] for k in self.knots])
 
     @cached_property
-    def length(self) -> np.ndarray:
+    def length(self) -> Array:
         return np.concatenate([np.diff(k) for k in self.knots])
 
     @cached_property
-    def integral(self) -> np.ndarray:
+    def integral(self) -> Array:
         """(segments, nodes, nodes): h A, from values at the nodes to integrals up to them."""
         return self.length[:, None, None] * self.rule.weights
 
     @cached_property
-    def linked(self) -> np.ndarray:
+    def linked(self) -> Indices:
         """Indices of segments that have a successor in the same experiment."""
         if len(self.knots) == 1:
             return np.arange(len(self) - 1)
         return np.delete(np.arange(len(self)), self.first + self.counts - 1)
 
     @cached_property
-    def first_links(self) -> tuple[slice | np.ndarray, slice | np.ndarray]:
+    def first_links(self) -> tuple[QuickIndex, QuickIndex]:
         """Links that begin in the first segment of an experiment, and those experiments: indices quick to use."""
         owner = np.flatnonzero(self.counts > 1)
         return compact(np.searchsorted(self.linked, self.first[owner])), compact(owner)
 
     @cached_property
-    def node_times(self) -> np.ndarray:
+    def node_times(self) -> Array:
         """(segments, nodes): times of the nodes, moved inside the segment by one ulp at its ends.
 
         Knots stand where inputs jump, so a node on a knot must see the value on its own side.
@@ -178,20 +190,21 @@ class Mesh:
         start = self.start[:, None]
         stop = np.concatenate([k[1:] for k in self.knots])[:, None]
         times = start + self.length[:, None] * self.rule.nodes
-        return np.minimum(np.maximum(times, np.nextafter(start, stop)), np.nextafter(stop, start))
+        inside: Array = np.minimum(np.maximum(times, np.nextafter(start, stop)), np.nextafter(stop, start))
+        return inside
 
     @cached_property
-    def inner(self) -> np.ndarray:
+    def inner(self) -> Indices:
         """Indices of segments that are not the first of their experiment; linked[i] precedes inner[i]."""
         return self.linked + 1
 
     @cached_property
-    def linked_rows(self) -> slice | np.ndarray:
+    def linked_rows(self) -> QuickIndex:
         """`linked` as an index that is quick to use."""
         return compact(self.linked)
 
     @cached_property
-    def inner_rows(self) -> slice | np.ndarray:
+    def inner_rows(self) -> QuickIndex:
         """`inner` as an index that is quick to use."""
         return compact(self.inner)
 
@@ -202,7 +215,7 @@ class Mesh:
         return list(zip(stops - (self.counts - 1), stops, strict=True))
 
     @cached_property
-    def between(self) -> tuple[slice | np.ndarray, slice | np.ndarray]:
+    def between(self) -> tuple[QuickIndex, QuickIndex]:
         """Links between two inner segments, and where the first of these two stands among the inner ones."""
         links = np.delete(np.arange(len(self.linked)), self.first_links[0])
         return compact(links), compact(links - 1)
@@ -210,7 +223,7 @@ class Mesh:
     def __len__(self) -> int:
         return len(self.experiment)
 
-    def columns(self, states: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+    def columns(self, states: Array, parameters: Array) -> Array:
         """(segments, states + parameters) from states (segments, states) and parameters (experiments, parameters)."""
         count = states.shape[1]
         result = np.empty((len(states), count + parameters.shape[1]))
@@ -218,7 +231,7 @@ class Mesh:
         result[:, count:] = parameters if len(parameters) == 1 else parameters[self.experiment]
         return result
 
-    def locate(self, times: np.ndarray, experiment: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def locate(self, times: Array, experiment: Indices) -> tuple[Indices, Array]:
         """Segment index and fraction in [0, 1] of each time; a time on a knot belongs to the later segment.
 
         The paper's floor(t/T) + 1 overruns at the last knot: that time belongs to the last segment.
@@ -232,17 +245,20 @@ class Mesh:
         return segment, np.clip(fraction, 0.0, 1.0)
 
 
-def uniform_knots(span: tuple[float, float], length: float, breaks: Sequence[float] = ()) -> np.ndarray:
+AnySegments = Segments | Mesh
+
+
+def uniform_knots(span: tuple[float, float], length: float, breaks: Sequence[float] = ()) -> Array:
     """Knots over a span with segments of at most `length`, and one knot at every break inside."""
     return subdivide(_pieces(span, breaks), lambda a, b: int(np.ceil((b - a) / length - 1e-9)))
 
 
-def subdivide(knots: np.ndarray, parts: Callable[[float, float], int]) -> np.ndarray:
+def subdivide(knots: Array, parts: Callable[[float, float], int]) -> Array:
     """Cut each piece between neighbouring knots into parts(a, b) equal segments (at least one)."""
     cut = [np.linspace(a, b, max(1, parts(a, b)) + 1)[:-1] for a, b in pairwise(knots)]
     return np.append(np.concatenate(cut), knots[-1])
 
 
-def _pieces(span: tuple[float, float], breaks: Sequence[float]) -> np.ndarray:
+def _pieces(span: tuple[float, float], breaks: Sequence[float]) -> Array:
     inside = [b for b in breaks if span[0] < b < span[1]]
     return np.unique(np.array([span[0], *inside, span[1]], float))

@@ -15,18 +15,21 @@ from functools import lru_cache
 
 import numpy as np
 
-from picardfit.collocation.mesh import Rule, Segments
+from picardfit.collocation.mesh import AnySegments, Indices, Rule, Segments
+from picardfit.formulas.kernels import Array, BatchedMap
+from picardfit.formulas.tracing import NumericMap
+from picardfit.model.measurement import Padded
 
 
 @dataclass(frozen=True)
 class Field:
     """The right-hand side bound to the nodes of a mesh and to the inputs there."""
 
-    rhs: object  # BatchedMap
-    mesh: Segments
-    inputs: np.ndarray  # (segments, nodes, inputs)
+    rhs: BatchedMap | NumericMap | Padded
+    mesh: AnySegments
+    inputs: Array  # (segments, nodes, inputs)
 
-    def part(self, segments: slice | np.ndarray) -> Field:
+    def part(self, segments: slice | Indices) -> Field:
         """The same on some of the segments."""
         mesh = self.mesh
         if isinstance(segments, slice) and segments == slice(0, len(mesh.length)):
@@ -34,34 +37,35 @@ class Field:
         part = Segments(mesh.rule, mesh.length[segments], mesh.node_times[segments], mesh.integral[segments])
         return Field(self.rhs, part, self.inputs[segments])
 
-    def slopes(self, path: np.ndarray, params: np.ndarray) -> np.ndarray:
+    def slopes(self, path: Array, params: Array) -> Array:
         """f at the nodes: (segments, nodes, states)."""
         return self.rhs.value(self.mesh.node_times, path, params, self.inputs)
 
-    def linearise(self, path: np.ndarray, params: np.ndarray):
+    def linearise(self, path: Array, params: Array) -> tuple[Array, Array, Array]:
         """f, its derivatives with respect to states and to parameters, at the nodes."""
         return self.rhs.linearise(self.mesh.node_times, path, params, self.inputs)
 
 
-def apply(mesh: Segments, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+def apply(mesh: AnySegments, x: Array, slopes: Array) -> Array:
     """P u at the nodes, given f along u."""
     return x[:, None, :] + mesh.integral @ slopes
 
 
-def end_states(mesh: Segments, x: np.ndarray, path: np.ndarray) -> np.ndarray:
+def end_states(mesh: AnySegments, x: Array, path: Array) -> Array:
     """The path at the end of every segment: (segments, states)."""
     if mesh.rule.nodes[-1] == 1.0:  # the end is a node
         return path[:, -1]
-    of_start, *of_nodes = mesh.rule.along(np.ones(1))[0]
-    return of_start * x + np.array(of_nodes) @ path
+    weights = mesh.rule.along(np.ones(1))[0]
+    ends: Array = weights[0] * x + weights[1:] @ path
+    return ends
 
 
-def integrate(mesh: Segments, moved: np.ndarray) -> np.ndarray:
+def integrate(mesh: AnySegments, moved: Array) -> Array:
     """h A applied along the nodes of an array (segments, nodes, states, columns)."""
     return (mesh.integral @ moved.reshape(*moved.shape[:2], -1)).reshape(moved.shape)
 
 
-def newton_matrix(mesh: Segments, wrt_x: np.ndarray) -> np.ndarray:
+def newton_matrix(mesh: AnySegments, wrt_x: Array) -> Array:
     """I - h A (x) f_x, one matrix a segment: (segments, nodes * states, nodes * states).
 
     Both Newton's contraction towards u = P u and the exact multipliers (n = infinity) are solves with it.
@@ -76,18 +80,18 @@ def newton_matrix(mesh: Segments, wrt_x: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=32)
-def _repeated_weights(rule: Rule, states: int) -> np.ndarray:
+def _repeated_weights(rule: Rule, states: int) -> Array:
     """(nodes, 1, nodes * states): each weight once for every state."""
     return np.repeat(rule.weights, states, axis=1)[:, None, :]
 
 
-def defect(mesh: Segments, wrt_x: np.ndarray, right: np.ndarray, solved: np.ndarray) -> np.ndarray:
+def defect(mesh: AnySegments, wrt_x: Array, right: Array, solved: Array) -> Array:
     """right - (I - h A (x) f_x) solved, without the matrix: (segments, nodes * states, columns)."""
     moved = wrt_x @ solved.reshape(*wrt_x.shape[:3], -1)
     return right - solved + integrate(mesh, moved).reshape(right.shape)
 
 
-def exact_multipliers(mesh: Segments, inverse: np.ndarray, wrt_p: np.ndarray) -> np.ndarray:
+def exact_multipliers(mesh: AnySegments, inverse: Array, wrt_p: Array) -> Array:
     """S = (I - h A (x) f_x)^-1 [I, h A f_p]: derivative of the fixed point u = P u by (x, p).
 
     `inverse` is the inverse of `newton_matrix`. Returns (segments, nodes, states, states + parameters).
@@ -96,11 +100,11 @@ def exact_multipliers(mesh: Segments, inverse: np.ndarray, wrt_p: np.ndarray) ->
 
 
 @lru_cache
-def _unit(states: int) -> np.ndarray:
+def _unit(states: int) -> Array:
     return np.eye(states)
 
 
-def right_sides(mesh: Segments, wrt_p: np.ndarray) -> np.ndarray:
+def right_sides(mesh: AnySegments, wrt_p: Array) -> Array:
     """[I, h A f_p], what `newton_matrix` is solved for: (segments, nodes * states, states + parameters)."""
     segments, nodes, states, columns = wrt_p.shape
     right = np.empty((segments, nodes, states, states + columns))
@@ -109,23 +113,25 @@ def right_sides(mesh: Segments, wrt_p: np.ndarray) -> np.ndarray:
     return right.reshape(segments, nodes * states, states + columns)
 
 
-def end_derivatives(mesh: Segments, linked: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+def end_derivatives(mesh: AnySegments, linked: Indices, multipliers: Array) -> Array:
     """(linked, states, columns): derivative of the end state of the `linked` segments, from those of the path."""
     if mesh.rule.nodes[-1] == 1.0:
-        return multipliers[linked, -1]
-    of_start, *of_nodes = mesh.rule.along(np.ones(1))[0]
-    flat = multipliers[linked].reshape(len(linked), len(of_nodes), -1)
-    ends = (np.array(of_nodes) @ flat).reshape(len(linked), *multipliers.shape[2:])
-    ends[..., : ends.shape[1]] += of_start * np.eye(ends.shape[1])
+        last: Array = multipliers[linked, -1]
+        return last
+    weights = mesh.rule.along(np.ones(1))[0]
+    flat = multipliers[linked].reshape(len(linked), len(weights) - 1, -1)
+    ends: Array = (weights[1:] @ flat).reshape(len(linked), *multipliers.shape[2:])
+    ends[..., : ends.shape[1]] += weights[0] * np.eye(ends.shape[1])
     return ends
 
 
-def residual(field: Field, x, path, params) -> np.ndarray:
+def residual(field: Field, x: Array, path: Array, params: Array) -> Array:
     """u - P u at the nodes."""
     return path - apply(field.mesh, x, field.slopes(path, params))
 
 
-def tails(mesh: Segments, slopes: np.ndarray) -> np.ndarray:
+def tails(mesh: AnySegments, slopes: Array) -> Array:
     """(segments, states): size of the last two Legendre modes of f times h, what the mesh does not resolve."""
     modes = mesh.rule.modes[-2:] @ slopes
-    return mesh.length[:, None] * np.abs(modes).max(axis=1)
+    size: Array = mesh.length[:, None] * np.abs(modes).max(axis=1)
+    return size

@@ -15,7 +15,9 @@ from picardfit.collocation.contraction import (
     sizes,
 )
 from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.mesh import Flags
 from picardfit.collocation.picard import end_states
+from picardfit.formulas.kernels import Array
 from picardfit.problem.objective import CONTRACTED
 
 USUAL = Contraction()
@@ -25,8 +27,8 @@ USUAL = Contraction()
 class Nearby:
     """What is known of the derivatives of the path from a point close by."""
 
-    inverse: np.ndarray  # of the Newton matrices: (segments, nodes * states, nodes * states)
-    multipliers: np.ndarray | None = None  # S: (segments, nodes, states, columns)
+    inverse: Array  # of the Newton matrices: (segments, nodes * states, nodes * states)
+    multipliers: Array | None = None  # S: (segments, nodes, states, columns)
     rate: float = 0.0  # part of an error that a sweep with the inverse left there
 
     def part(self, segments: slice) -> Nearby:
@@ -38,14 +40,14 @@ class Nearby:
 class Point:
     """Unknowns of the lifted problem with everything evaluated there."""
 
-    unknowns: np.ndarray  # (experiments, width)
-    params: np.ndarray  # (experiments, parameters of model and noise), natural units
-    states: np.ndarray  # (segments, states): start state of each segment
-    path: np.ndarray  # (segments, nodes, states), contracted: u = P u
-    slopes: np.ndarray  # f along the path
-    jumps: np.ndarray  # (linked, states): end of a segment minus start of the next
-    sampled: np.ndarray  # (samples, states)
-    outputs: np.ndarray  # (samples, rows): observables, then levels of the noise
+    unknowns: Array  # (experiments, width)
+    params: Array  # (experiments, parameters of model and noise), natural units
+    states: Array  # (segments, states): start state of each segment
+    path: Array  # (segments, nodes, states), contracted: u = P u
+    slopes: Array  # f along the path
+    jumps: Array  # (linked, states): end of a segment minus start of the next
+    sampled: Array  # (samples, states)
+    outputs: Array  # (samples, rows): observables, then levels of the noise
     data: float  # value of the objective, with priors
     residual: float = np.nan  # largest |u - P u| relative to the states' scale
     nearby: Nearby | None = None
@@ -53,11 +55,11 @@ class Point:
 
 def point_at(
     system: Discretisation,
-    unknowns: np.ndarray,
-    states: np.ndarray,
-    path: np.ndarray,
-    params: np.ndarray | None = None,
-    slopes: np.ndarray | None = None,
+    unknowns: Array,
+    states: Array,
+    path: Array,
+    params: Array | None = None,
+    slopes: Array | None = None,
     residual: float = np.nan,
     nearby: Nearby | None = None,
 ) -> Point:
@@ -77,10 +79,10 @@ def point_at(
 
 def evaluate(
     system: Discretisation,
-    unknowns: np.ndarray,
-    states: np.ndarray,
-    path: np.ndarray,
-    scale: np.ndarray,
+    unknowns: Array,
+    states: Array,
+    path: Array,
+    scale: Array,
     nearby: Nearby | None = None,
     enough: float = CONTRACTED,
     contraction: Contraction = USUAL,
@@ -106,12 +108,12 @@ def evaluate(
 
 def contract_from(
     system: Discretisation,
-    unknowns: np.ndarray,
-    states: np.ndarray,
-    scale: np.ndarray,
+    unknowns: Array,
+    states: Array,
+    scale: Array,
     enough: float = CONTRACTED,
     contraction: Contraction = USUAL,
-) -> tuple[Point | None, np.ndarray]:
+) -> tuple[Point | None, Flags]:
     """Contract straight lines between guessed knot states with fresh Newton matrices.
 
     `enough` is the |u - P u| relative to the scale at which to stop. Returns the point and (segments,) bool: the
@@ -136,9 +138,7 @@ def contract_from(
     return point, failed
 
 
-def _without_outputs(
-    system: Discretisation, unknowns: np.ndarray, states: np.ndarray, path: np.ndarray
-) -> np.ndarray:
+def _without_outputs(system: Discretisation, unknowns: Array, states: Array, path: Array) -> Flags:
     """(segments,) bool: segments with samples whose outputs are not finite, as the logarithm of a state below zero.
 
     All segments where there is no such sample.
@@ -150,8 +150,8 @@ def _without_outputs(
 
 
 def carried_inverse(
-    system: Discretisation, unknowns: np.ndarray, path: np.ndarray, inverse: np.ndarray, fresh: np.ndarray
-) -> np.ndarray:
+    system: Discretisation, unknowns: Array, path: Array, inverse: Array, fresh: Flags
+) -> Array:
     """The inverses of the Newton matrices with those of the `fresh` segments (bool) made anew, in place."""
     chosen, spread = np.flatnonzero(fresh), system.spread(system.parameters(unknowns))
     params = spread if spread.ndim == 1 else spread[chosen]

@@ -12,10 +12,11 @@ import numpy as np
 
 from picardfit.collocation.condensing import Quadratic
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.mesh import Mesh
+from picardfit.collocation.mesh import Flags, Mesh
+from picardfit.formulas.kernels import Array
 
 
-def forward(mesh: Mesh, ends: np.ndarray, columns: np.ndarray, added: np.ndarray | None = None) -> np.ndarray:
+def forward(mesh: Mesh, ends: Array, columns: Array, added: Array | None = None) -> Array:
     """Fill the first rows of `columns` from segment to segment, in place: z_{j+1}[:states] = B_j z_j + c_j.
 
     `ends` (linked, states, rows): B; `columns` (segments, rows, k): z, given in the first segment of each experiment
@@ -38,9 +39,7 @@ def forward(mesh: Mesh, ends: np.ndarray, columns: np.ndarray, added: np.ndarray
     return columns
 
 
-def backward(
-    mesh: Mesh, ends: np.ndarray, slope: np.ndarray, values: np.ndarray, chosen: np.ndarray
-) -> np.ndarray:
+def backward(mesh: Mesh, ends: Array, slope: Array, values: Array, chosen: Flags) -> Array:
     """Adjoint variables at the chosen knots, from the last one back: y_j = g_(j+1) + B_(j+1)' y_(j+1).
 
     Knot j follows the segment `mesh.linked[j]`. `ends` (linked, states, states): B, the derivative of the end of the
@@ -64,7 +63,7 @@ def backward(
     return result
 
 
-def closing_step(mesh: Mesh, quadratic: Quadratic, jumps: np.ndarray) -> np.ndarray:
+def closing_step(mesh: Mesh, quadratic: Quadratic, jumps: Array) -> Array:
     """(segments, states): steps of the start states that close the jumps to first order, first states held.
 
     d_{j+1} = B_j d_j + c_j with the jumps c (linked, states).
@@ -74,7 +73,7 @@ def closing_step(mesh: Mesh, quadratic: Quadratic, jumps: np.ndarray) -> np.ndar
     return forward(mesh, quadratic.end[..., :states], step, jumps[..., None])[..., 0]
 
 
-def start_derivatives(system: Discretisation, quadratic: Quadratic) -> np.ndarray:
+def start_derivatives(system: Discretisation, quadratic: Quadratic) -> Array:
     """(segments, states + free parameters, width): derivative of each segment's own variables by the unknowns.
 
     The own variables of a segment are its start state and the free parameters.
@@ -87,9 +86,7 @@ def start_derivatives(system: Discretisation, quadratic: Quadratic) -> np.ndarra
     return forward(mesh, quadratic.end, columns)
 
 
-def reduced(
-    system: Discretisation, quadratic: Quadratic, columns: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def reduced(system: Discretisation, quadratic: Quadratic, columns: Array) -> tuple[Array, Array]:
     """Hessian (experiments, width, width) and slope (experiments, width) of the objective in the unknowns alone.
 
     `columns` are the `start_derivatives`: inner start states are functions of the unknowns, continuity is exact.
@@ -99,6 +96,6 @@ def reduced(
     return hessian, np.add.reduceat((back @ quadratic.slope[..., None])[..., 0], first)
 
 
-def chained(system: Discretisation, quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray]:
+def chained(system: Discretisation, quadratic: Quadratic) -> tuple[Array, Array]:
     """`reduced` with the start derivatives of the same model."""
     return reduced(system, quadratic, start_derivatives(system, quadratic))

@@ -10,9 +10,10 @@ import numpy as np
 
 from picardfit.collocation.adaptation import carry, joined, merge, segment_scales, split, unresolved
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.mesh import Mesh, Rule
+from picardfit.collocation.mesh import Flags, Indices, Mesh, Rule
 from picardfit.collocation.picard import end_states
 from picardfit.collocation.point import Nearby, Point, carried_inverse, evaluate
+from picardfit.formulas.kernels import Array
 
 
 @dataclass(frozen=True)
@@ -44,21 +45,21 @@ class Refined(NamedTuple):
 
     system: Discretisation
     point: Point
-    origin: np.ndarray  # (linked,)
+    origin: Indices  # (linked,)
 
 
 class _Carried(NamedTuple):
     """A path on its way to a finer mesh, not yet contracted there."""
 
     mesh: Mesh
-    states: np.ndarray
-    path: np.ndarray
-    origin: np.ndarray  # (linked,): the old knot that each knot was, or -1
-    source: np.ndarray  # (segments,): the old segment that each segment still is, or -1
+    states: Array
+    path: Array
+    origin: Indices  # (linked,): the old knot that each knot was, or -1
+    source: Indices  # (segments,): the old segment that each segment still is, or -1
 
 
 def refined(
-    system: Discretisation, point: Point, scale: np.ndarray, wanted: Sequence[Resolution], enough: float
+    system: Discretisation, point: Point, scale: Array, wanted: Sequence[Resolution], enough: float
 ) -> Refined:
     """The point where its path is resolved; the same system and point when there is no need.
 
@@ -83,32 +84,33 @@ def refined(
     return Refined(system, point, origin)
 
 
-def _has(rule: Rule | None, mesh: Mesh) -> bool:
+def _has(rule: Rule, mesh: Mesh) -> bool:
     """Whether the mesh has these nodes; rules that came from another process are copies."""
-    return rule is None or np.array_equal(rule.nodes, mesh.rule.nodes)
+    return np.array_equal(rule.nodes, mesh.rule.nodes)
 
 
-def _halved(at: _Carried, scale: np.ndarray, wanted: Resolution, rounds: int) -> tuple[_Carried, int]:
+def _halved(at: _Carried, scale: Array, wanted: Resolution, rounds: int) -> tuple[_Carried, int]:
     """The path with the nodes that are wanted and segments halved, as far as it needs them, and the rounds left."""
     while rounds:
         chosen = _open(at, scale, wanted)
         if not chosen.any():
             break
-        if _has(wanted.rule, at.mesh):
-            at, rounds = _cut(at, chosen, at.mesh.rule), rounds - 1
+        if wanted.rule is None or _has(wanted.rule, at.mesh):
+            at = _cut(at, chosen, at.mesh.rule)
         else:
-            at, rounds = _cut(at, np.zeros(len(at.mesh), bool), wanted.rule), rounds - 1
+            at = _cut(at, np.zeros(len(at.mesh), bool), wanted.rule)
+        rounds -= 1
     return at, rounds
 
 
-def _open(at: _Carried, scale: np.ndarray, wanted: Resolution) -> np.ndarray:
+def _open(at: _Carried, scale: Array, wanted: Resolution) -> Flags:
     """(segments,) bool: segments to halve; none where there would be too many."""
     scales = segment_scales(at.mesh, at.states, at.path, scale) if wanted.by_value else scale
     chosen = unresolved(at.mesh, at.states, at.path, scales, wanted.tolerance)
-    return chosen & (len(at.mesh) + chosen.sum() <= wanted.segments)
+    return chosen & bool(len(at.mesh) + chosen.sum() <= wanted.segments)
 
 
-def _cut(at: _Carried, chosen: np.ndarray, rule: Rule) -> _Carried:
+def _cut(at: _Carried, chosen: Flags, rule: Rule) -> _Carried:
     """The chosen segments halved, all of them with the nodes of the rule."""
     mesh, parent, half = split(at.mesh, chosen, rule)
     states, path = carry(at.mesh, mesh, at.states, at.path, parent, half)
@@ -121,7 +123,7 @@ def _cut(at: _Carried, chosen: np.ndarray, rule: Rule) -> _Carried:
 def coarsened(
     system: Discretisation,
     point: Point,
-    scale: np.ndarray,
+    scale: Array,
     tolerance: float,
     enough: float,
     joining: Joining = Joining(),
@@ -154,19 +156,19 @@ def coarsened(
 
 def _to_join(
     mesh: Mesh,
-    states: np.ndarray,
-    path: np.ndarray,
-    scale: np.ndarray,
+    states: Array,
+    path: Array,
+    scale: Array,
     tolerance: float,
-    needed: np.ndarray,
+    needed: Flags,
     joining: Joining,
-) -> np.ndarray:
+) -> Indices:
     """Segments to join with their successors, no two of them neighbours; the `needed` knots (linked,) stay."""
-    first, scales = mesh.linked, segment_scales(mesh, states, path, scale)
-    jumps = np.abs(end_states(mesh, states, path)[first] - states[first + 1]) / scales[first]
-    ratio = mesh.length[first] / mesh.length[first + 1]
+    linked, scales = mesh.linked, segment_scales(mesh, states, path, scale)
+    jumps = np.abs(end_states(mesh, states, path)[linked] - states[linked + 1]) / scales[linked]
+    ratio = mesh.length[linked] / mesh.length[linked + 1]
     alike = (ratio < joining.length_ratio) & (ratio > 1 / joining.length_ratio)
-    first = first[~needed & alike & (jumps.max(axis=1, initial=0.0) < tolerance)]
+    first: Indices = linked[~needed & alike & (jumps.max(axis=1, initial=0.0) < tolerance)]
     if not len(first):
         return first
     together = joined(mesh, states, path, first)

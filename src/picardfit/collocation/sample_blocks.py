@@ -7,6 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from picardfit.collocation.mesh import Indices
+from picardfit.formulas.kernels import Array
+
 
 @dataclass(frozen=True)
 class SampleBlocks:
@@ -17,9 +20,9 @@ class SampleBlocks:
     """
 
     segments: int
-    segment: np.ndarray  # (blocks,): the segment of each block, in order
+    segment: Indices  # (blocks,): the segment of each block, in order
     width: int  # slots in a block
-    slot: np.ndarray  # (samples,): the slot of each sample, counted over all blocks
+    slot: Indices  # (samples,): the slot of each sample, counted over all blocks
 
     @cached_property
     def one_each(self) -> bool:
@@ -32,16 +35,16 @@ class SampleBlocks:
         return len(self.slot) == len(self.segment) * self.width
 
     @cached_property
-    def _starts(self) -> tuple[np.ndarray, np.ndarray]:
+    def _starts(self) -> tuple[Indices, Indices]:
         """Segments that have blocks, and where each one's blocks begin."""
         begins = np.concatenate([[0], np.flatnonzero(np.diff(self.segment)) + 1])
         return self.segment[begins], begins
 
-    def of_blocks(self, per_segment: np.ndarray) -> np.ndarray:
+    def of_blocks(self, per_segment: Array) -> Array:
         """(segments, ...) -> (blocks, ...)."""
         return per_segment if self.one_each else per_segment[self.segment]
 
-    def by_segment(self, per_block: np.ndarray) -> np.ndarray:
+    def by_segment(self, per_block: Array) -> Array:
         """(blocks, ...) -> (segments, ...): sums over the blocks of each segment."""
         if self.one_each:
             return per_block
@@ -50,7 +53,7 @@ class SampleBlocks:
         total[segments] = np.add.reduceat(per_block, begins)
         return total
 
-    def padded(self, per_sample: np.ndarray) -> np.ndarray:
+    def padded(self, per_sample: Array) -> Array:
         """(samples, ...) -> (blocks, slots, ...), zero where there is no sample."""
         shape = (len(self.segment), self.width, *per_sample.shape[1:])
         if self._full:
@@ -59,13 +62,13 @@ class SampleBlocks:
         everywhere[self.slot] = per_sample
         return everywhere.reshape(shape)
 
-    def unpadded(self, per_slot: np.ndarray) -> np.ndarray:
+    def unpadded(self, per_slot: Array) -> Array:
         """(blocks, slots, ...) -> (samples, ...)."""
         flat = per_slot.reshape(len(self.segment) * self.width, *per_slot.shape[2:])
         return flat if self._full else flat[self.slot]
 
 
-def sample_blocks(segment: np.ndarray, segments: int, most_slots: int = 4) -> SampleBlocks:
+def sample_blocks(segment: Indices, segments: int, most_slots: int = 4) -> SampleBlocks:
     """Blocks for samples in these segments (samples,), which are in order.
 
     `most_slots`: slots for each sample up to which every segment may be one block; padding costs less than indexing.

@@ -19,8 +19,9 @@ import numpy as np
 from picardfit.collocation.condensing import Quadratic
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation
+from picardfit.collocation.mesh import Indices
 from picardfit.collocation.point import Point
-from picardfit.formulas.kernels import BatchedMap
+from picardfit.formulas.kernels import Array, BatchedMap
 from picardfit.problem.unknowns import UnknownsLayout
 
 
@@ -44,8 +45,8 @@ def newton_model(
     system: Discretisation,
     point: Point,
     linear: Linearisation,
-    forces: np.ndarray,
-    scale: np.ndarray,
+    forces: Array,
+    scale: Array,
     differencing: Differencing = Differencing(),
 ) -> Quadratic:
     """The quadratic model with second derivatives; `forces` (linked, states): slope of continuity by the jumps."""
@@ -71,7 +72,7 @@ class _Differences:
         system: Discretisation,
         point: Point,
         linear: Linearisation,
-        scale: np.ndarray,
+        scale: Array,
         differencing: Differencing,
     ) -> None:
         self._system, self._point, self._linear, self._scale = system, point, linear, scale
@@ -83,23 +84,23 @@ class _Differences:
         self._slope = system.objective.terms(linear.outputs).slope[:, None, :]  # (samples, 1, rows)
 
     @cached_property
-    def _outputs(self) -> tuple[np.ndarray, np.ndarray]:
+    def _outputs(self) -> tuple[Array, Array]:
         """Derivatives of the rows by states and by parameters, (samples, rows, ...)."""
         return self._system.linearised_outputs(self._point.sampled, self._point.params)[1:]
 
-    def _slope_by_path(self, forces: np.ndarray) -> np.ndarray:
+    def _slope_by_path(self, forces: Array) -> Array:
         """(segments, nodes, states): derivative of data and continuity by the path at the nodes."""
         system, mesh, blocks = self._system, self._system.mesh, self._system.blocks
         if system.selected is None:
             by_state = (self._slope @ self._outputs[0])[:, 0]
         else:
-            by_state = np.zeros(self._point.sampled.shape)
-            np.add.at(by_state.T, system.selected, self._slope[:, 0].T)
+            by_state, every = np.zeros(self._point.sampled.shape), np.arange(self._point.sampled.shape[1])
+            np.add.at(by_state.T, every[system.selected], self._slope[:, 0].T)
         result = blocks.by_segment(system.along[1].transpose(0, 2, 1) @ blocks.padded(by_state))
         result[mesh.linked] += mesh.rule.along(np.ones(1))[0, 1:, None] * forces[:, None, :]
         return result
 
-    def of_path(self, forces: np.ndarray) -> np.ndarray:
+    def of_path(self, forces: Array) -> Array:
         """(segments, columns, columns): w' f_zz, not yet symmetric."""
         slope = self._slope_by_path(forces)
         system, path, multipliers = self._system, self._point.path, self._linear.multipliers
@@ -131,7 +132,7 @@ class _Differences:
             result[:, chosen] = found
         return result
 
-    def of_outputs(self) -> np.ndarray:
+    def of_outputs(self) -> Array:
         """(segments, columns, columns): second derivatives of the data, summed over samples.
 
         If the objective is not smooth only the part slope' g_zz that its rows have.
@@ -171,7 +172,7 @@ class _Differences:
         each = max(1, self._differencing.numbers // size)
         return [slice(k, min(k + each, columns)) for k in range(0, columns, each)]
 
-    def _moved(self, chosen: slice, speed: np.ndarray, experiment: np.ndarray):
+    def _moved(self, chosen: slice, speed: Array, experiment: Indices) -> tuple[Array, Array, Array]:
         """How far to go along the chosen columns, and parameters and their slopes there, each (chosen, rows, ...).
 
         `speed` (chosen, rows) is that of the states relative to their scale, `experiment` (rows,) whose row it is.
@@ -195,14 +196,14 @@ class _Differences:
         return length[:, experiment], params[:, experiment], chain[:, experiment]
 
 
-def _sizes(layout: UnknownsLayout, unknowns: np.ndarray) -> np.ndarray:
+def _sizes(layout: UnknownsLayout, unknowns: Array) -> Array:
     """(experiments, width): what steps of the unknowns are measured by."""
     return np.where(layout.log | (unknowns == 0), 1.0, np.abs(unknowns))
 
 
 def _of_initial(
-    system: Discretisation, point: Point, linear: Linearisation, forces: np.ndarray, step: float
-) -> np.ndarray | None:
+    system: Discretisation, point: Point, linear: Linearisation, forces: Array, step: float
+) -> Array | None:
     """(experiments, width, width): slope by the initial states times their second derivatives, if there are any."""
     mesh, layout, states = system.mesh, system.problem.layout, point.states.shape[1]
     if layout.plain_initial or layout.steady_starts is not None:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.collocation.adaptation import TINY, MeshLimits, resolve
-from picardfit.collocation.mesh import Mesh, rule
+from picardfit.collocation.adaptation import MeshLimits, resolve
+from picardfit.collocation.contraction import inverted
+from picardfit.collocation.mesh import TINY, Flags, Mesh, rule
 from picardfit.collocation.picard import Field, end_derivatives, exact_multipliers, newton_matrix, tails
 from picardfit.collocation.recursion import forward
+from picardfit.formulas.kernels import Array
 from picardfit.model.inputs import values_at
 from picardfit.model.model import Model
 from picardfit.simulation.trajectories import Run, trajectories
@@ -36,12 +38,12 @@ class SensitivityMesh:
 class Sensitivity:
     """A solution with its derivatives; columns are [initial states | model parameters], natural units."""
 
-    states: np.ndarray  # (times, states)
-    derivatives: np.ndarray  # (times, states, states + parameters)
+    states: Array  # (times, states)
+    derivatives: Array  # (times, states, states + parameters)
 
 
 def sensitivity(
-    model: Model, run: Run, knots: np.ndarray | None = None, settings: SensitivityMesh = SensitivityMesh()
+    model: Model, run: Run, knots: Array | None = None, settings: SensitivityMesh = SensitivityMesh()
 ) -> Sensitivity | None:
     """Solution and derivatives at the times of a run; None if there is no solution up to the last of them.
 
@@ -53,7 +55,7 @@ def sensitivity(
         fixed = np.concatenate([np.eye(states), np.zeros((states, len(run.params)))], axis=1)
         return Sensitivity(np.tile(run.initial, (count, 1)), np.repeat(fixed[None], count, axis=0))
 
-    def attempt(mesh: Mesh) -> tuple[_OnMesh | None, np.ndarray]:
+    def attempt(mesh: Mesh) -> tuple[_OnMesh | None, Flags]:
         found = _on_mesh(model, run, mesh)
         return found, np.zeros(len(mesh), bool) if found is None else found.tails > settings.resolution
 
@@ -62,7 +64,7 @@ def sensitivity(
     return None if found is None else _chain(model, run, found)
 
 
-def _first_knots(run: Run, knots: np.ndarray | None, settings: SensitivityMesh) -> np.ndarray:
+def _first_knots(run: Run, knots: Array | None, settings: SensitivityMesh) -> Array:
     edges, count = run.edges, settings.fewest + 1
     even = np.linspace(run.t0, edges[-1], count)
     given = even if knots is None else knots[(knots > run.t0) & (knots < edges[-1])]
@@ -71,7 +73,8 @@ def _first_knots(run: Run, knots: np.ndarray | None, settings: SensitivityMesh) 
     every, span = np.unique(np.concatenate([edges, given])), edges[-1] - edges[0]
     near = np.abs(every[:, None] - edges).min(axis=1)
     every = every[(near == 0) | (near > settings.room * span)]
-    return every[np.concatenate([[True], np.diff(every) > settings.closest * span])]
+    apart: Array = every[np.concatenate([[True], np.diff(every) > settings.closest * span])]
+    return apart
 
 
 @dataclass(frozen=True)
@@ -79,11 +82,9 @@ class _OnMesh:
     """A solution on a mesh."""
 
     mesh: Mesh
-    states: np.ndarray  # (segments, states): at the starts of the segments
-    path: np.ndarray  # (segments, nodes, states)
-    tails: (
-        np.ndarray
-    )  # (segments,): largest of the last Legendre modes of h f, relative to the size of each state
+    states: Array  # (segments, states): at the starts of the segments
+    path: Array  # (segments, nodes, states)
+    tails: Array  # (segments,): largest of the last Legendre modes of h f, relative to the size of each state
 
 
 def _on_mesh(model: Model, run: Run, mesh: Mesh) -> _OnMesh | None:
@@ -110,7 +111,7 @@ def _chain(model: Model, run: Run, found: _OnMesh) -> Sensitivity:
     count, parameters, field = states.shape[1], len(run.params), _field(model, run, mesh)
     with np.errstate(all="ignore"):
         slopes, wrt_x, wrt_p = field.linearise(path, run.params)
-        multipliers = exact_multipliers(mesh, np.linalg.inv(newton_matrix(mesh, wrt_x)), wrt_p)
+        multipliers = exact_multipliers(mesh, inverted(newton_matrix(mesh, wrt_x)), wrt_p)
         columns = np.zeros((len(mesh), count + parameters, count + parameters))
         columns[0, :count, :count] = np.eye(count)
         columns[:, count:, count:] = np.eye(parameters)

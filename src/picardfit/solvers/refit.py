@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from picardfit.collocation import refinement
-from picardfit.collocation.adaptation import TINY, state_scale
+from picardfit.collocation.adaptation import state_scale
 from picardfit.collocation.arrow import Arrow, arrow_of
 from picardfit.collocation.bounded_qp import LineStep, solve_on_line
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, advance, linearise
+from picardfit.collocation.mesh import TINY
 from picardfit.collocation.point import Point, evaluate
 from picardfit.collocation.recursion import closing_step, reduced, start_derivatives
 from picardfit.collocation.refinement import Resolution
@@ -237,9 +238,10 @@ def _moved(
     unknowns_step = _spread(place, step)
     if quantity is not None and quantity.formula is not None:
         along = _spread(place, direction)
-        unknowns_step = _onto(place, unknowns_step, along, quantity, target, settings)
-        if unknowns_step is None:
+        ended = _onto(place, unknowns_step, along, quantity, target, settings)
+        if ended is None:
             return None
+        unknowns_step = ended
     unknowns = np.clip(point.unknowns + unknowns_step, layout.lower, layout.upper)
     unknowns_step = unknowns - point.unknowns
     mesh, quiet = place.system.mesh, np.zeros(len(place.scale), bool)
