@@ -14,3 +14,10 @@ def complaint(make: Callable[..., object], *args: object, **options: object) -> 
     with pytest.raises(InputError) as caught:
         make(*args, **options)
     return caught.value
+
+
+def record(error: InputError) -> tuple[object, ...]:
+    """(code, subject, key) of an error, and the row inside a text where it has one."""
+    assert "\n" not in str(error)  # one sentence; a suggestion may follow
+    place = error.place
+    return (error.code, error.subject, place.key, *(() if place.row is None else (place.row,)))

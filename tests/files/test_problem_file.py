@@ -69,7 +69,7 @@ def test_what_was_left_out_of_a_table_is_remembered(write):
     rows = "experiment,time,prey,pred\nlake,0,1,2\nlake,1,2,3\npond,0,,\n"
     problem = pf.read_problem(write(MINIMAL, counts=rows))
     assert problem.names == ("lake",)
-    assert "Experiment `pond` of `counts.csv` was left out" in problem.remarks[0]
+    assert "Experiment `pond` of `counts.csv` was left out" in str(problem.remarks[0])
 
 
 def test_equations_may_go_on_in_the_next_line(write):
@@ -257,71 +257,211 @@ def test_a_plan_needs_no_data(write):
 
 
 @pytest.mark.parametrize(
-    "old, new, line_with, words",
+    "old, new, line_with, code, subject, key",
     [
-        ("a = [0.1, 10]", "aa = [0.1, 10]", "aa =", "Did you mean `a`?"),
-        ("a = [0.1, 10]", "a = [10, 0.1]", "a = [10", "swap"),
-        ("a = [0.1, 10]", "a = [1, 1]", "a = [1,", "fix"),
-        ("a = [0.1, 10]", "a = [1, 2, 3]", "a = [1,", "[lower, upper]"),
-        ("a = [0.1, 10]", "a = 'x'", "a = 'x'", "text"),
-        ("a = [0.1, 10]", "a = [0.1, 'x']", "a = [0.1", "not a number"),
-        ("a = [0.1, 10]", "a = { lowr = 1 }", "lowr", "Did you mean `lower`?"),
-        ("a = [0.1, 10]", "a = { lower = -1, log = true }", "log", "positive"),
-        ("a = [0.1, 10]", "a = { log = 1 }", "log", "log = true"),
-        ("a = [0.1, 10]", "a = { bounds = [0, 1], lower = 0 }", "bounds", "twice"),
-        ("a = [0.1, 10]", "", "prey' = a", "`a` has no bounds"),
-        ("a = [0.1, 10]", "a = 1979-05-27", "1979", "date"),
-        ("b*prey*pred\npred", "b*prye*pred\npred", "prye", "Did you mean `prey`?"),
-        ("a*prey -", "a*prey - (", "a*prey", "never closed"),
-        ("-c*pred", "-c*ped.x", "ped.x", "attribute"),
-        ("-c*pred", "-c*__import__('os')", "__import__", "quotes"),
-        ("pred' =", "prey' =", "pred + b", "second equation"),
-        ('"counts.csv"', '"count.csv"', "count.csv", "Did you mean `counts.csv`?"),
-        ('"counts.csv"', "3", "data = 3", "path in quotes"),
-        ('"counts.csv"', "'/'", "data = '/'", "not a file"),
-        ('"counts.csv"', "{ fil = 'counts.csv' }", "fil =", "Did you mean `file`?"),
-        ('"counts.csv"', "{ file = 'counts.csv', time = 'tme' }", "tme", "Did you mean `time`?"),
-        ("data =", "dta =", "dta =", "Did you mean `data`?"),
-        ("data =", "t0 = 'last'\ndata =", "t0 =", '"first"'),
-        ("data =", "t0 = 5\ndata =", "t0 =", "lower t0"),
-        ("data =", "inputs = ['dose']\ndata =", "inputs", "no equation uses it"),
-        ("data =", "observables = { y = '2*prey +' }\ndata =", "observables", "missing at the end"),
-        ("data =", "observables = ['pray']\ndata =", "observables", "Did you mean `prey`?"),
-        ("[parameters]", "[initial]\nfox = 1\n[parameters]", "fox", "not a state"),
-        ("[parameters]", "[initial]\nprey = '1 +'\n[parameters]", "prey = '1", "missing at the end"),
-        ("[parameters]", "[experiments.count]\n[parameters]", "[experiments", "Did you mean `counts`?"),
-        ("[parameters]", "[experiments.counts]\ninitail = {}\n[parameters]", "initail", "`initial`?"),
-        ("[parameters]", "[fit]\nstarts = 0\n[parameters]", "starts", "at least 1"),
-        ("[parameters]", "[fit]\nstrats = 1\n[parameters]", "strats", "Did you mean `starts`?"),
-        ("[parameters]", "[fit]\nmethod = 'newton'\n[parameters]", "method", "lifted-gauss-newton"),
-        ("[parameters]", "[fit]\nsettings = { node = 3 }\n[parameters]", "settings", "Did you mean `nodes`?"),
-        ("[parameters]", "[fit]\nstart = { d = 3 }\n[parameters]", "start", "not a parameter"),
-        ("[parameters]", "[truth]\nparameters = { d = 3 }\n[parameters]", "d = 3", "not a parameter"),
+        ("a = [0.1, 10]", "aa = [0.1, 10]", "aa =", "files.unknown_parameter", "aa", ("parameters", "aa")),
+        ("a = [0.1, 10]", "a = [10, 0.1]", "a = [10", "model.bounds_swapped", "", ("parameters", "a")),
+        ("a = [0.1, 10]", "a = [1, 1]", "a = [1,", "model.bounds_equal", "", ("parameters", "a")),
+        ("a = [0.1, 10]", "a = [1, 2, 3]", "a = [1,", "files.not_a_pair", "a", ("parameters", "a")),
+        ("a = [0.1, 10]", "a = 'x'", "a = 'x'", "files.parameter_kind", "a", ("parameters", "a")),
+        (
+            "a = [0.1, 10]",
+            "a = [0.1, 'x']",
+            "a = [0.1",
+            "errors.not_a_number",
+            "upper bound",
+            ("parameters", "a"),
+        ),
+        (
+            "a = [0.1, 10]",
+            "a = { lowr = 1 }",
+            "lowr",
+            "files.unknown_key",
+            "lowr",
+            ("parameters", "a", "lowr"),
+        ),
+        (
+            "a = [0.1, 10]",
+            "a = { lower = -1, log = true }",
+            "log",
+            "model.log_lower_bound",
+            "",
+            ("parameters", "a"),
+        ),
+        ("a = [0.1, 10]", "a = { log = 1 }", "log", "errors.not_a_flag", "log", ("parameters", "a")),
+        (
+            "a = [0.1, 10]",
+            "a = { bounds = [0, 1], lower = 0 }",
+            "bounds",
+            "files.bounds_twice",
+            "a",
+            ("parameters", "a", "bounds"),
+        ),
+        ("a = [0.1, 10]", "", "prey' = a", "files.no_bounds", "a", ("equations",)),
+        ("a = [0.1, 10]", "a = 1979-05-27", "1979", "files.parameter_kind", "a", ("parameters", "a")),
+        ("b*prey*pred\npred", "b*prye*pred\npred", "prye", "files.no_bounds", "prye", ("equations",)),
+        ("a*prey -", "a*prey - (", "a*prey", "formulas.never_closed", "", ("equations",)),
+        ("-c*pred", "-c*ped.x", "ped.x", "formulas.attribute", ".", ("equations",)),
+        (
+            "-c*pred",
+            "-c*__import__('os')",
+            "__import__",
+            "formulas.text_in_quotes",
+            "-c*__import__('os') + b*prey*pred",
+            ("equations",),
+        ),
+        ("pred' =", "prey' =", "pred + b", "formulas.second_equation", "prey", ("equations",)),
+        ('"counts.csv"', '"count.csv"', "count.csv", "files.no_table", "count.csv", ("data",)),
+        ('"counts.csv"', "3", "data = 3", "files.data_kind", "", ("data",)),
+        ('"counts.csv"', "'/'", "data = '/'", "files.data_not_a_file", "/", ("data",)),
+        ('"counts.csv"', "{ fil = 'counts.csv' }", "fil =", "files.unknown_key", "fil", ("data", "fil")),
+        ('"counts.csv"', "{ file = 'counts.csv', time = 'tme' }", "tme", "files.no_column", "tme", ("data",)),
+        ("data =", "dta =", "dta =", "files.unknown_key", "dta", ("dta",)),
+        ("data =", "t0 = 'last'\ndata =", "t0 =", "files.t0", "", ("t0",)),
+        ("data =", "t0 = 5\ndata =", "t0 =", "problem.late_start", "", ("t0",)),
+        ("data =", "inputs = ['dose']\ndata =", "inputs", "model.unused_input", "dose", ("inputs", "dose")),
+        (
+            "data =",
+            "observables = { y = '2*prey +' }\ndata =",
+            "observables",
+            "formulas.missing_at_end",
+            "",
+            ("observables", "y"),
+        ),
+        (
+            "data =",
+            "observables = ['pray']\ndata =",
+            "observables",
+            "model.unknown_name",
+            "pray",
+            ("observables", "pray"),
+        ),
+        (
+            "[parameters]",
+            "[initial]\nfox = 1\n[parameters]",
+            "fox",
+            "files.unknown_state",
+            "fox",
+            ("initial", "fox"),
+        ),
+        (
+            "[parameters]",
+            "[initial]\nprey = '1 +'\n[parameters]",
+            "prey = '1",
+            "formulas.missing_at_end",
+            "",
+            ("initial", "prey"),
+        ),
+        (
+            "[parameters]",
+            "[experiments.count]\n[parameters]",
+            "[experiments",
+            "files.experiment_not_in_data",
+            "count",
+            ("experiments", "count"),
+        ),
+        (
+            "[parameters]",
+            "[experiments.counts]\ninitail = {}\n[parameters]",
+            "initail",
+            "files.unknown_key",
+            "initail",
+            ("experiments", "counts", "initail"),
+        ),
+        (
+            "[parameters]",
+            "[fit]\nstarts = 0\n[parameters]",
+            "starts",
+            "errors.not_whole",
+            "starts",
+            ("fit", "starts"),
+        ),
+        (
+            "[parameters]",
+            "[fit]\nstrats = 1\n[parameters]",
+            "strats",
+            "files.unknown_key",
+            "strats",
+            ("fit", "strats"),
+        ),
+        (
+            "[parameters]",
+            "[fit]\nmethod = 'newton'\n[parameters]",
+            "method",
+            "files.unknown_method",
+            "newton",
+            ("fit", "method"),
+        ),
+        (
+            "[parameters]",
+            "[fit]\nsettings = { node = 3 }\n[parameters]",
+            "settings",
+            "files.unknown_key",
+            "node",
+            ("fit", "settings", "node"),
+        ),
+        (
+            "[parameters]",
+            "[fit]\nstart = { d = 3 }\n[parameters]",
+            "start",
+            "files.not_a_parameter",
+            "d",
+            ("fit", "start", "d"),
+        ),
+        (
+            "[parameters]",
+            "[truth]\nparameters = { d = 3 }\n[parameters]",
+            "d = 3",
+            "files.not_a_parameter",
+            "d",
+            ("truth", "parameters", "d"),
+        ),
     ],
 )
-def test_a_fault_has_its_line_and_a_remedy(write, old, new, line_with, words):
+def test_a_fault_has_its_line_key_and_code(write, old, new, line_with, code, subject, key):
     assert old in MINIMAL
     path = write(MINIMAL.replace(old, new, 1))
-    found = faults_of(path)
-    line = line_of(path, line_with)
-    assert any(at == line and words in message for at, message in found), found
+    found = [(one.place.line, one.code, one.subject, one.place.key) for one in faults(path)]
+    assert (line_of(path, line_with), code, subject, key) in found
 
 
 @pytest.mark.parametrize(
-    "text, line, words",
+    "old, new, words",
     [
-        ("a = [1,\n", 1, "never closed"),
-        ("a = [1, 2\nb = 1", 2, "close the list"),
-        ("a = 1\nb = yes\n", 2, "quotes"),
-        ("a = 1\na = 2\n", 2, "twice"),
-        ('x = "abc\n', 1, "quotes"),
-        ("a = 1\nfoo\n", 2, "key = value"),
+        ("a = [0.1, 10]", "aa = [0.1, 10]", "Did you mean `a`?"),
+        ("a = [0.1, 10]", "a = { lower = -1, log = true }", "positive"),
+        ("a = [0.1, 10]", "a = { log = 1 }", "log = true"),
+        ("a = [0.1, 10]", "a = [10, 0.1]", "swap"),
+        ("-c*pred", "-c*__import__('os')", "quotes"),
+        ('"counts.csv"', '"count.csv"', "Did you mean `counts.csv`?"),
+        ("data =", "t0 = 5\ndata =", "lower t0"),
+        ("[parameters]", "[fit]\nstarts = 0\n[parameters]", "write for example starts = 1."),
+        ("[parameters]", "[fit]\nmethod = 'newton'\n[parameters]", "lifted-gauss-newton"),
     ],
 )
-def test_a_syntax_error_has_its_line_and_a_remedy(write, text, line, words):
-    ((at, message),) = faults_of(write(text))
-    assert at == line
-    assert words in message
+def test_a_fault_comes_with_a_remedy_in_the_words_of_files(write, old, new, words):
+    messages = [message for _, message in faults_of(write(MINIMAL.replace(old, new, 1)))]
+    assert any(words in message for message in messages), messages
+
+
+@pytest.mark.parametrize(
+    "text, line, code",
+    [
+        ("a = [1,\n", 1, "files.toml_end"),
+        ("a = [1, 2\nb = 1", 2, "files.toml_list"),
+        ("a = 1\nb = yes\n", 2, "files.toml_value"),
+        ("a = [1, yes]\n", 1, "files.toml_value"),
+        ("a = 1\na = 2\n", 2, "files.toml_repeated"),
+        ("[a]\nb = 1\n[a]\n", 3, "files.toml_repeated"),
+        ('x = "abc\n', 1, "files.toml_quotes"),
+        ("a = 1\nfoo\n", 2, "files.toml_statement"),
+        ("a b = 1\n", 1, "files.toml_statement"),
+        ("a = 1 2\n", 1, "files.toml_value"),
+    ],
+)
+def test_a_syntax_error_has_its_line_and_code(write, text, line, code):
+    (fault,) = faults(write(text))
+    assert (fault.place.line, fault.code) == (line, code)
 
 
 def test_all_faults_are_told_at_once(write):

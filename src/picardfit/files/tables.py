@@ -77,10 +77,10 @@ def read_table(
     return experiments
 
 
-def left_out(experiments: list[str], table: str) -> str:
+def left_out(experiments: list[str], table: str) -> Notice:
     """The remark that experiments without a measurement were left out."""
     code = "files.experiment_left_out" if len(experiments) == 1 else "files.experiments_left_out"
-    return str(Notice(code, table, {"experiments": experiments}))
+    return Notice(code, table, {"experiments": experiments})
 
 
 def plain_name(name: str) -> str:
