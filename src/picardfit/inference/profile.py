@@ -58,7 +58,7 @@ class Profile:
     slopes: np.ndarray  # (points,): d rise / d internal
     curvature: float  # d^2 rise / d internal^2 at the estimate by Fisher's information
     log: bool
-    refits: int  # warm fits that were made
+    refits: int  # fits of the other unknowns that were made
     linearisations: int  # in all of them
     unit: str = ""  # of the quantity, where one was given
     remarks: tuple[Notice, ...] = ()  # why a side broke down, and other optima that fit as well
