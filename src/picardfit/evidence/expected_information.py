@@ -12,11 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
-from picardfit.collocation.adaptation import first_mesh, split, state_scale, unresolved
+from picardfit.collocation.adaptation import MeshLimits, first_mesh, resolve, state_scale, unresolved
 from picardfit.collocation.contraction import FixedPoint, Newton, newton
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, linearise
-from picardfit.collocation.mesh import Mesh, rule
+from picardfit.collocation.mesh import Flags, Mesh, rule
 from picardfit.collocation.point import Point, contract_from, evaluate
 from picardfit.collocation.recursion import chained, closing_step, start_derivatives
 from picardfit.problem.problem import Problem
@@ -143,19 +143,20 @@ def on_mesh(
     """The path on a mesh that resolves it (Legendre tails below `tolerance`); knot states come from the integration."""
     scale = state_scale(problem, [states for _, states in start.tables], least=DEFAULT.least_state)
     mesh = first_mesh(problem, start, rule(nodes), scale)
-    for _ in range(DEFAULT.refinements):
-        states = _knot_states(problem, start.unknowns, mesh)
-        if states is None or len(mesh) > DEFAULT.most_segments:
-            return None
+
+    def attempt(mesh: Mesh) -> tuple[tuple[Discretisation, Point] | None, Flags]:
+        states = _knot_states(problem, start.unknowns, mesh) if len(mesh) <= DEFAULT.most_segments else None
+        if states is None:
+            return None, np.zeros(len(mesh), bool)
         system = Discretisation(problem, mesh)
         point, chosen = contract_from(system, start.unknowns, states, scale)
-        if point is not None:
-            chosen = unresolved(mesh, point.states, point.path, scale, tolerance)
-            chosen[mesh.linked] |= (np.abs(point.jumps) > DEFAULT.astray * scale).any(axis=1)
-            if not chosen.any():
-                return system, point
-        mesh, _, _ = split(mesh, chosen)
-    return None if point is None else (system, point)
+        if point is None:
+            return None, chosen
+        chosen = unresolved(mesh, point.states, point.path, scale, tolerance)
+        chosen[mesh.linked] |= (np.abs(point.jumps) > DEFAULT.astray * scale).any(axis=1)
+        return (system, point), chosen
+
+    return resolve(mesh, attempt, MeshLimits(DEFAULT.refinements, DEFAULT.most_segments))
 
 
 def _knot_states(problem: Problem, unknowns: np.ndarray, mesh: Mesh) -> np.ndarray | None:

@@ -16,11 +16,11 @@ from typing import ClassVar, Self
 import numpy as np
 
 from picardfit.checks import check_positive, is_number
-from picardfit.collocation.adaptation import first_mesh, split, state_scale
+from picardfit.collocation.adaptation import MeshLimits, first_mesh, resolve, state_scale
 from picardfit.collocation.condensing import Quadratic
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, linearise
-from picardfit.collocation.mesh import Nodes, rule
+from picardfit.collocation.mesh import Flags, Mesh, Nodes, rule
 from picardfit.collocation.point import Point, contract_from, evaluate
 from picardfit.collocation.refinement import Joining, Resolution
 from picardfit.collocation.second_derivatives import has_second_order, newton_model
@@ -120,13 +120,15 @@ class LiftedGaussNewton:
         surrogate = None
         if len(self.penalties) > 1 and problem.scatter is not None:
             surrogate = frozen_objective(problem, unknowns, smoothed(problem), start.at_samples(problem))
-        for _ in range(self.refinement.first_rounds):
+
+        def attempt(mesh: Mesh) -> tuple[tuple[Discretisation, Point | None], Flags]:
             system = Discretisation(problem, mesh, surrogate)
             states = np.concatenate([start.states(k[:-1], e) for e, k in enumerate(mesh.knots)])
             point, failed = contract_from(system, unknowns, states, scale, self.stages.contracted)
-            if point is not None or len(mesh) > self.max_segments:
-                break
-            mesh, _, _ = split(mesh, failed)
+            return (system, point), failed
+
+        limits = MeshLimits(self.refinement.first_rounds, self.max_segments)
+        system, point = resolve(mesh, attempt, limits)
         if point is None:
             return NoPath()
         state = self._at(system, point, scale, stage=0, damping=self.damping.start)
