@@ -78,14 +78,14 @@ def fit(
 ) -> Fit:
     """Estimate the unknowns of a problem.
 
-    `start`: parameter values to begin with (`start_initial`: initial states); what is left out comes from the bounds.
-    All that holds for the first of several starts; the others spread evenly over the bounds (around `start` where
-    there are none), from `seed`. The same seed gives the same result with every executor, any
-    `concurrent.futures.Executor`. An only start of `LiftedGaussNewton` that fails, or converges but may have ended in a
-    local optimum, is followed by a few more unless `second_look` is False.
-    `ledger`: a file that keeps finished starts; the same call with the same file goes on where the last one was
-    stopped, also with more starts. `progress` is called with a `Progress` after every iteration, or after every start
-    when an executor works; without it many starts show a line on a terminal, which False switches off.
+    `start`: values of parameters to begin with (`start_initial`: of initial states); values that are not given come
+    from the bounds. This applies to the first of several `starts`; the others are spread evenly over the bounds
+    (around `start` where there are none) by `seed`. The result is the same with every `executor`, which may be any
+    `concurrent.futures.Executor`. If a single start of `LiftedGaussNewton` fails, or converges but may have ended in a
+    local optimum, a few more follow unless `second_look` is False.
+    `ledger`: a file that keeps finished starts, so that the same call resumes an interrupted run, also with more
+    starts. `progress` is called with a `Progress` after every iteration, or with an executor after every start. By
+    default several starts show a progress bar on a terminal; False switches it off.
     """
     method = LiftedGaussNewton() if method is None else method
     starts, seed = as_whole(starts, "starts", 1), as_whole(seed, "seed", 0)
@@ -332,12 +332,12 @@ class Fit:
         return tuple(one for one in self.optima[1:] if one.loss - self.optima[0].loss <= self.loss_tolerance)
 
     def waterfall(self) -> np.ndarray:
-        """The losses of all starts from the smallest on; infinite where a start found nothing."""
+        """The losses of all starts in ascending order; infinite where a start found no solution."""
         losses = np.array([one.loss for one in self.starts])
         return np.sort(np.where(np.isnan(losses), np.inf, losses))
 
     def starts_table(self, most: int = 40) -> str:
-        """How the starts ended, as text: the optima they reached, then the starts from the smallest loss on."""
+        """How the starts ended, as text: the optima they reached, then the starts by ascending loss."""
         from picardfit.display.text import optima_text, waterfall_text
 
         return f"{optima_text(self)}\n\n{waterfall_text(self, most)}"
@@ -376,7 +376,7 @@ class Fit:
     ) -> Profile:
         """The profile likelihood of an unknown (`a`, `a[pond 1]`, `prey(0)[pond 1]`) or of a formula of them (`a/b`).
 
-        It is followed to both ends of the confidence interval of this level. The rest is as in `profiles`.
+        It extends to both ends of the confidence interval of this level. For the other arguments see `profiles`.
         """
         from picardfit.inference.profile import profile
 
@@ -393,10 +393,9 @@ class Fit:
     ) -> dict[str, Profile]:
         """Profiles of several unknowns or formulas, all parameters by default; the same with every executor.
 
-        `ledger`: a file that keeps finished sides of profiles; the same call with the same file goes on where the last
-        one was stopped, also with more names. Ctrl-C returns the profiles of which a side is done. `progress` is called
-        with how many sides are done and how many there are; without it long work shows a line on a terminal, which
-        False switches off.
+        `ledger`: a file that keeps finished sides of profiles, so that the same call resumes an interrupted run, also
+        with more names. Ctrl-C returns the profiles of which a side is finished. `progress` is called with the numbers
+        of finished sides and of all; by default long runs show a progress bar on a terminal, which False switches off.
         """
         from picardfit.inference.profile import profiles
 
@@ -415,14 +414,13 @@ class Fit:
         ledger: str | Path | None = None,
         progress: News = None,
     ) -> Bootstrap:
-        """Fits to `count` data sets made anew from this fit, each started from its solution.
+        """Fits to `count` data sets simulated from this fit, each started from its solution.
 
         `kind`: "parametric" draws noise from the estimated noise, "residual" draws from the residuals of each
         observable, each in units of the level of its measurement where there is a noise model. The same seed gives the
-        same samples with every executor. `ledger`: a file that keeps finished fits; the same call with the same file
-        goes on where the last one was stopped, also with a larger count. Ctrl-C returns what is done.
-        `progress` is called with how many fits are done and how many there are; without it long work shows a line on a
-        terminal, which False switches off.
+        same samples with every executor. `ledger`: a file that keeps finished fits, so that the same call resumes an
+        interrupted run, also with a larger count. Ctrl-C returns what is finished. `progress` is called with the
+        numbers of finished fits and of all; by default long runs show a progress bar, which False switches off.
         """
         from picardfit.inference.bootstrap import bootstrap
 
@@ -443,7 +441,7 @@ class Fit:
 
         By the delta method from the covariance of the unknowns, or from the percentiles of a `bootstrap`. With `noise`
         the bands of the observables are those in which a new measurement lies. `inputs`, `initial`: a prediction under
-        other inputs, from other (known) initial states; what is not named stays as in the experiment.
+        other inputs, from other (known) initial states; others stay as in the experiment.
         """
         from picardfit.inference.bands import bands
 
@@ -505,13 +503,13 @@ class Fit:
         return plot_residuals(self, path)
 
     def plot_correlation(self, path: str | Path | None = None) -> Figure:
-        """Correlations of the estimates as squares."""
+        """Correlations of the estimates as a coloured matrix."""
         from picardfit.display.plots import plot_correlation
 
         return plot_correlation(self, path)
 
     def plot_waterfall(self, path: str | Path | None = None) -> Figure:
-        """The losses of all starts from the smallest on, with the optima they reached."""
+        """The losses of all starts in ascending order, with the optima they reached."""
         from picardfit.display.plots import plot_waterfall
 
         return plot_waterfall(self, path)
@@ -523,7 +521,7 @@ class Fit:
         return plot_convergence(self, path)
 
     def plots(self, folder: str | Path, ending: str = "png", band: float | None = 0.95) -> list[Path]:
-        """Write every picture that this fit has into a folder, in the format of the ending; returns the files."""
+        """Write all figures of this fit into a folder, as files with this ending, and return their paths."""
         from picardfit.display.plots import write_plots
 
         return write_plots(self, folder, ending, band)

@@ -6,15 +6,20 @@ module imports nothing of picardfit, so that every room may import it: the one e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
 
+TYPE_CHECKING = (
+    False  # type checkers take it for True; `typing` and `pathlib` would make `import picardfit` slower
+)
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from typing import Any, TypeVar
+
     from matplotlib.figure import Figure
 
-_Class = TypeVar("_Class", bound=type)
+    _Class = TypeVar("_Class", bound=type)
+
 _PAINTERS: dict[
     str, tuple[str, ...]
 ] = {}  # class -> "module:function" of its text, HTML and, if any, picture

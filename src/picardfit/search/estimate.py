@@ -129,17 +129,22 @@ def start_results(
 def certify_outcome(
     request: Request, outcome: Outcome, settings: Refinement = Refinement()
 ) -> tuple[Outcome, Certificate]:
-    """The outcome with its certificate.
-
-    As long as path and independent integration disagree on the loss, the search continues on a finer mesh.
-    """
+    """The outcome with its certificate; where an independent integration disagrees, on a finer mesh if possible."""
     if outcome.solution is None or not _is_finite(outcome.solution):
         return replace(outcome, solution=None), NOTHING_CERTIFIED
-    certificate, method = certify(outcome.solution), request.method
-    if not is_exact(method) or not outcome.status.success:
+    certificate = certify(outcome.solution)
+    if not outcome.status.success or certificate.mismatch <= settings.mismatch:
         return outcome, certificate
+    return _refined(request, outcome, certificate, settings)
+
+
+def _refined(
+    request: Request, outcome: Outcome, certificate: Certificate, settings: Refinement
+) -> tuple[Outcome, Certificate]:
+    """Continue an exact search on finer and finer meshes, as long as that reduces the mismatch and it is too large."""
+    method = request.method
     for round_ in range(1, settings.rounds + 1):
-        if certificate.mismatch <= settings.mismatch:
+        if not is_exact(method) or outcome.solution is None or certificate.mismatch <= settings.mismatch:
             break
         finer = method.with_resolution(method.resolution * settings.factor**round_)
         again = run_search(finer, request.problem, outcome.solution, rescue=NO_RESCUE)

@@ -48,11 +48,16 @@ class SearchEvidence:
 
 def decide_status(evidence: SearchEvidence, accept: Acceptance = Acceptance()) -> Status:
     """The status of a fit: that of its search, unless the certificate contradicts or corrects it."""
-    certificate, exact = evidence.certificate, evidence.exact_method
     if not evidence.ended.success and not _stopped_by_rounding(evidence, accept):
-        return Status.DIVERGED if _diverged(evidence, accept) else evidence.ended
+        return _status_of_failure(evidence, accept)
     if not evidence.has_solution:
         return Status.DIVERGED
+    return _status_at_solution(evidence, accept)
+
+
+def _status_at_solution(evidence: SearchEvidence, accept: Acceptance) -> Status:
+    """Whether the solution at which a search ended is an optimum."""
+    certificate, exact = evidence.certificate, evidence.exact_method
     if not certificate.agrees:
         return Status.INACCURATE if exact else Status.APPROXIMATE
     if not certificate.gradient <= (accept.optimal if exact else accept.optimal_if_inexact):
@@ -62,11 +67,12 @@ def decide_status(evidence: SearchEvidence, accept: Acceptance = Acceptance()) -
     return Status.CONVERGED_AT_BOUND if certificate.at_bound else Status.CONVERGED
 
 
-def _diverged(evidence: SearchEvidence, accept: Acceptance) -> bool:
-    """Whether an inexact least-squares method ended far above the loss of curves at zero."""
+def _status_of_failure(evidence: SearchEvidence, accept: Acceptance) -> Status:
+    """How the search ended; an inexact least-squares method far above the loss of curves at zero has diverged."""
     if evidence.exact_method or not evidence.least_squares or not evidence.zero_curves_loss > 0:
-        return False
-    return evidence.certificate.loss > accept.astray * evidence.zero_curves_loss
+        return evidence.ended
+    diverged = evidence.certificate.loss > accept.astray * evidence.zero_curves_loss
+    return Status.DIVERGED if diverged else evidence.ended
 
 
 def _stopped_by_rounding(evidence: SearchEvidence, accept: Acceptance) -> bool:

@@ -131,18 +131,24 @@ def contradictions(solution: Solution, plausible: Plausibility = Plausibility())
 
 def search_notices(found: Searches, asked: int | None, ledger: str | Path | None) -> Iterator[Notice]:
     """Searches that were interrupted, left out or failed; `asked`: how many were asked for, None for one and more."""
-    done = sum(one.status is not Status.INTERRUPTED for one in found.endings.values())
-    if found.interrupted and asked is None and done:
-        yield Notice("search.second_look_interrupted")
+    if found.interrupted:
+        yield from _interruption(found, asked, ledger)
     if found.spared:
         yield Notice("search.second_look_spared")
-    if found.interrupted and asked is not None and asked > 1:
-        code = "search.interrupted" if ledger is None else "search.interrupted_with_ledger"
-        yield Notice(code, values={"done": done, "asked": asked})
     if found.failures:
         start, reason = next(iter(found.failures.items()))
         values = {"failed": len(found.failures), "all": asked or len(found.endings), "start": start}
         yield Notice("search.broke_down", values={**values, "reason": reason.rstrip(".")})
+
+
+def _interruption(found: Searches, asked: int | None, ledger: str | Path | None) -> Iterator[Notice]:
+    """How far the searches came; the interruption of a single one shows in its status."""
+    done = sum(one.status is not Status.INTERRUPTED for one in found.endings.values())
+    if asked is None and done:
+        yield Notice("search.second_look_interrupted")
+    if asked is not None and asked > 1:
+        code = "search.interrupted" if ledger is None else "search.interrupted_with_ledger"
+        yield Notice(code, values={"done": done, "asked": asked})
 
 
 def single_hit(

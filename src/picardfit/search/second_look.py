@@ -1,4 +1,4 @@
-"""The second look: what a fit with a single start does when its search leaves a doubt."""
+"""The second look: further searches of a fit with a single start whose result is doubtful."""
 
 from __future__ import annotations
 
@@ -57,21 +57,21 @@ class Doubt(IntEnum):
 
     NONE = 0
     PRESSED = 1  # it converged with parameters at a bound
-    SLOW = 2  # it converged with labour, although the data are clear
+    SLOW = 2  # it needed many iterations, although the data are clear
     HIDDEN = 3  # it converged, but not quickly, in noisy data that do not show all initial states
-    SUSPECT = 4  # it converged with labour, and noise or bounds may have led it to a local optimum
+    SUSPECT = 4  # it needed many iterations, and noise or bounds may have led it to a local optimum
     LOST = 5  # it failed, or its residuals contradict the noise model or the roughness of the data
 
 
 def look_again(
     request: Request, executor: Executor | None, news: Callable[[Progress], None] | None, found: Searches
 ) -> Searches:
-    """The searches and what a doubt about the first one calls for.
+    """The searches, and further ones as far as there are doubts about the first.
 
-    A lost one is followed by a start of our own, if the user gave one, and then by simulated candidates. One that
-    converged by a search from there with the parameters at a bound moved inside, from another start, or with other
-    initial states; if it is suspect or such a search found a better optimum also by one from the least-squares
-    optimum, where there is a noise model, and by a few further starts.
+    If it failed or contradicts the data: from a start of our own, where the user gave one, then from simulated
+    candidates. If it converged: from its solution with parameters at a bound moved inside, from another start, or with
+    other initial states. If it is suspect, or one of these found a better optimum: also from the least-squares
+    optimum, where there is a noise model, and from a few further starts.
     """
     if not request.method.exact:
         return found
