@@ -150,33 +150,43 @@ def design_times(
 
 def _sorted_out(base: Fit | Problem, candidates) -> tuple[Problem, list[Experiment], list[Experiment]]:
     """The problem, its experiments that count as done, and the candidates with a name each."""
-    if isinstance(base, Fit):
-        if base.solution is None:
-            raise InputError("inference.no_solution", message=base.status.sentence().rstrip("."))
-        problem = base.problem
-    elif isinstance(base, Problem):
-        problem = base
-    else:
-        raise InputError("inference.design_for", given=base)
+    problem = _problem_of(base)
     done = list(problem.experiments)
     if candidates is None:
         offered = [one for one in done if one.planned is not None]
         done = [one for one in done if one.planned is None]
-    elif isinstance(candidates, Mapping):
-        raise InputError("inference.candidates_are_a_dict")
     else:
-        offered = [candidates] if isinstance(candidates, Experiment) else list(candidates)
+        offered = _offered(candidates)
     if not offered:
         raise InputError("inference.no_candidate")
-    for one in offered:
-        if not isinstance(one, Experiment):
-            raise InputError("inference.candidate_not_an_experiment", value=one)
     offered = [one if one.name else replace(one, name=f"candidate {k}") for k, one in enumerate(offered, 1)]
     named = {one.name for one in offered}
     for one in done:
         if one.name in named and one.planned is None:
             raise InputError("inference.candidate_name_taken", one.name, key=("candidates", one.name))
     return problem, [one for one in done if one.name not in named], offered
+
+
+def _problem_of(base: object) -> Problem:
+    """The problem that a design is for."""
+    if isinstance(base, Problem):
+        return base
+    if not isinstance(base, Fit):
+        raise InputError("inference.design_for", given=base)
+    if base.solution is None:
+        raise InputError("inference.no_solution", message=base.status.sentence().rstrip("."))
+    return base.problem
+
+
+def _offered(candidates) -> list[Experiment]:
+    """The candidates as a list, each of them an experiment."""
+    if isinstance(candidates, Mapping):
+        raise InputError("inference.candidates_are_a_dict")
+    offered = [candidates] if isinstance(candidates, Experiment) else list(candidates)
+    for one in offered:
+        if not isinstance(one, Experiment):
+            raise InputError("inference.candidate_not_an_experiment", value=one)
+    return offered
 
 
 def check_criterion(criterion: object) -> None:

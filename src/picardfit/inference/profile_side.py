@@ -121,13 +121,18 @@ class March:
             if len(knots) > 1:
                 knots[-1] = replace(knots[-1], place=None)  # a place holds the derivatives of all segments
             knots.append(knot)
-            if knot.rise >= (1 - self.settings.close) * self.limit**2:
-                return knots[1:], End.FOUND
-            if knot.c == bound and self.held.formula is None:
-                return knots[1:], End.BOUND
-            if abs(knot.c - middle.c) > far:
-                break
+            end = self._ended(knot, bound, abs(knot.c - middle.c) > far)
+            if end is not None:
+                return knots[1:], end
         return knots[1:], End.OPEN
+
+    def _ended(self, knot: Knot, bound: float, is_far: bool) -> End | None:
+        """How a side ends at a knot below the threshold, or None if it continues."""
+        if knot.rise >= (1 - self.settings.close) * self.limit**2:
+            return End.FOUND
+        if knot.c == bound and self.held.formula is None:
+            return End.BOUND
+        return End.OPEN if is_far else None
 
     def _farthest(self, middle: Knot) -> float:
         held, layout = self.held, middle.base.system.problem.layout
