@@ -77,7 +77,7 @@ def _opened(path: Path) -> _File:
     from picardfit.files.problem_file import read_problem_file
 
     file = read_problem_file(path)
-    return _File(file.path, file.title, file.problem)
+    return _File(file.path, file.title, file.with_data)
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,12 @@ def _warnings(problem: Problem) -> list[Notice]:
 
 def _early_start(problem: Problem) -> list[Notice]:
     """A warning when an unknown initial state is sought long before the first sample."""
+    import numpy as np
+
     from picardfit.problem.experiment import LongGap
 
     free = problem.layout.exists[:, : len(problem.layout.initial_states)].any(axis=1)
-    for one, unknown in zip(problem.experiments, free, strict=True):
+    for one, unknown in zip(problem.experiments, np.atleast_1d(free), strict=True):
         if unknown and LongGap().between(one.t0, one.times):
             return [Notice("cli.early_start", one.name, {"t0": one.t0, "first": float(one.times[0])})]
     return []

@@ -24,8 +24,6 @@ from picardfit.files.toml_source import ProblemFileError
 if TYPE_CHECKING:
     from rich.console import Console
 
-PIPE_WIDTH = 120  # of tables that no terminal shows
-
 ProblemPath = Annotated[
     Path,
     typer.Argument(
@@ -143,8 +141,8 @@ def at_most(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def console() -> Console:
-    """Standard output for tables: as wide as the terminal, or `PIPE_WIDTH` wide on a pipe."""
+def console(pipe_width: int = 120) -> Console:
+    """Standard output for tables: as wide as the terminal, or `pipe_width` characters wide on a pipe."""
     from rich.console import Console
 
     class Plain(Console):
@@ -152,7 +150,7 @@ def console() -> Console:
             raise BrokenPipeError  # for `complaints`; Rich would end the program with code 1
 
     out = Plain(highlight=False, soft_wrap=False)
-    return out if out.is_terminal else Plain(highlight=False, width=PIPE_WIDTH)
+    return out if out.is_terminal else Plain(highlight=False, width=pipe_width)
 
 
 def print_json(record: Mapping[str, object]) -> None:

@@ -40,7 +40,7 @@ def design(
         candidates = _candidates(file)
         if budget > len(candidates):
             raise InputError("cli.budget", budget=budget, candidates=len(candidates))
-        result = run(file.problem, file.settings, quiet or as_json)
+        result = run(file.with_data, file.settings, quiet or as_json)
         if result.solution is None:
             raise InputError("cli.nothing_to_design_for", message=result.message.rstrip("."))
         found = rank(result, candidates, criterion=criterion, budget=budget)
@@ -70,7 +70,7 @@ def _candidates(file: ProblemFile) -> list[Experiment]:
 
     if not file.candidates:
         raise InputError("cli.no_candidates", str(file.path))
-    measured = [time for one in file.problem.experiments for time in one.times]
+    measured = [time for one in file.with_data.experiments for time in one.times]
     plans = []
     for name, one in file.candidates.items():
         if not one.times:

@@ -65,7 +65,7 @@ def fit(
         settings = changed(file.settings, starts, seed, workers, max_iterations)
         settings = replace(settings, start={**settings.start, **assignments(start or [], "--start")})
         folder = make_folder(out or file.path.parent / "results")
-        result = run(file.problem, settings, quiet or as_json, ledger)
+        result = run(file.with_data, settings, quiet or as_json, ledger)
         deliver(result, file.title, folder, settings.level, report, as_json, quiet)
     raise typer.Exit(0 if result.success else 1)
 
@@ -78,8 +78,12 @@ def changed(
     max_iterations: int | None,
 ) -> FitSettings:
     """The settings of the file, overridden by those of the command line that were given."""
-    given = {"starts": starts, "seed": seed, "workers": workers}
-    settings = replace(settings, **{key: value for key, value in given.items() if value is not None})
+    settings = replace(
+        settings,
+        starts=settings.starts if starts is None else starts,
+        seed=settings.seed if seed is None else seed,
+        workers=settings.workers if workers is None else workers,
+    )
     if max_iterations is not None:
         settings = replace(settings, method=replace(settings.method, max_iterations=max_iterations))
     return settings

@@ -18,7 +18,6 @@ from picardfit.files.json_files import write_text
 if TYPE_CHECKING:
     from picardfit.fit import Fit
 
-GRID = 201  # times of a prediction, beside the sampling times
 ENDINGS = ("", "_lower", "_upper")  # of the columns of a prediction
 
 
@@ -49,7 +48,7 @@ def parameter_records(fit: Fit, level: float) -> list[tuple[object, ...]]:
     given, said = units(fit), verdicts(fit)
     if not fit.status.converged:
         said = dict.fromkeys(errors, "the fit did not converge")
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for name, *_, remark in parameter_rows(fit, level):
         low, high = intervals.get(name, (np.nan, np.nan))
         error = errors.get(name, np.nan)
@@ -57,13 +56,16 @@ def parameter_records(fit: Fit, level: float) -> list[tuple[object, ...]]:
     return rows
 
 
-def _predictions(fit: Fit, level: float) -> tuple[list[str], list[list[object]]]:
-    """Observables and hidden states along every experiment, each with its confidence band."""
+def _predictions(fit: Fit, level: float, points: int = 201) -> tuple[list[str], list[list[object]]]:
+    """Observables and hidden states along every experiment, each with its confidence band.
+
+    The times are `points` evenly spaced ones, enough for a smooth curve, and the sampling times.
+    """
     model = fit.problem.model
     names = [*model.observables, *(name for name in model.states if name not in model.observables)]
     rows: list[list[object]] = []
     for one in fit.problem.experiments:
-        times = np.unique(np.concatenate([np.linspace(one.t0, one.times[-1], GRID), one.times]))
+        times = np.unique(np.concatenate([np.linspace(one.t0, one.times[-1], points), one.times]))
         curves = {**fit.states(one.name, times), **fit.predict(one.name, times)}
         columns = [times]
         for name, (low, high) in _bands(fit, one.name, names, times, level).items():

@@ -78,7 +78,7 @@ def fit_of(path: Path, out: Path | None, quiet: bool) -> tuple[Fit, Path]:
 
     file = read_problem_file(path)
     folder = make_folder(out or file.path.parent / "results")
-    return run(file.problem, file.settings, quiet), folder
+    return run(file.with_data, file.settings, quiet), folder
 
 
 def _names(result: Fit, wanted: list[str] | None) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from picardfit.cli.common import console
@@ -25,32 +26,37 @@ if TYPE_CHECKING:
     from picardfit.fit import Fit
     from picardfit.model.parameters import Parameter
 
-MOST_ROWS = 60
-MOST_OTHERS = 3  # optima that fit as well
+
+@dataclass(frozen=True)
+class Shown:
+    """How much of a fit a terminal shows; the files hold everything."""
+
+    rows: int = 60  # estimates: two screens
+    alternatives: int = 3  # other optima that fit as well
 
 
-def show_fit(fit: Fit, level: float = 0.95) -> None:
+def show_fit(fit: Fit, level: float = 0.95, shown: Shown = Shown()) -> None:
     """Print the estimates with intervals and verdicts, how the search ended, and the evidence for it."""
     out = console()
     out.print()
     if fit.solution is not None:
         rows = estimate_rows(fit, level)
         header = ("", "estimate", "std. error", f"{100 * level:g} % from", "to", "unit", "", "true value")
-        print_table(out, header, rows[:MOST_ROWS], numeric=(1, 2, 3, 4, 7))
-        if len(rows) > MOST_ROWS:
-            out.print(f"... and {len(rows) - MOST_ROWS} more in parameters.csv")
+        print_table(out, header, rows[: shown.rows], numeric=(1, 2, 3, 4, 7))
+        if len(rows) > shown.rows:
+            out.print(f"... and {len(rows) - shown.rows} more in parameters.csv")
         for line in error_lines(fit):
             out.print(line, markup=False)
         out.print()
     out.print(fit.message_for(Audience.COMMAND), markup=False)
     out.print(f"{count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s, loss {number(fit.loss, 6)}")
-    if fit.problem.noise is not None and fit.nllh is not None:
+    if fit.problem.noise is not None and fit.nllh is not None and fit.aic is not None:
         out.print(f"negative log-likelihood {number(fit.nllh, 6)}, AIC {number(fit.aic, 6)}")
     if len(fit.starts) > 1 and fit.success:
         out.print(f"{fit.hits} of {len(fit.starts)} starts reached this optimum")
     if fit.solution is not None:
         out.print(_second_opinion(fit.certificate))
-    for other in alternatives(fit)[:MOST_OTHERS]:
+    for other in alternatives(fit)[: shown.alternatives]:
         told = ", ".join(other_values(fit, other))
         out.print(f"\nWarning: other values fit as well: {told}", markup=False, style="yellow")
     out.print()
@@ -73,7 +79,7 @@ def estimate_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, ...]]:
     truth, given, said = true_values(fit), units(fit), verdicts(fit)
     errors, intervals = fit.standard_errors, fit.intervals(level)
     estimates = estimated_values(fit)
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, value, error, low, high, remark in parameter_rows(fit, level):
         spread = errors.get(name, math.nan)
         if name in estimates and math.isfinite(spread) and error:

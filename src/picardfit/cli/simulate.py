@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from picardfit.files.problem_file import ProblemFile
     from picardfit.files.sections.experiments import Condition
     from picardfit.model.scatter import Scatter
+    from picardfit.simulation.simulate import Simulation
 
-MOST_TIMES = 1_000_000
+ALL_DIGITS = 17  # significant digits that identify every double
 PLAN = "plan"  # the experiment of a file without data and experiments
 
 
@@ -54,8 +55,8 @@ def simulate(
         bool, typer.Option("--states", help="Also write states that are not observed.")
     ] = False,
     digits: Annotated[
-        int, typer.Option(min=1, max=17, help="Significant digits of the simulated measurements.")
-    ] = 17,
+        int, typer.Option(min=1, max=ALL_DIGITS, help="Significant digits of the simulated measurements.")
+    ] = ALL_DIGITS,
     out: Annotated[
         Path | None, typer.Option(help="The CSV file to write. By default the table goes to standard output.")
     ] = None,
@@ -72,9 +73,9 @@ def simulate(
         file = read_problem_file(problem, needs_data=False)
         scatter = _scatter(file, additive, proportional) if own_noise else None
         chosen = _values(file, assignments(values or [], "--set"), fitted, scatter)
-        noise = scatter or (additive, proportional)
-        header, rows = _simulated(file, chosen, _times(times), noise, seed, states)
-        if digits < 17:
+        study = _Study(file, chosen, scatter, additive, proportional)
+        header, rows = _table(study, _times(times), seed, states)
+        if digits < ALL_DIGITS:
             rows = [[name, time, *(float(f"{one:.{digits}g}") for one in row)] for name, time, *row in rows]
         text = csv_text(header, rows)
         if out is None:
@@ -94,14 +95,41 @@ def _scatter(file: ProblemFile, additive: float, proportional: float) -> Scatter
     return bind(file.noise, file.model)
 
 
-def _simulated(
-    file: ProblemFile,
-    values: dict[str, float],
-    times: np.ndarray | None,
-    noise: Scatter | tuple[float, float],
-    seed: int,
-    states: bool,
+@dataclass(frozen=True)
+class _Study:
+    """What to simulate: the values by name or name[experiment], and the noise to add."""
+
+    file: ProblemFile
+    values: dict[str, float]
+    scatter: Scatter | None  # the noise of the file; None: additive and proportional
+    additive: float
+    proportional: float
+
+
+def _table(
+    study: _Study, times: np.ndarray | None, seed: int, states: bool
 ) -> tuple[list[str], list[list[object]]]:
+    """Header and rows of the simulated measurements of every experiment."""
+    import numpy as np
+
+    model, rng = study.file.model, np.random.default_rng(seed)
+    hidden = [name for name in model.states if name not in model.observables] if states else []
+    rows: list[list[object]] = []
+    for name, (condition, own_times) in _conditions(study.file).items():
+        wanted = own_times if times is None else times
+        if wanted is None or len(wanted) == 0:
+            raise InputError("cli.no_times")
+        found, measured = _experiment(study, name, condition, wanted, rng)
+        columns = [measured, *(found.states[n][:, None] for n in hidden)]
+        table = np.concatenate([found.times[:, None], *columns], axis=1)
+        rows += [[name, *row] for row in table.tolist()]
+    return ["experiment", "time", *model.observables, *hidden], rows
+
+
+def _experiment(
+    study: _Study, name: str, condition: Condition, times: np.ndarray, rng: np.random.Generator
+) -> tuple[Simulation, np.ndarray]:
+    """The solution of one experiment, and its measurements (times, observables) with noise."""
     import numpy as np
 
     from picardfit.files.sections.experiments import planned_time
@@ -109,34 +137,21 @@ def _simulated(
     from picardfit.simulation.simulate import noisy
     from picardfit.simulation.simulate import simulate as solve
 
-    model, rng = file.model, np.random.default_rng(seed)
-    hidden = [name for name in model.states if name not in model.observables] if states else []
-    names, measurement = model.parameters, None
-    if not isinstance(noise, tuple):
-        names = (*names, *noise.names, *noise.parameters)
-        measurement = noise.measurement(model, names)
-    rows: list[list[object]] = []
-    for name, (condition, own_times) in _conditions(file).items():
-        wanted = own_times if times is None else times
-        if wanted is None or len(wanted) == 0:
-            raise InputError("cli.no_times")
-        every = {p: _value(file, values, p, name) for p in names}
-        parameters = {p: every[p] for p in model.parameters}
-        initial = {s: _initial(file, values, condition, s, name) for s in model.states}
-        t0 = planned_time(name, replace(condition, initial=initial), wanted, ())
-        found = solve(model, parameters, initial, wanted, condition.inputs, t0)
-        if measurement is None:
-            exact = np.stack([found.observables[n] for n in model.observables], axis=-1)
-            measured = noisy(rng, exact, *noise)
-        else:
-            path = np.stack([found.states[n] for n in model.states], axis=-1)
-            inputs = values_at(condition.inputs, model.inputs, found.times)
-            levels = measurement.value(found.times, path, np.array([*every.values()]), inputs)
-            measured = noise.draw(levels, rng)
-        columns = [measured, *(found.states[n][:, None] for n in hidden)]
-        table = np.concatenate([found.times[:, None], *columns], axis=1)
-        rows += [[name, *row] for row in table.tolist()]
-    return ["experiment", "time", *model.observables, *hidden], rows
+    file, values, scatter = study.file, study.values, study.scatter
+    model = file.model
+    parameters = {p: _value(file, values, p, name) for p in model.parameters}
+    initial = {s: _initial(file, values, condition, s, name) for s in model.states}
+    t0 = planned_time(name, replace(condition, initial=initial), times, ())
+    found = solve(model, parameters, initial, times, condition.inputs, t0)
+    if scatter is None:
+        exact = np.stack([found.observables[n] for n in model.observables], axis=-1)
+        return found, noisy(rng, exact, study.additive, study.proportional)
+    names = (*model.parameters, *scatter.names, *scatter.parameters)
+    every = np.array([_value(file, values, p, name) for p in names])
+    path = np.stack([found.states[n] for n in model.states], axis=-1)
+    inputs = values_at(condition.inputs, model.inputs, found.times)
+    levels = scatter.measurement(model, names).value(found.times, path, every, inputs)
+    return found, scatter.draw(levels, rng)
 
 
 def _conditions(file: ProblemFile) -> dict[str, tuple[Condition, np.ndarray | None]]:
@@ -150,7 +165,9 @@ def _conditions(file: ProblemFile) -> dict[str, tuple[Condition, np.ndarray | No
             one.name: (Condition(one.inputs, one.initial, one.t0), np.unique(one.times))
             for one in file.problem.experiments
         }
-    planned = {name: (one, np.array(one.times)) for name, one in file.conditions.items()}
+    planned: dict[str, tuple[Condition, np.ndarray | None]] = {
+        name: (one, np.array(one.times)) for name, one in file.conditions.items()
+    }
     for name in (file.truth or {}).get("initial", {}):
         planned.setdefault(name, (Condition(file.inputs, {}, file.t0), None))
     return planned or {PLAN: (Condition(file.inputs, {}, file.t0), None)}
@@ -172,15 +189,18 @@ def _initial(
     file: ProblemFile, values: dict[str, float], condition: Condition, name: str, experiment: str
 ) -> float:
     """The initial value of a state: given, true, or known from the file (a formula is computed)."""
+    from picardfit.checks import as_number, is_number
+    from picardfit.model.parameters import Parameter
+
     for key in (f"{name}[{experiment}]", name):
         if key in values:
             return values[key]
     spec = condition.initial.get(name, file.initial.get(name))
     if isinstance(spec, str):
         return _formula(file, values, spec, experiment)
-    if spec is not None and not hasattr(spec, "start"):
-        return float(spec)
-    if getattr(spec, "start", None) is not None:
+    if is_number(spec):
+        return as_number(spec, f"initial value of `{name}`")
+    if isinstance(spec, Parameter) and spec.start is not None:
         return spec.start
     raise InputError("cli.no_value", name, kind="initial state of", experiment=experiment)
 
@@ -225,8 +245,8 @@ def _values(
     return values | given
 
 
-def _times(text: str | None) -> np.ndarray | None:
-    """`0:10:41` or `0,1,2` as times."""
+def _times(text: str | None, most: int = 1_000_000) -> np.ndarray | None:
+    """`0:10:41` or `0,1,2` as times, at most `most` of them: more is a typing error."""
     import numpy as np
 
     if text is None:
@@ -234,7 +254,7 @@ def _times(text: str | None) -> np.ndarray | None:
     try:
         if ":" in text:
             first, last, count = text.split(":")
-            if not 1 <= int(count) <= MOST_TIMES:
+            if not 1 <= int(count) <= most:
                 raise ValueError(count)
             times = np.linspace(float(first), float(last), int(count))
         else:

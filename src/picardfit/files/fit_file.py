@@ -6,9 +6,11 @@ checked: formulas go through the same parser as the user's, arrays must have the
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import Field, asdict, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from picardfit.checks import is_whole
 from picardfit.collocation.adaptation import state_scale
 from picardfit.collocation.mesh import Nodes
 from picardfit.collocation.picard import residual
-from picardfit.errors import InputError, Status
+from picardfit.errors import InputError, Notice, Status
 from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, path_rows
 from picardfit.evidence.optima import StartResult
 from picardfit.files.json_files import layout, read_json, write_text
@@ -25,13 +27,15 @@ from picardfit.fit import Fit
 from picardfit.problem.records import array, entries, get, get_optional, number, plain
 from picardfit.problem.serialisation import notice_from, notice_record, problem_from, problem_record
 from picardfit.search.solution_record import solution_of, solution_record, trace_of
-from picardfit.solvers.loop import Method
-from picardfit.solvers.picard_gradient.sets import Ball, Box, HalfSpace, Product, Simplex
+from picardfit.solvers.loop import Method, Solution
+from picardfit.solvers.picard_gradient.sets import Ball, Box, ConvexSet, HalfSpace, Product, Simplex
+
+T = TypeVar("T")
 
 FORMAT = "picardfit fit"
 VERSION = 1
 METHODS = {kind.__name__: kind for kind in METHODS_BY_FILE_NAME.values()}
-SETS = {kind.__name__: kind for kind in (Box, Ball, HalfSpace, Simplex, Product)}
+SETS: dict[str, type] = {kind.__name__: kind for kind in (Box, Ball, HalfSpace, Simplex, Product)}
 
 
 def save(fit: Fit, path: str | Path) -> Path:
@@ -92,19 +96,23 @@ def _method_record(method: Method) -> dict[str, object]:
     kind = type(method)
     if METHODS.get(kind.__name__) is not kind:
         raise InputError("files.method_not_ours", kind.__name__, known=list(METHODS))
-    values = {one.name: _setting_record(getattr(method, one.name)) for one in fields(kind)}
+    values = {name: _setting_record(getattr(method, name)) for name in dataclass_fields(kind)}
     return {"name": kind.__name__, "settings": values}
 
 
 def _setting_record(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
-    if type(value) in SETS.values():
-        inner = {one.name: _setting_record(getattr(value, one.name)) for one in fields(value)}
-        return {"set": type(value).__name__, **inner}
     if is_dataclass(value):
-        return {one.name: _setting_record(getattr(value, one.name)) for one in fields(value)}
+        inner = {name: _setting_record(getattr(value, name)) for name in dataclass_fields(type(value))}
+        name = type(value).__name__
+        return {"set": name, **inner} if SETS.get(name) is type(value) else inner
     return [_setting_record(one) for one in value] if isinstance(value, tuple) else value
+
+
+def dataclass_fields(kind: type) -> dict[str, Field[object]]:
+    """The fields of a dataclass by name."""
+    return {one.name: one for one in fields(kind)}
 
 
 # ---- record -> fit -----------------------------------------------------------------------------------------
@@ -122,7 +130,7 @@ def _read(path: Path) -> dict[str, object]:
     return record
 
 
-def _fit(record: dict) -> Fit:
+def _fit(record: Mapping[str, object]) -> Fit:
     problem = problem_from(get(record, "problem", dict))
     certificate, solution = (get_optional(record, key, dict) for key in ("certificate", "solution"))
     if (certificate is None) != (solution is None):
@@ -138,21 +146,27 @@ def _fit(record: dict) -> Fit:
         seed=get(record, "seed", int),
         starts=tuple(_start(one) for one in entries(record, "starts", dict)),
         trace=trace_of(get(record, "trace")),
-        warnings=tuple(notice_from(one) for one in get(record, "warnings", list)),
+        warnings=tuple(_warning(one) for one in get(record, "warnings", list)),
         asked=get_optional(record, "asked", int),
     )
-    if solution is not None:
-        _check_solution(fit, number(get(record, "objective"), "objective"))
+    if fit.solution is not None:
+        _check_solution(fit, fit.solution, number(get(record, "objective"), "objective"))
     return fit
 
 
-def _check_solution(fit: Fit, value: float, tolerance: float = 1e-6) -> None:
+def _warning(record: object) -> Notice:
+    notice = notice_from(record)
+    if isinstance(notice, str):
+        raise InputError("problem.saved_notice", value=record)
+    return notice
+
+
+def _check_solution(fit: Fit, solution: Solution, value: float, tolerance: float = 1e-6) -> None:
     """The saved path must give the saved objective and Picard residual, so that changed numbers do not pass as a fit.
 
     `tolerance`: the relative difference that rounding on another machine can make; changes by hand are larger.
     """
-    problem, solution = fit.problem, fit.solution
-    system = solution.system
+    problem, system = fit.problem, solution.system
     with np.errstate(all="ignore"):
         params = system.spread(system.parameters(solution.unknowns))
         gap = residual(system.field, solution.states, solution.path, params)
@@ -167,16 +181,16 @@ def _check_solution(fit: Fit, value: float, tolerance: float = 1e-6) -> None:
         raise InputError("files.saved_solution")
 
 
-def _method(record: dict) -> Method:
+def _method(record: Mapping[str, object]) -> Method:
     name, values = get(record, "name", str), get(record, "settings", dict)
     if name not in METHODS:
         raise InputError("files.saved_method", name, known=list(METHODS))
     return _from_settings(METHODS[name], values)
 
 
-def _from_settings(kind: type, settings: dict) -> object:
+def _from_settings(kind: type[T], settings: Mapping[str, object]) -> T:
     """A method, or a record of its settings, from the values of its fields."""
-    known = {one.name: one.default for one in fields(kind)}
+    known = {name: one.default for name, one in dataclass_fields(kind).items()}
     if not known.keys() >= settings.keys():
         raise InputError(
             "files.saved_settings", kind.__name__, unknown=sorted(settings.keys() - known.keys())
@@ -204,11 +218,11 @@ def _setting(key: str, value: object, default: object) -> object:
     return number(value, key)
 
 
-def _convex_set(record: object) -> object:
+def _convex_set(record: object) -> ConvexSet:
     kind = SETS.get(get(record, "set", str)) if isinstance(record, dict) else None
-    if kind is None:
+    if not isinstance(record, dict) or kind is None:
         raise InputError("files.saved_set", value=record, known=list(SETS))
-    wanted = [one.name for one in fields(kind)]
+    wanted = list(dataclass_fields(kind))
     if set(wanted) != record.keys() - {"set"}:
         raise InputError("files.saved_set_entries", kind.__name__, wanted=wanted)
     if kind is Product:
@@ -221,20 +235,26 @@ def _vector(value: object, where: str) -> float | tuple[float, ...]:
     return tuple(array(value, (None,), where).tolist()) if isinstance(value, list) else number(value, where)
 
 
-def _certificate(record: dict) -> Certificate:
-    counts = {key: get(record, key, int) for key in ("segments", "nodes")}
-    words = {
-        name: tuple(entries(record, name, str))
-        for name in ("at_bound", "undetermined")
-        if record.get(name) is not None
-    }
-    if "undetermined" in record:
-        words.setdefault("undetermined", None)
-    others = [one.name for one in fields(Certificate) if one.name not in (*counts, *words)]
-    return Certificate(**{key: number(get(record, key), key) for key in others}, **counts, **words)
+def _certificate(record: Mapping[str, object]) -> Certificate:
+    def value(key: str) -> float:
+        return number(get(record, key), key)
+
+    judged = record.get("undetermined") is not None
+    return Certificate(
+        picard_residual=value("picard_residual"),
+        largest_jump=value("largest_jump"),
+        loss=value("loss"),
+        reintegrated_loss=value("reintegrated_loss"),
+        mismatch=value("mismatch"),
+        gradient=value("gradient"),
+        at_bound=tuple(entries(record, "at_bound", str)),
+        undetermined=tuple(entries(record, "undetermined", str)) if judged else None,
+        segments=get(record, "segments", int),
+        nodes=get(record, "nodes", int),
+    )
 
 
-def _start(record: dict) -> StartResult:
+def _start(record: Mapping[str, object]) -> StartResult:
     parameters = get(record, "parameters", dict)
     return StartResult(
         start=get(record, "start", int),

@@ -43,10 +43,17 @@ class ProblemFile:
     candidates: dict[str, Condition]
     truth: dict[str, dict] | None
 
+    @property
+    def with_data(self) -> Problem:
+        """The problem; an InputError when the file names no data."""
+        if self.problem is None:
+            raise InputError("files.no_data").at(file=str(self.path))
+        return self.problem
+
 
 def read_problem(path: str | Path) -> Problem:
     """The problem that a problem.toml describes (or the one in a folder); all its faults are one InputError."""
-    return read_problem_file(path).problem
+    return read_problem_file(path).with_data
 
 
 def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
@@ -74,6 +81,7 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     title = source.text(("title",), content.get("title")) or source.path.parent.resolve().name
     source.text(("description",), content.get("description"))
     source.finish()
+    assert model is not None  # without a model there are faults
     problem = None
     if experiments:
         problem = _problem(source, model, experiments, parameters, initial, truth, noise)

@@ -56,8 +56,8 @@ class Sheet(NamedTuple):
         """The number (rows,) of each cell's text, and the stripped texts in order of appearance; missing is ""."""
         cells = self.columns[column]
         if cells.dtype == object:
-            numbers = defaultdict(count().__next__)
-            codes = np.fromiter(map(numbers.__getitem__, cells), int, len(cells))
+            numbers: defaultdict[str | None, int] = defaultdict(count().__next__)
+            codes = np.array([numbers[cell] for cell in cells], dtype=np.intp)
             found = [cell or "" for cell in numbers]
         else:
             values, first, back = np.unique(cells, return_index=True, return_inverse=True)
@@ -96,13 +96,20 @@ class Sheet(NamedTuple):
     def without_blank_rows(self) -> Sheet:
         keep = np.zeros(len(self.places), dtype=bool)
         for cells in self.columns.values():
-            keep |= np.not_equal(cells, None) if cells.dtype == object else cells == cells
+            keep |= ~_missing(cells)
         if not keep.any():
             raise InputError("files.no_rows", self.label)
         if keep.all():
             return self
         columns = {name: cells[keep] for name, cells in self.columns.items()}
         return self._replace(columns=columns, places=self.places[keep])
+
+
+def _missing(cells: np.ndarray) -> np.ndarray:
+    """Where the cells of a column are missing: None among texts, NaN or NaT elsewhere, (rows,)."""
+    if cells.dtype == object:
+        return np.array([cell is None for cell in cells], dtype=bool)
+    return np.isnan(cells) if cells.dtype.kind in "fmM" else np.zeros(len(cells), dtype=bool)
 
 
 def _texts(values: np.ndarray) -> list[str]:
@@ -152,9 +159,10 @@ def read_sheet(source: object, text_columns: set[str], choice: ParserChoice = Pa
         if "\n" in str(source):
             raise InputError("files.text_not_a_path")
         path = Path(source)
-        content, label, stem = _bytes(path), f"`{path.name}`", path.stem
-    elif callable(getattr(source, "read", None)):
-        content, label, stem = source.read(), "the table", ""
+        content: bytes | str = _bytes(path)
+        label, stem = f"`{path.name}`", path.stem
+    elif callable(read := getattr(source, "read", None)):
+        content, label, stem = read(), "the table", ""
     else:
         raise InputError("files.not_a_table_source", value=source)
     if isinstance(content, bytes):
@@ -289,8 +297,9 @@ def _columns(body: str, separator: str, width: int, words: set[int], comma: bool
 
 def _words(cells: pd.Series) -> np.ndarray:
     """A column of texts, None where one is empty."""
-    texts = cells.to_numpy(dtype=object)
-    return np.where(texts == "", None, texts)
+    texts = cells.to_numpy(dtype=object, copy=True)
+    texts[texts == ""] = None
+    return texts
 
 
 def _is_row(line: str) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,28 +50,18 @@ def read_table(
     times = sheet.numbers(time_column, missing=False)
     known = {name: sheet.numbers(column) for name, column in inputs.items()}
     measure = _long_columns(sheet)
-    if measure is None:
-        taken = {time_column, group_column, *inputs.values()}
-        names, columns = _wide(sheet, [c for c in sheet.columns if c not in taken], observables)
-    else:
-        names, columns = _long(sheet, *measure, observables)
+    taken = {time_column, group_column, *inputs.values()}
+    samples = _wide(sheet, taken, observables) if measure is None else _long(sheet, *measure, observables)
     experiments, blank = [], []
     for group, rows in _groups(sheet, group_column, sheet.stem if name is None else name):
-        if measure is None:
-            samples = (times[rows], {n: column[rows] for n, column in zip(names, columns, strict=True)})
-            measured = any(np.isfinite(column).any() for column in samples[1].values())
-        else:
-            which, values = columns[0][rows], columns[1][rows]
-            present = np.unique(which[which >= 0])
-            samples = (None, {names[k]: (times[rows][which == k], values[which == k]) for k in present})
-            measured = bool(np.isfinite(values[which >= 0]).any())
+        own_times, values, measured = samples.of(times, rows)
         if not measured:
             blank.append(group)
             continue
         held = {column: _held(column, group, times[rows], series[rows]) for column, series in known.items()}
-        experiments.append(Experiment(*samples, name=group, inputs=held))
+        experiments.append(Experiment(own_times, values, name=group, inputs=held))
     if not experiments:
-        raise InputError("files.no_measurement", sheet.label, columns=names)
+        raise InputError("files.no_measurement", sheet.label, columns=samples.names)
     if blank:
         experiments[0] = replace(experiments[0], remarks=(left_out(blank, sheet.label),))
     return experiments
@@ -152,23 +142,52 @@ def _long_columns(sheet: Sheet) -> tuple[str, str] | None:
     return (which, value) if which and value else None
 
 
-def _wide(sheet: Sheet, free: list[str], wanted: list[str] | None) -> tuple[list[str], list[np.ndarray]]:
-    """Names and columns of the observables of a wide table."""
+@dataclass(frozen=True)
+class _Wide:
+    """The measured columns of a wide table, (rows,) each."""
+
+    names: list[str]
+    columns: list[np.ndarray]
+
+    def of(self, times: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, dict[str, object], bool]:
+        """Times and values of the rows of an experiment as Experiment takes them, and whether any is a number."""
+        values: dict[str, object] = {n: c[rows] for n, c in zip(self.names, self.columns, strict=True)}
+        return times[rows], values, any(np.isfinite(column[rows]).any() for column in self.columns)
+
+
+@dataclass(frozen=True)
+class _Long:
+    """The measurements of a long table: the index of each row's name (-1: unwanted) and its value, (rows,)."""
+
+    names: list[str]
+    which: np.ndarray
+    values: np.ndarray
+
+    def of(self, times: np.ndarray, rows: np.ndarray) -> tuple[None, dict[str, object], bool]:
+        """Values by name with times of their own, as Experiment takes them, and whether any is a number."""
+        which, values, own = self.which[rows], self.values[rows], times[rows]
+        present = np.unique(which[which >= 0])
+        pairs: dict[str, object] = {self.names[k]: (own[which == k], values[which == k]) for k in present}
+        return None, pairs, bool(np.isfinite(values[which >= 0]).any())
+
+
+def _wide(sheet: Sheet, taken: Collection[str | None], wanted: list[str] | None) -> _Wide:
+    """The observables of a wide table: those wanted, or all columns that are not taken."""
+    free = [column for column in sheet.columns if column not in taken]
     chosen = free if wanted is None else [_required(sheet, n, "observable") for n in wanted]
     if not chosen:
         raise InputError("files.no_measured_column", sheet.label, columns=list(sheet.columns))
-    return (chosen if wanted is None else wanted), [sheet.numbers(n) for n in chosen]
+    return _Wide(chosen if wanted is None else wanted, [sheet.numbers(n) for n in chosen])
 
 
-def _long(
-    sheet: Sheet, which: str, value: str, wanted: list[str] | None
-) -> tuple[list[str], tuple[np.ndarray, np.ndarray]]:
-    """Names of the observables of a long table; each row's index of a name (-1: unwanted) and value."""
+def _long(sheet: Sheet, which: str, value: str, wanted: list[str] | None) -> _Long:
+    """The observables of a long table: those wanted, or all."""
     codes, found = sheet.labels(which)
     values = sheet.numbers(value)
-    unnamed = np.flatnonzero((codes == list(found).index("")) & np.isfinite(values)) if "" in found else []
-    if len(unnamed):
-        raise InputError("files.unnamed_observable", which, where=sheet.place(unnamed[0]))
+    if "" in found:
+        unnamed = np.flatnonzero((codes == found.index("")) & np.isfinite(values))
+        if len(unnamed):
+            raise InputError("files.unnamed_observable", which, where=sheet.place(unnamed[0]))
     names = [n for n in found if n] if wanted is None else wanted
     number: dict[str | None, int] = {}
     for k, n in enumerate(names):
@@ -177,7 +196,7 @@ def _long(
             raise InputError("files.no_observable", str(n), table=sheet.label, found=found, close=close)
         number[spelled] = k
     position = np.array([number.get(n, -1) for n in found], dtype=int)
-    return names, (position[codes], values)
+    return _Long(names, position[codes], values)
 
 
 def _groups(sheet: Sheet, column: str | None, name: str) -> list[tuple[str, np.ndarray]]:

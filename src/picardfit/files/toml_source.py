@@ -58,8 +58,9 @@ class Source:
         """Note an error that reading the entry `key` raised, with the line of what it complains about."""
         key, row = self._key_of(error, key), error.place.row
         line = self.lines.of(key) if row is None else self.lines.inside(key, row)
-        if "other_row" in error.values:  # a second row that the sentence mentions
-            error = error.with_values(other_row=self.lines.inside(key, error.values["other_row"]))
+        other = error.values.get("other_row")  # a second row that the sentence mentions
+        if isinstance(other, int):
+            error = error.with_values(other_row=self.lines.inside(key, other))
         self.faults.append(error.at(key=key, file=self.name, line=line))
 
     def _key_of(self, error: InputError, reading: Key) -> Key:
@@ -154,7 +155,7 @@ class Source:
         self._stop(code, line=line or last, column=column, words=words[: found.start()])
 
     def _stop(self, code: str, *, line: int | None = None, **values: object) -> NoReturn:
-        fault = InputError(code, self.name, **values).at(file=self.name, line=line)
+        fault = InputError(code, self.name).with_values(**values).at(file=self.name, line=line)
         raise ProblemFileError(self.name, [fault]) from None
 
 

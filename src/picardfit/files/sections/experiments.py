@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,19 +26,19 @@ class Condition:
     """Under what conditions an experiment is made, one with data or a planned one."""
 
     inputs: dict[str, Input]
-    initial: dict[str, object]
+    initial: Mapping[str, object]
     t0: float | str | None  # "first": the first sampling time
     times: tuple[float, ...] = ()
     observables: tuple[str, ...] = ()
 
 
-def initial_time(t0: float | str | None, times: Sequence[float]) -> float | None:
+def initial_time(t0: float | str | None, times: Iterable[float]) -> float | None:
     """The number meant by t0 where samples are taken at these times."""
-    return float(min(times)) if t0 == FIRST else t0
+    return float(min(times)) if isinstance(t0, str) else t0
 
 
 def planned_time(
-    name: str, condition: Condition, times: Sequence[float], beside: Sequence[float]
+    name: str, condition: Condition, times: Collection[float], beside: Collection[float]
 ) -> float | None:
     """When the initial state of a plan holds; unsaid and far from 0 (years), at its first time, as for data.
 
@@ -241,7 +241,8 @@ def _refined(
 ) -> Experiment | None:
     """The experiment with the inputs, initial values and t0 that the file gives it."""
     own = source.table(("experiments",), content.get("experiments")).get(one.name) if condition else None
-    key, given = ("t0",), content.get("t0")
+    key: Key = ("t0",)
+    given = content.get("t0")
     if isinstance(own, dict) and "t0" in own:
         key, given = ("experiments", one.name, "t0"), own["t0"]
     known = condition.inputs if condition else inputs.values
@@ -262,7 +263,9 @@ def _refined(
     )
 
 
-def _unsaid_time(source: Source, one: Experiment, shared: dict[str, object], own: dict[str, object]) -> float:
+def _unsaid_time(
+    source: Source, one: Experiment, shared: Mapping[str, object], own: Mapping[str, object]
+) -> float:
     """The first sampling time, for times such as years; a known initial state without its time is a fault."""
     first = float(one.times[0])
     known = [name for name, value in {**shared, **own}.items() if not isinstance(value, Parameter)]

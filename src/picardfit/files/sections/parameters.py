@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from picardfit.checks import is_number
 from picardfit.errors import InputError, Key, closest
@@ -13,8 +14,6 @@ from picardfit.files.toml_source import Source, kind_of, schema
 from picardfit.formulas.grammar import names_in_order, parse
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
-
-SPELLING_SLACK = 2  # letters by which a name may be longer or shorter than the one that was meant
 
 
 def read_parameters(
@@ -64,14 +63,17 @@ def _unknown_parameter(
     return close
 
 
-def _missing_parameter(source: Source, name: str, model: Model, known: list[str]) -> None:
-    """Note that a parameter has no entry, at the equation that first uses it."""
+def _missing_parameter(source: Source, name: str, model: Model, known: list[str], slack: int = 2) -> None:
+    """Note that a parameter has no entry, at the equation that first uses it.
+
+    A name that was probably meant differs by at most `slack` letters in length.
+    """
     row = _row_of_name(model.text, name)
     key = ("parameters",) if row is None else EQUATIONS
     if name.lower() == "time":
         source.fault(key, "files.no_bounds_of_time", name, row=row)
         return
-    alike = [one for one in known if one != name and abs(len(one) - len(name)) <= SPELLING_SLACK]
+    alike = [one for one in known if one != name and abs(len(one) - len(name)) <= slack]
     source.fault(key, "files.no_bounds", name, row=row, close=closest(name, alike))
 
 
@@ -126,7 +128,8 @@ def _bounds(source: Source, key: Key, table: Mapping[str, object]) -> dict[str, 
     return {}
 
 
-def _parameter(source: Source, key: Key, table: Mapping[str, object]) -> Parameter | None:
+def _parameter(source: Source, key: Key, table: Mapping[str, Any]) -> Parameter | None:
+    """The Parameter, which checks the kinds of the values itself."""
     try:
         return Parameter(**table)
     except InputError as error:

@@ -10,7 +10,6 @@ from picardfit.errors import InputError, Key, closest
 from picardfit.files.toml_source import Source, kind_of, schema
 from picardfit.model.model import Model
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
-from picardfit.solvers.loop import Method
 from picardfit.solvers.picard_gradient.algorithms import (
     ExtendedGradientContractMultiplier,
     GradientContractive,
@@ -18,7 +17,14 @@ from picardfit.solvers.picard_gradient.algorithms import (
     GradientDescent,
 )
 
-METHODS: Mapping[str, type[Method]] = {
+FileMethod = (
+    LiftedGaussNewton
+    | GradientDescent
+    | GradientContractive
+    | GradientContractMultiplier
+    | ExtendedGradientContractMultiplier
+)
+METHODS: Mapping[str, type] = {
     "lifted-gauss-newton": LiftedGaussNewton,
     "gradient-descent": GradientDescent,
     "gradient-contractive": GradientContractive,
@@ -47,7 +53,7 @@ LIMITS = Limits()
 class FitSettings:
     """How to fit: the section [fit] of a problem file."""
 
-    method: Method = field(default_factory=LiftedGaussNewton)
+    method: FileMethod = field(default_factory=LiftedGaussNewton)
     starts: int = 1
     seed: int = 0
     workers: int = 1
@@ -89,7 +95,7 @@ def _numbers(
     source: Source, key: Key, given: object, known: Collection[str] | None, kind: str
 ) -> dict[str, float]:
     """A table of numbers under known names; `name[experiment]` is a value in one experiment."""
-    found = {}
+    found: dict[str, float] = {}
     for name, value in source.table(key, given).items():
         here = (*key, name)
         if known is not None and name.split("[")[0] not in known:
@@ -126,7 +132,13 @@ def read_settings(
     method = None if len(source.faults) > before else _method(source, table, limit)
     if len(source.faults) > before or method is None:
         return FitSettings()
-    return FitSettings(method, **whole, level=float(level), start=start, start_initial=start_initial)
+    return FitSettings(
+        method,
+        level=as_number(level, "level"),
+        start=start,
+        start_initial=start_initial,
+        **{name: as_whole(value, name, 0) for name, value in whole.items()},
+    )
 
 
 def _check_whole(source: Source, key: Key, value: object, least: int) -> None:
@@ -135,7 +147,7 @@ def _check_whole(source: Source, key: Key, value: object, least: int) -> None:
         source.fault(key, "files.too_many", str(key[-1]), value=value, most=LIMITS.whole)
 
 
-def _method(source: Source, table: Mapping[str, object], max_iterations: object) -> Method | None:
+def _method(source: Source, table: Mapping[str, object], max_iterations: object) -> FileMethod | None:
     name = table.get("method", "lifted-gauss-newton")
     if not isinstance(name, str) or name not in METHODS:
         close = closest(str(name), METHODS)
