@@ -207,7 +207,9 @@ def remedy(code: str, subject: str, values: Mapping[str, object], audience: Audi
 
 def _filled(code: str, part: str, subject: str, values: Mapping[str, object], audience: Audience) -> str:
     entry = catalogue_entry(code)
-    template = entry.get(audience.value, {}).get(part, entry.get(part, ""))
+    # A user of the command line writes a problem file: its words come next where an entry has none for commands.
+    wordings = ("command", "file") if audience is Audience.COMMAND else (audience.value,)
+    template = next((entry[one][part] for one in wordings if part in entry.get(one, {})), entry.get(part, ""))
     return _FORMATTER.vformat(template, (), {"subject": subject, **values})
 
 
