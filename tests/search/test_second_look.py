@@ -111,7 +111,7 @@ def test_clear_data_call_for_no_look(problem):
 @pytest.fixture
 def slow(monkeypatch):
     """Clear data, with searches that count as laboured."""
-    monkeypatch.setattr("picardfit.search.second_look.LABOURED", 3)
+    monkeypatch.setattr("picardfit.search.second_look.SLOW_SEARCH", 3)
     return pf.examples.van_der_pol.generate(seed=3, eps=0.01)
 
 

@@ -59,7 +59,8 @@ def as_normal(shape: Shape, e: Array, degrees: Array) -> Array:
 
     # from the lower tail, where probabilities keep their digits
     low = 0.5 * np.exp(-np.abs(e)) if shape is Shape.LAPLACE else stdtr(degrees, -np.abs(e))
-    return -np.sign(e) * ndtri(low)
+    normal: Array = ndtri(low)
+    return -np.sign(e) * normal
 
 
 def draw(shape: Shape, size: tuple[int, int], degrees: Array, rng: np.random.Generator) -> Array:

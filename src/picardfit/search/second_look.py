@@ -40,7 +40,7 @@ PLAUSIBLE = Plausibility()
 CLEAR = 0.02  # part of the variation of the data that is left by curves beyond doubt
 NOISY = 0.04  # the same, from which on noise may have led a search astray
 PRECISE = 1e-4  # squared residuals over squared data, of curves that are right whatever is at a bound
-QUICK, LABOURED = 10, 15  # iterations up to which a search had an easy way, and above which it had none
+QUICK, SLOW_SEARCH = 10, 15  # iterations up to which a search had an easy way, and above which it had none
 PATIENT = 50  # iterations from which on a search that fails is worth a screening
 LARGE = 10_000  # segments beyond which searches that converged are not followed by others
 LOOKS = 3  # further starts of a second look
@@ -150,12 +150,12 @@ def doubt_about(request: Request, found: Searches) -> Doubt:
     if seen.unexplained > PLAUSIBLE.unexplained:
         return Doubt.SUSPECT
     noisy = seen.unexplained > NOISY
-    laboured = best.iterations > LABOURED
-    if laboured and (noisy or _pressed(solution)):
+    slow = best.iterations > SLOW_SEARCH
+    if slow and (noisy or _pressed(solution)):
         return Doubt.SUSPECT
     if noisy and best.iterations > QUICK and _hides(request.problem):
         return Doubt.HIDDEN
-    if laboured:
+    if slow:
         return Doubt.SLOW
     return Doubt.PRESSED if near_bounds(solution).any() else Doubt.NONE
 
