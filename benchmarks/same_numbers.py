@@ -58,16 +58,16 @@ def fits() -> dict[str, Callable[[], object]]:
     found["four starts"] = lambda: pf.fit(paper.fitzhugh_nagumo.generate(seed=7), starts=4)
     corner = {name: 1.01 * one.bounds[0] for name, one in ponds.parameters.items()}
     found["poor start"] = lambda: pf.fit(ponds, start=corner)
-    short = {"max_iterations": 150, "rate": 1e-3}  # a rate at which all four make progress
+    decay = pf.Model("x' = -k*x + u0\ny' = k*x - y")
+    run = pf.simulate(decay, {"k": 0.7, "u0": 0.2}, {"x": 1.0, "y": 0.2}, np.linspace(0, 2, 15))
+    small = pf.Problem(decay, pf.Experiment(run.times, run.observables), {"k": (0.1, 3), "u0": (0, 1)})
     for method in (
-        pf.GradientDescent(**short),
-        pf.GradientContractive(**short),
-        pf.GradientContractMultiplier(**short),
-        pf.ExtendedGradientContractMultiplier(**short),
+        pf.GradientDescent(max_iterations=300),
+        pf.GradientContractive(max_iterations=300),
+        pf.GradientContractMultiplier(max_iterations=300),
+        pf.ExtendedGradientContractMultiplier(max_iterations=300),
     ):
-        found[type(method).__name__] = lambda method=method: pf.fit(
-            paper.van_der_pol.generate(seed=1), method
-        )
+        found[type(method).__name__] = lambda method=method: pf.fit(small, method)
     return found
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
 
-from picardfit.errors import did_you_mean, did_you_mean_file
+from picardfit.errors import InputError, catalogue_entry, closest, closest_file
 
 
 @pytest.mark.parametrize(
@@ -22,12 +23,12 @@ from picardfit.errors import did_you_mean, did_you_mean_file
     ],
 )
 def test_case_blanks_and_slips_of_the_pen(name, known, meant):
-    assert did_you_mean(name, known) == f" Did you mean `{meant}`?"
+    assert closest(name, known) == meant
 
 
 @pytest.mark.parametrize("name, known", [("dose", ["prey", "pred"]), ("x", ["y"]), ("x", [])])
 def test_nothing_is_suggested_when_nothing_is_near(name, known):
-    assert did_you_mean(name, known) == ""
+    assert closest(name, known) == ""
 
 
 @pytest.fixture
@@ -50,13 +51,26 @@ def folder(tmp_path: Path) -> Path:
     ],
 )
 def test_a_file_of_nearly_that_name_is_suggested(folder, name, meant):
-    assert did_you_mean_file(folder / name) == f" Did you mean `{meant}`?"
+    assert closest_file(folder / name) == meant
 
 
 @pytest.mark.parametrize("name", ["ponds.csv", "nothere.csv", "data.csv", "head.csv", "x.csv", ".csv"])
 def test_an_ending_alone_makes_no_file_near(folder, name):
-    assert did_you_mean_file(folder / name) == ""
+    assert closest_file(folder / name) == ""
 
 
 def test_a_folder_that_is_not_there_has_no_files(tmp_path):
-    assert did_you_mean_file(tmp_path / "nowhere" / "counts.csv") == ""
+    assert closest_file(tmp_path / "nowhere" / "counts.csv") == ""
+
+
+def test_a_code_from_a_file_never_leaves_the_catalogue():
+    with pytest.raises(KeyError):
+        catalogue_entry("../../pyproject.project")
+
+
+def test_an_error_survives_a_pickle_with_its_place_and_context():
+    error = InputError("errors.not_a_number", "lower bound", key=("parameters", "a"), value="low")
+    error = error.within("problem.in_experiment", "pond").at(file="problem.toml", line=3)
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error)
+    assert (again.code, again.place) == (error.code, error.place)

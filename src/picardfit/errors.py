@@ -190,8 +190,6 @@ class Status(Enum):
 
 def sentence(code: str, subject: str, values: Mapping[str, object], audience: Audience) -> str:
     """`What: remedy.`, and `Did you mean `x`?` where the values hold a name that is `close`."""
-    if " " in code:  # a sentence that has no entry in the catalogue yet
-        return code
     words, what_to_do = (
         _filled(code, "what", subject, values, audience),
         remedy(code, subject, values, audience),
@@ -202,7 +200,7 @@ def sentence(code: str, subject: str, values: Mapping[str, object], audience: Au
 
 def remedy(code: str, subject: str, values: Mapping[str, object], audience: Audience) -> str:
     """What to do about it; empty where the entry has no remedy."""
-    return "" if " " in code else _filled(code, "remedy", subject, values, audience)
+    return _filled(code, "remedy", subject, values, audience)
 
 
 def _filled(code: str, part: str, subject: str, values: Mapping[str, object], audience: Audience) -> str:
@@ -216,6 +214,8 @@ def _filled(code: str, part: str, subject: str, values: Mapping[str, object], au
 def catalogue_entry(code: str) -> dict[str, Any]:
     """The entry of a code: `what`, `remedy`, `file`, `command`, `example`."""
     room, _, name = code.partition(".")
+    if not room.isidentifier():  # a code from a file may be anything
+        raise KeyError(code)
     return catalogue(room)[name]
 
 
@@ -318,21 +318,5 @@ def closest_file(path: Path) -> str:
     return closest(path.name, by_stem[close[0]], cutoff=0.0) if close else ""
 
 
-def did_you_mean(name: str, known: Iterable[str], cutoff: float = SIMILAR) -> str:
-    """' Did you mean `prey`?' when a known name is close, else an empty string."""
-    close = closest(name, known, cutoff)
-    return f" Did you mean `{close}`?" if close else ""
-
-
-def did_you_mean_file(path: Path) -> str:
-    close = closest_file(path)
-    return f" Did you mean `{close}`?" if close else ""
-
-
 def _letters(name: str) -> str:
     return re.sub(r"[\s_-]+", "", name).casefold()
-
-
-def inside(where: str, error: InputError) -> InputError:
-    """The same complaint about a part of something: 'Experiment `pond`: entry 2 of `prey` is inf: ...'."""
-    return InputError(f"{where}: {_lowered(str(error))}")

@@ -220,6 +220,6 @@ def test_a_failing_input_names_the_experiment():
 
 def test_remarks_are_kept_in_copies_and_shown():
     one = Experiment([0, 1], {"a": [1, 2]}, name="pond", remarks="The first hour was lost.")
-    assert one.remarks == ("The first hour was lost.",)
+    assert [str(remark) for remark in one.remarks] == ["The first hour was lost."]
     assert pickle.loads(pickle.dumps(one)).remarks == replace(one, name="lake").remarks == one.remarks
     assert repr(one).endswith("a (2); The first hour was lost.")

@@ -67,7 +67,7 @@ class _File:
     path: Path
     title: str
     problem: Problem
-    remarks: Sequence[Notice | str] = ()
+    remarks: Sequence[Notice] = ()
 
 
 def _opened(path: Path) -> _File:

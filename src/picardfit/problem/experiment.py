@@ -78,7 +78,7 @@ class Experiment:
     t0: float
     planned: np.ndarray | None
     rest: Rest | None
-    remarks: tuple[str | Notice, ...]
+    remarks: tuple[Notice, ...]
     observables: tuple[str, ...] = field(init=False)
     values: np.ndarray = field(init=False)
 
@@ -114,7 +114,7 @@ class Experiment:
             "values": rows.values,
             "name": title,
             "planned": rows.planned,
-            "remarks": (remarks,) if isinstance(remarks, str) else tuple(remarks),
+            "remarks": _notices(remarks),
         }
         for attribute, value in checked.items():
             object.__setattr__(self, attribute, value)
@@ -274,6 +274,14 @@ def _merged(samples: dict[str, tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarr
     values = np.full((int(new.sum()), len(samples)), nan)
     values[np.cumsum(new) - 1, columns[order]] = np.concatenate([v for _, v in sorted_samples])[order]
     return times[order][new], values
+
+
+def _notices(remarks: str | Iterable[str | Notice]) -> tuple[Notice, ...]:
+    """Remarks as notices; a user may write them as text."""
+    given = [remarks] if isinstance(remarks, str) else remarks
+    return tuple(
+        one if isinstance(one, Notice) else Notice("problem.remark", one.rstrip(".")) for one in given
+    )
 
 
 def _in_experiment(error: InputError, name: str) -> InputError:

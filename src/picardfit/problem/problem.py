@@ -244,7 +244,7 @@ class Problem:
         )
 
     @property
-    def remarks(self) -> tuple[str | Notice, ...]:
+    def remarks(self) -> tuple[Notice, ...]:
         """What was left out when the experiments were read, and priors that contradict their bounds."""
         left_out = {str(remark): remark for one in self.experiments for remark in one.remarks}.values()
         if self.priors is None:

@@ -156,16 +156,13 @@ def _rest_record(rest: Rest) -> Record:
     }
 
 
-def notice_record(notice: Notice | str) -> Record | str:
-    """A warning as a record; one that is only a sentence stays as it is."""
-    if isinstance(notice, str):
-        return notice
+def notice_record(notice: Notice) -> Record:
+    """A warning as a plain record."""
     return {"code": notice.code, "subject": notice.subject, "values": dict(notice.values)}
 
 
-def notice_from(record: object) -> Notice | str:
-    if isinstance(record, str):
-        return record
+def notice_from(record: object) -> Notice:
+    """The warning of a plain record; its code must be in the catalogue, with the values that its sentence needs."""
     if not isinstance(record, dict):
         raise InputError("problem.saved_notice", value=record)
     notice = Notice(get(record, "code", str), get(record, "subject", str), get(record, "values", dict))

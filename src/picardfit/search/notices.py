@@ -70,8 +70,7 @@ def nonfinite_formulas(request: Request, status: Status) -> Iterator[Notice]:
 
 def problem_notices(problem: Problem) -> Iterator[Notice]:
     """What is odd about the problem itself, whatever was found."""
-    for remark in problem.remarks:
-        yield remark if isinstance(remark, Notice) else Notice(remark)
+    yield from problem.remarks
     yield from early_initial_time(problem)
     yield from late_input_table(problem)
     for name in switching_parameters(problem):
