@@ -3,6 +3,7 @@
 import typer
 
 from compare.command import compare
+from compare.usage import UsageError
 from picardfit.errors import InputError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -11,6 +12,6 @@ app.command()(compare)
 if __name__ == "__main__":
     try:
         app(prog_name="python -m compare")
-    except InputError as error:
+    except (InputError, UsageError) as error:
         typer.echo(f"compare: {error}", err=True)
         raise SystemExit(2) from None

@@ -12,7 +12,8 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
-from picardfit.errors import InputError, did_you_mean, listing
+from compare.usage import UsageError
+from picardfit.errors import closest, listing
 
 REMEDY = "not installed: pip install picardfit[compare]"
 
@@ -80,9 +81,9 @@ def chosen(names: Iterable[str] | None) -> tuple[Tool, ...]:
     names = (names,) if isinstance(names, str) else tuple(names)
     for name in names:
         if name not in TOOLS:
-            raise InputError(
-                f"There is no tool `{name}` (there are {listing(TOOLS)})." + did_you_mean(str(name), TOOLS)
-            )
+            close = closest(str(name), TOOLS)
+            hint = f" Did you mean `{close}`?" if close else ""
+            raise UsageError(f"There is no tool `{name}` (there are {listing(TOOLS)}).{hint}")
     if not names:
-        raise InputError("No tool is named: leave `tools` out for all of them.")
+        raise UsageError("No tool is named: leave `tools` out for all of them.")
     return tuple(TOOLS[name] for name in dict.fromkeys(names))

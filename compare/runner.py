@@ -11,7 +11,8 @@ from compare.isolation import isolated
 from compare.registry import REMEDY, Tool, chosen
 from compare.table import Comparison, Row, reaches
 from compare.task import Task
-from picardfit.errors import InputError, type_words
+from compare.usage import UsageError
+from picardfit.errors import type_words
 from picardfit.fit import parameters_of
 from picardfit.model.parameters import Parameter, as_number
 from picardfit.problem.named_values import unknowns_from
@@ -40,9 +41,9 @@ def run(
     `budget`: processor seconds for each tool; one that does not stop by itself is stopped from outside.
     """
     if not isinstance(problem, Problem):
-        raise InputError(f"The problem is {type_words(problem)}: pass a pf.Problem(...).")
+        raise UsageError(f"The problem is {type_words(problem)}: pass a pf.Problem(...).")
     if as_number(budget, "budget") <= 0:
-        raise InputError(f"The budget is {budget:g} s: give a positive number of seconds.")
+        raise UsageError(f"The budget is {budget:g} s: give a positive number of seconds.")
     wanted = chosen(tools)
     problem = least_squares_only(problem)
     task = Task(problem, common_start(problem, start, start_initial, seed), seed, float(budget))
@@ -83,7 +84,7 @@ def common_start(
     outside = layout.exists & ((given < layout.lower) | (given > layout.upper))
     if outside.any():
         e, column = np.argwhere(outside)[0]
-        raise InputError(
+        raise UsageError(
             f"The start of `{layout.label(e, column)}` lies outside its bounds: move it inside or widen the bounds."
         )
     return make_start(problem, np.where(np.isfinite(given) | ~parameters, given, drawn))

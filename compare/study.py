@@ -13,7 +13,7 @@ import numpy as np
 from compare.registry import TOOLS
 from compare.runner import run
 from compare.table import Row
-from picardfit.errors import InputError
+from compare.usage import UsageError
 from picardfit.examples import lorenz
 from picardfit.examples.common import Spread
 from picardfit.problem.problem import Problem
@@ -155,10 +155,10 @@ def _one_data_set(job: tuple[float, int], states, tools, seed: int, budget: floa
 def _states(given: int | Sequence[Sequence[float]]) -> list:
     if isinstance(given, int) and not isinstance(given, bool):
         if given < 1:
-            raise InputError(f"initial_states={given} leaves nothing to compare: give at least 1.")
+            raise UsageError(f"initial_states={given} leaves nothing to compare: give at least 1.")
         return [None] * given
     if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray) or len(given) == 0:
-        raise InputError(
+        raise UsageError(
             f"initial_states={given!r} is not understood: give a number, or a list of states (x1, x2, x3)."
         )
     return list(given)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 import picardfit as pf
+from compare.usage import UsageError
 from picardfit.collocation.adaptation import even_knots, state_scale
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import linearise
@@ -130,7 +131,7 @@ def _at_truth(problem: pf.Problem, length: float) -> tuple[Discretisation, Point
     ).reshape(len(system.mesh), NODES, -1)
     point = evaluate(system, unknowns, states, path, state_scale(problem, [path]))
     if point is None:
-        raise pf.InputError(f"The true path does not contract on segments of {length:g}: shorten them.")
+        raise UsageError(f"The true path does not contract on segments of {length:g}: shorten them.")
     return system, point
 
 

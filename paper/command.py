@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from compare.usage import UsageError
 from paper.plan import Plan
 from paper.run import run as run_experiments
 from picardfit.errors import InputError
@@ -33,11 +34,11 @@ def run(names: Sequence[str], quick: bool, seed: int, out: Path, workers: int) -
     known = [name.value for name in Name if name is not Name.ALL]
     for name in names:
         if name not in [*known, Name.ALL.value]:
-            raise InputError(f"There is no experiment `{name}`: choose among {', '.join(known)} and all.")
+            raise UsageError(f"There is no experiment `{name}`: choose among {', '.join(known)} and all.")
     if workers < 1:
-        raise InputError(f"workers = {workers} is too few: give at least 1.")
+        raise UsageError(f"workers = {workers} is too few: give at least 1.")
     if seed < 0:
-        raise InputError(f"seed = {seed} is negative: give 0 or a positive number.")
+        raise UsageError(f"seed = {seed} is negative: give 0 or a positive number.")
     chosen = known if Name.ALL.value in names else list(dict.fromkeys(names))
     return run_experiments(chosen, Plan(quick=quick, seed=seed), Path(out), workers)
 
@@ -62,12 +63,12 @@ def paper(
     """
     try:
         if not names and not quick:
-            raise InputError(
+            raise UsageError(
                 "No experiment is named: write `python -m paper all --quick` for ten minutes, or "
                 "`python -m paper all` for the full run, 75 minutes of one core."
             )
         pages = run([name.value for name in names or [Name.ALL]], quick, seed, out, workers)
-    except InputError as error:
+    except (InputError, UsageError) as error:
         typer.echo(f"paper: {error}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:

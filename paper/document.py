@@ -17,8 +17,8 @@ from typing import Annotated
 
 import typer
 
+from compare.usage import UsageError
 from paper.output import Table
-from picardfit.errors import InputError
 
 JOINED = {"verdicts": "What had to be reached", "costs": "Processor seconds of the run"}
 TEMPLATE = Path(__file__).parent / "template.md"
@@ -33,7 +33,7 @@ def document(run: Path, docs: Path, template: str) -> str:
     def fill(found: re.Match) -> str:
         source = run / found["folder"] / f"{found['name']}.{'png' if found['figure'] else 'md'}"
         if not source.is_file():
-            raise InputError(
+            raise UsageError(
                 f"`{source}` is not there: run `picardfit paper {found['folder']} --out {run}` first."
             )
         if not found["figure"]:
@@ -57,7 +57,7 @@ def joined(run: Path, name: str, title: str) -> str:
             columns, *lines = csv.reader(file)
         rows += [(path.parent.name, *map(_number, line)) for line in lines]
     if not rows:
-        raise InputError(f"`{run}` has no {name}.csv: run `picardfit paper all --out {run}` first.")
+        raise UsageError(f"`{run}` has no {name}.csv: run `python -m paper all --out {run}` first.")
     return Table(name, title, ("experiment", *columns), tuple(rows)).markdown()
 
 

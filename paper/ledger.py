@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from compare.usage import UsageError
 from paper.tasks import Results, Task
-from picardfit.errors import InputError
 from picardfit.parallel.ordered_map import processes
 from picardfit.parallel.ordered_map import run_tasks as run_over
 from picardfit.parallel.progress import Bar
@@ -58,7 +58,7 @@ def run_tasks(
     if work.interrupted:
         raise KeyboardInterrupt
     for index, reason in work.failures.items():
-        raise InputError(f"{pieces[index][0].key} failed ({reason}): the same command tries it again.")
+        raise UsageError(f"{pieces[index][0].key} failed ({reason}): the same command tries it again.")
     return Results(known)
 
 

@@ -13,9 +13,9 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from compare.usage import UsageError
 from paper.output import Spread, Table
 from paper.tasks import LIKELIHOOD, Results, Task
-from picardfit.errors import InputError
 
 COLUMNS = ("what", "holds", "of", "where not")
 LISTED = 6  # exceptions that are named; the others are counted
@@ -80,7 +80,7 @@ def read(run: Path) -> list[tuple[str, str, int, int, str]]:
             lines = list(csv.reader(file))[1:]
         found += [(path.parent.name, what, int(holds), int(of), where) for what, holds, of, where in lines]
     if not found:
-        raise InputError(f"There are no verdicts in `{run}`: run `picardfit paper all --out {run}` first.")
+        raise UsageError(f"There are no verdicts in `{run}`: run `python -m paper all --out {run}` first.")
     return found
 
 

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import paper.command as paper_command
 import picardfit as pf
+from compare.usage import UsageError
 from paper import bounds, other_tools, printed, run, tasks, van_der_pol, verdicts
 from paper.document import PLACE, TEMPLATE, document, joined
 from paper.ledger import read, run_tasks
@@ -331,7 +332,7 @@ class TestLedger:
         def fragile(piece):
             return [{"value": 1 / task.data["seed"]} for task in piece]
 
-        with pytest.raises(pf.InputError, match=r"seed.*0.*ZeroDivisionError"):
+        with pytest.raises(UsageError, match=r"seed.*0.*ZeroDivisionError"):
             run_tasks(fragile, every, tmp_path / "ledger.jsonl", 1, "test")
         assert len(list(read(tmp_path / "ledger.jsonl"))) == 2
 
@@ -435,11 +436,11 @@ class TestDocument:
         text = joined(tmp_path, "costs", "Title")
         assert "| lorenz | default of lorenz | 0.12 |" in text
         assert "| tumor | default of tumor | 0.12 |" in text
-        with pytest.raises(pf.InputError, match="verdicts"):
+        with pytest.raises(UsageError, match="verdicts"):
             joined(tmp_path, "verdicts", "Title")
 
     def test_what_was_not_run_is_named(self, tmp_path):
-        with pytest.raises(pf.InputError, match=r"missing\.md"):
+        with pytest.raises(UsageError, match=r"missing\.md"):
             document(self.run(tmp_path), tmp_path, "<<lorenz/missing>>")
 
     @pytest.mark.parametrize("module", MODULES)
@@ -473,7 +474,7 @@ class TestCommand:
     )
     def test_bad_arguments(self, tmp_path, arguments, culprit):
         names, seed, workers = arguments
-        with pytest.raises(pf.InputError, match=culprit):
+        with pytest.raises(UsageError, match=culprit):
             paper_command.run(names, True, seed, tmp_path, workers)
 
     def test_names_of_the_command_are_those_of_the_scripts(self):
