@@ -1,9 +1,9 @@
-"""A fit as Python code that does it again: model, data, beliefs, method, seed."""
+"""A fit as Python code that repeats it: model, data, bounds and noise, method, seed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from math import inf, isfinite
 from typing import Any
@@ -30,14 +30,16 @@ def recipe(fit: Fit) -> str | None:
     experiments = "\n".join(f"    {_experiment(one)}," for one in problem.experiments)
     beliefs = {"parameters": problem.parameters, "initial": problem.initial, "noise": problem.noise}
     given = [f"    {name}={code(value)}," for name, value in beliefs.items() if value]
+    method = code(fit.method)
     return "\n".join(
         [
+            *(["from dataclasses import replace"] if "replace(" in method else []),
             "import picardfit as pf",
             "",
             _model(model),
             f"experiments = [\n{experiments}\n]",
             "\n".join(["problem = pf.Problem(", "    model,", "    experiments,", *given, ")"]),
-            f"fit = pf.fit(problem, {code(fit.method)}, {starts_asked(fit)}seed={fit.seed})",
+            f"fit = pf.fit(problem, {method}, {starts_asked(fit)}seed={fit.seed})",
             "print(fit)",
         ]
     )
@@ -76,9 +78,20 @@ def _record(value: Any) -> str:
     given = []
     for one in fields(value):
         mine = getattr(value, one.name)
-        if one.init and (isinstance(value, Table) or one.default is MISSING or mine != one.default):
+        if not one.init or (not isinstance(value, Table) and mine == one.default):
+            continue
+        if is_dataclass(one.default):  # settings of a method, as `replace` makes them from the usual ones
+            home = f"pf.{type(value).__name__}.{one.name}"
+            given.append(f"{one.name}=replace({home}, {', '.join(_changes(mine))})")
+        else:
             given.append(f"{one.name}={code(mine)}")
     return f"pf.{type(value).__name__}({', '.join(given)})"
+
+
+def _changes(settings: Any) -> list[str]:
+    """The fields of a settings record that differ from their defaults, as arguments."""
+    changed = [one for one in fields(settings) if getattr(settings, one.name) != one.default]
+    return [f"{one.name}={code(getattr(settings, one.name))}" for one in changed]
 
 
 def _model(model: Model) -> str:
