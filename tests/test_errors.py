@@ -74,3 +74,7 @@ def test_an_error_survives_a_pickle_with_its_place_and_context():
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error)
     assert (again.code, again.place) == (error.code, error.place)
+
+
+def test_a_sentence_of_a_user_is_shown_as_it_is():
+    assert str(InputError("The pump was off: leave out this run.")) == "The pump was off: leave out this run."

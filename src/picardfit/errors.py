@@ -92,6 +92,8 @@ class InputError(ValueError):
 
     def sentence(self, audience: Audience = Audience.PYTHON) -> str:
         """What is wrong and what to do, without its place in a file."""
+        if not in_catalogue(self.code):  # raised by somebody else, who wrote a sentence of their own
+            return self.code
         words = sentence(self.code, self.subject, self.values, audience)
         for one in reversed(self.context):
             words = f"{one.sentence(audience).rstrip('.')}: {_lowered(words)}"
@@ -217,6 +219,15 @@ def catalogue_entry(code: str) -> dict[str, Any]:
     if not room.isidentifier():  # a code from a file may be anything
         raise KeyError(code)
     return catalogue(room)[name]
+
+
+def in_catalogue(code: str) -> bool:
+    """Whether a code has an entry."""
+    try:
+        catalogue_entry(code)
+    except (KeyError, OSError):
+        return False
+    return True
 
 
 @cache
