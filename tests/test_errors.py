@@ -77,4 +77,5 @@ def test_an_error_survives_a_pickle_with_its_place_and_context():
 
 
 def test_a_sentence_of_a_user_is_shown_as_it_is():
-    assert str(InputError("The pump was off: leave out this run.")) == "The pump was off: leave out this run."
+    error = InputError("The pump was off: leave out this run.")
+    assert (str(error), error.remedy) == ("The pump was off: leave out this run.", "")

@@ -87,8 +87,9 @@ class InputError(ValueError):
 
     @property
     def remedy(self) -> str:
-        """What to do about it, in the words of Python."""
-        return remedy(self.code, self.subject, self.values, Audience.PYTHON)
+        """What to do about it, in the words of Python; empty for an error that a user raised."""
+        known = in_catalogue(self.code)
+        return remedy(self.code, self.subject, self.values, Audience.PYTHON) if known else ""
 
     def sentence(self, audience: Audience = Audience.PYTHON) -> str:
         """What is wrong and what to do, without its place in a file."""

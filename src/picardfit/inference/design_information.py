@@ -43,7 +43,7 @@ class Stage:
     base: np.ndarray  # (unknowns, unknowns): prior knowledge and what is measured already
     items: np.ndarray  # (candidates, unknowns, unknowns)
     targets: np.ndarray  # (q, unknowns): what the criterion is about
-    interest: np.ndarray  # (parameters, unknowns): what the errors are told of
+    interest: np.ndarray  # (parameters, unknowns): the parameters whose errors are reported
 
 
 # ---- values at which to look --------------------------------------------------------------------------------
