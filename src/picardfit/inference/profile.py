@@ -26,11 +26,11 @@ from picardfit.evidence.optima import SameOptimum
 from picardfit.inference.profile_side import End, Knot, March, ProfileSettings, cross, cubic
 from picardfit.inference.refits import Tools, run_many, solution_of
 from picardfit.parallel.ordered_map import Work, Written, single_threaded
-from picardfit.problem.fingerprint import digest
 from picardfit.problem.named_values import units_of
 from picardfit.problem.problem import Problem
 from picardfit.problem.quantity import quantity
 from picardfit.problem.records import array, get
+from picardfit.problem.serialisation import digest
 from picardfit.solvers.refit import Refit, place_at, refined, refit
 
 if TYPE_CHECKING:

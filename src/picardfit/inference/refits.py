@@ -12,7 +12,7 @@ from picardfit.errors import InputError
 from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.ordered_map import Work, Written, check_tools, run_tasks
 from picardfit.parallel.progress import Bar
-from picardfit.problem.fingerprint import digest, problem_digest
+from picardfit.problem.serialisation import digest, problem_digest
 from picardfit.solvers.loop import Solution
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Values as JSON can hold them, without loss, and checked access to what was read.
 
-JSON has no word for them, therefore NaN is null and an infinity is the text "inf" or "-inf".
+JSON cannot express them, so NaN becomes null and infinities the texts "inf" and "-inf".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def plain(value: object, subject: str) -> object:
-    """`value` as JSON can hold it: arrays and tuples as lists, NaN as null; `subject` names it in a complaint."""
+    """`value` as JSON can hold it: arrays and tuples as lists, NaN as null; `subject` names it in errors."""
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind == "f" and np.isfinite(value).all():
             return value.tolist()
@@ -34,14 +34,9 @@ def plain(value: object, subject: str) -> object:
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):
-        return _real(float(value))
+        real = float(value)
+        return None if isnan(real) else str(real) if isinf(real) else real
     raise InputError("problem.not_plain", subject, value=value)
-
-
-def _real(value: float) -> float | str | None:
-    if isnan(value):
-        return None
-    return str(value) if isinf(value) else value
 
 
 @overload
@@ -53,7 +48,7 @@ def get(record: Mapping[str, object], key: str, kind: type[T]) -> T: ...
 
 
 def get(record: Mapping[str, object], key: str, kind: type = object) -> object:
-    """The entry of this key, which must be there and of this kind; a truth value is no int."""
+    """The entry under this key, which must exist and be of this kind; a truth value is not an int."""
     if key not in record:
         raise InputError("problem.entry_missing", key)
     value = record[key]
@@ -63,17 +58,17 @@ def get(record: Mapping[str, object], key: str, kind: type = object) -> object:
 
 
 def get_optional(record: Mapping[str, object], key: str, kind: type[T]) -> T | None:
-    """The entry of this key, which must be there, of this kind or null."""
+    """The entry under this key, which must exist and be of this kind or null."""
     return None if get(record, key) is None else get(record, key, kind)
 
 
 def entries(record: Mapping[str, object], key: str, kind: type[T]) -> list[T]:
-    """The entry of this key: a list whose elements are all of one kind."""
+    """The entry under this key: a list whose elements are all of one kind."""
     return [get({key: one}, key, kind) for one in get(record, key, list)]
 
 
 def number(value: object, subject: str) -> float:
-    """A number that `plain` wrote; `subject` names it in a complaint."""
+    """A number that `plain` wrote; `subject` names it in errors."""
     if value is None or value in ("inf", "-inf"):
         return nan if value is None else inf if value == "inf" else -inf
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -1,15 +1,19 @@
-"""A problem as plain records (numbers, texts, lists and dictionaries) and back, for files and fingerprints.
+"""A problem as plain records (numbers, texts, lists and dictionaries) and back, and digests that identify a problem.
 
-What is read back is checked as strictly as what a user writes: formulas pass through the same parser, and bounds, noise
-levels and inputs through the same constructors.
+Files are checked as strictly as what a user writes: formulas go through the same parser, and bounds, noise levels and
+inputs through the same constructors.
 """
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TypeVar
+
+import numpy as np
 
 from picardfit.checks import is_number
 from picardfit.errors import InputError, Notice
@@ -23,7 +27,7 @@ from picardfit.model.noise_models import NoiseModel
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.problem.experiment import Experiment, Rest
 from picardfit.problem.problem import Problem
-from picardfit.problem.records import Record, array, entries, get, get_optional, number
+from picardfit.problem.records import Record, array, entries, get, get_optional, number, plain
 
 NOISES: dict[str, type[NoiseModel]] = {kind.__name__: kind for kind in noise_models.KINDS}
 PRIORS: dict[str, type[priors.Prior]] = {kind.__name__: kind for kind in priors.KINDS}
@@ -32,20 +36,20 @@ T = TypeVar("T")
 
 
 def problem_record(problem: Problem) -> Record:
-    """The problem as records; an InputError if a part of it exists only as a Python function."""
+    """The problem as records; an InputError if its equations, observables or inputs are Python functions."""
     return {
         "model": _model_record(problem.model),
-        "parameters": {name: parameter_record(one) for name, one in problem.parameters.items()},
+        "parameters": {name: _parameter_record(one) for name, one in problem.parameters.items()},
         "initial": {name: _initial_record(name, one) for name, one in problem.initial.items()},
         "truth": problem.truth,
-        "noise": None if problem.noise is None else _noise_record(problem.noise),
+        "noise": _noise_record(problem.noise),
         "nominal": problem.nominal,
         "experiments": [_experiment_record(one) for one in problem.experiments],
     }
 
 
 def problem_from(record: Record) -> Problem:
-    """The problem that `problem_record` described."""
+    """Build the problem that `problem_record` described."""
     noise = get(record, "noise")
     return Problem(
         _model_from(get(record, "model", dict)),
@@ -74,12 +78,12 @@ def _model_record(model: Model) -> Record:
         "observables": model.observable_formulas,
         "units": dict(model.units),
     }
-    _model_from(record)  # what cannot be read back is refused now, not when the file is loaded
+    _model_from(record)  # refuse now what could not be read back, not when the file is loaded
     return record
 
 
 def _model_from(record: Record) -> Model:
-    """The model; one without text was traced from a function, so that its names have the saved order."""
+    """Build a model; one without text was traced from a function, and its names keep the saved order."""
     states, parameters, inputs = (
         tuple(entries(record, key, str)) for key in ("states", "parameters", "inputs")
     )
@@ -105,14 +109,20 @@ def _model_from(record: Record) -> Model:
 
 
 def _experiment_record(one: Experiment) -> Record:
+    for name, source in one.inputs.items():
+        if isinstance(source, Signal):
+            raise InputError(
+                "problem.input_function_not_saved", name, experiment=one.name, function=source.describe()
+            )
+    rest = None if one.rest is None else {"inputs": _specs(one.rest.inputs), "initial": one.rest.initial}
     return {
         "name": one.name,
         "t0": one.t0,
         "times": one.times,
         "values": one.observations,
-        "inputs": {name: _input_record(name, one.name, source) for name, source in one.inputs.items()},
+        "inputs": _specs(one.inputs),
         "initial": {name: _initial_record(name, spec) for name, spec in one.initial.items()},
-        "rest": None if one.rest is None else _rest_record(one.rest),
+        "rest": rest,
         "remarks": [notice_record(remark) for remark in one.remarks],
     }
 
@@ -131,29 +141,16 @@ def _experiment_from(record: Record) -> Experiment:
     )
 
 
-def _input_record(name: str, experiment: str, source: Input) -> Record:
-    if isinstance(source, Signal):
-        raise InputError(
-            "problem.input_function_not_saved", name, experiment=experiment, function=source.describe()
-        )
-    return source.spec()
+def _specs(inputs: Mapping[str, Input]) -> Record:
+    return {name: source.spec() for name, source in inputs.items()}
 
 
 def _inputs_from(record: Record) -> dict[str, Input]:
-    return {name: _input_from(name, spec) for name, spec in get(record, "inputs", dict).items()}
-
-
-def _input_from(name: str, spec: object) -> Input:
-    if not isinstance(spec, dict) or not isinstance(spec.get("text", ""), str):
-        raise InputError("problem.saved_input", name, value=spec)
-    return input_from_spec(spec)
-
-
-def _rest_record(rest: Rest) -> Record:
-    return {
-        "inputs": {name: source.spec() for name, source in rest.inputs.items()},
-        "initial": rest.initial,
-    }
+    specs = get(record, "inputs", dict)
+    for name, spec in specs.items():
+        if not isinstance(spec, dict) or not isinstance(spec.get("text", ""), str):
+            raise InputError("problem.saved_input", name, value=spec)
+    return {name: input_from_spec(spec) for name, spec in specs.items()}
 
 
 def notice_record(notice: Notice) -> Record:
@@ -162,18 +159,13 @@ def notice_record(notice: Notice) -> Record:
 
 
 def notice_from(record: object) -> Notice:
-    """The warning of a plain record; its code must be in the catalogue, with the values that its sentence needs."""
+    """Read a warning; its code must be in the catalogue, and its values must be those that the sentence needs."""
     if not isinstance(record, dict):
         raise InputError("problem.saved_notice", value=record)
     notice = Notice(get(record, "code", str), get(record, "subject", str), get(record, "values", dict))
     try:
         notice.sentence()
-    except (
-        LookupError,
-        ValueError,
-        TypeError,
-        OSError,
-    ):  # another code, other values than the sentence needs
+    except (LookupError, ValueError, TypeError, OSError):  # unknown code, or values missing in the sentence
         raise InputError("problem.saved_notice", value=record) from None
     return notice
 
@@ -181,7 +173,7 @@ def notice_from(record: object) -> Notice:
 # ---- parameters, priors, initial states ----------------------------------------------------------------------------
 
 
-def parameter_record(parameter: Parameter) -> Record:
+def _parameter_record(parameter: Parameter) -> Record:
     """The fields of a parameter that are not at their defaults."""
     default = Parameter()
     given = {one.name: getattr(parameter, one.name) for one in fields(Parameter)}
@@ -195,23 +187,18 @@ def _parameter_from(name: str, record: object) -> Parameter:
     known = [one.name for one in fields(Parameter)]
     if not isinstance(record, dict) or not record.keys() <= set(known):
         raise InputError("problem.saved_parameter", name, value=record, known=known)
-    prior = record.get("prior")
-    return Parameter(
-        **{key: number(record[key], f"{key} of `{name}`") for key in ("lower", "upper") if key in record},
-        start=record.get("start"),
-        fixed=record.get("fixed"),
-        log=record.get("log", False),
-        local=record.get("local", False),
-        unit=record.get("unit", ""),
-        prior=None
-        if prior is None
-        else _kind_from(prior, PRIORS, f"prior of `{name}`", lambda _, value: value),
-    )
+    values = dict(record)
+    for key in ("lower", "upper"):
+        if key in values:
+            values[key] = number(values[key], f"{key} of `{name}`")
+    if values.get("prior") is not None:
+        values["prior"] = _kind_from(values["prior"], PRIORS, f"prior of `{name}`")
+    return Parameter(**values)
 
 
 def _initial_record(name: str, spec: object) -> Record | str:
     """A formula as text, anything else as the parameter it describes."""
-    return spec if isinstance(spec, str) else parameter_record(as_parameter(name, spec))
+    return spec if isinstance(spec, str) else _parameter_record(as_parameter(name, spec))
 
 
 def _initial_from(record: Record) -> dict[str, str | Parameter]:
@@ -223,28 +210,21 @@ def _initial_from(record: Record) -> dict[str, str | Parameter]:
 # ---- noise ---------------------------------------------------------------------------------------------------------
 
 
-def _noise_record(noise: NoiseModel | Mapping[str, NoiseModel]) -> Record:
-    if isinstance(noise, Mapping):
-        return {"observables": {name: _noise_record(one) for name, one in noise.items()}}
-    return {key: _level_record(value) for key, value in _kind_record(noise).items()}
+def _noise_record(value: object) -> object:
+    """A noise model, a mapping of them by observable, or one of their levels."""
+    if isinstance(value, Mapping):
+        return {"observables": {name: _noise_record(one) for name, one in value.items()}}
+    if isinstance(value, Parameter):
+        return {"parameter": _parameter_record(value)}
+    if isinstance(value, NoiseModel):
+        return {key: _noise_record(one) for key, one in _kind_record(value).items()}
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _noise_from(record: object) -> NoiseModel | dict[str, NoiseModel]:
     if isinstance(record, dict) and isinstance(record.get("observables"), dict):
-        return {name: _one_noise_from(one) for name, one in record["observables"].items()}
-    return _one_noise_from(record)
-
-
-def _one_noise_from(record: object) -> NoiseModel:
-    return _kind_from(record, NOISES, "noise", _level_from)
-
-
-def _level_record(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {"observables": {name: _level_record(one) for name, one in value.items()}}
-    if isinstance(value, Parameter):
-        return {"parameter": parameter_record(value)}
-    return list(value) if isinstance(value, tuple) else value
+        return {name: _kind_from(one, NOISES, "noise") for name, one in record["observables"].items()}
+    return _kind_from(record, NOISES, "noise")
 
 
 def _level_from(name: str, value: object) -> object:
@@ -266,15 +246,45 @@ def _kind_record(thing: NoiseModel | priors.Prior) -> Record:
     return {"kind": type(thing).__name__} | {one.name: getattr(thing, one.name) for one in fields(thing)}
 
 
-def _kind_from(
-    record: object, kinds: Mapping[str, type[T]], subject: str, read: Callable[[str, object], object]
-) -> T:
-    """An object of the class that a record names, with its values read by `read(field, value)`."""
+def _kind_from(record: object, kinds: Mapping[str, type[T]], subject: str) -> T:
+    """Build an object of the class that a record names."""
     name = record.get("kind") if isinstance(record, dict) else None
     if not isinstance(record, dict) or not isinstance(name, str) or name not in kinds:
         raise InputError("problem.saved_kind", subject, value=record, known=list(kinds))
-    values = {key: read(key, value) for key, value in record.items() if key != "kind"}
+    values = {key: _level_from(key, value) for key, value in record.items() if key != "kind"}
     make: Callable[..., T] = kinds[name]
     if unknown := values.keys() - inspect.signature(make).parameters.keys():
         raise InputError("problem.saved_fields", subject, fields=sorted(unknown))
     return make(**values)
+
+
+# ---- digests -------------------------------------------------------------------------------------------------------
+
+
+def digest(content: object) -> str:
+    """A hash of numbers, texts, lists and mappings; equal contents have equal digests."""
+    text = json.dumps(plain(content, "the problem"), sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def problem_digest(problem: Problem) -> str:
+    """A digest of formulas and data; of values of the equations where these are Python functions."""
+    try:
+        return digest(problem_record(problem))
+    except InputError:
+        return digest(_fingerprint(problem))
+
+
+def _fingerprint(problem: Problem) -> list[object]:
+    """Names, bounds, data and inputs, and the equations at 16 random points, to ten digits."""
+    model, samples, layout = problem.model, problem.samples, problem.layout
+    rng = np.random.default_rng(0)
+    x, p, u = (
+        rng.uniform(0.1, 2.0, (16, len(group))) for group in (model.states, model.parameters, model.inputs)
+    )
+    inputs = problem.inputs_at(samples.experiment, samples.times)
+    values = [function.value(rng.uniform(size=16), x, p, u) for function in (model.rhs, model.output)]
+    rounded = [np.char.mod("%.9e", a).tolist() for a in (*values, inputs)]
+    arrays = [samples.times, samples.data, layout.lower, layout.upper, layout.base, layout.known]
+    named = [problem.names, model.states, model.parameters, model.inputs, model.observables]
+    return [*named, *rounded, *arrays]

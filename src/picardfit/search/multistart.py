@@ -16,9 +16,9 @@ from picardfit.evidence.certificate import path_value
 from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.ordered_map import Failure, Interrupted, Work, Written, run_tasks
 from picardfit.parallel.progress import Bar
-from picardfit.problem.fingerprint import digest, problem_digest
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import Record, array, get, get_optional, number, plain
+from picardfit.problem.serialisation import digest, problem_digest
 from picardfit.search.rescue import run_search
 from picardfit.search.solution_record import as_record, solution_of, solution_record, trace_of
 from picardfit.search.starts import make_start, spread_evenly
