@@ -16,9 +16,7 @@ from picardfit.errors import type_words
 from picardfit.fit import parameters_of
 from picardfit.model.parameters import Parameter, as_number
 from picardfit.problem.named_values import unknowns_from
-from picardfit.problem.prediction import predict
-from picardfit.problem.problem import Problem
-from picardfit.problem.start import Start
+from picardfit.problem.problem import Problem, Start
 from picardfit.search.starts import draw, make_start, open_values
 
 ROUNDING = 1e-20  # part of the mean square of the data that no loss can be told from
@@ -118,7 +116,7 @@ def _row(tool: Tool, task: Task) -> Row:
 def loss_at(problem: Problem, unknowns: np.ndarray) -> float:
     """`problem.loss` at an array of unknowns: the paper's L_ls."""
     layout = problem.layout
-    outputs = predict(problem, layout.model_values(unknowns), layout.initial(unknowns)[0])
+    outputs = problem.predicted_rows(layout.model_values(unknowns), layout.initial(unknowns)[0])
     if outputs is None:
         return np.inf
     gap = (outputs - problem.samples.data)[np.isfinite(problem.samples.data)]

@@ -13,8 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from picardfit.problem.problem import Problem
-from picardfit.problem.start import Start
+from picardfit.problem.problem import Problem, Start
 from picardfit.search.starts import search_box
 from picardfit.simulation.trajectories import Run, observed, trajectories
 

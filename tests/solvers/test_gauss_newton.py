@@ -12,7 +12,6 @@ import picardfit as pf
 from picardfit.collocation.mesh import rule
 from picardfit.collocation.refinement import Resolution
 from picardfit.evidence.certificate import certify
-from picardfit.problem.prediction import predict
 from picardfit.search.starts import make_start
 from picardfit.solvers.gauss_newton.state import merit, merit_size
 from picardfit.solvers.gauss_newton.transitions import on_finer_mesh
@@ -73,7 +72,9 @@ def by_scipy(problem, begin) -> np.ndarray:
 
     def residuals(vector):
         rows = unknowns(vector)
-        gap = predict(problem, layout.model_values(rows), layout.initial(rows)[0]) - problem.samples.data
+        gap = (
+            problem.predicted_rows(layout.model_values(rows), layout.initial(rows)[0]) - problem.samples.data
+        )
         return gap[np.isfinite(gap)]
 
     low, high = vector_of(problem, layout.lower), vector_of(problem, layout.upper)

@@ -11,8 +11,7 @@ import numpy as np
 
 from picardfit.collocation.mesh import TINY, Flags, Indices, Mesh, Rule, uniform_knots
 from picardfit.formulas.kernels import Array
-from picardfit.problem.problem import Problem
-from picardfit.problem.start import Start
+from picardfit.problem.problem import Problem, Start
 
 Result = TypeVar("Result")
 

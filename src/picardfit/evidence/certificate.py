@@ -13,7 +13,6 @@ from picardfit.collocation.bounded_qp import solve_box
 from picardfit.collocation.picard import apply
 from picardfit.display.hook import shown
 from picardfit.evidence.fisher import Information, information
-from picardfit.problem.prediction import predict
 from picardfit.solvers.loop import Solution
 
 TINY = np.finfo(float).tiny
@@ -85,7 +84,7 @@ def certify(solution: Solution, settings: CertificateSettings = DEFAULT) -> Cert
     initial, _ = problem.layout.initial(solution.unknowns)
     size = max(problem.objective.size(point.outputs, value), problem.objective.least, TINY)
     for rtol in settings.tolerances:
-        outputs = predict(problem, point.params, initial, rtol)
+        outputs = problem.predicted_rows(point.params, initial, rtol)
         again = np.inf if outputs is None else system.value(solution.unknowns, outputs)
         if abs(again - value) <= settings.close * size:
             break

@@ -19,8 +19,7 @@ from picardfit.collocation.linearisation import Linearisation, linearise
 from picardfit.collocation.mesh import Flags, Mesh, rule
 from picardfit.collocation.point import Point, contract_from, evaluate
 from picardfit.collocation.recursion import chained, closing_step, start_derivatives
-from picardfit.problem.problem import Problem
-from picardfit.problem.start import Start
+from picardfit.problem.problem import Problem, Start
 from picardfit.simulation.trajectories import Run, observed, trajectories
 
 

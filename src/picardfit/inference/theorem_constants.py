@@ -22,8 +22,7 @@ from picardfit.errors import InputError
 from picardfit.fit import Fit
 from picardfit.model.parameters import to_natural
 from picardfit.problem.named_values import unknowns_from
-from picardfit.problem.problem import Problem
-from picardfit.problem.start import Start
+from picardfit.problem.problem import Problem, Start
 from picardfit.search.starts import make_start, search_box
 
 if TYPE_CHECKING:

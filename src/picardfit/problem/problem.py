@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
+from picardfit.model.inputs import values_at
 from picardfit.model.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
@@ -22,11 +22,9 @@ from picardfit.model.parameters import Parameter
 from picardfit.model.priors import Priors
 from picardfit.model.scatter import Scatter, bind
 from picardfit.problem.experiment import Experiment, neighbour_noise, runs
-from picardfit.problem.layout_builder import layout_of, priors_of
 from picardfit.problem.likelihood import LeastSquares, Objective, likelihood
 from picardfit.problem.named_values import unknowns_from
-from picardfit.problem.prediction import predict
-from picardfit.problem.unknowns import UnknownsLayout
+from picardfit.problem.unknowns import UnknownsLayout, layout_of, priors_of
 from picardfit.problem.validation import (
     InitialSpec,
     all_parameters,
@@ -37,31 +35,18 @@ from picardfit.problem.validation import (
     initial_of,
     named_experiments,
 )
+from picardfit.simulation.trajectories import Run, trajectories
 
 
 @dataclass(frozen=True)
-class SeriesNoise:
-    """How the noise of a series of samples, one observable of one experiment, is estimated from its neighbours."""
+class SeriesStatistics:
+    """How variation and noise of a series of samples, one observable of one experiment, are estimated."""
 
-    fewest: int = 8  # samples; a shorter series says little about its own noise
-    floor: float = 1e-12  # of the variance of the series: below it is rounding
-
-
-@dataclass(frozen=True)
-class DataScale:
-    """The size of variation that an observable has at least."""
-
+    fewest: int = 8  # samples; the noise of a shorter series is not estimated
+    floor: float = 1e-12  # of the variance of the series: less is rounding
     least: float = (
-        1e-2  # of its largest value, so that nearly constant data are not scaled to their rounding errors
+        1e-2  # of the largest value: less variation is not resolved, so that constant data have a scale
     )
-
-
-class Roughness(NamedTuple):
-    """How much series of samples vary and scatter; those with few samples do not count."""
-
-    counted: np.ndarray  # (samples, observables) bool
-    weight: np.ndarray  # (samples, observables): 1 / variance of the series; 0 if that is 0 or does not count
-    noise: float  # expected sum of squares of the noise, from how samples differ from their neighbours
 
 
 @dataclass(frozen=True)
@@ -71,25 +56,29 @@ class Samples:
     times: np.ndarray  # (samples,)
     experiment: np.ndarray  # (samples,)
     data: np.ndarray  # (samples, observables), NaN where not measured
-    series: SeriesNoise = SeriesNoise()
+    statistics: SeriesStatistics = SeriesStatistics()
 
     @cached_property
-    def roughness(self) -> Roughness:
-        """How much the series of samples vary and scatter."""
+    def roughness(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """How much the series of samples vary and scatter, without those that have few samples.
+
+        Returns (samples, observables) bool: the samples that count; (samples, observables): 1 / variance of their
+        series, else 0; and the expected sum of squares of the noise, from how samples differ from their neighbours.
+        """
         weight, noise = np.zeros(self.data.shape), 0.0
         counted = np.zeros(self.data.shape, bool)
         for _, mine in runs(self.experiment):
             for k, column in enumerate(self.data[mine].T):
                 measured = np.isfinite(column)
                 times, values = self.times[mine][measured], column[measured]
-                if len(times) < self.series.fewest:
+                if len(times) < self.statistics.fewest:
                     continue
                 variance = float(np.var(values))
                 scatter = float(np.mean(neighbour_noise(times, values) ** 2))
-                noise += len(times) * max(scatter, self.series.floor * variance)
+                noise += len(times) * max(scatter, self.statistics.floor * variance)
                 counted[mine, k] = measured
                 weight[mine, k] = measured / variance if variance > 0 else 0.0
-        return Roughness(counted, weight, noise)
+        return counted, weight, noise
 
 
 @shown
@@ -207,7 +196,7 @@ class Problem:
         count = np.maximum(np.isfinite(data).sum(axis=0), 1)
         mean = filled.sum(axis=0) / count
         spread = np.sqrt(np.where(np.isfinite(data), (filled - mean) ** 2, 0.0).sum(axis=0) / count)
-        return np.asarray(np.maximum(spread, DataScale().least * np.abs(filled).max(axis=0)))
+        return np.asarray(np.maximum(spread, self.samples.statistics.least * np.abs(filled).max(axis=0)))
 
     @cached_property
     def layout(self) -> UnknownsLayout:
@@ -310,7 +299,29 @@ class Problem:
     def _predicted(self, unknowns: np.ndarray) -> np.ndarray | None:
         """Rows (samples, rows) by independent integration, or None."""
         self.check_inputs()
-        return predict(self, self.layout.measured_values(unknowns), self.layout.initial(unknowns)[0])
+        return self.predicted_rows(self.layout.measured_values(unknowns), self.layout.initial(unknowns)[0])
+
+    def predicted_rows(
+        self, parameters: np.ndarray, initial: np.ndarray, rtol: float = 1e-10
+    ) -> np.ndarray | None:
+        """Rows (samples, rows), observables first, in the order of `samples`; None if a run fails.
+
+        They come from integrators that are independent of the Picard operator. `parameters`: (experiments, parameters
+        of model and noise); `initial`: (experiments, states).
+        """
+        model, own = self.model, len(self.model.parameters)
+        tasks = [
+            Run(one.t0, initial[e], parameters[e, :own], one.inputs, one.times, self.breaks(e))
+            for e, one in enumerate(self.experiments)
+        ]
+        rows = []
+        for run, states, params in zip(tasks, trajectories(model, tasks, rtol), parameters, strict=True):
+            if states is None:
+                return None
+            inputs = values_at(run.inputs, model.inputs, run.times)
+            rows.append(self.measurement.value(run.times, states, params, inputs))
+        outputs = np.concatenate(rows)
+        return outputs if np.isfinite(outputs[:, : len(model.observables)]).all() else None
 
     def simulate_data(
         self,
@@ -347,3 +358,21 @@ class Problem:
             columns = {n: block[:, self.model.observables.index(n)] for n in one.observables}
             renewed.append(replace(one, observations=columns))
         return self.with_experiments(renewed)
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a search begins: unknowns in internal coordinates and a table of guessed states per experiment."""
+
+    unknowns: np.ndarray  # (experiments, width)
+    tables: tuple[tuple[np.ndarray, np.ndarray], ...]  # (times (k,), states (k, states)) per experiment
+    positive: np.ndarray  # (states,) bool: begins positive and can neither reach nor cross zero
+
+    def states(self, times: np.ndarray, experiment: int) -> np.ndarray:
+        """Guessed states at given times: (times, states)."""
+        grid, values = self.tables[experiment]
+        return np.stack([np.interp(times, grid, column) for column in values.T], axis=1)
+
+    def at_samples(self, problem: Problem) -> np.ndarray:
+        """Guessed states at the sampling instants: (samples, states)."""
+        return np.concatenate([self.states(one.times, e) for e, one in enumerate(problem.experiments)])

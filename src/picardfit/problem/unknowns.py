@@ -1,25 +1,34 @@
-"""The unknowns of a problem as one array, and how it becomes parameters and initial states.
+"""The unknowns of a problem as one array, and the parameters and initial states that they stand for.
 
 Each experiment has a row [free initial states | local parameters | global parameters]; global columns are equal in all
-rows. These are the internal coordinates in which the solvers search: a log parameter stands there as its logarithm.
+rows. The solvers search in these internal coordinates, in which a log parameter is replaced by its logarithm.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
+import sympy
 
+from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
-from picardfit.model.parameters import natural_slope, to_internal, to_natural
+from picardfit.model.parameters import Parameter, natural_slope, to_internal, to_natural
+from picardfit.model.priors import Priors
+from picardfit.problem.experiment import Rest
 from picardfit.simulation.steady_states import steady_state
+
+if TYPE_CHECKING:
+    from picardfit.problem.problem import Problem
 
 
 @dataclass(frozen=True)
 class UnknownsColumns:
-    """Which column each derivative column belongs to."""
+    """Which columns of the unknowns are parameters that the model or the noise depends on."""
 
     local: int  # the first `local` columns belong to one experiment, the others are shared
     width: int
@@ -33,19 +42,19 @@ class UnknownsColumns:
 
 @dataclass(frozen=True, eq=False)
 class SteadyStarts:
-    """Steady states before the experiments; rows of experiments that have none are not used."""
+    """Steady states before the experiments; rows of experiments without one are not used."""
 
     rhs: BatchedMap | NumericMap
     times: np.ndarray  # (experiments,)
     inputs: np.ndarray  # (experiments, inputs)
-    known: np.ndarray  # (experiments, states): from where the steady state is reached, 0 for a formula
+    known: np.ndarray  # (experiments, states): state from which the steady state is reached, 0 for a formula
     formula_of: np.ndarray  # (experiments, states): row of the formulas, or -1
-    kept: np.ndarray  # (experiments, states) bool: states that keep their steady values
+    kept: np.ndarray  # (experiments, states) bool: states that begin the experiment at their steady values
 
 
 @dataclass(frozen=True)
 class UnknownsLayout:
-    """Arrays that map rows of unknowns (experiments, width) to parameters and initial states."""
+    """Which unknown stands in which column, with bounds, start and scale of each."""
 
     experiments: tuple[str, ...]
     states: tuple[str, ...]
@@ -57,15 +66,15 @@ class UnknownsLayout:
     initial_states: np.ndarray  # (free initial columns,): state of each
     local_parameters: np.ndarray  # (local parameter columns,): parameter of each
     global_parameters: np.ndarray  # (global columns,): parameter of each
-    lower: np.ndarray  # (experiments, width), internal; equal to upper where a column does not exist
+    lower: (
+        np.ndarray
+    )  # (experiments, width), internal; equal to upper where an experiment has no such unknown
     upper: np.ndarray
     log: np.ndarray  # (experiments, width) bool
     start: np.ndarray  # (experiments, width) internal, NaN where the user gave none
     formulas: BatchedMap | None  # distinct initial formulas of the parameters
     formula_of: np.ndarray  # (experiments, states): row of `formulas`, or -1
-    steady_starts: SteadyStarts | None = (
-        None  # initial states that are the steady state before the experiment
-    )
+    steady_starts: SteadyStarts | None = None  # initial states from a steady state before the experiment
 
     @property
     def width(self) -> int:
@@ -103,9 +112,9 @@ class UnknownsLayout:
         return UnknownsColumns(self.local, self.width, columns)
 
     def at_bounds(self, unknowns: np.ndarray, within: float = 0.0) -> np.ndarray:
-        """(experiments, width) bool: columns of an array of unknowns that stand at a bound, or cannot move at all.
+        """(experiments, width) bool: unknowns that are at a bound, or have equal bounds.
 
-        `within`: distance from the bound that still counts, relative to the unknown and to the width of its bounds,
+        `within`: distance from the bound that still counts, relative to the unknown or to the width of its bounds,
         whichever is smaller.
         """
         if within == 0:
@@ -119,13 +128,13 @@ class UnknownsLayout:
             return np.asarray((unknowns <= self.lower + near) | (unknowns >= self.upper - near))
 
     def count(self, columns: np.ndarray | bool = True) -> int:
-        """How many numbers are estimated; of some columns only, if these are given as (width,) bool."""
+        """How many numbers are estimated, in all columns or in the given ones, (width,) bool."""
         chosen = self.exists & columns
         return int(chosen[:, : self.local].sum() + chosen[:1, self.local :].sum())
 
     @cached_property
     def linear(self) -> bool:
-        """Whether no unknown lives as its logarithm."""
+        """Whether no unknown is a logarithm."""
         return not self.log.any()
 
     def natural(self, unknowns: np.ndarray) -> np.ndarray:
@@ -139,7 +148,7 @@ class UnknownsLayout:
         return to_internal(natural, self.log)
 
     def size(self, unknowns: np.ndarray) -> np.ndarray:
-        """(experiments, width): by how much an unknown may reasonably move from a start, in internal coordinates."""
+        """(experiments, width): how far an unknown may reasonably move from a start, in internal coordinates."""
         with np.errstate(invalid="ignore"):
             width = self.upper - self.lower
         own = np.where(self.log | (unknowns == 0), 1.0, np.abs(unknowns))
@@ -160,11 +169,11 @@ class UnknownsLayout:
         return compact(self.local_parameters), compact(self.global_parameters)
 
     def model_values(self, unknowns: np.ndarray) -> np.ndarray:
-        """(experiments, model parameters): those of them that the model has."""
+        """(experiments, model parameters): the model's parameters in natural units."""
         return self.parameters(unknowns)[:, : self.model_parameters]
 
     def measured_values(self, unknowns: np.ndarray) -> np.ndarray:
-        """(experiments, measured parameters): those of the model, then those of the noise."""
+        """(experiments, measured parameters): parameters of the model, then of the noise, in natural units."""
         return self.parameters(unknowns)[:, : self.measured_parameters]
 
     @cached_property
@@ -198,10 +207,9 @@ class UnknownsLayout:
             return values, self._unit_derivative
         derivative = np.zeros((*values.shape, self.width))
         derivative[free, state, column] = self.slopes(unknowns)[free, column]
-        if self.formulas is not None:
-            self._add_formulas(self.formulas, unknowns, self.formula_of, values, derivative)
+        self._fill_formulas(unknowns, self.formula_of, values, derivative)
         if self.steady_starts is not None:
-            self._add_steady_states(unknowns, self.steady_starts, values, derivative)
+            self._fill_steady_states(unknowns, self.steady_starts, values, derivative)
         return values, derivative
 
     @cached_property
@@ -219,18 +227,15 @@ class UnknownsLayout:
         derivative.setflags(write=False)
         return derivative
 
-    def _add_formulas(
-        self,
-        formulas: BatchedMap,
-        unknowns: np.ndarray,
-        formula_of: np.ndarray,
-        values: np.ndarray,
-        derivative: np.ndarray,
+    def _fill_formulas(
+        self, unknowns: np.ndarray, formula_of: np.ndarray, values: np.ndarray, derivative: np.ndarray
     ) -> None:
-        """Fill in the states that formulas give, with their derivatives by the unknowns."""
+        """Fill in the states that formulas give, with their derivatives by the unknowns, in place."""
+        if self.formulas is None:
+            return
         count = len(unknowns)
         empty = np.zeros((count, 0))
-        value, _, wrt_p = formulas.linearise(np.zeros(count), empty, self.parameters(unknowns), empty)
+        value, _, wrt_p = self.formulas.linearise(np.zeros(count), empty, self.parameters(unknowns), empty)
         slopes = self.slopes(unknowns)
         every = self.column_parameters
         columns = np.arange(len(self.initial_states), self.width)
@@ -239,13 +244,12 @@ class UnknownsLayout:
             values[e, state] = value[e, row]
             derivative[e, state, columns] = wrt_p[e, row, every] * slopes[e, columns]
 
-    def _add_steady_states(
+    def _fill_steady_states(
         self, unknowns: np.ndarray, before: SteadyStarts, values: np.ndarray, derivative: np.ndarray
     ) -> None:
-        """Fill in states that keep their steady values, NaN where the system reaches no steady state."""
+        """Fill in states that begin at their steady values, in place; NaN if the system reaches no steady state."""
         start, by_unknowns = before.known.copy(), np.zeros_like(derivative)
-        if self.formulas is not None:
-            self._add_formulas(self.formulas, unknowns, before.formula_of, start, by_unknowns)
+        self._fill_formulas(unknowns, before.formula_of, start, by_unknowns)
         params, slopes = self.model_values(unknowns), self.slopes(unknowns)
         every = self.column_parameters
         own = every < self.model_parameters
@@ -283,3 +287,112 @@ def compact(index: np.ndarray) -> slice | np.ndarray:
     if len(index) and (np.diff(index) == 1).all():
         return slice(int(index[0]), int(index[-1]) + 1)
     return index
+
+
+# ---- the layout of a problem ---------------------------------------------------------------------------------------
+
+
+def layout_of(problem: Problem) -> UnknownsLayout:
+    """The layout of the unknowns of a problem: [free initial states | local parameters | global parameters]."""
+    model, parameters, initial = problem.model, problem.parameters, problem.initial_by_experiment
+    order, rows = list(parameters), len(initial)
+    states = [s for s in model.states if any(isinstance(one[s], Parameter) for one in initial)]
+    free = [name for name, one in parameters.items() if one.fixed is None]
+    local = [name for name in free if parameters[name].local]
+    shared = [name for name in free if not parameters[name].local]
+    estimated = [parameters[name] for name in (*local, *shared)]
+    table = [[_numbers_of(spec) for spec in (*(one[s] for s in states), *estimated)] for one in initial]
+    lower, upper, start, log = np.moveaxis(np.array(table, float).reshape(rows, -1, 4), 2, 0)
+    log = log > 0
+    before = [_before(one.rest) for one in problem.experiments]
+    formulas, (formula_of, steady_formula_of) = _formulas(model.states, order, initial, before)
+    return UnknownsLayout(
+        experiments=problem.names,
+        states=model.states,
+        names=tuple(order),
+        model_parameters=len(model.parameters),
+        measured_parameters=len({*model.parameters, *problem.noise_names}),
+        base=np.tile([0.0 if p.fixed is None else p.fixed for p in parameters.values()], (rows, 1)),
+        known=_known(model.states, initial),
+        initial_states=np.array([model.states.index(s) for s in states], int),
+        local_parameters=np.array([order.index(n) for n in local], int),
+        global_parameters=np.array([order.index(n) for n in shared], int),
+        lower=to_internal(lower, log),
+        upper=to_internal(upper, log),
+        log=log,
+        start=to_internal(start, log),
+        formulas=formulas,
+        formula_of=formula_of,
+        steady_starts=_steady_starts(problem, _known(model.states, before), steady_formula_of),
+    )
+
+
+def _numbers_of(spec: object) -> tuple[float, float, float, bool]:
+    """Lower bound, upper bound, start (NaN without one) and log of an unknown; equal bounds for what is known."""
+    if not isinstance(spec, Parameter):
+        return 0.0, 0.0, np.nan, False
+    return *spec.bounds, np.nan if spec.start is None else spec.start, spec.log
+
+
+def _known(states: Sequence[str], initial: Sequence[Mapping[str, object]]) -> np.ndarray:
+    """(experiments, states): the known initial values, 0 elsewhere."""
+    return np.array(
+        [[v if isinstance(v := one.get(s), float) else 0.0 for s in states] for one in initial], float
+    )
+
+
+def _before(rest: Rest | None) -> dict[str, float | sympy.Expr]:
+    """state -> number or expression from which the steady state before an experiment is reached."""
+    specs = {} if rest is None else rest.initial
+    return {name: parse(spec) if isinstance(spec, str) else spec for name, spec in specs.items()}
+
+
+def _steady_starts(problem: Problem, known: np.ndarray, formula_of: np.ndarray) -> SteadyStarts | None:
+    model, experiments = problem.model, problem.experiments
+    if all(one.rest is None for one in experiments):
+        return None
+    inputs = [
+        [0.0 if one.rest is None else one.rest.inputs[n].value for n in model.inputs] for one in experiments
+    ]
+    kept = [[isinstance(one[n], Rest) for n in model.states] for one in problem.initial_by_experiment]
+    return SteadyStarts(
+        rhs=model.rhs,
+        times=np.array([one.t0 for one in experiments]),
+        inputs=np.array(inputs, float).reshape(len(experiments), -1),
+        known=known,
+        formula_of=formula_of,
+        kept=np.array(kept),
+    )
+
+
+def _formulas(
+    states: Sequence[str], order: Sequence[str], *tables: Sequence[Mapping[str, object]]
+) -> tuple[BatchedMap | None, list[np.ndarray]]:
+    """The distinct initial formulas as one batched map, and the row in it of each (experiment, state), or -1."""
+    distinct: dict[sympy.Expr, int] = {}
+    used = [np.full((len(table), len(states)), -1) for table in tables]
+    for table, formula_of in zip(tables, used, strict=True):
+        for e, one in enumerate(table):
+            for s, state in enumerate(states):
+                if isinstance(spec := one.get(state), sympy.Expr):
+                    formula_of[e, s] = distinct.setdefault(spec, len(distinct))
+    if not distinct:
+        return None, used
+    return BatchedMap(list(distinct), states=(), parameters=tuple(order), inputs=()), used
+
+
+def priors_of(problem: Problem) -> Priors | None:
+    """The priors of the unknowns; None if there are none."""
+    layout, entries = problem.layout, []
+    for e, c in np.argwhere(layout.exists):
+        if c >= layout.local and e > 0:
+            continue  # the same unknown as in the first experiment
+        k = c - len(layout.initial_states)
+        spec = (
+            problem.initial_by_experiment[e][layout.states[layout.initial_states[c]]]
+            if k < 0
+            else problem.parameters[layout.names[layout.column_parameters[k]]]
+        )
+        if isinstance(spec, Parameter) and spec.prior is not None:
+            entries.append((int(e), int(c), bool(layout.log[e, c]), spec.prior))
+    return Priors(layout.lower.shape, tuple(entries)) if entries else None

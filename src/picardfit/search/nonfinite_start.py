@@ -10,8 +10,7 @@ import numpy as np
 import sympy
 
 from picardfit.errors import Notice
-from picardfit.problem.problem import Problem
-from picardfit.problem.start import Start
+from picardfit.problem.problem import Problem, Start
 from picardfit.simulation.nonfinite import (
     NonFinite,
     Point,

@@ -15,8 +15,7 @@ import numpy as np
 from picardfit.collocation.second_derivatives import has_second_order
 from picardfit.errors import Status
 from picardfit.evidence.certificate import path_value
-from picardfit.problem.problem import Problem
-from picardfit.problem.start import Start
+from picardfit.problem.problem import Problem, Start
 from picardfit.search.screening import along, downhill
 from picardfit.solvers.gauss_newton.state import State
 from picardfit.solvers.loop import (

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.formulas.algebra import symbol
-from picardfit.problem.problem import Problem
-from picardfit.problem.start import Start
+from picardfit.problem.problem import Problem, Start
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
 from picardfit.search.integral_matching import match_parameters
 from picardfit.solvers.noise_levels import fit_noise_parameters, smoothed

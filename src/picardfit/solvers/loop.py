@@ -17,8 +17,7 @@ import numpy as np
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.point import Point, point_at
 from picardfit.errors import Status
-from picardfit.problem.problem import Problem
-from picardfit.problem.start import Start
+from picardfit.problem.problem import Problem, Start
 
 News = Callable[[int, float, float], None]  # called with iteration, loss and largest jump
 

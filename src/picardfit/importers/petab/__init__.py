@@ -111,12 +111,11 @@ def simulation_table(imported: Imported, outputs: Mapping[tuple[str, str, float]
 def simulate(imported: Imported, values: Mapping[str, float]) -> pd.DataFrame:
     """The simulation table at these parameters, by independent integration."""
     from picardfit.problem.named_values import unknowns_from
-    from picardfit.problem.prediction import predict
 
     problem = imported.problem
     layout, samples = problem.layout, problem.samples
     unknowns = unknowns_from(problem, values)
-    rows = predict(problem, layout.measured_values(unknowns), layout.initial(unknowns)[0])
+    rows = problem.predicted_rows(layout.measured_values(unknowns), layout.initial(unknowns)[0])
     if rows is None:
         raise InputError("importers.no_solution")
     found = {}

@@ -26,8 +26,7 @@ from picardfit.collocation.refinement import Joining, Resolution
 from picardfit.collocation.second_derivatives import has_second_order, newton_model
 from picardfit.errors import InputError, Status
 from picardfit.problem.objective import CONTRACTED
-from picardfit.problem.problem import Problem
-from picardfit.problem.start import Start
+from picardfit.problem.problem import Problem, Start
 from picardfit.solvers.gauss_newton import transitions
 from picardfit.solvers.gauss_newton.continuity import continuity_unit, knot_scales, stationary_forces
 from picardfit.solvers.gauss_newton.settings import (

@@ -20,8 +20,7 @@ from picardfit.collocation.adaptation import even_knots, state_scale
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Mesh, Nodes, rule
 from picardfit.errors import InputError, Status
-from picardfit.problem.problem import Problem
-from picardfit.problem.start import Start
+from picardfit.problem.problem import Problem, Start
 from picardfit.solvers.loop import Solution
 from picardfit.solvers.picard_gradient.extended_loss import (
     Candidate,
