@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.discretisation import Discretisation, sample_blocks
 from picardfit.collocation.linearisation import linearise
 from picardfit.collocation.mesh import Mesh, rule
 from picardfit.collocation.point import contract_from
-from picardfit.collocation.sample_blocks import sample_blocks
 
 
 def system_of(times, observables=None, knots=(0.0, 0.5, 1.0, 1.5, 2.0)) -> Discretisation:

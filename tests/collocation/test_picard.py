@@ -10,22 +10,20 @@ from math import factorial
 import numpy as np
 import pytest
 
-from picardfit.collocation.contraction import (
-    Contraction,
-    FixedPoint,
-    Newton,
-    contract,
-    newton,
-    newton_inverses,
-)
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Mesh, Nodes, rule, uniform_knots
 from picardfit.collocation.picard import (
+    Contraction,
     Field,
+    FixedPoint,
+    Newton,
     apply,
+    contract,
     end_states,
     exact_multipliers,
     integrate,
+    newton,
+    newton_inverses,
     newton_matrix,
     residual,
     tails,

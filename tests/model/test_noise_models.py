@@ -7,9 +7,9 @@ import pytest
 import scipy.stats as st
 
 import picardfit as pf
+from picardfit.collocation.condensing import reduced
 from picardfit.collocation.linearisation import linearise
 from picardfit.collocation.point import point_at
-from picardfit.collocation.recursion import chained
 from picardfit.evidence.fisher import information as information_of
 from picardfit.examples import rosenzweig_macarthur, van_der_pol
 
@@ -202,7 +202,7 @@ def test_curvature_is_the_average_second_derivative():
         system = replace(fit.solution.system, problem=other)
         s = fit.solution
         point = point_at(system, s.unknowns, s.states, s.path)
-        slopes.append(chained(system, linearise(system, point).quadratic)[1][0])
+        slopes.append(reduced(system, linearise(system, point).quadratic)[1][0])
     average = np.cov(np.array(slopes).T)
     information = information_of(fit.solution)
     order = information.index[:, 1]

@@ -7,10 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.collocation.condensing import Quadratic
-from picardfit.collocation.contraction import inverted, relative_size
 from picardfit.collocation.discretisation import Chunk, Discretisation
 from picardfit.collocation.mesh import TINY, AnySegments
-from picardfit.collocation.picard import defect, end_derivatives, newton_matrix, right_sides
+from picardfit.collocation.picard import (
+    defect,
+    end_derivatives,
+    inverted,
+    newton_matrix,
+    relative_size,
+    right_sides,
+)
 from picardfit.collocation.point import Nearby, Point, evaluate
 from picardfit.formulas.kernels import Array
 from picardfit.problem.objective import CONTRACTED, curved, whitened

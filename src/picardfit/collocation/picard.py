@@ -1,16 +1,25 @@
-"""The Picard operator on a mesh, the matrices of Newton's method for its fixed point, and exact multipliers.
+"""The Picard operator on a mesh, its derivatives, and Newton's contraction to its fixed point u = P u.
 
-On each segment, with h its length and A the integration weights of the rule (section 4 of the design):
+On each segment, with h its length and A the integration weights of the rule:
 
     (P u)_i = x + h * sum_k A[i, k] f(t_k, u_k, p)
 
 Axis order: path u (segments, nodes, states), start states x (segments, states), parameters p (segments, 1, parameters);
 derivatives carry one more axis with the columns [states x | free parameters].
+
+Applying P itself contracts only where h |f_x| is small. Newton's method for u - P u = 0,
+
+    u <- u + (I - h A (x) f_x)^-1 (P u - u),
+
+has the same fixed point and contracts for stiff equations too. With matrices from a path close by it still contracts,
+only linearly, and that costs less than new matrices. Segments on which it does not contract are tried again with fresh
+matrices and shorter steps.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -30,12 +39,12 @@ class Field:
     inputs: Array  # (segments, nodes, inputs)
 
     def part(self, segments: slice | Indices) -> Field:
-        """The same on some of the segments."""
+        """The field on some of the segments."""
         mesh = self.mesh
         if isinstance(segments, slice) and segments == slice(0, len(mesh.length)):
             return self
-        part = Segments(mesh.rule, mesh.length[segments], mesh.node_times[segments], mesh.integral[segments])
-        return Field(self.rhs, part, self.inputs[segments])
+        some = Segments(mesh.rule, mesh.length[segments], mesh.node_times[segments], mesh.integral[segments])
+        return Field(self.rhs, some, self.inputs[segments])
 
     def slopes(self, path: Array, params: Array) -> Array:
         """f at the nodes: (segments, nodes, states)."""
@@ -66,9 +75,9 @@ def integrate(mesh: AnySegments, moved: Array) -> Array:
 
 
 def newton_matrix(mesh: AnySegments, wrt_x: Array) -> Array:
-    """I - h A (x) f_x, one matrix a segment: (segments, nodes * states, nodes * states).
+    """I - h A (x) f_x of each segment: (segments, nodes * states, nodes * states).
 
-    Both Newton's contraction towards u = P u and the exact multipliers (n = infinity) are solves with it.
+    Newton's contraction to u = P u and the exact multipliers (n = infinity) both solve with it.
     """
     segments, nodes, states, _ = wrt_x.shape
     size = nodes * states
@@ -86,7 +95,7 @@ def _repeated_weights(rule: Rule, states: int) -> Array:
 
 
 def defect(mesh: AnySegments, wrt_x: Array, right: Array, solved: Array) -> Array:
-    """right - (I - h A (x) f_x) solved, without the matrix: (segments, nodes * states, columns)."""
+    """right - (I - h A (x) f_x) solved, without forming the matrix: (segments, nodes * states, columns)."""
     moved = wrt_x @ solved.reshape(*wrt_x.shape[:3], -1)
     return right - solved + integrate(mesh, moved).reshape(right.shape)
 
@@ -105,7 +114,7 @@ def _unit(states: int) -> Array:
 
 
 def right_sides(mesh: AnySegments, wrt_p: Array) -> Array:
-    """[I, h A f_p], what `newton_matrix` is solved for: (segments, nodes * states, states + parameters)."""
+    """[I, h A f_p], the right-hand sides for `newton_matrix`: (segments, nodes * states, states + parameters)."""
     segments, nodes, states, columns = wrt_p.shape
     right = np.empty((segments, nodes, states, states + columns))
     right[..., :states] = _unit(states)
@@ -131,7 +140,170 @@ def residual(field: Field, x: Array, path: Array, params: Array) -> Array:
 
 
 def tails(mesh: AnySegments, slopes: Array) -> Array:
-    """(segments, states): size of the last two Legendre modes of f times h, what the mesh does not resolve."""
+    """(segments, states): size of the last two Legendre modes of h f, an estimate of what the mesh does not resolve."""
     modes = mesh.rule.modes[-2:] @ slopes
     size: Array = mesh.length[:, None] * np.abs(modes).max(axis=1)
     return size
+
+
+@dataclass(frozen=True)
+class Newton:
+    """How many steps Newton's method takes, with which matrices and which step lengths."""
+
+    steps: int  # at most
+    fresh: bool = False  # whether every step makes new matrices; otherwise all steps use the first ones
+    persist: bool = False  # whether to continue on the other segments when some are not finite
+    halvings: int = 0  # step lengths 1, 1/2, 1/4, ... that are tried on each segment; 0: full steps only
+    sufficient: float = (
+        0.1  # required decrease of |u - P u|, as a fraction of the step length (Armijo's rule)
+    )
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """When a contraction ends and when it has failed; |u - P u| is relative to the scale of each state.
+
+    The counts and the rate were tuned on fits: more steps cost more time than they saved.
+    """
+
+    quick: Newton = Newton(steps=7)  # for a path that moved a little
+    first: Newton = Newton(steps=6, fresh=True, persist=True)  # for a guessed path
+    careful: Newton = Newton(steps=10, fresh=True, halvings=4)  # for segments where `quick` failed
+    tolerated: float = 1e-6  # |u - P u| at which a trial point is still accepted
+    slack: float = 10.0  # ... or this multiple of the requested |u - P u|, if that is more
+    reusable: float = 0.02  # fraction of |u - P u| that a step may leave if derivatives reuse its matrices
+
+    def limit(self, enough: float) -> float:
+        """The largest |u - P u| that is accepted when `enough` was requested."""
+        return max(self.tolerated, self.slack * enough)
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """The equation u = P u on some segments."""
+
+    field: Field
+    start: Array  # (segments, states): x
+    params: Array  # (segments, 1, parameters), or (parameters,) for all segments
+    scale: Array  # (states,): what |u - P u| is measured by
+
+    def part(self, chosen: Indices) -> FixedPoint:
+        """The equation on the chosen segments."""
+        params = self.params if self.params.ndim == 1 else self.params[chosen]
+        return FixedPoint(self.field.part(chosen), self.start[chosen], params, self.scale)
+
+    def gap(self, path: Array) -> tuple[Array, Array]:
+        """f along the path, and P u - u at the nodes."""
+        slopes = self.field.slopes(path, self.params)
+        return slopes, apply(self.field.mesh, self.start, slopes) - path
+
+
+@dataclass(frozen=True)
+class Contracted:
+    """Where a contraction ended."""
+
+    path: Array  # (segments, nodes, states)
+    slopes: Array  # f along it
+    gap: Array  # P u - u
+    error: float  # largest |u - P u| relative to the scale
+    rate: float  # largest fraction of it that a step left
+    inverse: Array | None  # of the Newton matrices that were used last
+
+
+def contract(
+    equation: FixedPoint,
+    path: Array,
+    enough: float,
+    inverse: Array | None = None,
+    settings: Contraction = Contraction(),
+) -> Contracted:
+    """Contract a path to |u - P u| < `enough`, first with one matrix for each segment.
+
+    Segments on which that fails start again with fresh matrices and shorter steps. `inverse` of the result is None
+    unless its matrices contract fast enough to be reused for derivatives.
+    """
+    quick = newton(equation, path, enough, settings.quick, inverse)
+    if quick.error < settings.limit(enough):
+        return quick if quick.rate < settings.reusable else replace(quick, inverse=None)
+    failed = np.flatnonzero(~(sizes(quick.gap, equation.scale) < settings.limit(enough)))
+    path, first = quick.path.copy(), path
+    path[failed] = newton(equation.part(failed), first[failed], enough, settings.careful).path
+    slopes, gap = equation.gap(path)
+    return Contracted(path, slopes, gap, relative_size(gap, equation.scale), np.inf, None)
+
+
+def newton(
+    equation: FixedPoint, path: Array, enough: float, how: Newton, inverse: Array | None = None
+) -> Contracted:
+    """Newton's method for u = P u, until |u - P u| <= `enough` or the limits of `how` are reached.
+
+    `inverse`: inverses of the Newton matrices of this path or one close by; computed here if None.
+    """
+    error, rate, left = np.inf, 0.0, how.steps
+    while True:
+        slopes, gap = equation.gap(path)
+        before, error = error, relative_size(gap, equation.scale)
+        rate = max(rate, error / before)
+        if error <= enough or not left or not (how.persist or np.isfinite(error)):
+            return Contracted(path, slopes, gap, error, rate, inverse)
+        if inverse is None or how.fresh:
+            inverse = newton_inverses(equation.field, path, equation.params)
+        step, left = (inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape), left - 1
+        if not how.halvings:
+            path = path + step
+            continue
+        path, lower = _shortened(equation, path, gap, step, enough, how)
+        if not lower:
+            left = 0
+
+
+def _shortened(
+    equation: FixedPoint, path: Array, gap: Array, step: Array, enough: float, how: Newton
+) -> tuple[Array, bool]:
+    """The path after a step whose length is halved on each segment until |u - P u| falls; whether it did on all."""
+    error, length = sizes(gap, equation.scale), np.ones(len(path))
+    done = error < enough
+    for _ in range(how.halvings):
+        trial = path + np.where(done, 0.0, length)[:, None, None] * step
+        found = sizes(equation.gap(trial)[1], equation.scale)
+        taken = ~done & (found < (1 - how.sufficient * length) * error)
+        path, done = np.where(taken[:, None, None], trial, path), done | taken
+        if done.all():
+            break
+        length = 0.5 * length
+    return path, bool(done.all())
+
+
+def relative_size(path: Array, scale: Array) -> float:
+    """The largest value of an array (segments, nodes, states) relative to the scale of each state."""
+    largest = np.maximum.reduce(np.abs(path.reshape(len(path), -1)))
+    return float(np.maximum.reduce(largest.reshape(path.shape[1:]) / scale, axis=None))
+
+
+def sizes(path: Array, scale: Array) -> Array:
+    """(segments,): the largest relative value of each segment, infinite where a value is not a number."""
+    largest: Array = (np.abs(path) / scale).max(axis=(1, 2))
+    return np.nan_to_num(largest, nan=np.inf)
+
+
+def newton_inverses(field: Field, path: Array, params: Array) -> Array:
+    """(segments, nodes * states, nodes * states): inverses of the Newton matrices along a path."""
+    return inverted(newton_matrix(field.mesh, field.linearise(path, params)[1]))
+
+
+def inverted(matrix: Array, worst: float = 1e15) -> Array:
+    """Inverses of matrices (k, n, n); NaN for matrices that are not finite.
+
+    If any matrix is exactly singular, NaN for all whose condition number exceeds `worst`: no digit of such an inverse
+    is right.
+    """
+    if np.isfinite(matrix.sum()):
+        with suppress(np.linalg.LinAlgError):
+            return np.asarray(np.linalg.inv(matrix), float)
+    result, usable = np.full_like(matrix, np.nan), np.asarray(np.isfinite(matrix).all(axis=(1, 2)))
+    try:
+        result[usable] = np.linalg.inv(matrix[usable])
+    except np.linalg.LinAlgError:
+        usable &= np.linalg.cond(np.where(usable[:, None, None], matrix, 0.0)) < worst
+        result[usable] = np.linalg.inv(matrix[usable])
+    return result

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from picardfit.collocation.contraction import (
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.mesh import Flags
+from picardfit.collocation.picard import (
     Contraction,
     FixedPoint,
     contract,
+    end_states,
     newton,
     newton_inverses,
     sizes,
 )
-from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.mesh import Flags
-from picardfit.collocation.picard import end_states
 from picardfit.formulas.kernels import Array
 from picardfit.problem.objective import CONTRACTED
 

@@ -11,10 +11,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.collocation.adaptation import MeshLimits, resolve
-from picardfit.collocation.contraction import inverted
+from picardfit.collocation.condensing import forward
 from picardfit.collocation.mesh import TINY, Flags, Mesh, rule
-from picardfit.collocation.picard import Field, end_derivatives, exact_multipliers, newton_matrix, tails
-from picardfit.collocation.recursion import forward
+from picardfit.collocation.picard import (
+    Field,
+    end_derivatives,
+    exact_multipliers,
+    inverted,
+    newton_matrix,
+    tails,
+)
 from picardfit.formulas.kernels import Array
 from picardfit.model.inputs import values_at
 from picardfit.model.model import Model

@@ -13,12 +13,12 @@ from functools import cached_property
 import numpy as np
 
 from picardfit.collocation.adaptation import MeshLimits, first_mesh, resolve, state_scale, unresolved
-from picardfit.collocation.contraction import FixedPoint, Newton, newton
+from picardfit.collocation.condensing import closing_step, reduced, start_derivatives
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, linearise
 from picardfit.collocation.mesh import Flags, Mesh, rule
+from picardfit.collocation.picard import FixedPoint, Newton, newton
 from picardfit.collocation.point import Point, contract_from, evaluate
-from picardfit.collocation.recursion import chained, closing_step, start_derivatives
 from picardfit.problem.problem import Problem, Start
 from picardfit.simulation.trajectories import Run, observed, trajectories
 
@@ -58,7 +58,7 @@ class Expected:
     @cached_property
     def hessians(self) -> np.ndarray:
         """(experiments, width, width): Fisher information of each experiment, residuals of unit variance."""
-        return chained(self.system, self.linear.quadratic)[0]
+        return reduced(self.system, self.linear.quadratic)[0]
 
     @cached_property
     def jacobian(self) -> np.ndarray:

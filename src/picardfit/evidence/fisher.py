@@ -13,8 +13,8 @@ import numpy as np
 
 from picardfit.checks import is_number
 from picardfit.collocation.arrow import Arrow, Inverse, Observe, arrow_of, invert
+from picardfit.collocation.condensing import reduced
 from picardfit.collocation.linearisation import linearise
-from picardfit.collocation.recursion import chained
 from picardfit.errors import InputError
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import unknowns_index
@@ -192,7 +192,7 @@ def information(solution: Solution, everything: bool = False) -> Information:
     problem = system.problem
     layout = problem.layout
     with np.errstate(over="ignore", invalid="ignore"):  # exploding derivatives end as an infinite variance
-        hessian, gradient = chained(system, linearise(system, solution.point, expected=True).quadratic)
+        hessian, gradient = reduced(system, linearise(system, solution.point, expected=True).quadratic)
     if problem.priors is not None:
         slope, curvature = problem.priors.terms(solution.unknowns)
         hessian = hessian + curvature[:, :, None] * np.eye(layout.width)

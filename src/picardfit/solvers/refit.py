@@ -16,11 +16,11 @@ from picardfit.collocation import refinement
 from picardfit.collocation.adaptation import state_scale
 from picardfit.collocation.arrow import Arrow, arrow_of
 from picardfit.collocation.bounded_qp import LineStep, solve_on_line
+from picardfit.collocation.condensing import closing_step, reduced, start_derivatives
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, advance, linearise
 from picardfit.collocation.mesh import TINY
 from picardfit.collocation.point import Point, evaluate
-from picardfit.collocation.recursion import closing_step, reduced, start_derivatives
 from picardfit.collocation.refinement import Resolution
 from picardfit.problem.objective import CONTRACTED
 from picardfit.problem.problem import Problem

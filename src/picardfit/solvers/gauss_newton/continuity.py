@@ -10,11 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from picardfit.collocation.adaptation import segment_scales
-from picardfit.collocation.condensing import Quadratic
+from picardfit.collocation.condensing import Quadratic, backward
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, linearise
 from picardfit.collocation.point import Point
-from picardfit.collocation.recursion import backward
 
 
 def knot_scales(system: Discretisation, point: Point, scale: np.ndarray) -> np.ndarray:
