@@ -12,7 +12,6 @@ import pytest
 
 import picardfit as pf
 from picardfit.errors import InputError
-from picardfit.files.raw_tables import ParserChoice, parse_by_pandas, parse_table
 from picardfit.files.tables import read_table
 from picardfit.model.inputs import Constant
 
@@ -413,66 +412,3 @@ def test_columns_that_differ_by_case_only_are_not_confused():
         "There is no observable column `b`"
     )
     assert only("time,A,a\n0,1,2\n", observables=["a"]).values.tolist() == [[2.0]]
-
-
-# large tables
-
-CELLS = [
-    "1",
-    "-2.5",
-    ".5",
-    "3.",
-    "1e3",
-    "+7",
-    "",
-    "NA",
-    "nan",
-    "n/a ",
-    " 4",
-    "5 ",
-    "007",
-    "12345678901234567890",
-]
-ODD = ["abc", "inf", "1_000", "True", "1,5", '"8"', "2020-01-02", "#", "0x10", "é", "-"]
-NAMES = ["a", "b ", " b", "07", "7", "NA", "", "1.0"]
-
-
-def _random_table(seed):
-    """A small table, rarely with something odd in it."""
-    rng = np.random.default_rng(seed)
-    separator = rng.choice([",", ";", "\t"])
-    lines = [separator.join(["experiment", "time", "x", "y"])]
-    for k in range(rng.integers(1, 6)):
-        cells = [rng.choice(NAMES[:2]), str(k / 8), rng.choice(CELLS), rng.choice(CELLS)]
-        if rng.random() < 0.1:
-            cells[rng.integers(0, 4)] = rng.choice(ODD)
-        if rng.random() < 0.1:
-            cells[0] = rng.choice(NAMES)
-        if rng.random() < 0.05:
-            cells = [*cells, rng.choice(CELLS)] if rng.random() < 0.5 else cells[:3]
-        lines.append(separator.join(cells))
-    if rng.random() < 0.1:
-        lines.insert(rng.integers(0, len(lines) + 1), rng.choice(["", "# a remark", "   "]))
-    text = rng.choice(["\n", "\r\n"]).join(lines) + rng.choice(["", "\n", "\n\n"])
-    return text.replace(".", ",") if separator == ";" else text
-
-
-def _content(text, pandas_from):
-    """The columns and lines of a table, or what is said about it."""
-    try:
-        sheet = parse_table(text, "the table", "", {"experiment"}, ParserChoice(pandas_from))
-        sheet = sheet.without_blank_rows()
-        numbers = {name: sheet.numbers(name).tolist() for name in ("time", "x", "y")}
-        codes, names = sheet.labels("experiment")
-    except InputError as error:
-        return str(error)
-    return str(numbers), codes.tolist(), names, sheet.places.tolist()
-
-
-def test_both_parsers_read_the_same_columns():
-    texts = [_random_table(seed) for seed in range(400)]
-    for text in texts:
-        assert _content(text, pandas_from=0) == _content(text, pandas_from=10**9), text
-    plain = [text.replace("\r\n", "\n") for text in texts]
-    taken = [parse_by_pandas(text, "the table", "", {"experiment"}) is not None for text in plain]
-    assert 0.5 < np.mean(taken) < 0.95

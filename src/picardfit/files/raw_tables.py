@@ -1,4 +1,8 @@
-"""Tables before they are understood: CSV, TSV and Parquet files, open files and pandas DataFrames -> columns."""
+"""The cells of a table before they are understood: CSV, TSV and Parquet files, open files and pandas DataFrames.
+
+Texts are split by Python's csv module: it refuses broken quotes, and importing pandas would take longer than reading
+a usual table.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,7 @@ import csv
 import io
 import re
 import sys
-from collections import defaultdict
-from dataclasses import dataclass
-from itertools import count
+from contextlib import suppress
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,53 +24,34 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DATE = r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
-SPELLINGS = sorted({spelling for word in MISSING for spelling in (word, word.upper(), word.title(), "NaN")})
-
-
-@dataclass(frozen=True)
-class ParserChoice:
-    """Which parser reads a text: both give the same columns, but importing pandas takes 0.4 s.
-
-    `pandas_from`: the length in characters from which that import pays: 2 million are read by the csv module in
-    about as long (measured on tables of numbers).
-    """
-
-    pandas_from: int = 2_000_000
 
 
 class Sheet(NamedTuple):
     """Columns by name, and the line or row number of each row for error messages.
 
-    A column is an array (rows,) of numbers, of dates, or of texts with None where a cell is missing.
+    A column is an array (rows,) of texts, numbers or dates; a missing cell is NaN, NaT, None or a blank text.
     """
 
     columns: dict[str, np.ndarray]
     label: str  # the file in backticks
     stem: str  # the file's name without folder and ending
     unit: str  # "line" of a file or "row" of a DataFrame
-    places: np.ndarray  # (rows,)
+    numbering: np.ndarray  # (rows,): line or row number
     decimal_comma: bool = False
 
     def place(self, row: int) -> str:
-        return f"{self.unit} {self.places[row]} of {self.label}"
+        return f"{self.unit} {self.numbering[row]} of {self.label}"
 
     def labels(self, column: str) -> tuple[np.ndarray, list[str]]:
-        """The number (rows,) of each cell's text, and the stripped texts in order of appearance; missing is ""."""
+        """The names in a column in order of appearance, "" if missing, and the index (rows,) of each cell's name."""
         cells = self.columns[column]
-        if cells.dtype == object:
-            numbers: defaultdict[str | None, int] = defaultdict(count().__next__)
-            codes = np.array([numbers[cell] for cell in cells], dtype=np.intp)
-            found = [cell or "" for cell in numbers]
-        else:
-            values, first, back = np.unique(cells, return_index=True, return_inverse=True)
-            order = np.argsort(first)
-            codes, found = np.argsort(order)[back], _texts(values[order])
-        merged: dict[str, int] = {}
-        again = np.array([merged.setdefault(text.strip(), len(merged)) for text in found], int)
-        return again[codes], list(merged)
+        texts = [cell or "" for cell in cells] if cells.dtype == object else _texts(cells)
+        index: dict[str, int] = {}
+        codes = [index.setdefault(text.strip(), len(index)) for text in texts]
+        return np.array(codes, dtype=np.intp), list(index)
 
     def numbers(self, column: str, missing: bool = True) -> np.ndarray:
-        """The cells of a column as floats (rows,), NaN where missing."""
+        """The cells of a column as floats (rows,), NaN where missing; without `missing` every cell needs a number."""
         cells = self.columns[column]
         if cells.dtype.kind == "m":
             raise InputError("files.column_of_time_spans", column, table=self.label)
@@ -88,28 +71,23 @@ class Sheet(NamedTuple):
         if re.match(DATE, str(cell).strip()):
             return InputError("files.dates", column, value=str(cell), where=where)
         if not missing:
-            content = "nothing" if _blank(cell) else repr(str(cell))
+            content = "nothing" if _is_blank(cell) else repr(str(cell))
             return InputError("files.time_cell", column, content=content, where=where)
         code = "files.cell_of_names" if no_number else "files.cell"
         return InputError(code, column, value=str(cell), where=where)
 
     def without_blank_rows(self) -> Sheet:
-        keep = np.zeros(len(self.places), dtype=bool)
+        keep = np.zeros(len(self.numbering), dtype=bool)
         for cells in self.columns.values():
-            keep |= ~_missing(cells)
+            rows = np.flatnonzero(~keep)
+            own = cells[rows]
+            keep[rows] = [not _is_blank(cell) for cell in own] if cells.dtype == object else own == own
         if not keep.any():
             raise InputError("files.no_rows", self.label)
         if keep.all():
             return self
         columns = {name: cells[keep] for name, cells in self.columns.items()}
-        return self._replace(columns=columns, places=self.places[keep])
-
-
-def _missing(cells: np.ndarray) -> np.ndarray:
-    """Where the cells of a column are missing: None among texts, NaN or NaT elsewhere, (rows,)."""
-    if cells.dtype == object:
-        return np.array([cell is None for cell in cells], dtype=bool)
-    return np.isnan(cells) if cells.dtype.kind in "fmM" else np.zeros(len(cells), dtype=bool)
+        return self._replace(columns=columns, numbering=self.numbering[keep])
 
 
 def _texts(values: np.ndarray) -> list[str]:
@@ -124,35 +102,30 @@ def _texts(values: np.ndarray) -> list[str]:
 
 def _floats(cells: np.ndarray, decimal_comma: bool) -> tuple[np.ndarray, np.ndarray]:
     """Cells as floats, NaN where missing or wrong; and where they are wrong."""
-    if cells.dtype != object:
-        return cells.astype(float), np.zeros(len(cells), dtype=bool)
     array, wrong = np.full(len(cells), nan), np.zeros(len(cells), dtype=bool)
+    if cells.dtype != object:
+        return cells.astype(float), wrong
+    if decimal_comma:
+        cells = np.array([cell and cell.replace(",", ".") for cell in cells], dtype=object)
+    if not any("_" in cell for cell in cells if cell):  # Python reads 1_000, tables do not
+        with suppress(ValueError, TypeError):
+            return cells.astype(float), wrong
     for row, cell in enumerate(cells):
-        if cell is None:
-            continue
-        text = str(cell).replace(",", ".") if decimal_comma else str(cell)
-        try:
-            array[row] = float(text)
-            wrong[row] = "_" in text  # Python reads 1_000, tables do not
-        except ValueError:
-            wrong[row] = not _blank(cell)
+        if not _is_blank(cell):
+            try:
+                array[row] = float(cell)
+                wrong[row] = "_" in cell
+            except ValueError:
+                wrong[row] = True
     return array, wrong
 
 
-def _all_numbers(cells: list[str]) -> np.ndarray | None:
-    """The cells of a column without blanks or text as floats, at once; None where there are others."""
-    try:
-        return np.array(cells, dtype=float)
-    except ValueError:
-        return None
+def _is_blank(cell: str | None) -> bool:
+    return cell is None or cell.strip().lower() in MISSING
 
 
-def _blank(cell: object) -> bool:
-    return cell is None or str(cell).strip().lower() in MISSING
-
-
-def read_sheet(source: object, text_columns: set[str], choice: ParserChoice = ParserChoice()) -> Sheet:
-    """The table in a path, an open file or a DataFrame; `text_columns` in lower case are not read as numbers."""
+def read_sheet(source: object) -> Sheet:
+    """The table in a path, an open file or a DataFrame."""
     if "pandas" in sys.modules and isinstance(source, sys.modules["pandas"].DataFrame):
         return _from_frame(source, "the table", "")
     if isinstance(source, (str, Path)):
@@ -171,7 +144,7 @@ def read_sheet(source: object, text_columns: set[str], choice: ParserChoice = Pa
         if content[:4] in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"):
             raise InputError("files.excel", label)
         content = _decoded(content, label)
-    return parse_table(content, label, stem, text_columns, choice)
+    return _from_text(content, label, stem)
 
 
 def _bytes(path: Path) -> bytes:
@@ -210,133 +183,47 @@ def _decoded(content: bytes, label: str) -> str:
         return content.decode("cp1252", errors="replace")
 
 
-def parse_table(
-    text: str, label: str, stem: str, text_columns: set[str], choice: ParserChoice = ParserChoice()
-) -> Sheet:
-    """The cells of a delimited text and the line of each row."""
-    text = text.removeprefix("\ufeff")
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if len(text) >= choice.pandas_from:
-        sheet = parse_by_pandas(text, label, stem, text_columns)
-        if sheet is not None:
-            return sheet
-    lines = text.split("\n")
-    places = [n for n, line in enumerate(lines, 1) if _is_row(line)]
-    if not places:
+def _from_text(text: str, label: str, stem: str) -> Sheet:
+    """The sheet of a delimited text; blank lines and those that start with # are skipped."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    lines = list(enumerate(text.split("\n"), 1))
+    lines = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not lines:
         raise InputError("files.empty_table", label)
-    separator, names = _header(lines[places[0] - 1])
-    body = [lines[n - 1] for n in places[1:]]
-    rows = _rows(body, separator, label)
-    if len(rows) != len(body):  # a quoted cell spans lines
-        places = list(range(1, len(rows) + 2))
-    for row, place in zip(rows, places[1:], strict=True):
-        if len(row) > len(names):
-            raise InputError("files.long_row", label, line=place, cells=len(row), columns=len(names))
-    joined = "\n".join(body)
-    comma = _has_decimal_comma(joined, separator)
-    columns = []
-    for k, name in enumerate(names):
-        cells = [row[k] if k < len(row) else "" for row in rows]
-        words = name.lower() in text_columns
-        numbers = None if words or comma or "_" in joined else _all_numbers(cells)
-        if numbers is None:
-            gone = (lambda cell: not cell) if words else _blank
-            numbers = np.array([None if gone(cell) else cell for cell in cells], dtype=object)
-        columns.append(numbers)
-    return _checked_columns(names, columns, label, stem, np.array(places[1:], dtype=int), comma)
-
-
-def parse_by_pandas(text: str, label: str, stem: str, text_columns: set[str]) -> Sheet | None:
-    """A large text, thirty times faster; None when rows differ in length or hold quotes or comments."""
-    start, place = 0, 1
-    while not _is_row(line := text[start : text.find("\n", start)]):
-        start, place = start + len(line) + 1, place + 1
-        if start >= len(text):
-            return None
-    separator, names = _header(line)
-    body = text[start + len(line) + 1 :].rstrip("\n")
-    rows, marks = body.count("\n") + 1, len(names) - 1
-    even = body.count(separator) == rows * marks == rows * body.partition("\n")[0].count(separator)
-    if separator == " " or marks == 0 or not even or '"' in body or "#" in body:
-        return None
-    comma = _has_decimal_comma(body, separator)
-    words = {k for k, name in enumerate(names) if name.lower() in text_columns}
-    columns = _columns(body, separator, len(names), words, comma)
-    if columns is None or len(columns[0]) != rows:  # a line is blank
-        return None
-    places = np.arange(place + 1, place + 1 + rows)
-    return _checked_columns(names, columns, label, stem, places, comma)
-
-
-def _columns(body: str, separator: str, width: int, words: set[int], comma: bool) -> list[np.ndarray] | None:
-    """The columns by the parser of pandas; None when it does not understand them as numbers and texts."""
-    import pandas as pd
-
-    try:
-        frame = pd.read_csv(
-            io.BytesIO(body.encode()),
-            sep=separator,
-            header=None,
-            names=list(range(width)),
-            index_col=False,
-            dtype=dict.fromkeys(words, object),
-            na_values={k: SPELLINGS for k in range(width) if k not in words},
-            keep_default_na=False,
-            skipinitialspace=True,
-            quoting=csv.QUOTE_NONE,
-            low_memory=False,
-            decimal="," if comma else ".",
-        )
-    except ValueError:
-        return None
-    if any(pd.api.types.is_bool_dtype(frame[k]) for k in range(width) if k not in words):
-        return None
-    return [_words(frame[k]) if k in words else _array(frame[k]) for k in range(width)]
-
-
-def _words(cells: pd.Series) -> np.ndarray:
-    """A column of texts, None where one is empty."""
-    texts = cells.to_numpy(dtype=object, copy=True)
-    texts[texts == ""] = None
-    return texts
-
-
-def _is_row(line: str) -> bool:
-    return bool(line.strip()) and not line.lstrip().startswith("#")
-
-
-def _header(line: str) -> tuple[str, list[str]]:
-    """The separator of the columns, and their names."""
-    line = line.strip(" ")
-    separator = _separator(line)
-    names = next(csv.reader([line], delimiter=separator, skipinitialspace=True))
-    return separator, [name.strip() for name in names]
-
-
-def _has_decimal_comma(body: str, separator: str) -> bool:
-    return separator != "," and bool(re.search(r"\d,\d", body)) and not re.search(r"\d\.\d", body)
-
-
-def _rows(lines: list[str], separator: str, label: str) -> list[list[str]]:
-    """The cells of every row."""
+    header, *body = (line for _, line in lines)
+    separator = _separator(header)
+    names = next(csv.reader([header.strip(" ")], delimiter=separator, skipinitialspace=True))
     if separator == " ":
-        lines = [re.sub(r"\s+", " ", line.strip()) for line in lines]
+        body = [re.sub(r"\s+", " ", line.strip()) for line in body]
+    rows, numbering = [], []
+    reader = csv.reader(
+        (line + "\n" for line in body), delimiter=separator, skipinitialspace=True, strict=True
+    )
+    first = 1  # of the lines of a row: a quoted cell may span several
     try:
-        return list(
-            csv.reader(
-                (line + "\n" for line in lines), delimiter=separator, skipinitialspace=True, strict=True
-            )
-        )
+        for row in reader:
+            number = lines[first][0]
+            if len(row) > len(names):
+                raise InputError("files.long_row", label, line=number, cells=len(row), columns=len(names))
+            rows.append(row + [""] * (len(names) - len(row)))
+            numbering.append(number)
+            first = reader.line_num + 1
     except csv.Error as error:
         raise InputError("files.quotes", label, reason=error) from None
+    columns = [np.array([row[k] for row in rows], dtype=object) for k in range(len(names))]
+    comma = _has_decimal_comma("\n".join(body), separator)
+    return _checked_columns([n.strip() for n in names], columns, label, stem, np.array(numbering, int), comma)
 
 
 def _separator(header: str) -> str:
     """The separator of the columns, judged by the line of their names."""
-    bare = re.sub(r'"[^"]*"', "", header)
+    bare = re.sub(r'"[^"]*"', "", header.strip(" "))
     best = max("\t;,", key=bare.count)
     return best if bare.count(best) else " "
+
+
+def _has_decimal_comma(body: str, separator: str) -> bool:
+    return separator != "," and bool(re.search(r"\d,\d", body)) and not re.search(r"\d\.\d", body)
 
 
 def _from_frame(frame: pd.DataFrame, label: str, stem: str) -> Sheet:

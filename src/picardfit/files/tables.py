@@ -39,7 +39,7 @@ def read_table(
     `observables`: the ones to read; None reads all. Names are found without regard to case, and kept as you write them.
     Experiments without a single number are left out; `remarks` of the first one says so, and every fit repeats it.
     """
-    sheet = read_sheet(source, {str(c).lower() for c in (experiment, *EXPERIMENT_NAMES, *OBSERVABLE_NAMES)})
+    sheet = read_sheet(source)
     time_column = _time_column(sheet, time)
     group_column = _group_column(sheet, experiment)
     inputs = {column: _required(sheet, column, "input") for column in _name_list(inputs)}
@@ -202,7 +202,7 @@ def _long(sheet: Sheet, which: str, value: str, wanted: list[str] | None) -> _Lo
 def _groups(sheet: Sheet, column: str | None, name: str) -> list[tuple[str, np.ndarray]]:
     """Name and row numbers of each experiment, in the order of first appearance."""
     if column is None:
-        return [(name, np.arange(len(sheet.places)))]
+        return [(name, np.arange(len(sheet.numbering)))]
     codes, names = sheet.labels(column)
     if "" in names:
         row = int(np.argmax(codes == list(names).index("")))
