@@ -93,8 +93,7 @@ def fit(
     check_tools(executor, ledger, progress, "a pf.Progress")
     began = time.perf_counter()
     problem.check_inputs()
-    given = unknowns_from(problem, start, start_initial, missing="nan", words=("start", "start_initial"))
-    _check_inside(problem, given)
+    given = start_values(problem, start, start_initial)
     asked = None if starts == 1 and second_look else starts
     found = estimate(Request(problem, method, given, asked, seed), executor, ledger, progress)
     return Fit(**vars(found), seconds=time.perf_counter() - began)
@@ -116,8 +115,13 @@ def _check_arguments(problem: object, method: object, second_look: object) -> No
             raise InputError("fit.planned", one.name, key=("experiments", one.name))
 
 
-def _check_inside(problem: Problem, given: np.ndarray) -> None:
-    """Refuse starting values (internal, NaN where open) outside the bounds."""
+def start_values(
+    problem: Problem,
+    start: Mapping[str, object] | None = None,
+    start_initial: Mapping[str, object] | None = None,
+) -> np.ndarray:
+    """Starting values as unknowns (experiments, width), NaN where none is given; InputError outside the bounds."""
+    given = unknowns_from(problem, start, start_initial, missing="nan", words=("start", "start_initial"))
     layout = problem.layout
     outside = layout.exists & ((given < layout.lower) | (given > layout.upper))
     if outside.any():
@@ -125,10 +129,11 @@ def _check_inside(problem: Problem, given: np.ndarray) -> None:
         value, low, high = (
             float(layout.natural(one)[e, column]) for one in (given, layout.lower, layout.upper)
         )
-        label = layout.label(e, column)
-        raise InputError(
-            "fit.start_outside", label, key=("fit", "start", label), value=value, low=low, high=high
-        )
+        label, key = layout.label(e, column), ("fit", "start", layout.label(e, column))
+        if column < len(layout.initial_states):
+            key = ("fit", "start_initial", layout.states[layout.initial_states[column]])
+        raise InputError("fit.start_outside", label, key=key, value=value, low=low, high=high)
+    return given
 
 
 @shown

@@ -288,7 +288,7 @@ def test_a_plan_needs_no_data(write):
             "",
             ("parameters", "a"),
         ),
-        ("a = [0.1, 10]", "a = { log = 1 }", "log", "errors.not_a_flag", "log", ("parameters", "a")),
+        ("a = [0.1, 10]", "a = { log = 1 }", "log", "errors.not_a_flag", "log", ("parameters", "a", "log")),
         (
             "a = [0.1, 10]",
             "a = { bounds = [0, 1], lower = 0 }",
@@ -686,3 +686,58 @@ def test_a_misspelled_state_is_one_fault_also_in_years(write):
 def test_the_time_is_called_t(write):
     messages = [message for _, message in faults_of(write(MINIMAL.replace("a*prey", "a*prey*time", 1)))]
     assert any("If it is the time, write t." in message for message in messages)
+
+
+# ---- what a Problem or a fit refuses stands somewhere in the file ------------------------------------------
+
+POND = "[experiments.counts.initial]\nprey = "
+PRIOR = '{ bounds = [1, 20], prior = { type = "normal", mean = 9, sd = 1 } }'
+
+
+@pytest.mark.parametrize(
+    "added, line_with, code, key",
+    [
+        (f"{POND}'2*pred'\n", "2*pred", "problem.initial_formula_uses", "experiments.counts.initial.prey"),
+        (f"{POND}{PRIOR}\n", "bounds", "problem.prior_without_noise", "experiments.counts.initial.prey"),
+        (f"[initial]\nprey = {PRIOR}\n", "bounds", "problem.prior_without_noise", "initial.prey"),
+        ("[fit.start]\na = 99\n", "99", "fit.start_outside", "fit.start.a"),
+        ("[fit.start]\na = -1\nb = 0.1\n", "-1", "fit.start_outside", "fit.start.a"),
+        ("[fit.start]\n'a[counts]' = 1\n", "a = [", "problem.shared_by_experiment", "parameters.a"),
+        (
+            "[initial]\nprey = 10\n[fit.start_initial]\npred = 5\nprey = 3\n",
+            "[fit.start_initial]",
+            "problem.settled_otherwise",
+            "fit.start_initial",
+        ),
+        (
+            "[initial]\nprey = [1, 20]\n[fit.start_initial]\npred = 5\nprey = 99\n",
+            "prey = 99",
+            "fit.start_outside",
+            "fit.start_initial.prey",
+        ),
+    ],
+)
+def test_what_a_problem_or_a_fit_refuses_has_its_line(write, added, line_with, code, key):
+    path = write(MINIMAL + added)
+    found = [(one.place.line, one.code, ".".join(map(str, one.place.key))) for one in faults(path)]
+    assert found == [(line_of(path, line_with), code, key)]
+
+
+def test_an_input_of_one_experiment_is_located_there(write):
+    equations = MINIMAL.replace("a*prey ", "a*prey*u ", 1)
+    path = write(f"inputs = {{ u = 1 }}\n{equations}[experiments.counts]\ninputs.u = '1/(t - 1)'\n")
+    ((line, code, key),) = [(one.place.line, one.code, one.place.key) for one in faults(path)]
+    assert (line, code) == (line_of(path, "1/(t - 1)"), "model.input_infinite")
+    assert key == ("experiments", "counts", "inputs", "u")
+
+
+def test_an_error_about_a_plan_is_located_in_its_file(write):
+    path = write(f"{MINIMAL}[candidates.later]\nobservables = ['prey']\n")
+    file = read_problem_file(path)
+
+    def planned():
+        with file.locating("candidates", "later"):
+            raise pf.InputError("cli.candidate_without_times", "later", key=("candidates", "later"))
+
+    place = complaint(planned).place
+    assert (place.file, place.line) == (str(path), line_of(path, "candidates"))

@@ -73,17 +73,10 @@ def _candidates(file: ProblemFile) -> list[Experiment]:
     measured = [time for one in file.with_data.experiments for time in one.times]
     plans = []
     for name, one in file.candidates.items():
-        if not one.times:
-            raise InputError("cli.candidate_without_times", name, key=("candidates", name))
-        observables = one.observables or file.model.observables
-        plans.append(
-            plan(
-                one.times,
-                observables=observables,
-                inputs=one.inputs,
-                initial=one.initial,
-                name=name,
-                t0=planned_time(name, one, one.times, measured),
-            )
-        )
+        with file.locating("candidates", name):
+            if not one.times:
+                raise InputError("cli.candidate_without_times", name, key=("candidates", name))
+            t0 = planned_time(name, one, one.times, measured)
+            observables = one.observables or file.model.observables
+            plans.append(plan(one.times, observables, name, one.inputs, one.initial, t0))
     return plans

@@ -141,7 +141,8 @@ def _experiment(
     model = file.model
     parameters = {p: _value(file, values, p, name) for p in model.parameters}
     initial = {s: _initial(file, values, condition, s, name) for s in model.states}
-    t0 = planned_time(name, replace(condition, initial=initial), times, ())
+    with file.locating("experiments", name):
+        t0 = planned_time(name, replace(condition, initial=initial), times, ())
     found = solve(model, parameters, initial, times, condition.inputs, t0)
     if scatter is None:
         exact = np.stack([found.observables[n] for n in model.observables], axis=-1)

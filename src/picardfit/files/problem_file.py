@@ -5,7 +5,9 @@ All faults of a file are collected and raised together, each with its line. The 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from picardfit.errors import InputError
@@ -15,6 +17,7 @@ from picardfit.files.sections.noise import read_noise
 from picardfit.files.sections.parameters import read_initial, read_parameters
 from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
 from picardfit.files.toml_source import Source, schema
+from picardfit.fit import start_values
 from picardfit.model.inputs import Input
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
@@ -42,6 +45,7 @@ class ProblemFile:
     conditions: dict[str, Condition]
     candidates: dict[str, Condition]
     truth: dict[str, dict] | None
+    source: Source = field(repr=False)
 
     @property
     def with_data(self) -> Problem:
@@ -49,6 +53,14 @@ class ProblemFile:
         if self.problem is None:
             raise InputError("files.no_data").at(file=str(self.path))
         return self.problem
+
+    @contextmanager
+    def locating(self, *key: str | int) -> Iterator[None]:
+        """Give an InputError about the entry `key`, raised inside, the line of that entry."""
+        try:
+            yield
+        except InputError as error:
+            raise self.source.located(error, key) from None
 
 
 def read_problem(path: str | Path) -> Problem:
@@ -86,6 +98,9 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     if experiments:
         problem = _problem(source, model, experiments, parameters, initial, truth, noise)
         source.finish()
+        source.attempt(("fit", "start"), start_values, problem, settings.start)
+        source.attempt(("fit", "start_initial"), start_values, problem, None, settings.start_initial)
+        source.finish()
     return ProblemFile(
         path=source.path,
         title=title,
@@ -100,6 +115,7 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
         conditions=conditions,
         candidates=candidates,
         truth=truth,
+        source=source,
     )
 
 

@@ -55,23 +55,32 @@ class Source:
         self.complain(InputError(code, subject, key=key, row=row, **values))
 
     def complain(self, error: InputError, key: Key = ()) -> None:
-        """Note an error that reading the entry `key` raised, with the line of what it complains about."""
+        """Note an error that reading the entry `key` raised."""
+        self.faults.append(self.located(error, key))
+
+    def located(self, error: InputError, key: Key = ()) -> InputError:
+        """The error that reading the entry `key` raised, with the file and line of what it complains about."""
         key, row = self._key_of(error, key), error.place.row
         line = self.lines.of(key) if row is None else self.lines.inside(key, row)
         other = error.values.get("other_row")  # a second row that the sentence mentions
         if isinstance(other, int):
             error = error.with_values(other_row=self.lines.inside(key, other))
-        self.faults.append(error.at(key=key, file=self.name, line=line))
+        return error.at(key=key, file=self.name, line=line)
 
     def _key_of(self, error: InputError, reading: Key) -> Key:
         """The key of the file that an error is about: its own, alone or below the entry being read.
 
         An experiment says ("initial", "x"), which stands below ("experiments", "pond") in a file, or at the top
-        for all experiments. An error without a key is about the entry being read.
+        for all experiments. An error without a key is about the entry being read, or about the one in it that is
+        called like the error's subject.
         """
         own = error.place.key
-        candidates = [one for one in ((*reading, *own), own, reading) if one in self.lines.keys]
-        return candidates[0] if candidates else own or reading
+        inside = [one.subject for one in error.context if one.code == "problem.in_experiment"]
+        experiment = str(error.values.get("experiment") or "".join(inside[:1]))
+        candidates = [(*reading, error.subject), reading]
+        if own:
+            candidates = [("experiments", experiment, *own), (*reading, *own), own, reading]
+        return next((one for one in candidates if one in self.lines.keys), own or reading)
 
     def attempt(self, key: Key, function: Callable[..., T], *args: object, **options: object) -> T | None:
         """What the function returns; None and a fault when it raises an InputError."""

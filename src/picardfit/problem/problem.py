@@ -127,7 +127,7 @@ class Problem:
         scatter = None if noise is None else bind(noise, model)
         by_name = {one.name: specs for one, specs in zip(named, each, strict=True)}
         every = all_parameters(model, as_mapping(parameters, "parameters", "(0, 1)"), by_name, scatter)
-        check_priors(every, each, scatter)
+        check_priors(every, by_name, scatter)
         if scatter is not None:
             check_positive(model, named, scatter)
         checked = {

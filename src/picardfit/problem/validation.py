@@ -230,16 +230,18 @@ def _unknown_parameter(model: Model, name: str, known: Sequence[str]) -> InputEr
 
 def check_priors(
     parameters: Mapping[str, Parameter],
-    initial: Sequence[Mapping[str, InitialSpec]],
+    initial: Mapping[str, Mapping[str, InitialSpec]],
     scatter: Scatter | None,
 ) -> None:
     """Priors need a noise model, which says how much the data weigh against them."""
     if scatter is not None:
         return
-    for section, group in (("parameters", parameters), *(("initial", one) for one in initial)):
+    groups = [("parameters", "", parameters), *(("initial", name, one) for name, one in initial.items())]
+    for section, experiment, group in groups:
         for name, one in group.items():
             if isinstance(one, Parameter) and one.prior is not None:
-                raise InputError("problem.prior_without_noise", name, key=(section, name))
+                key = (section, name)
+                raise InputError("problem.prior_without_noise", name, key=key, experiment=experiment)
 
 
 def check_positive(model: Model, experiments: Sequence[Experiment], scatter: Scatter) -> None:
