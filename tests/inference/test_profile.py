@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.inference.profile import End, follow_side, profile, profiles
+from picardfit.inference.profile import profile, profiles
+from picardfit.inference.profile_continuation import End, follow_branch
 from picardfit.problem.quantity import quantity
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
@@ -500,7 +501,7 @@ def test_a_side_that_breaks_down_is_said_and_the_others_count(lotka_fit, both):
     def fragile(origin, task):
         if task == ("a", 1):
             raise ArithmeticError("too fast")
-        return follow_side(origin, task)
+        return follow_branch(origin, task)
 
     found = profiles(lotka_fit, ["b", "a"], 0.95, follow=fragile)
     assert answer({"b": found["b"]}) == answer({"b": both["b"]})

@@ -11,7 +11,7 @@ import numpy as np
 from picardfit.display.text import columns, number
 from picardfit.display.verdicts import percent
 from picardfit.errors import listing
-from picardfit.inference.profile_side import End
+from picardfit.inference.profile_continuation import End
 
 if TYPE_CHECKING:
     from picardfit.evidence.certificate import Certificate

@@ -1,6 +1,6 @@
-"""Profile likelihood: how the best objective rises when one unknown, or a formula, is held away from its estimate.
+"""Profile likelihood: how the best objective rises when one unknown, or a formula, is fixed away from its estimate.
 
-With c the value held, F(c) the lowest objective there and `unit` what one unit of variance costs (the residual
+With c the fixed value, F(c) the lowest objective there and `unit` what one unit of variance costs (the residual
 variance for least squares, 1 for a likelihood), z(c) = sign(c - estimate) sqrt(2 (F(c) - F_min) / unit) is compared
 with a quantile: Student's t when the variance is estimated from the residuals (then 2 (F - F_min) / unit is compared
 with the quantile of the F distribution, which is exact for linear models), else the normal one (chi-squared); see
@@ -11,7 +11,7 @@ z is a straight line where Fisher's interval is right.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import isclose
 from pathlib import Path
@@ -22,16 +22,26 @@ import numpy as np
 from picardfit.display.hook import picture, shown
 from picardfit.errors import InputError, Notice
 from picardfit.evidence.fisher import Yardstick
+from picardfit.evidence.optima import DEFAULT as SAME_OPTIMUM
 from picardfit.evidence.optima import SameOptimum
-from picardfit.inference.profile_side import End, Knot, March, ProfileSettings, cross, cubic
+from picardfit.inference.profile_continuation import (
+    DEFAULT,
+    Branch,
+    Continuation,
+    End,
+    Origin,
+    ProfileSettings,
+    cross,
+    cubic,
+    follow_branch,
+)
 from picardfit.inference.refits import Tools, run_many, solution_of
 from picardfit.parallel.ordered_map import Work, Written, single_threaded
 from picardfit.problem.named_values import units_of
-from picardfit.problem.problem import Problem
 from picardfit.problem.quantity import quantity
 from picardfit.problem.records import array, get
 from picardfit.problem.serialisation import digest
-from picardfit.solvers.refit import Refit, place_at, refined, refit
+from picardfit.solvers.refit import place_at, refined, refit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,34 +59,33 @@ class Profile:
     values: np.ndarray  # (points,)
     rises: np.ndarray  # (points,): 2 (F - F_min) / unit
     unknowns: dict[str, np.ndarray]  # the best other unknowns at each point
-    level: float  # up to which it was followed
+    level: float  # of the interval up to whose ends it was followed
     yardstick: Yardstick  # how far an interval reaches
     ends: tuple[End, End]  # below and above the estimate
-    internal: (
-        np.ndarray
-    )  # (points,): the values in the coordinate that was stepped in (log for log parameters)
+    internal: np.ndarray  # (points,): the values in the coordinate of the steps (log for log parameters)
     slopes: np.ndarray  # (points,): d rise / d internal
     curvature: float  # d^2 rise / d internal^2 at the estimate by Fisher's information
     log: bool
-    refits: int  # fits of the other unknowns that were made
-    linearisations: int  # in all of them
+    refits: int  # of the other unknowns, in total
+    linearisations: int  # in all refits
     unit: str = ""  # of the quantity, where one was given
-    remarks: tuple[Notice, ...] = ()  # why a side broke down, and other optima that fit as well
+    remarks: tuple[Notice, ...] = ()  # why a branch broke down, and other optima that fit as well
+    settings: ProfileSettings = field(default=DEFAULT, repr=False)
 
     @property
     def better(self) -> dict[str, float] | None:
-        """Unknowns with a clearly lower objective than the fit's, if the profile met some: fit again from there."""
+        """Unknowns with a clearly lower objective than the fit's, if the profile found some: fit again from there."""
         lowest = int(np.argmin(self.rises))
-        if self.rises[lowest] > -ProfileSettings.better:
+        if self.rises[lowest] > -self.settings.better:
             return None
         return {name: float(values[lowest]) for name, values in self.unknowns.items()}
 
     def threshold(self, level: float | None = None) -> float:
-        """The rise that a confidence interval of this level may have."""
+        """The rise at the ends of a confidence interval of this level."""
         return self.yardstick.rise(self.level if level is None else level)
 
     def interval(self, level: float | None = None) -> tuple[float, float]:
-        """Confidence interval; the bound where that is met first, infinite where the data set no limit.
+        """Confidence interval; ends at a bound that is reached first, infinite where the data set no limit.
 
         NaN where the profile could not be followed. `level` may be at most that of the profile.
         """
@@ -95,13 +104,12 @@ class Profile:
         steep = self._steepness(z)
         k = np.clip(np.searchsorted(self.internal, grid, side="right") - 1, 0, len(z) - 2)
         width = self.internal[k + 1] - self.internal[k]
-        fine = cubic(
-            (grid - self.internal[k]) / width, z[k], z[k + 1], width * steep[k], width * steep[k + 1]
-        )
+        s = (grid - self.internal[k]) / width
+        fine = cubic(s, z[k], z[k + 1], width * steep[k], width * steep[k + 1])
         return np.exp(grid) if self.log else grid, fine**2
 
     def parabola(self, points: int = 201) -> tuple[np.ndarray, np.ndarray] | None:
-        """What Fisher's information takes the profile for, over the same values; None if it determines nothing."""
+        """Fisher's quadratic model of the profile over the same values; None if the information is zero."""
         if not self.curvature > 0:
             return None
         grid = np.linspace(self.internal[0], self.internal[-1], points)
@@ -110,7 +118,7 @@ class Profile:
         return np.exp(grid) if self.log else grid, rise
 
     def _steepness(self, z: np.ndarray) -> np.ndarray:
-        """dz/dc at every point; where z vanishes, from the chords beside it."""
+        """dz/dc at every point; where z vanishes, the mean of the neighbouring chords."""
         chord = np.diff(z) / np.diff(self.internal)
         beside = 0.5 * (np.append(chord, chord[-1]) + np.insert(chord, 0, chord[0]))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -120,16 +128,16 @@ class Profile:
         """The rise over the value, with the threshold and Fisher's parabola."""
         return picture(self, path)
 
-    def _end(self, limit: float, side: int) -> float:
-        """First place beside the estimate where z reaches the limit."""
+    def _end(self, limit: float, sign: int) -> float:
+        """The first value below (-1) or above (+1) the estimate at which z reaches the limit."""
         centre = self._centre
-        order = np.arange(centre, len(self.values)) if side > 0 else np.arange(centre, -1, -1)
-        reached = np.flatnonzero(self.rises[order] >= (1 - ProfileSettings.close) * limit**2)
+        order = np.arange(centre, len(self.values)) if sign > 0 else np.arange(centre, -1, -1)
+        reached = np.flatnonzero(self.rises[order] >= (1 - self.settings.close) * limit**2)
         if len(reached) == 0:
-            edge, endless = float(self.values[order[-1]]), 0.0 if self.log and side < 0 else side * np.inf
-            return {End.BOUND: edge, End.AT_BOUND: edge, End.OPEN: endless}.get(self.ends[side > 0], np.nan)
+            edge, endless = float(self.values[order[-1]]), 0.0 if self.log and sign < 0 else sign * np.inf
+            return {End.BOUND: edge, End.AT_BOUND: edge, End.OPEN: endless}.get(self.ends[sign > 0], np.nan)
         k = int(reached[0])
-        if self.rises[order[k]] <= (1 + ProfileSettings.close) * limit**2 or k == 0:
+        if self.rises[order[k]] <= (1 + self.settings.close) * limit**2 or k == 0:
             return float(self.values[order[k]])
         near, far = order[k - 1], order[k]
         c = cross(self.internal[[near, far]], self.rises[[near, far]], self.slopes[[near, far]], limit)
@@ -140,40 +148,12 @@ class Profile:
         return int(np.argmin(np.abs(self.values - self.estimate)))
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where all profiles of a fit begin."""
-
-    problem: Problem
-    settled: Refit
-    unit: float
-    limit: float
-    settings: ProfileSettings
-
-    def march(self, name: str) -> tuple[March, Knot]:
-        march = March(quantity(self.problem, name), self.unit, self.settled.value, self.limit, self.settings)
-        return march, march.first(self.settled)
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side of a profile, from the estimate outwards."""
-
-    values: np.ndarray  # (points,), internal
-    rises: np.ndarray  # (points,)
-    slopes: np.ndarray  # (points,)
-    many_unknowns: np.ndarray  # (points, experiments, width)
-    end: End
-    refits: int = 0
-    linearisations: int = 0
-
-
 def profile(
     fit: Fit,
     name: str,
     level: float = 0.95,
     tools: Tools | None = None,
-    follow: Callable[[Origin, tuple[str, int]], Side] | None = None,
+    follow: Callable[[Origin, tuple[str, int]], Branch] = follow_branch,
 ) -> Profile:
     """The profile of an unknown or formula around a fit, followed to both ends of its interval of this level."""
     found = profiles(fit, [name], level, tools, follow)
@@ -187,55 +167,56 @@ def profiles(
     wanted: Sequence[str],
     level: float,
     tools: Tools | None = None,
-    follow: Callable[[Origin, tuple[str, int]], Side] | None = None,
+    follow: Callable[[Origin, tuple[str, int]], Branch] = follow_branch,
+    settings: ProfileSettings = DEFAULT,
 ) -> dict[str, Profile]:
-    """Profiles by name; the sides are tasks of their own. After Ctrl-C those of which at least one side is done.
+    """Profiles by name; every branch is a task. After Ctrl-C those of which at least one branch is finished.
 
-    `follow`: computes one side, by default `follow_side`.
+    `follow` computes one branch.
     """
-    tools = tools or Tools()
-    origin = _origin(fit, wanted, level)
-    keys = {_key(name, sign): (name, sign) for name in wanted for sign in (-1, 1)}
+    origin = _origin(fit, wanted, level, settings)
+    shape = solution_of(fit).unknowns.shape
     work = run_many(
         fit,
-        partial(follow or follow_side, origin),
-        keys,
+        partial(follow, origin),
+        {_key(name, sign): (name, sign) for name in wanted for sign in (-1, 1)},
         {"level": float(level)},
-        tools,
+        tools or Tools(),
         "sides of profiles",
-        Written(_encoded, partial(_decoded, solution_of(fit).unknowns.shape)),
+        Written(_encoded, partial(_decoded, shape)),
     )
     if work.failures and not work.results and not work.interrupted:
         reason = next(iter(work.failures.values())).rstrip(".")
         raise InputError("inference.no_profile", names=list(wanted), reason=reason)
     found = {}
     for name in wanted:
-        own = [_key(name, sign) for sign in (-1, 1)]
-        sides = [_done(work, key, solution_of(fit).unknowns.shape) for key in own]
-        if not all(side.end is End.INTERRUPTED for side in sides):
-            whole = _collect(fit, origin, name, sides, level)
-            reasons = [work.failures[key] for key in own if key in work.failures]
-            broken = [Notice("inference.profile_broke_down", name, {"reason": reason}) for reason in reasons]
-            found[name] = replace(whole, remarks=(*broken, *_elsewhere(fit, name)))
+        keys = [_key(name, sign) for sign in (-1, 1)]
+        below, above = (_branch(work, key, shape) for key in keys)
+        if below.end is End.INTERRUPTED and above.end is End.INTERRUPTED:
+            continue
+        reasons = [work.failures[key] for key in keys if key in work.failures]
+        broken = [Notice("inference.profile_broke_down", name, {"reason": reason}) for reason in reasons]
+        joined = _joined(fit, Continuation(origin, name), below, above, level)
+        found[name] = replace(joined, remarks=(*broken, *_elsewhere(fit, name)))
     return found
 
 
-def _elsewhere(fit: Fit, name: str) -> list[Notice]:
-    """A notice when other starts found optima that are as good: a profile does not see them."""
+def _elsewhere(fit: Fit, name: str, same: SameOptimum = SAME_OPTIMUM) -> list[Notice]:
+    """A notice when other starts found optima that are as good, because a profile does not reach them."""
     others = fit.rivals
     if not others:
         return []
     values = {
         other: value
         for other, value in others[0].parameters.items()
-        if not isclose(value, fit.parameters[other], rel_tol=SameOptimum.least_difference)
+        if not isclose(value, fit.parameters[other], rel_tol=same.least_difference)
     }
     code = "inference.another_optimum" if len(others) == 1 else "inference.other_optima"
     return [Notice(code, name, {"count": len(others), "values": values})]
 
 
-def _origin(fit: Fit, wanted: Sequence[str], level: float) -> Origin:
-    """Where the profiles begin; refuses what cannot be profiled."""
+def _origin(fit: Fit, wanted: Sequence[str], level: float, settings: ProfileSettings) -> Origin:
+    """The settled estimate from which the profiles start; refuses what cannot be profiled."""
     if fit.solution is None or not fit.success:
         raise InputError("inference.profile_of_failed_fit", message=fit.message.rstrip("."))
     for name in wanted:
@@ -243,80 +224,63 @@ def _origin(fit: Fit, wanted: Sequence[str], level: float) -> Origin:
     unit, limit = fit.residual_variance, fit.yardstick.rise(level) ** 0.5
     if not (np.isfinite(unit) and unit > 0):
         raise InputError("inference.no_freedom")
-    settings = ProfileSettings()
     with single_threaded():
-        place = place_at(fit.problem, fit.solution)
-        settled = (
-            None
-            if place is None
-            else refit(refined(place, settings.resolution), unit, tolerance=settings.settled_estimate)
-        )
+        settled, place = None, place_at(fit.problem, fit.solution)
+        if place is not None:
+            place = refined(place, settings.resolution)
+            settled = refit(place, unit, tolerance=settings.settled_estimate)
     if settled is None:
         raise InputError("inference.profile_not_started", names=list(wanted))
-    return Origin(fit.problem, settled, unit, limit, settings)
+    return Origin(settled, unit, limit, settings)
 
 
-def follow_side(origin: Origin, task: tuple[str, int]) -> Side:
-    """One side of the profile of one quantity."""
-    name, sign = task
-    march, middle = origin.march(name)
-    knots, end = march.side(middle, sign)
-    return Side(
-        np.array([k.c for k in knots]),
-        np.array([k.rise for k in knots]),
-        np.array([k.slope for k in knots]),
-        np.array([k.unknowns for k in knots]).reshape(-1, *middle.unknowns.shape),
-        end,
-        march.refits,
-        march.linearisations,
-    )
-
-
-def _done(work: Work, key: int, shape: tuple[int, int]) -> Side:
-    """A side of the work; one that is missing has no points."""
+def _branch(work: Work, key: int, shape: tuple[int, int]) -> Branch:
+    """A branch of the work; one that is missing has no points."""
     end = End.FAILED if key in work.failures else End.INTERRUPTED
-    return work.results.get(key, Side(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((0, *shape)), end))
+    return work.results.get(key, Branch(*np.zeros((3, 0)), np.zeros((0, *shape)), end))
 
 
 def _key(name: str, sign: int) -> int:
-    """A number for a side that does not depend on what else is profiled, so that a ledger can get more of them."""
+    """The number of a branch in a ledger, whatever else is profiled, so that more names may follow later."""
     return int(digest([name, sign])[:12], 16)
 
 
-def _encoded(side: Side) -> dict[str, object]:
-    return {**vars(side), "end": side.end.name}
+def _encoded(branch: Branch) -> dict[str, object]:
+    return {**vars(branch), "end": branch.end.name}
 
 
-def _decoded(shape: tuple[int, int], record: dict) -> Side:
+def _decoded(shape: tuple[int, int], record: dict) -> Branch:
     points = array(get(record, "values"), (None,), "values")
     rises, slopes = (array(get(record, key), (len(points),), key) for key in ("rises", "slopes"))
     many_unknowns = array(get(record, "many_unknowns"), (len(points), *shape), "many_unknowns")
     refits, linearisations = (get(record, key, int) for key in ("refits", "linearisations"))
     end = End[get(record, "end", str)]
-    return Side(points, rises, slopes, many_unknowns, end, refits, linearisations)
+    return Branch(points, rises, slopes, many_unknowns, end, refits, linearisations)
 
 
-def _collect(fit: Fit, origin: Origin, name: str, sides: Sequence[Side], level: float) -> Profile:
-    below, above = sides
-    march, middle = origin.march(name)
-    held, layout, index = march.held, fit.problem.layout, middle.base.index
-    internal = np.concatenate([below.values[::-1], [middle.c], above.values])
-    many_unknowns = np.concatenate([below.many_unknowns[::-1], middle.unknowns[None], above.many_unknowns])
+def _joined(fit: Fit, continuation: Continuation, below: Branch, above: Branch, level: float) -> Profile:
+    """The profile of both branches and the estimate between them."""
+    estimate, label, layout = continuation.estimate, continuation.quantity.label, fit.problem.layout
+    index = estimate.base.index
+    internal = np.concatenate([below.values[::-1], [estimate.c], above.values])
+    many_unknowns = np.concatenate([below.many_unknowns[::-1], estimate.unknowns[None], above.many_unknowns])
     natural = layout.natural(many_unknowns)[:, index[:, 0], index[:, 1]]
+    values = continuation.quantity.natural(layout, internal)
     return Profile(
-        name=held.label,
-        estimate=float(held.natural(layout, np.array(middle.c))),
-        values=held.natural(layout, internal),
-        rises=np.concatenate([below.rises[::-1], [middle.rise], above.rises]),
+        name=label,
+        estimate=float(values[len(below.values)]),
+        values=values,
+        rises=np.concatenate([below.rises[::-1], [estimate.rise], above.rises]),
         unknowns={layout.label(e, c): natural[:, i] for i, (e, c) in enumerate(index)},
         level=level,
         yardstick=fit.yardstick,
         ends=(below.end, above.end),
         internal=internal,
-        slopes=np.concatenate([below.slopes[::-1], [middle.slope], above.slopes]),
-        curvature=middle.curvature,
-        log=held.formula is None and bool(layout.log[held.place]),
+        slopes=np.concatenate([below.slopes[::-1], [estimate.slope], above.slopes]),
+        curvature=estimate.curvature,
+        log=continuation.log,
         refits=below.refits + above.refits,
         linearisations=below.linearisations + above.linearisations,
-        unit=units_of(fit.problem).get(held.label, ""),
+        unit=units_of(fit.problem).get(label, ""),
+        settings=continuation.settings,
     )
