@@ -23,7 +23,7 @@ from picardfit.formulas.algebra import names
 from picardfit.formulas.tracing import NumericMap
 from picardfit.inference.combinations import (
     Combination,
-    groups_of,
+    connected_groups,
     named,
     positive_first,
     reduced,
@@ -283,7 +283,7 @@ def _groups(found: list[_Slopes], ranks: list[_Rank], labels: tuple[str, ...]) -
     for one in ranks:
         linked |= np.abs(one.lost.T @ one.lost) > max(DEFAULT.linked, DEFAULT.linked_factor * one.accuracy)
     groups = []
-    for members in groups_of(linked):
+    for members in connected_groups(linked):
         projector = ranks[0].lost.T @ ranks[0].lost
         lost = round(float(np.trace(projector[np.ix_(members, members)])))
         own = tuple(labels[k] for k in members)

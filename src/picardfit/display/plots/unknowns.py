@@ -37,10 +37,7 @@ if TYPE_CHECKING:
 
 def plot_identifiability(found: Identifiability, path: str | Path | None = None) -> Figure:
     """Relative standard errors as bars on a log axis, lines at the thresholds; what is left free reaches the edge."""
-    from picardfit.inference.combination_search import VerdictSettings
-
-    sure, weak = VerdictSettings.sure, VerdictSettings.weak
-
+    sure, weak = found.settings.sure, found.settings.weak
     names = list(found.verdicts)[: STYLE.bars][::-1]
     errors = np.array([found.verdicts[name].error for name in names])
     finite = errors[np.isfinite(errors) & (errors > 0)]
