@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.inference.design_choice import choose, scores
+from picardfit.inference.design import choose, scores
 from picardfit.inference.design_information import Stage
 
 DECAY = pf.Model("x' = -k*x")

@@ -6,18 +6,19 @@ relative coordinates (a standard error of 0.1 is 10 % of the value):
 D  det(C)^(1/2q): the geometric mean error along the axes of the confidence ellipsoid of q parameters,
 A  sqrt(trace(C)/q): the root mean square of their errors,
 E  the error of the worst direction, among those whose variance all candidates together would at least halve (the
-   others stay as open as bounds and priors leave them; their errors are in the columns of the parameters),
+   others keep the uncertainty that bounds and priors leave; their errors are in the columns of the parameters),
 c:formula  the error of a formula of the parameters.
 Bounds and priors count as knowledge: an estimate that the data do not determine ends at a bound, so its error is half
 their width, in logarithms for a log parameter (bounds a factor of 100 apart: 230 %), and a prior adds the inverse of
 its variance. A parameter with neither has a prior error of 1000 %.
-Directions that no data determine then weigh the same before and after, and the comparison is about what is determined.
+Directions that no data determine then weigh the same before and after, so that only the others affect the comparison.
+Candidates are added greedily, then exchanged for others as long as that improves the criterion.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -25,8 +26,14 @@ from picardfit.checks import as_number, as_whole
 from picardfit.display.hook import shown
 from picardfit.errors import InputError, closest
 from picardfit.fit import Fit
-from picardfit.inference.design_choice import choose, covariance, scores
-from picardfit.inference.design_information import DesignSettings, many_unknowns, of_interest, stage_at
+from picardfit.inference.design_information import (
+    DEFAULT,
+    DesignSettings,
+    Stage,
+    many_unknowns,
+    of_interest,
+    stage_at,
+)
 from picardfit.problem.experiment import Experiment, plan
 from picardfit.problem.likelihood import LeastSquares
 from picardfit.problem.problem import Problem
@@ -34,7 +41,7 @@ from picardfit.problem.problem import Problem
 
 @dataclass(frozen=True)
 class Ranked:
-    """A candidate alone: the criterion and the relative standard errors once it is added."""
+    """The criterion and the relative standard errors once this candidate alone is added."""
 
     name: str
     value: float
@@ -48,12 +55,13 @@ class Design:
 
     criterion: str
     ranking: tuple[Ranked, ...]  # best first
-    chosen: tuple[str, ...]  # in the order in which they were found
+    chosen: tuple[str, ...]  # in the order of choice
     value_before: float
     value_after: float
     before: dict[str, float]
     after: dict[str, float]
     plan: Experiment | None = None  # the chosen sampling times, from design_times
+    settings: DesignSettings = field(default=DEFAULT, repr=False)
 
     @property
     def values(self) -> dict[str, float]:
@@ -67,8 +75,8 @@ class Design:
 
     @property
     def worthwhile(self) -> bool:
-        """Whether what was chosen improves the criterion by at least 1 %."""
-        return self.value_after < (1 - DesignSettings.worthwhile) * self.value_before
+        """Whether the choice improves the criterion by at least 1 % (`DesignSettings.worthwhile`)."""
+        return self.value_after < (1 - self.settings.worthwhile) * self.value_before
 
 
 def design(
@@ -84,6 +92,7 @@ def design(
     sd: float | None = None,
     scenarios: int = 1,
     seed: int = 0,
+    settings: DesignSettings = DEFAULT,
 ) -> Design:
     """Rank candidate experiments (`pf.plan`) by the information they add, and choose `budget` of them.
 
@@ -100,12 +109,13 @@ def design(
     problem, done, offered = _sorted_out(base, candidates)
     budget = _count(budget, "budget", None if repeat else len(offered))
     both = problem.with_experiments([*done, *offered])
+    names, variance = of_interest(both, interest), _variance(base, sd)
     stages = [
-        stage_at(both, len(done), unknowns, criterion, interest, _variance(base, sd))
-        for unknowns in _many_unknowns(base, both, at, initial, scenarios, seed)
+        stage_at(both, len(done), unknowns, criterion, names, variance, False, settings)
+        for unknowns in many_unknowns(base, both, at, initial, scenarios, seed, settings)
     ]
-    chosen = choose(stages, criterion, budget, repeat)
-    return _report(stages, criterion, [one.name for one in offered], chosen, of_interest(both, interest))
+    chosen = choose(stages, criterion, budget, repeat, settings)
+    return _report(stages, criterion, [one.name for one in offered], chosen, names, settings)
 
 
 def design_times(
@@ -121,6 +131,7 @@ def design_times(
     sd: float | None = None,
     scenarios: int = 1,
     seed: int = 0,
+    settings: DesignSettings = DEFAULT,
 ) -> Design:
     """Choose `count` sampling times of a planned experiment among its times, the grid.
 
@@ -134,18 +145,19 @@ def design_times(
     problem, done, (grid,) = _sorted_out(base, [candidate])
     rows = np.unique(grid.times)
     count = _count(count, "count", None if repeat else len(rows))
-    instants = [_instant(grid, time) for time in rows]
+    instants = [replace(_sampled(grid, rows[[k]]), name=f"{grid.name} at {t!r}") for k, t in enumerate(rows)]
     both = problem.with_experiments([*done, *instants])
+    names, variance = of_interest(both, interest), _variance(base, sd)
     stages = [
-        stage_at(both, len(done), unknowns, criterion, interest, _variance(base, sd), one_experiment=True)
-        for unknowns in _many_unknowns(base, both, at, initial, scenarios, seed)
+        stage_at(both, len(done), unknowns, criterion, names, variance, True, settings)
+        for unknowns in many_unknowns(base, both, at, initial, scenarios, seed, settings)
     ]
-    chosen = choose(stages, criterion, count, repeat)
-    found = _report(stages, criterion, [f"{t:g}" for t in rows], chosen, of_interest(both, interest))
+    chosen = choose(stages, criterion, count, repeat, settings)
+    found = _report(stages, criterion, [f"{t:g}" for t in rows], chosen, names, settings)
     return replace(found, plan=_sampled(grid, rows[chosen]))
 
 
-# ---- who is who --------------------------------------------------------------------------------------------
+# ---- checks of the arguments ------------------------------------------------------------------------------------
 
 
 def _sorted_out(base: Fit | Problem, candidates) -> tuple[Problem, list[Experiment], list[Experiment]]:
@@ -203,11 +215,6 @@ def _named_plan(base: Fit | Problem, name: str) -> Experiment:
     return known[name]
 
 
-def _instant(grid: Experiment, time: float) -> Experiment:
-    """The part of a plan at one time, as an experiment of its own."""
-    return replace(_sampled(grid, np.array([time])), name=f"{grid.name} at {time!r}")
-
-
 def _sampled(grid: Experiment, times: np.ndarray) -> Experiment:
     """A plan at some of its times, which may repeat."""
     own = {
@@ -222,13 +229,6 @@ def _count(value: object, name: str, most: int | None) -> int:
     if most is not None and found > most:
         raise InputError("inference.more_than_candidates", name, value=found, most=most)
     return found
-
-
-def _many_unknowns(
-    base: Fit | Problem, both: Problem, at, initial, scenarios: int, seed: int
-) -> list[np.ndarray]:
-    sets = as_whole(scenarios, "scenarios", 1)
-    return many_unknowns(base, both, at, initial, sets, as_whole(seed, "seed", 0))
 
 
 def _variance(base: Fit | Problem, sd: float | None) -> float:
@@ -251,22 +251,82 @@ def _variance(base: Fit | Problem, sd: float | None) -> float:
     return base.residual_variance
 
 
-def _report(stages, criterion: str, labels: list[str], chosen: list[int], interest: list[str]) -> Design:
-    def told(added: list[np.ndarray]) -> tuple[list[float], list[dict[str, float]]]:
+# ---- the choice --------------------------------------------------------------------------------------------
+
+
+def choose(
+    stages: Sequence[Stage], criterion: str, budget: int, repeat: bool, settings: DesignSettings = DEFAULT
+) -> list[int]:
+    """Indices of the chosen candidates: greedy additions, then exchanges as long as they gain."""
+    chosen: list[int] = []
+    for _ in range(budget):
+        chosen.append(_best(stages, criterion, chosen, repeat)[0])
+    for _ in range(settings.sweeps if budget > 1 else 0):
+        before = list(chosen)
+        for k, now in enumerate(before):
+            best, found = _best(stages, criterion, chosen[:k] + chosen[k + 1 :], repeat)
+            if found[best] < found[now] - settings.gain * abs(found[now]):
+                chosen[k] = best
+        if chosen == before:
+            break
+    return chosen
+
+
+def _best(stages: Sequence[Stage], criterion: str, chosen: list[int], repeat: bool) -> tuple[int, np.ndarray]:
+    """The candidate to add to the chosen ones, and the scores of all."""
+    added = [stage.items[chosen].sum(axis=0) + stage.items for stage in stages]
+    found = scores(criterion, stages, added)
+    allowed = found.copy()
+    if not repeat:
+        allowed[chosen] = np.inf
+    return int(np.argmin(allowed)), found
+
+
+def scores(criterion: str, stages: Sequence[Stage], added: Sequence[np.ndarray]) -> np.ndarray:
+    """(trials,): mean over the stages of what is minimised; added[s] is (trials, unknowns, unknowns)."""
+    total = np.zeros(len(added[0]))
+    for stage, more in zip(stages, added, strict=True):
+        found = _covariance(stage, more, stage.targets)
+        q = found.shape[1]
+        if criterion == "D":
+            total += np.linalg.slogdet(found)[1] / q
+        elif criterion == "E":
+            total += np.linalg.eigvalsh(found)[:, -1]
+        else:
+            total += np.trace(found, axis1=1, axis2=2) / q
+    return total / len(stages)
+
+
+def _covariance(stage: Stage, more: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """(trials, q, q): covariance of rows @ unknowns with the information `more` added."""
+    matrix = stage.base + more
+    scale = 1 / np.sqrt(np.einsum("...ii->...i", matrix))
+    scaled = matrix * scale[..., :, None] * scale[..., None, :]
+    right = scale[..., :, None] * rows.T
+    found = right.transpose(0, 2, 1) @ np.linalg.solve(scaled, right)
+    return 0.5 * (found + found.transpose(0, 2, 1))
+
+
+def _report(
+    stages: Sequence[Stage],
+    criterion: str,
+    labels: list[str],
+    chosen: list[int],
+    interest: list[str],
+    settings: DesignSettings,
+) -> Design:
+    def expected(added: list[np.ndarray]) -> tuple[list[float], list[dict[str, float]]]:
+        """The criterion and the errors for each of the trials; added[s] is (trials, unknowns, unknowns)."""
         found = scores(criterion, stages, added)
         values = np.exp(0.5 * found) if criterion == "D" else np.sqrt(found)
-        variances = np.mean(
-            [
-                np.einsum("...ii->...i", covariance(s, m, s.interest))
-                for s, m in zip(stages, added, strict=True)
-            ],
-            axis=0,
-        )
+        covariances = [_covariance(s, more, s.interest) for s, more in zip(stages, added, strict=True)]
+        variances = np.mean([np.einsum("...ii->...i", one) for one in covariances], axis=0)
         errors = [dict(zip(interest, row.tolist(), strict=True)) for row in np.sqrt(variances)]
         return values.tolist(), errors
 
-    values, errors = told([stage.items for stage in stages])
-    (now,), (before,) = told([np.zeros_like(stage.items[:1]) for stage in stages])
-    (then,), (after,) = told([stage.items[chosen].sum(axis=0)[None] for stage in stages])
-    ranking = sorted(map(Ranked, labels, values, errors), key=lambda one: one.value)
-    return Design(criterion, tuple(ranking), tuple(labels[k] for k in chosen), now, then, before, after)
+    values, errors = expected([stage.items for stage in stages])
+    (now,), (before,) = expected([np.zeros_like(stage.items[:1]) for stage in stages])
+    (then,), (after,) = expected([stage.items[chosen].sum(axis=0)[None] for stage in stages])
+    ranking = tuple(sorted(map(Ranked, labels, values, errors), key=lambda one: one.value))
+    names = tuple(labels[k] for k in chosen)
+    return Design(criterion, ranking, names, now, then, before, after, settings=settings)

@@ -1,7 +1,7 @@
-"""What experiments would tell about the global parameters, in relative coordinates: a matrix for each of them.
+"""What experiments would tell about the global parameters: an information matrix for each, in relative coordinates.
 
-Unknown initial states and local parameters of an experiment are eliminated. The knowledge from bounds and priors is
-part of what is there before.
+Unknown initial states and local parameters of an experiment are eliminated. Bounds and priors count as knowledge that
+exists before any experiment.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from picardfit.checks import as_whole
 from picardfit.errors import InputError, closest
 from picardfit.evidence.expected_information import expected, solvable
 from picardfit.fit import Fit
@@ -24,13 +25,15 @@ from picardfit.search.starts import draw, open_values
 
 @dataclass(frozen=True)
 class DesignSettings:
-    """What is known before an experiment, and what counts as determined by it."""
+    """What is known before an experiment, what counts as determined by it, and when the choice of candidates ends."""
 
     prior_error: float = 10.0  # relative error of a parameter that has neither bounds nor a prior: 1000 %
     determinable: float = (
-        0.5  # part of its prior variance below which all candidates together determine a direction
+        0.5  # fraction of its prior variance below which the candidates determine a direction
     )
     worthwhile: float = 0.01  # relative improvement of the criterion below which a choice helps little
+    sweeps: int = 20  # exchanges of every chosen candidate for others, at most; a few are enough
+    gain: float = 1e-9  # relative improvement by an exchange that is more than rounding
 
 
 DEFAULT = DesignSettings()
@@ -38,7 +41,7 @@ DEFAULT = DesignSettings()
 
 @dataclass(frozen=True)
 class Stage:
-    """The information at one set of values, relative coordinates: globals first, then what a candidate adds."""
+    """The information at one set of values, in relative coordinates; the first unknowns are the global parameters."""
 
     base: np.ndarray  # (unknowns, unknowns): prior knowledge and what is measured already
     items: np.ndarray  # (candidates, unknowns, unknowns)
@@ -46,21 +49,19 @@ class Stage:
     interest: np.ndarray  # (parameters, unknowns): the parameters whose errors are reported
 
 
-# ---- values at which to look --------------------------------------------------------------------------------
+# ---- values of the unknowns ----------------------------------------------------------------------------------
 
 
 def many_unknowns(
-    base: Fit | Problem, both: Problem, at, initial, scenarios: int, seed: int
+    base: Fit | Problem, both: Problem, at, initial, scenarios: int, seed: int, settings: DesignSettings
 ) -> list[np.ndarray]:
     """Unknowns of all experiments, internal coordinates, at every set of values."""
+    scenarios, rng = as_whole(scenarios, "scenarios", 1), np.random.default_rng(as_whole(seed, "seed", 0))
     sets = [at] if at is None or isinstance(at, Mapping) else list(at)
     if not sets:
         raise InputError("inference.at_is_empty")
-    many_unknowns = [_unknowns(base, both, one, initial) for one in sets]
-    rng = np.random.default_rng(seed)
-    for _ in range(scenarios - 1):
-        many_unknowns.append(_drawn(base, both, many_unknowns[0], rng))
-    return many_unknowns
+    found = [_unknowns(base, both, one, initial) for one in sets]
+    return found + [_drawn(base, both, found[0], rng, settings) for _ in range(scenarios - 1)]
 
 
 def _unknowns(base: Fit | Problem, both: Problem, at, initial) -> np.ndarray:
@@ -84,11 +85,9 @@ def _unknowns(base: Fit | Problem, both: Problem, at, initial) -> np.ndarray:
 
 def _estimates(fit: Fit, both: Problem) -> np.ndarray:
     """The estimates as an array of unknowns of the larger problem; NaN for what only candidates have."""
-    old = fit.problem.layout
+    states = [both.model.states[s] for s in fit.problem.layout.initial_states]
     initial = {
-        name: {
-            both.model.states[s]: fit.initial_states[name][both.model.states[s]] for s in old.initial_states
-        }
+        name: {state: fit.initial_states[name][state] for state in states}
         for name in fit.problem.names
         if name in both.names
     }
@@ -96,12 +95,18 @@ def _estimates(fit: Fit, both: Problem) -> np.ndarray:
     return unknowns_from(both, free, initial, missing="nan")
 
 
-def _drawn(base: Fit | Problem, both: Problem, centre: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Other global parameters: from the fit's errors, cut at the bounds; or from the priors and bounds."""
+def _drawn(
+    base: Fit | Problem,
+    both: Problem,
+    centre: np.ndarray,
+    rng: np.random.Generator,
+    settings: DesignSettings,
+) -> np.ndarray:
+    """Other global parameters: drawn by the fit's errors and cut at the bounds, or from the priors and bounds."""
     layout, unknowns = both.layout, centre.copy()
     shared = slice(layout.local, None)
     if isinstance(base, Fit):
-        unit, knowledge = _units(both, centre)
+        unit, knowledge = _units(both, centre, settings)
         spread = np.array([base.standard_errors.get(layout.label(0, c), np.inf) for c in range(layout.width)])
         spread = spread / np.where(layout.log[0], layout.natural(centre)[0], 1.0)
         spread = np.minimum(np.nan_to_num(spread, nan=np.inf), unit[0] / np.sqrt(knowledge[0]))
@@ -115,8 +120,8 @@ def _drawn(base: Fit | Problem, both: Problem, centre: np.ndarray, rng: np.rando
     return np.clip(unknowns, layout.lower, layout.upper)
 
 
-def _units(both: Problem, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(experiments, width) each: internal size of one relative unit, and what is known before, in relative units.
+def _units(both: Problem, unknowns: np.ndarray, settings: DesignSettings) -> tuple[np.ndarray, np.ndarray]:
+    """(experiments, width) each: internal size of one relative unit, and prior information in relative units.
 
     Bounds count by half their width, in logarithms for log parameters. A prior counts by its variance, not by the
     curvature at its top, which a Laplace density has without limit.
@@ -128,7 +133,7 @@ def _units(both: Problem, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     half = np.where(np.isfinite(half) & (half > 0), half, np.nan)
     size = np.where(natural != 0, np.abs(natural), np.where(np.isnan(half), 1.0, half))
     unit = size / slopes
-    knowledge = np.where(np.isnan(half), 1 / DEFAULT.prior_error**2, (unit / half) ** 2)
+    knowledge = np.where(np.isnan(half), 1 / settings.prior_error**2, (unit / half) ** 2)
     if both.priors is not None:
         knowledge = knowledge + (unit / both.priors.moments(unknowns)[1]) ** 2
     return unit, knowledge
@@ -140,19 +145,23 @@ def _units(both: Problem, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def stage_at(
     both: Problem,
     done: int,
-    unknowns,
+    unknowns: np.ndarray,
     criterion: str,
-    interest,
+    interest: Sequence[str],
     variance: float,
-    one_experiment: bool = False,
+    one_experiment: bool,
+    settings: DesignSettings,
 ) -> Stage:
-    """Information in relative coordinates; with `one_experiment` all candidates share their local unknowns."""
+    """Information of the first `done` experiments and of the candidates after them, in relative coordinates.
+
+    With `one_experiment` all candidates share their local unknowns, which then stay among the unknowns.
+    """
     layout = both.layout
     found = expected(both, unknowns)
     if found is None:
         bad = [n for n, fine in zip(both.names, solvable(both, unknowns), strict=True) if not fine]
         raise InputError("inference.no_solution_at_values", names=bad or list(both.names))
-    unit, prior = _units(both, unknowns)
+    unit, prior = _units(both, unknowns, settings)
     hessians = found.hessians * unit[:, :, None] * unit[:, None, :] / variance
     local, shared = slice(0, layout.local), slice(layout.local, None)
     own = prior[:, local] * layout.exists[:, local] + ~layout.exists[:, local]
@@ -161,40 +170,36 @@ def stage_at(
         hessians[:, local, local], hessians[:, local, shared]
     )
     base = condensed[:done].sum(axis=0) + np.diag(prior[0, shared])
-    items = condensed[done:]
+    items, globals_ = condensed[done:], len(base)
     if one_experiment:
-        order = np.r_[np.arange(layout.local, layout.width), np.arange(layout.local)]
+        order = np.roll(np.arange(layout.width), -layout.local)
         items = hessians[done:][:, order][:, :, order]
-        knowledge = np.diag(own[done])
-        globals_ = len(base)
-        items[:, globals_:, globals_:] -= knowledge
-        base = np.block(
-            [[base, np.zeros((globals_, layout.local))], [np.zeros((layout.local, globals_)), knowledge]]
-        )
-    rows = np.zeros((len(layout.global_parameters), len(base)))
-    rows[:, : len(rows)] = np.eye(len(rows))
-    chosen = [layout.names[k] for k in layout.global_parameters]
-    wanted = rows[[chosen.index(name) for name in of_interest(both, interest)]]
-    targets = wanted
+        items[:, globals_:, globals_:] -= np.diag(own[done])
+        base = np.pad(base, (0, layout.local))
+        base[globals_:, globals_:] = np.diag(own[done])
+    rows = np.eye(globals_, len(base))
+    known = [layout.names[k] for k in layout.global_parameters]
+    wanted = targets = rows[[known.index(name) for name in interest]]
     if criterion.startswith("c:"):
         targets = _gradient(both, unknowns, criterion[2:], unit[0, shared]) @ rows
     elif criterion == "E":
-        targets = _determinable(wanted, prior[0, shared], base + items.sum(axis=0))
+        everything = base + items.sum(axis=0)
+        targets = _determinable(wanted, prior[0, shared], everything, settings.determinable)
     return Stage(base, items, targets, wanted)
 
 
-def _determinable(rows: np.ndarray, prior: np.ndarray, everything: np.ndarray) -> np.ndarray:
-    """Orthonormal combinations of the rows whose prior variance all candidates together halve; all rows if none."""
+def _determinable(rows: np.ndarray, prior: np.ndarray, everything: np.ndarray, fraction: float) -> np.ndarray:
+    """Orthonormal combinations of the rows whose variance falls below a fraction of the prior one; all rows if none."""
     before = rows[:, : len(prior)] / prior @ rows[:, : len(prior)].T
     after = rows @ np.linalg.solve(everything, rows.T)
     half = np.linalg.inv(np.linalg.cholesky(before))
     values, vectors = np.linalg.eigh(half @ after @ half.T)
-    kept = values < DEFAULT.determinable
+    kept = values < fraction
     return np.linalg.qr(half.T @ vectors[:, kept])[0].T @ rows if kept.any() else rows
 
 
 def of_interest(both: Problem, given: Sequence[str] | None) -> list[str]:
-    """The parameters that count."""
+    """The names of the parameters that count: those given, or all global ones but noise levels."""
     layout = both.layout
     known = [layout.names[k] for k in layout.global_parameters]
     if given is None:
@@ -207,9 +212,8 @@ def of_interest(both: Problem, given: Sequence[str] | None) -> list[str]:
         raise InputError("inference.interest", value=given)
     for name in given:
         if name not in known:
-            raise InputError(
-                "inference.interest_unknown", str(name), known=known, close=closest(str(name), known)
-            )
+            close = closest(str(name), known)
+            raise InputError("inference.interest_unknown", str(name), known=known, close=close)
     return list(given)
 
 
@@ -220,9 +224,8 @@ def _gradient(both: Problem, unknowns: np.ndarray, text: str, unit: np.ndarray) 
     known = [n for k, n in enumerate(layout.names) if k not in layout.local_parameters and n.isidentifier()]
     for name in sorted(names(expression)):
         if name not in known:
-            raise InputError(
-                "inference.criterion_uses", name, formula=text, known=known, close=closest(name, known)
-            )
+            close = closest(name, known)
+            raise InputError("inference.criterion_uses", name, formula=text, known=known, close=close)
     formula = BatchedMap([expression], parameters=layout.names)
     nothing = np.zeros(0)
     value, _, slope = formula.linearise(0.0, nothing, layout.parameters(unknowns)[0], nothing)

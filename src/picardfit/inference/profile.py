@@ -236,8 +236,8 @@ def _origin(fit: Fit, wanted: Sequence[str], level: float, settings: ProfileSett
 
 def _branch(work: Work, key: int, shape: tuple[int, int]) -> Branch:
     """A branch of the work; one that is missing has no points."""
-    end = End.FAILED if key in work.failures else End.INTERRUPTED
-    return work.results.get(key, Branch(*np.zeros((3, 0)), np.zeros((0, *shape)), end))
+    end, nothing = End.FAILED if key in work.failures else End.INTERRUPTED, np.zeros(0)
+    return work.results.get(key, Branch(nothing, nothing, nothing, np.zeros((0, *shape)), end))
 
 
 def _key(name: str, sign: int) -> int:

@@ -1,17 +1,17 @@
 """structural(): what measurements without noise would determine, before any data exist.
 
 The derivatives of all planned outputs by all unknowns are computed at random values; their rank is the number of
-combinations that can be determined, locally. The rank is decided by the gap in the singular values between those that
-are well above the error of the derivatives and those at its level. The error is measured by a second mesh.
-Determined combinations of unknowns that are lost one by one are searched among products of powers and sums: those whose
-gradients are orthogonal to the lost directions at all random values.
+combinations that can be determined, locally. The rank is read off the gap in the singular values between those well
+above the error of the derivatives and those of its size. The error is measured by a second mesh.
+Among unknowns that cannot be determined one by one, determined combinations are sought as products of powers and as
+sums: those whose gradients are orthogonal to the lost directions at all random values.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -40,20 +40,18 @@ from picardfit.search.starts import draw, open_values
 class StructuralSettings:
     """How the rank of the derivatives is found. Errors and ratios are relative."""
 
-    dense: int = (
-        41  # times added to each experiment: structure is about what could be seen, not about few samples
-    )
+    dense: int = 41  # times added to each experiment: structure is about what could be seen, not few samples
     nodes: tuple[int, int] = (9, 11)  # of the two meshes whose difference is the error of the derivatives
     attempts: int = 6  # draws for each point that is wanted
     rounding: float = 1e-13  # error of singular values from rounding alone
     differences: float = 1e-6  # error of derivatives by finite differences
     clear: float = 100.0  # ratio of neighbouring singular values that is a gap
-    acting: float = 10.0  # size of a column, in units of its error, from which on an unknown acts
+    acting: float = 10.0  # size of a column, in units of its error, beyond which an unknown acts
     least_column: float = 1e-14  # size of a column, relative to the largest, below which it is rounding
     error_factor: float = 3.0  # safety factor on the measured error of the derivatives
-    linked: float = 1e-6  # entry of the projector on lost directions that links two unknowns
-    linked_factor: float = 30.0  # the same in units of the accuracy of the lost directions
-    same: float = 1e-5  # difference of directions at different points that are one
+    linked: float = 1e-6  # least entry of the projector on lost directions that links two unknowns
+    linked_factor: float = 30.0  # least entry that links, in units of the accuracy of the lost directions
+    same: float = 1e-5  # difference up to which directions at different points are the same
     simpler: float = 1e-3  # change of exponents that simple numbers may cost
     independent: float = 1e-6  # smallest singular value of gradients that are independent
 
@@ -85,6 +83,7 @@ class Structure:
     agreeing: int  # of them with this rank
     gap: float  # smallest ratio between the last singular value that counts and the first that does not
     sampled_rank: int  # rank with the planned sampling times alone
+    settings: StructuralSettings = field(default=DEFAULT, repr=False)
 
     @property
     def identifiable(self) -> bool:
@@ -100,20 +99,17 @@ class Structure:
     @property
     def clear(self) -> bool:
         """Whether the gap in the singular values is wide enough to be sure of the rank."""
-        return self.gap >= DEFAULT.clear
+        return self.gap >= self.settings.clear
 
 
 @dataclass(frozen=True)
 class _Slopes:
-    """Derivatives at one random point (rows, unknowns), their error, and which rows are planned samples."""
+    """Derivatives of the outputs by relative changes of the unknowns, at one random point."""
 
-    natural: np.ndarray
-    error: np.ndarray
-    values: np.ndarray  # (unknowns,), natural units
-    sampled: np.ndarray  # (rows,) bool
-
-    def rows(self, chosen: np.ndarray) -> _Slopes:
-        return replace(self, natural=self.natural[chosen], error=self.error[chosen])
+    slopes: np.ndarray  # (rows, unknowns)
+    error: np.ndarray  # of the slopes
+    values: np.ndarray  # (unknowns,), natural units; 1 for an unknown that is zero
+    sampled: np.ndarray  # (rows,) bool: planned samples
 
 
 @dataclass(frozen=True)
@@ -133,35 +129,37 @@ def structural(
     initial: Mapping[str, object] | None = None,
     points: int = 5,
     seed: int = 0,
+    settings: StructuralSettings = DEFAULT,
 ) -> Structure:
     """Which unknowns measurements without noise would determine, locally; no data are needed.
 
     `problem`: a Problem, whose experiments may be planned (`pf.plan`) or measured; or a Model, with `plans`,
     `parameters` and `initial` as a Problem takes them. Values are drawn from the bounds (around the starts, or
-    around 1, where there are none) at `points` random places. Each experiment is also sampled on a dense grid.
+    around 1, where there are none), `points` times. Each experiment is also sampled on a dense grid.
     """
     problem = _as_problem(problem, plans, parameters, initial)
     points, seed = as_whole(points, "points", 1, 5), as_whole(seed, "seed", 0)
     dense = problem.with_experiments(
-        [_densified(one, problem.span(e)) for e, one in enumerate(problem.experiments)]
+        [_densified(one, problem.span(e), settings.dense) for e, one in enumerate(problem.experiments)]
     )
     index = unknowns_index(dense.layout.exists & _acting(dense.layout), dense.layout.local)
     labels = tuple(dense.layout.label(e, c) for e, c in index)
-    found = _random_slopes(problem, dense, index, points, np.random.default_rng(seed))
+    found = _random_slopes(problem, dense, index, points, np.random.default_rng(seed), settings)
     if not len(index):
-        return Structure((), 0, (), len(found), len(found), np.inf, 0)
-    ranks = [_decide(one.natural * one.values, one.error * one.values) for one in found]
+        return Structure((), 0, (), len(found), len(found), np.inf, 0, settings)
+    ranks = [_decide(one.slopes, one.error, settings) for one in found]
     rank = max(Counter(r.rank for r in ranks).items(), key=lambda item: (item[1], item[0]))[0]
-    alike = [k for k, r in enumerate(ranks) if r.rank == rank]
-    sampled = [one.rows(one.sampled) for one in (found[k] for k in alike)]
+    agreeing = [(one, r) for one, r in zip(found, ranks, strict=True) if r.rank == rank]
+    sampled = [_decide(one.slopes[one.sampled], one.error[one.sampled], settings).rank for one, _ in agreeing]
     return Structure(
         unknowns=labels,
         rank=rank,
-        groups=_groups([found[k] for k in alike], [ranks[k] for k in alike], labels),
+        groups=_groups(agreeing, labels, settings),
         points=len(found),
-        agreeing=len(alike),
-        gap=min(ranks[k].gap for k in alike),
-        sampled_rank=max(_decide(one.natural * one.values, one.error * one.values).rank for one in sampled),
+        agreeing=len(agreeing),
+        gap=min(r.gap for _, r in agreeing),
+        sampled_rank=max(sampled),
+        settings=settings,
     )
 
 
@@ -181,9 +179,9 @@ def _as_problem(given, plans, parameters, initial) -> Problem:
     return Problem(given, plans, parameters, initial)
 
 
-def _densified(one: Experiment, span: tuple[float, float]) -> Experiment:
-    """The experiment as a plan that is also sampled on a dense grid."""
-    grid = np.linspace(*span, DEFAULT.dense)
+def _densified(one: Experiment, span: tuple[float, float], count: int) -> Experiment:
+    """The experiment as a plan that is also sampled on a dense grid of `count` times."""
+    grid = np.linspace(*span, count)
     own: dict[str, np.ndarray] = {
         name: np.union1d(one.times[one.sampled[:, k]], grid) if one.sampled[:, k].any() else np.zeros(0)
         for k, name in enumerate(one.observables)
@@ -192,7 +190,7 @@ def _densified(one: Experiment, span: tuple[float, float]) -> Experiment:
 
 
 def _acting(layout: UnknownsLayout) -> np.ndarray:
-    """(width,) bool: unknowns that act on the states or observables: not those that only the noise has."""
+    """(width,) bool: unknowns that act on the states or observables, not on the noise alone."""
     every = np.concatenate([layout.local_parameters, layout.global_parameters])
     formulas = () if layout.formulas is None else layout.formulas.expressions
     used = set().union(*map(names, formulas))
@@ -200,11 +198,14 @@ def _acting(layout: UnknownsLayout) -> np.ndarray:
     return np.concatenate([np.ones(len(layout.initial_states), bool), np.array(own, bool)])
 
 
-def _random_slopes(problem: Problem, dense: Problem, index, points: int, rng) -> list[_Slopes]:
+def _random_slopes(
+    problem: Problem, dense: Problem, index: np.ndarray, points: int, rng, settings: StructuralSettings
+) -> list[_Slopes]:
+    """Slopes at `points` random values, or at fewer where the model often cannot be integrated."""
     found: list[_Slopes] = []
-    for _ in range(DEFAULT.attempts * points):
+    for _ in range(settings.attempts * points):
         unknowns = open_values(dense, dense.layout.start, draw(dense.layout, rng))
-        slopes = _slopes(problem, dense, index, unknowns)
+        slopes = _slopes(problem, dense, index, unknowns, settings)
         if slopes is not None:
             found.append(slopes)
         if len(found) == points:
@@ -214,27 +215,28 @@ def _random_slopes(problem: Problem, dense: Problem, index, points: int, rng) ->
     return found
 
 
-def _slopes(problem: Problem, dense: Problem, index: np.ndarray, unknowns: np.ndarray) -> _Slopes | None:
-    coarse, fine = (expected(dense, unknowns, nodes) for nodes in DEFAULT.nodes)
+def _slopes(
+    problem: Problem, dense: Problem, index: np.ndarray, unknowns: np.ndarray, settings: StructuralSettings
+) -> _Slopes | None:
+    """The slopes at these values, on the finer of two meshes; None if the model cannot be integrated."""
+    coarse, fine = (expected(dense, unknowns, nodes) for nodes in settings.nodes)
     if coarse is None or fine is None:
         return None
-    layout, samples = dense.layout, coarse.system.problem.samples
-    values, slopes = (
-        a[index[:, 0], index[:, 1]] for a in (layout.natural(unknowns), layout.slopes(unknowns))
-    )
+    layout, samples, at = dense.layout, coarse.system.problem.samples, tuple(index.T)
+    values, inner = layout.natural(unknowns)[at], layout.slopes(unknowns)[at]
     measured = np.isfinite(samples.data)  # (samples, observables)
     mine = (index[:, 1] >= layout.local) | (samples.experiment[:, None] == index[:, 0])  # (samples, unknowns)
     observables = measured.shape[1]
     weight = measured / _sizes(samples, coarse.outputs[:, :observables], measured)
-    both = [
-        ((one.jacobian[:, :observables, index[:, 1]] * mine[:, None, :]) * weight[..., None])[measured]
-        / slopes
+    rough, slopes = (
+        (one.jacobian[:, :observables, index[:, 1]] * mine[:, None, :] * weight[..., None])[measured] / inner
         for one in (coarse, fine)
-    ]
-    error = both[0] - both[1]
+    )
+    error = rough - slopes
     if isinstance(dense.model.rhs, NumericMap) or isinstance(dense.model.output, NumericMap):
-        error = np.maximum(np.abs(error), DEFAULT.differences * np.abs(both[1]).max(axis=0))
-    return _Slopes(both[1], error, np.where(values == 0, 1.0, values), _planned(problem, samples)[measured])
+        error = np.maximum(np.abs(error), settings.differences * np.abs(slopes).max(axis=0))
+    values = np.where(values == 0, 1.0, values)
+    return _Slopes(slopes * values, error * values, values, _planned(problem, samples)[measured])
 
 
 def _sizes(samples, outputs: np.ndarray, measured: np.ndarray) -> np.ndarray:
@@ -258,85 +260,86 @@ def _planned(problem: Problem, samples) -> np.ndarray:
     return planned
 
 
-def _decide(slopes: np.ndarray, error: np.ndarray) -> _Rank:
-    """Rank by the largest gap among singular values that end near the error level."""
+def _decide(slopes: np.ndarray, error: np.ndarray, settings: StructuralSettings) -> _Rank:
+    """Rank by the largest gap among singular values that end near the size of the error."""
     count = slopes.shape[1]
     size = np.linalg.norm(slopes, axis=0)
     noise = np.linalg.norm(error, axis=0)
-    acting = size > np.maximum(DEFAULT.acting * noise, DEFAULT.least_column * size.max(initial=TINY))
+    acting = size > np.maximum(settings.acting * noise, settings.least_column * size.max(initial=TINY))
     unit = np.where(acting, slopes, 0.0) / np.where(acting, size, 1.0)
     wrong = np.where(acting, error, 0.0) / np.where(acting, size, 1.0)
     _, values, turned = np.linalg.svd(unit, full_matrices=True)
     values = np.concatenate([values, np.zeros(count - len(values))])
-    floor = max(DEFAULT.error_factor * np.linalg.norm(wrong, 2), DEFAULT.rounding * values[0], TINY)
+    floor = max(settings.error_factor * np.linalg.norm(wrong, 2), settings.rounding * values[0], TINY)
     steps = np.append(np.maximum(values, floor), floor)
     ratios = np.concatenate([[1.0], steps[:-1] / steps[1:]])  # ratios[r]: rank r
-    allowed = np.concatenate([[False], steps[1:] <= DEFAULT.clear * floor])
+    allowed = np.concatenate([[False], steps[1:] <= settings.clear * floor])
     rank = int(np.argmax(np.where(allowed, ratios, 0.0))) if acting.any() else 0
     gap = float(ratios[rank]) if rank else np.inf
     accuracy = floor / steps[rank - 1] if rank else 0.0
     return _Rank(rank, gap, turned[rank:], np.where(acting, size, 1.0), accuracy)
 
 
-def _groups(found: list[_Slopes], ranks: list[_Rank], labels: tuple[str, ...]) -> tuple[Group, ...]:
+def _groups(
+    points: list[tuple[_Slopes, _Rank]], labels: tuple[str, ...], settings: StructuralSettings
+) -> tuple[Group, ...]:
+    """The unknowns that lost directions link, and what is determined of each group."""
     linked = np.zeros((len(labels), len(labels)), bool)
-    for one in ranks:
-        linked |= np.abs(one.lost.T @ one.lost) > max(DEFAULT.linked, DEFAULT.linked_factor * one.accuracy)
-    groups = []
+    for _, one in points:
+        linked |= np.abs(one.lost.T @ one.lost) > max(settings.linked, settings.linked_factor * one.accuracy)
+    directions, groups = points[0][1].lost, []
     for members in connected_groups(linked):
-        projector = ranks[0].lost.T @ ranks[0].lost
+        projector = directions.T @ directions
         lost = round(float(np.trace(projector[np.ix_(members, members)])))
         own = tuple(labels[k] for k in members)
-        determined = _determined(found, ranks, members, own, lost) if 0 < lost < len(members) else ()
+        determined = _determined(points, members, own, lost, settings) if 0 < lost < len(members) else ()
         groups.append(Group(own, lost, determined))
     return tuple(groups)
 
 
 def _determined(
-    found: list[_Slopes], ranks: list[_Rank], members: np.ndarray, own: tuple[str, ...], lost: int
-):
+    points: list[tuple[_Slopes, _Rank]],
+    members: np.ndarray,
+    own: tuple[str, ...],
+    lost: int,
+    settings: StructuralSettings,
+) -> tuple[Combination, ...]:
     """Products of powers, then sums, that no lost direction of any point changes; at most as many as are determined."""
     chosen: list[Combination] = []
     gradients = np.zeros((0, len(members)))  # of the chosen ones, in logarithms at the first point
-    here = found[0].values[members]
+    here = points[0][0].values[members]
     for power in (True, False):
-        for weights in _invariants(found, ranks, members, lost, power):
+        for weights in _invariants(points, members, lost, power, settings):
             gradient = weights if power else weights * here
             trial = np.concatenate([gradients, [gradient / np.linalg.norm(gradient)]])
-            if (
-                np.linalg.svd(trial, compute_uv=False)[-1] > DEFAULT.independent
-                and len(trial) <= len(members) - lost
-            ):
+            independent = np.linalg.svd(trial, compute_uv=False)[-1] > settings.independent
+            if independent and len(trial) <= len(members) - lost:
                 gradients = trial
                 chosen.append(Combination(named(weights, own), power, 0.0))
     return tuple(chosen)
 
 
-def _restricted(lost: np.ndarray, members: np.ndarray, count: int) -> np.ndarray:
-    """(count, members): the lost directions that live in a group."""
-    values, vectors = np.linalg.eigh(lost[:, members].T @ lost[:, members])
-    return vectors[:, np.argsort(values)[len(values) - count :]].T
-
-
 def _invariants(
-    found: list[_Slopes], ranks: list[_Rank], members: np.ndarray, count: int, power: bool
+    points: list[tuple[_Slopes, _Rank]],
+    members: np.ndarray,
+    count: int,
+    power: bool,
+    settings: StructuralSettings,
 ) -> list[np.ndarray]:
     """Exponents (or factors) orthogonal to the lost directions of all points; none when the points are too few."""
     lost = []
-    for one, point in zip(ranks, found, strict=True):
-        own = (
-            _restricted(one.lost, members, count)
-            / one.size[members]
-            * (1.0 if power else point.values[members])
-        )
+    for point, one in points:
+        values, vectors = np.linalg.eigh(one.lost[:, members].T @ one.lost[:, members])
+        within = vectors[:, np.argsort(values)[len(values) - count :]].T  # lost directions inside the group
+        own = within / one.size[members] * (1.0 if power else point.values[members])
         lost.append(own / np.abs(own).max(axis=1, keepdims=True))
-    spanned = [
-        np.linalg.matrix_rank(np.concatenate(part), DEFAULT.same) for part in (lost[:-1] or lost, lost)
-    ]
-    if spanned[0] < spanned[1] or (len(lost) == 1 and spanned[1] < len(members)):
+    before, rank = (
+        np.linalg.matrix_rank(np.concatenate(some), settings.same) for some in (lost[:-1] or lost, lost)
+    )
+    if before < rank or (len(lost) == 1 and rank < len(members)):
         return []
     _, _, turned = np.linalg.svd(np.concatenate(lost))
-    rows = reduced(turned[spanned[1] :])
-    exact = [simplified(row, DEFAULT.simpler) for row in rows]
-    weights = [row if nice is None else nice for row, nice in zip(rows, exact, strict=True)]
-    return [positive_first(np.where(np.abs(w) < DEFAULT.same, 0.0, w)) for w in weights]
+    rows = reduced(turned[rank:])
+    simple = [simplified(row, settings.simpler) for row in rows]
+    weights = [row if nice is None else nice for row, nice in zip(rows, simple, strict=True)]
+    return [positive_first(np.where(np.abs(w) < settings.same, 0.0, w)) for w in weights]
