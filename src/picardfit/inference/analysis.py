@@ -1,4 +1,4 @@
-"""analyse(): the constants of the paper's theorems for a problem: K_x, M, the segment length T, Remark 1's step sizes.
+"""analyse(): the constants of the paper's theorems: K_x, M, the segment length T and the step sizes of Remark 1.
 
 Picard-Lindelöf theorem (section 5): P contracts by T K_x on segments of length T < min(1/K_x, a/2M), where K_x and M
 are the suprema of |df/dx| and |f| over the ball B_a with a = 2 sup |x|. A sample cannot find a supremum, so every
@@ -78,19 +78,21 @@ def analyse(
 ) -> Analysis:
     """Estimate the constants of the paper's theorems.
 
-    `start`: parameter values as for `pf.fit`, or a Fit, whose path and values then take the place of the guessed ones;
-    `samples`: points on the ball, at least. X holds the bounds of the initial states and the start's path, widened.
+    `start`: parameter values as for `pf.fit`, or a Fit, whose path and values replace the guessed ones. `samples`:
+    points on the ball, at least. The ball contains the bounds of the initial states and the start's path, widened.
     """
     if not isinstance(problem, Problem):
         raise InputError("inference.analysis_of", given=problem)
     samples, seed = as_whole(samples, "samples", 1, 2000), as_whole(seed, "seed", 0)
     begin = start_path(problem, start)
     along = constants_along(problem, begin)
-    on_ball, count = constants_on_ball(problem, begin, samples, np.random.default_rng(seed), settings)
+    on_ball = constants_on_ball(problem, begin, samples, np.random.default_rng(seed), settings)
     spans = tuple(float(np.subtract(*problem.span(e)[::-1])) for e in range(len(problem.experiments)))
     length = min(max(along.segment_length, sum(spans) / settings.most_segments), max(spans) or 1.0)
     system, point = on_segments(problem, begin, length, settings.nodes)
     unknowns, (low, high) = curvature(system, point, settings)
+    layout, columns = problem.layout, problem.layout.columns.parameters
+    bounded = np.isfinite(layout.lower[0, columns]) & np.isfinite(layout.upper[0, columns])
     return Analysis(
         on_ball=on_ball,
         along_data=along,
@@ -100,14 +102,7 @@ def analyse(
         unknowns=unknowns,
         convexity=low,
         gradient_slope=high,
-        unbounded=_unbounded(problem),
-        samples=count,
+        unbounded=tuple(layout.names[k] for k in layout.free_parameters[~bounded]),
+        samples=samples,
         continuity=settings.continuity,
     )
-
-
-def _unbounded(problem: Problem) -> tuple[str, ...]:
-    layout = problem.layout
-    columns = layout.columns.parameters
-    open_ = ~(np.isfinite(layout.lower[0, columns]) & np.isfinite(layout.upper[0, columns]))
-    return tuple(layout.names[k] for k in layout.free_parameters[open_])

@@ -1,13 +1,12 @@
-"""The numerics behind analyse(): sampled suprema of f, the contraction of P, and the curvature of L_lambda,n.
+"""The numerics of analyse(): sampled suprema of f, the contraction of P, and the curvature of L_lambda,n.
 
-See analysis.py for the theorems that they belong to.
+analysis.py states the theorems that use them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,17 +33,15 @@ class AnalysisSettings:
     """How the constants of the theorems are sampled and measured."""
 
     continuity: float = 5.0  # lambda of the paper's examples
-    wider: float = 0.2  # by how much the range of the states is widened to X
+    wider: float = 0.2  # fraction by which the range of the states is widened to X on either side
     nodes: int = 5  # of a segment
     most_segments: int = 2000  # of the mesh on which the contraction is measured: about a second
     most_unknowns: int = 20_000  # of a Hessian whose eigenvalues are computed: about a second
     dense: int = 120  # unknowns up to which dense eigenvalues are faster than sparse ones
     eigenvalue: float = 1e-6  # relative tolerance of sparse eigenvalues
-    shift: float = (
-        1e-13  # below zero, relative to the largest eigenvalue, so that the factorised matrix is regular
-    )
+    shift: float = 1e-13  # of the factorised matrix, relative to its largest eigenvalue, to make it regular
     singular: float = 1e-12  # smallest eigenvalue, relative to the largest, that counts as zero: rounding
-    climbers: int = 8  # best points from which the local ascent begins
+    climbers: int = 8  # best points, from which the local ascent begins
     rounds: int = 40  # of the local ascent
     trials: int = 12  # random steps of each climber in a round
     first_width: float = 0.5  # standard deviation of the first steps, in units of the box
@@ -72,17 +69,17 @@ class Constants:
 
 
 def start_path(problem: Problem, start: Mapping[str, object] | Fit | None) -> Start:
+    """The path of a fit, or one guessed from the data and the given parameters."""
     if not isinstance(start, Fit):
         return make_start(problem, unknowns_from(problem, start, missing="nan"))
     if start.problem is not problem or start.solution is None:
         raise InputError("inference.start_of_other_problem")
     solution, mesh = start.solution, start.solution.system.mesh
     tables = []
-    for e, knots in enumerate(mesh.knots):
+    for e, first in enumerate(mesh.first):
         mine = mesh.experiment == e
-        times = np.append(knots[0], mesh.node_times[mine].ravel())
-        states = np.concatenate([solution.states[mesh.first[e]][None], *solution.path[mine]])
-        tables.append((times, states))
+        times = np.append(mesh.knots[e][0], mesh.node_times[mine])
+        tables.append((times, np.concatenate([solution.states[[first]], *solution.path[mine]])))
     return Start(solution.unknowns, tuple(tables), np.zeros(len(problem.model.states), bool))
 
 
@@ -105,8 +102,8 @@ def constants_on_ball(
     samples: int,
     rng: np.random.Generator,
     settings: AnalysisSettings = DEFAULT,
-) -> tuple[Constants, int]:
-    """The constants on B_a x Theta and all times, from evenly spread points and a local ascent; and how many points."""
+) -> Constants:
+    """The constants on B_a x Theta and all times, from `samples` evenly spread points and a local ascent."""
     layout, states = problem.layout, len(problem.model.states)
     radius = 2 * float(np.linalg.norm(np.abs(_state_box(problem, start, settings.wider)).max(axis=0)))
     columns, free = layout.columns.parameters, layout.free_parameters
@@ -115,7 +112,7 @@ def constants_on_ball(
     fixed = layout.measured_values(start.unknowns)
 
     def norms(points: np.ndarray) -> np.ndarray:
-        """(points, 3) at points [time | x / a | theta], each part in its unit interval or ball."""
+        """(points, 3) at points [time | x / a | theta], each coordinate scaled to its unit interval or ball."""
         where = points[:, 0] * len(spans)
         experiment = np.minimum(where.astype(int), len(spans) - 1)
         times = spans[experiment, 0] + (where - experiment) * np.diff(spans)[experiment, 0]
@@ -126,13 +123,8 @@ def constants_on_ball(
     cube = _latin_hypercube(samples, 2 + states + len(free), rng)
     points = np.concatenate([cube[:, :1], _in_ball(cube[:, 1 : 2 + states]), cube[:, 2 + states :]], axis=1)
     found = norms(points)
-    tops = [_ascend(partial(_column, norms, k), points, found[:, k], states, rng, settings) for k in range(3)]
-    return Constants(radius, *tops), len(points)
-
-
-def _column(table: Callable[[np.ndarray], np.ndarray], k: int, points: np.ndarray) -> np.ndarray:
-    """Column k of a table at points."""
-    return table(points)[:, k]
+    tops = [_ascend(norms, k, points, found[:, k], states, rng, settings) for k in range(3)]
+    return Constants(radius, *tops)
 
 
 def _latin_hypercube(count: int, dimensions: int, rng: np.random.Generator) -> np.ndarray:
@@ -166,14 +158,15 @@ def _in_ball(cube: np.ndarray) -> np.ndarray:
 
 
 def _ascend(
-    value: Callable[[np.ndarray], np.ndarray],
+    norms: Callable[[np.ndarray], np.ndarray],
+    k: int,
     points: np.ndarray,
     found: np.ndarray,
     states: int,
     rng: np.random.Generator,
     settings: AnalysisSettings,
 ) -> float:
-    """The largest value that random steps of shrinking size from the best points find."""
+    """The largest norm number k that random steps of shrinking size from the best points find."""
     order = np.argsort(found)[::-1][: settings.climbers]
     best, top = points[order], found[order]
     rows = np.arange(len(best))
@@ -183,7 +176,7 @@ def _ascend(
         shape = (len(best), settings.trials, best.shape[1])
         step = width * rng.standard_normal(shape) * (rng.uniform(size=shape) < 0.5)
         trial = _project(best[:, None, :] + step, states)
-        values = value(trial.reshape(-1, shape[2])).reshape(shape[:2])
+        values = norms(trial.reshape(-1, shape[2]))[:, k].reshape(shape[:2])
         winner = values.argmax(axis=1)
         better = values[rows, winner] > top
         best = np.where(better[:, None], trial[rows, winner], best)
@@ -209,10 +202,9 @@ def _norms(problem: Problem, experiment, times, states, params) -> np.ndarray:
 
 def _size(matrices: np.ndarray) -> np.ndarray:
     """Spectral norms of (points, rows, columns), infinite where not finite."""
-    finite = np.isfinite(matrices).all(axis=(1, 2))
-    size = np.full(len(matrices), np.inf)
     if matrices.shape[2] == 0:
         return np.zeros(len(matrices))
+    finite, size = np.isfinite(matrices).all(axis=(1, 2)), np.full(len(matrices), np.inf)
     largest = np.abs(np.where(finite[:, None, None], matrices, 0.0)).max(axis=(1, 2), keepdims=True)
     scale = np.where(largest > 0, largest, 1.0)  # no overflow in the squares
     size[finite] = np.linalg.norm((matrices / scale)[finite], 2, axis=(1, 2)) * scale[finite, 0, 0]
@@ -220,9 +212,9 @@ def _size(matrices: np.ndarray) -> np.ndarray:
 
 
 def on_segments(
-    problem: Problem, start: Start, length: float, nodes: int = AnalysisSettings.nodes
+    problem: Problem, start: Start, length: float, nodes: int = DEFAULT.nodes
 ) -> tuple[Discretisation, Point]:
-    """The start's path on segments of a length."""
+    """The start's path on segments of this length."""
     knots = tuple(even_knots(problem, e, length) for e in range(len(problem.experiments)))
     mesh = Mesh(rule(nodes), knots)
     system = Discretisation(problem, mesh)
@@ -251,7 +243,7 @@ def contraction(system: Discretisation, point: Point, step: float = 1e-6) -> flo
 def curvature(
     system: Discretisation, point: Point, settings: AnalysisSettings = DEFAULT
 ) -> tuple[int, tuple[float, float]]:
-    """How many unknowns L_lambda,n has, and mu and K_L: the extreme eigenvalues of its Gauss-Newton Hessian."""
+    """The number of unknowns of L_lambda,n, and mu and K_L: the extreme eigenvalues of its Gauss-Newton Hessian."""
     from scipy.sparse import block_diag
 
     mesh, states = system.mesh, point.states.shape[1]
@@ -266,9 +258,8 @@ def curvature(
     if not all(np.isfinite(part).all() for part in (quadratic.hessian, quadratic.end)):
         return count, (np.nan, np.nan)
     rows = np.arange(chart.shape[0]).reshape(len(mesh), -1)
-    hessian = (
-        chart.T @ block_diag(quadratic.hessian, format="csr") @ chart / len(system.problem.samples.times)
-    )
+    segments = block_diag(quadratic.hessian, format="csr")
+    hessian = chart.T @ segments @ chart / len(system.problem.samples.times)
     if len(mesh.linked):
         ends = block_diag(quadratic.end, format="csr") @ chart[rows[mesh.linked].ravel()]
         jumps = ends - chart[rows[mesh.linked + 1, :states].ravel()]
@@ -284,21 +275,16 @@ def extreme_eigenvalues(matrix: csr_array, settings: AnalysisSettings) -> tuple[
     if matrix.shape[0] <= settings.dense:
         values = np.linalg.eigvalsh(matrix.toarray())
         return float(values[0]), float(values[-1])
-    begin = np.ones(matrix.shape[0])
-    high = float(
-        eigsh(matrix, 1, which="LA", v0=begin, tol=settings.eigenvalue, return_eigenvectors=False)[0]
-    )
+    accuracy = {"v0": np.ones(matrix.shape[0]), "tol": settings.eigenvalue, "return_eigenvectors": False}
+    high = float(eigsh(matrix, 1, which="LA", **accuracy)[0])
     shift = -settings.shift * high  # just below zero, so that the factorised matrix is regular
-    low = eigsh(matrix.tocsc(), 1, sigma=shift, v0=begin, tol=settings.eigenvalue, return_eigenvectors=False)[
-        0
-    ]
-    return float(low), high
+    return float(eigsh(matrix.tocsc(), 1, sigma=shift, **accuracy)[0]), high
 
 
 def _chart(system: Discretisation, initial: np.ndarray) -> csr_array:
-    """(segments * columns, unknowns): columns [states | free parameters] of every segment by all unknowns.
+    """(segments * columns, unknowns): derivative of [states | free parameters] of every segment by all unknowns.
 
-    The unknowns are the start states of inner segments, the own columns of each experiment and the shared ones.
+    The unknowns are the start states of inner segments, the local unknowns of each experiment and the shared ones.
     """
     from scipy.sparse import csr_array
 
@@ -307,18 +293,13 @@ def _chart(system: Discretisation, initial: np.ndarray) -> csr_array:
     inner = np.setdiff1d(np.arange(len(mesh)), mesh.first)
     own = np.cumsum(layout.exists[:, :local]).reshape(len(mesh.first), local) - 1
     shared = own.max(initial=-1) + 1 + np.tile(np.arange(layout.width - local), (len(own), 1))
-    place = len(inner) * states + np.concatenate([own, shared], axis=1)  # (experiments, width)
+    number = len(inner) * states + np.concatenate([own, shared], axis=1)  # (experiments, width)
     rows = np.arange(len(mesh) * (states + len(columns))).reshape(len(mesh), -1)
     e, state, column = np.nonzero(initial)
-    entries = [  # (rows, columns, values)
-        (rows[inner, :states].ravel(), np.arange(len(inner) * states), np.ones(len(inner) * states)),
-        (
-            rows[:, states:].ravel(),
-            place[mesh.experiment][:, columns].ravel(),
-            np.ones(len(mesh) * len(columns)),
-        ),
-        (rows[mesh.first[e], state], place[e, column], initial[e, state, column]),
-    ]
-    row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
-    unknown = int(place.max(initial=len(inner) * states - 1)) + 1
-    return csr_array((value, (row, column)), shape=(rows.size, unknown))
+    by_state, by_parameter = np.arange(len(inner) * states), number[mesh.experiment][:, columns].ravel()
+    row = np.concatenate([rows[inner, :states].ravel(), rows[:, states:].ravel(), rows[mesh.first[e], state]])
+    value = np.concatenate([np.ones(len(by_state) + len(by_parameter)), initial[e, state, column]])
+    unknown = np.concatenate([by_state, by_parameter, number[e, column]])
+    return csr_array(
+        (value, (row, unknown)), shape=(rows.size, int(number.max(initial=len(by_state) - 1)) + 1)
+    )
