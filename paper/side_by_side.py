@@ -18,8 +18,8 @@ import sympy
 from picardfit.errors import Status
 from picardfit.formulas.algebra import symbol
 from picardfit.formulas.codegen import kernel
+from picardfit.solvers.picard_gradient.algorithms import State
 from picardfit.solvers.picard_gradient.extended_loss import Setting
-from picardfit.solvers.picard_gradient.iteration import State
 
 
 @dataclass(frozen=True)

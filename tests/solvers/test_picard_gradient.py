@@ -26,9 +26,9 @@ from picardfit.solvers.picard_gradient.algorithms import (
     GradientContractive,
     GradientContractMultiplier,
     GradientDescent,
+    lipschitz,
 )
 from picardfit.solvers.picard_gradient.extended_loss import applied, gradient, loss
-from picardfit.solvers.picard_gradient.iteration import lipschitz
 from picardfit.solvers.picard_gradient.sets import Ball, Box, HalfSpace
 
 ALL = [

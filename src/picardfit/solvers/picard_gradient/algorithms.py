@@ -1,25 +1,114 @@
-"""Algorithms 1-4 of the paper, as declarations of what they differ in; iteration.py has their one step.
+"""Algorithms 1-4 of the paper: projected gradient steps on z = (x, theta), Picard contraction of the path u.
 
-All four descend on L(x, theta, u) with u held fixed (extended_loss.py) and then relax u <- (1 - sigma) u + sigma P u.
-They differ in the order n of the iterate in L, in sigma (0: Algorithm 1 keeps u), and in whether the segments have
-start states of their own (Algorithm 4) or are chained (Algorithms 1-3).
+One step is the paper's map (eqn:contractive_map):
+
+    z_{k+1} = Pi[z_k - alpha grad_z L(z_k, P^n u_k)]             Pi projects onto X and Theta
+    u_{k+1} = (1 - sigma) u_k + sigma P u_k                      with P at z_{k+1}
+
+The gradient holds u fixed (extended_loss.py). The algorithms differ in the order n, in sigma (0: Algorithm 1 keeps u),
+and in whether the segments have start states of their own (Algorithm 4) or are chained (Algorithms 1-3).
+The iteration stops by the projected gradient norm |z - Pi(z - grad_z L)|, as the plain norm does not fall at an active
+bound, and by |u - P u|, as the gradient of Algorithm 2 may vanish at the start.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
+import numpy as np
+
 from picardfit.checks import as_number, as_whole, check_positive, is_number
-from picardfit.collocation.mesh import Nodes
-from picardfit.errors import InputError
-from picardfit.solvers.picard_gradient import iteration
-from picardfit.solvers.picard_gradient.extended_loss import Scheme
-from picardfit.solvers.picard_gradient.sets import ConvexSet, check_set
+from picardfit.collocation.adaptation import even_knots, state_scale
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.mesh import Mesh, Nodes, rule
+from picardfit.errors import InputError, Status
+from picardfit.problem.problem import Problem, Start
+from picardfit.solvers.loop import Solution
+from picardfit.solvers.picard_gradient.extended_loss import (
+    Candidate,
+    Gradient,
+    Scheme,
+    Setting,
+    applied,
+    gradient,
+    loss,
+    taken_to,
+)
+from picardfit.solvers.picard_gradient.sets import ConvexSet, Feasible, check_set
+
+
+@dataclass(frozen=True, kw_only=True)
+class PicardGradient(ABC):
+    """The settings that Algorithms 1-4 share, which `GradientDescent` describes, and their iteration."""
+
+    rate: float | None = None
+    tolerance: float = 1e-6
+    max_iterations: int = 20_000
+    segments: int | None = 10
+    nodes: int = 5
+    family: Nodes = Nodes.RADAU
+    parameter_set: ConvexSet | None = None
+    state_set: ConvexSet | None = None
+    exact: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    @abstractmethod
+    def scheme(self) -> Scheme:
+        """What distinguishes the algorithm from the others."""
+
+    def init(self, problem: Problem, start: Start) -> State:
+        """u_0 = x_0, constant on every segment (lifted) or over the whole span (chained)."""
+        if problem.scatter is not None:
+            raise InputError("solvers.least_squares_only", type(self).__name__)
+        scheme, lengths = self.scheme, segment_lengths(problem, start, self.scheme)
+        knots = tuple(even_knots(problem, e, length) for e, length in enumerate(lengths))
+        system = Discretisation(problem, Mesh(rule(self.nodes, self.family), knots))
+        feasible = Feasible(problem.layout, self.parameter_set, self.state_set)
+        setting = Setting(system, scheme, feasible, state_scale(problem, [t[1] for t in start.tables]))
+        guessed = np.concatenate([start.states(k[1:-1], e) for e, k in enumerate(knots)])
+        inner = guessed if scheme.lifted else guessed[:0]
+        coordinates, inner = feasible.project(feasible.coordinates(start.unknowns), inner)
+        first = setting.candidate(feasible.unknowns(coordinates), inner)
+        path = first.x[setting.at_nodes.owner].reshape(len(system.mesh), len(system.mesh.rule.nodes), -1)
+        state = _assessed(setting, first, path, np.inf if scheme.sigma else 0.0, scheme.rate or 1.0)
+        return _checked_start(state)
+
+    def step(self, state: State) -> State:
+        """z_{k+1} by a projected gradient step at u_k, then u_{k+1} by contraction."""
+        sigma, path, gap = state.setting.scheme.sigma, state.path, 0.0
+        with np.errstate(all="ignore"):
+            found = projected_step(state)
+            if found is None:
+                return replace(state, status=Status.STALLED)
+            candidate, rate = found
+            if sigma:
+                move = applied(state.setting, candidate, path) - path
+                path, gap = path + sigma * move, float(np.abs(move).max())
+        after = _assessed(state.setting, candidate, path, gap, rate)
+        return replace(state, status=Status.DIVERGED) if after.status is Status.NOT_FINITE else after
+
+    def solution(self, state: State) -> Solution:
+        """The unknowns with their path; chained segments start at the values of P u, which is continuous."""
+        setting, candidate, path = state.setting, state.candidate, state.path
+        system, mesh = setting.system, setting.system.mesh
+        if setting.scheme.lifted:
+            return Solution(system, candidate.unknowns, candidate.x, path, state.gradient.jumps)
+        with np.errstate(all="ignore"):
+            for _ in range(0 if setting.scheme.sigma else setting.scheme.order):
+                path = applied(setting, candidate, path)
+            slopes = system.field.slopes(path, candidate.spread).reshape(-1, path.shape[-1])
+        starts = taken_to(mesh, np.arange(len(mesh)), np.zeros((len(mesh), path.shape[1])), False)
+        jumps = np.zeros((len(mesh.linked), path.shape[-1]))
+        return Solution(system, candidate.unknowns, starts(candidate.x, slopes), path, jumps)
 
 
 @dataclass(frozen=True)
-class GradientDescent:
+class GradientDescent(PicardGradient):
     """Algorithm 1: gradient descent on L(x, theta, P^n u_0) with u_0 = x_0 for good.
 
     `order`: n, large enough for P^n u_0 to be near the solution over the whole span. `rate`: alpha, None for
@@ -30,30 +119,14 @@ class GradientDescent:
     """
 
     order: int = 10
-    rate: float | None = None
-    tolerance: float = 1e-6
-    max_iterations: int = 20_000
-    segments: int = 10
-    nodes: int = 5
-    family: Nodes = Nodes.RADAU
-    parameter_set: ConvexSet | None = None
-    state_set: ConvexSet | None = None
-    exact: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        _check(self)
 
     @property
     def scheme(self) -> Scheme:
         return Scheme(self.order, 0.0, self.rate, self.tolerance, segments=self.segments)
 
-    init = iteration.init
-    step = iteration.step
-    solution = iteration.solution
-
 
 @dataclass(frozen=True)
-class GradientContractive:
+class GradientContractive(PicardGradient):
     """Algorithm 2: the gradient sees only the explicit theta in g, u is contracted (n = 0).
 
     Its fixed point is feasible but not optimal: a parameter that g does not contain never moves, nor does x.
@@ -61,30 +134,14 @@ class GradientContractive:
     """
 
     sigma: float = 0.5
-    rate: float | None = None
-    tolerance: float = 1e-6
-    max_iterations: int = 20_000
-    segments: int = 10
-    nodes: int = 5
-    family: Nodes = Nodes.RADAU
-    parameter_set: ConvexSet | None = None
-    state_set: ConvexSet | None = None
-    exact: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        _check(self)
 
     @property
     def scheme(self) -> Scheme:
         return Scheme(0, self.sigma, self.rate, self.tolerance, segments=self.segments)
 
-    init = iteration.init
-    step = iteration.step
-    solution = iteration.solution
-
 
 @dataclass(frozen=True)
-class GradientContractMultiplier:
+class GradientContractMultiplier(PicardGradient):
     """Algorithm 3: gradient of L(x, theta, P^n u_k), then contraction of u_k over the whole span.
 
     The fixed point is biased for small `order` and approaches the optimum as it grows; the span must be short
@@ -93,30 +150,14 @@ class GradientContractMultiplier:
 
     order: int = 2
     sigma: float = 0.5
-    rate: float | None = None
-    tolerance: float = 1e-6
-    max_iterations: int = 20_000
-    segments: int = 10
-    nodes: int = 5
-    family: Nodes = Nodes.RADAU
-    parameter_set: ConvexSet | None = None
-    state_set: ConvexSet | None = None
-    exact: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        _check(self)
 
     @property
     def scheme(self) -> Scheme:
         return Scheme(self.order, self.sigma, self.rate, self.tolerance, segments=self.segments)
 
-    init = iteration.init
-    step = iteration.step
-    solution = iteration.solution
-
 
 @dataclass(frozen=True)
-class ExtendedGradientContractMultiplier:
+class ExtendedGradientContractMultiplier(PicardGradient):
     """Algorithm 4: every segment has its own start state, `continuity` (lambda) penalises the jumps.
 
     `segment_length`: T, or `segments`: J for each experiment; with neither, T = 1/K_x, estimated along the start path.
@@ -131,14 +172,6 @@ class ExtendedGradientContractMultiplier:
     continuity: float = 5.0
     segment_length: float | None = None
     segments: int | None = None
-    rate: float | None = None
-    tolerance: float = 1e-6
-    max_iterations: int = 20_000
-    nodes: int = 5
-    family: Nodes = Nodes.RADAU
-    parameter_set: ConvexSet | None = None
-    state_set: ConvexSet | None = None
-    exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check(self)
@@ -161,35 +194,132 @@ class ExtendedGradientContractMultiplier:
             segment_length=self.segment_length,
         )
 
-    init = iteration.init
-    step = iteration.step
-    solution = iteration.solution
 
-
-Algorithm = (
-    GradientDescent | GradientContractive | GradientContractMultiplier | ExtendedGradientContractMultiplier
-)
-WHOLE = ("order", "max_iterations", "segments")
-REAL = ("sigma", "rate", "tolerance", "segment_length")
-
-
-def _check(method: Algorithm) -> None:
-    """InputError for settings out of range; each algorithm has some of them."""
-    check_positive(method, whole=_given(method, WHOLE), real=_given(method, REAL))
+def _check(method: PicardGradient) -> None:
+    """InputError for settings out of range; an algorithm has only some of those that are named here."""
+    given = _given(method)
+    whole = tuple(name for name in ("order", "max_iterations", "segments") if name in given)
+    real = tuple(name for name in ("sigma", "rate", "tolerance", "segment_length") if name in given)
+    check_positive(method, whole=whole, real=real)
     as_whole(method.nodes, "nodes", 2, 5)
-    for name in _given(method, REAL):
+    for name in real:
         as_number(getattr(method, name), name)
-    if not isinstance(method, GradientDescent) and method.sigma > 1:
-        raise InputError("solvers.above_one", "sigma", value=method.sigma, example=type(method).sigma)
+    if (sigma := getattr(method, "sigma", 0.0)) > 1:
+        raise InputError("solvers.above_one", "sigma", value=sigma, example=given["sigma"])
     if not isinstance(method.family, Nodes):
         raise InputError("solvers.not_a_family", value=method.family)
-    for name in _given(method, ("parameter_set", "state_set")):
-        check_set(getattr(method, name), name)
+    for subject, convex in (("parameter_set", method.parameter_set), ("state_set", method.state_set)):
+        if convex is not None:
+            check_set(convex, subject)
 
 
-def _given(method: Algorithm, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of the settings that the algorithm has, without optional ones that are None."""
-    has = {one.name: one.default for one in fields(method)}
-    return tuple(
-        name for name in names if name in has and (has[name] is not None or getattr(method, name) is not None)
-    )
+def _given(method: PicardGradient) -> dict[str, object]:
+    """The settings of a method with their defaults, without optional ones that are None."""
+    usual = {one.name: one.default for one in fields(method)}
+    return {k: v for k, v in usual.items() if v is not None or getattr(method, k) is not None}
+
+
+@dataclass(frozen=True)
+class State:
+    """Where the iteration stands; the gradient belongs to (candidate, path)."""
+
+    setting: Setting
+    candidate: Candidate  # z_k
+    path: np.ndarray  # (segments, nodes, states): u_k
+    gradient: Gradient
+    slope: float  # norm of the projected gradient
+    gap: float  # largest |u - P u| of the last contraction
+    rate: float  # alpha
+    status: Status | None = None
+
+    @property
+    def loss(self) -> float:
+        return self.gradient.loss
+
+    @property
+    def jump(self) -> float:
+        return float(np.abs(self.gradient.jumps / self.setting.scale).max(initial=0.0))
+
+    @property
+    def residual(self) -> float:
+        """Largest |u - P u| before the last contraction; NaN for methods without a path of their own."""
+        return self.gap if self.setting.scheme.sigma else float("nan")
+
+
+def projected_step(state: State) -> tuple[Candidate, float] | None:
+    """z_{k+1} = Pi[z_k - alpha grad L] and the next rate alpha; None when no rate lowers the loss.
+
+    A given rate stays. Otherwise backtracking: L(z+) <= L(z) - c/alpha |z+ - z|^2 up to rounding. The rate doubles when
+    the first one tried is good, unless rounding errors hide the decrease, which then tells nothing about the rate.
+    """
+    setting, here, slope, rate = state.setting, state.candidate, state.gradient, state.rate
+    feasible, search = setting.feasible, setting.scheme.line_search
+    at = feasible.coordinates(here.unknowns)
+    rounding = search.rounding * abs(slope.loss)
+    while rate > search.least_rate:
+        ahead, knots = feasible.project(at - rate * slope.unknowns, here.knots - rate * slope.knots)
+        candidate = setting.candidate(feasible.unknowns(ahead), knots)
+        if setting.scheme.rate is not None:
+            return candidate, rate
+        wanted = search.sufficient / rate * feasible.square(ahead - at, knots - here.knots)
+        decrease = slope.loss - loss(setting, candidate, state.path)
+        if decrease >= wanted - rounding:
+            doubles = rate == state.rate and decrease > search.visible * rounding
+            return candidate, 2 * rate if doubles else rate
+        rate /= 2
+    return None
+
+
+def segment_lengths(problem: Problem, start: Start, scheme: Scheme) -> np.ndarray:
+    """(experiments,): length of the segments of each experiment, T = 1/K_x where neither T nor J is given."""
+    spans = np.array([np.subtract(*problem.span(e)[::-1]) for e in range(problem.layout.lower.shape[0])])
+    if scheme.segments is not None:
+        return spans / scheme.segments
+    if scheme.segment_length is not None:
+        return np.full(len(spans), scheme.segment_length)
+    length = 1 / max(lipschitz(problem, start), np.finfo(float).tiny)
+    return np.maximum(length, spans / scheme.most_segments)
+
+
+def lipschitz(problem: Problem, start: Start, points: int = 101) -> float:
+    """K_x: the largest spectral norm of f_x at points along the start path, with the start's parameters."""
+    params, largest = problem.layout.model_values(start.unknowns), 0.0
+    for e, one in enumerate(problem.experiments):
+        times = np.union1d(np.linspace(*problem.span(e), points), one.times)
+        inputs = one.inputs_at(problem.model.inputs, times)
+        _, wrt_x, _ = problem.model.rhs.linearise(times, start.states(times, e), params[e], inputs)
+        finite = wrt_x[np.isfinite(wrt_x).all(axis=(1, 2))]
+        largest = max(largest, np.linalg.norm(finite, 2, axis=(1, 2)).max(initial=0.0))
+    return float(largest)
+
+
+def _assessed(setting: Setting, candidate: Candidate, path: np.ndarray, gap: float, rate: float) -> State:
+    """The state at a new point with its gradient, and with a status where it is not finite or has converged."""
+    with np.errstate(all="ignore"):
+        slope = gradient(setting, candidate, path)
+        feasible, at = setting.feasible, setting.feasible.coordinates(candidate.unknowns)
+        ahead, knots_ahead = feasible.project(at - slope.unknowns, candidate.knots - slope.knots)
+        norm = float(np.sqrt(feasible.square(at - ahead, candidate.knots - knots_ahead)))
+    status = None
+    if not (np.isfinite(slope.loss) and np.isfinite(norm) and np.isfinite(path).all()):
+        status = Status.NOT_FINITE
+    elif max(norm, gap) <= setting.scheme.tolerance:
+        status = Status.CONVERGED
+    return State(setting, candidate, path, slope, norm, gap, rate, status)
+
+
+def _checked_start(state: State) -> State:
+    """The first state; a model that cannot be evaluated is NOT_FINITE, iterates P^n u_0 that overflow have DIVERGED."""
+    setting, candidate, path = state.setting, state.candidate, state.path
+    with np.errstate(all="ignore"):
+        if not np.isfinite(
+            applied(setting, candidate, path)
+        ).all():  # the gradient of order 0 does not contain f
+            return replace(state, status=Status.NOT_FINITE)
+        if state.status is not Status.NOT_FINITE or setting.scheme.order <= 1:
+            return state
+        points = setting.interpolation @ path.reshape(-1, path.shape[-1])
+        field = setting.system.field.linearise(path, candidate.spread)
+        outputs = setting.system.linearised_outputs(points, candidate.params)
+    overflows = all(np.isfinite(one).all() for one in (*field, *outputs))
+    return replace(state, status=Status.DIVERGED) if overflows else state

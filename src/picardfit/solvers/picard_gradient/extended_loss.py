@@ -19,7 +19,7 @@ import numpy as np
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Mesh
 from picardfit.problem.unknowns import UnknownsLayout
-from picardfit.solvers.picard_gradient.feasible import Feasible
+from picardfit.solvers.picard_gradient.sets import Feasible
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 class LineSearch:
     """Backtracking along the projected gradient."""
 
-    sufficient: float = (
-        1e-4  # part of |z+ - z|^2 / alpha by which the loss must fall (Armijo's rule, textbook)
-    )
+    sufficient: float = 1e-4  # fraction of |z+ - z|^2 / alpha by which the loss must fall (Armijo, textbook)
     least_rate: float = 1e-20  # alpha below which no rate helps: z + alpha grad is z in double precision
     rounding: float = 1e-15  # relative rounding error of the loss: a few machine precisions
     visible: float = 100.0  # rounding errors by which the loss must fall for a good rate to be doubled
