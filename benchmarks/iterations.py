@@ -19,7 +19,7 @@ import numpy as np
 
 import picardfit as pf
 from picardfit.search.starts import make_start
-from picardfit.solvers.gauss_newton.settings import SecondDerivatives
+from picardfit.solvers.gauss_newton.stages import SecondDerivatives
 from picardfit.solvers.loop import run
 
 

@@ -286,7 +286,8 @@ def test_old_newton_matrix_still_contracts():
 
 def test_a_contraction_ends_as_soon_as_the_path_is_good_enough():
     field, x, path, params = van_der_pol()
-    errors = [contract(equation(field, x, params), path, enough).error for enough in (1e-2, 1e-5, 1e-10)]
+    task, wanted = equation(field, x, params), (1e-2, 1e-5, 1e-10)
+    errors = [contract(task, path, settings=Contraction(tolerance=one)).error for one in wanted]
     assert 1e-2 > errors[0] > 1e-5 > errors[1] > 1e-10 > errors[2]
 
 
@@ -298,7 +299,7 @@ def test_segments_where_whole_steps_fail_get_shorter_ones():
     quick = newton(task, path, 1e-10, Contraction().quick)
     assert quick.error > 1
     assert newton(task, path, 1e-10, Newton(steps=10, fresh=True)).error > 1
-    found = contract(task, path, 1e-10)
+    found = contract(task, path)
     assert found.error < 1e-10
     assert found.inverse is None
     np.testing.assert_array_equal(found.path[1], quick.path[1])  # the other segment stays as it was

@@ -11,9 +11,10 @@ from picardfit.collocation.condensing import factorise
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, linearise
 from picardfit.collocation.mesh import Mesh, Nodes, rule
+from picardfit.collocation.picard import Contraction
 from picardfit.collocation.point import contract_from
 from picardfit.collocation.second_derivatives import has_second_order, newton_model
-from picardfit.solvers.gauss_newton.settings import SecondDerivatives
+from picardfit.solvers.gauss_newton.stages import SecondDerivatives
 
 TIMES = np.linspace(0.1, 1.9, 7)
 EQUATIONS = "x' = a*x - b*x*y; y' = c*x*y - y/(k + y)"
@@ -56,7 +57,7 @@ def place(system: Discretisation):
 
 def model_at(system: Discretisation, unknowns, states, forces):
     """The linear model and the slope by segment states and parameters, with constant forces on the ends."""
-    point, _ = contract_from(system, unknowns, states, SCALE, 1e-13)
+    point, _ = contract_from(system, unknowns, states, SCALE, Contraction(tolerance=1e-13))
     linear = linearise(system, point)
     slope = linear.quadratic.slope.copy()
     slope[system.mesh.linked] += (forces[:, None, :] @ linear.quadratic.end)[:, 0]

@@ -341,7 +341,7 @@ def test_multipliers_of_new_knots_make_the_split_point_stationary():
     state = replace(converged_state(lotka(), COARSE), status=None)
     fine = replace(COARSE, resolution=1e-8)
     wanted = Resolution(rule(5), fine.resolution, rounds=8, segments=1000)
-    split = on_finer_mesh(state, (wanted,), enough=1e-10)
+    split = on_finer_mesh(state, (wanted,), fine.contraction)
     stepped = fine.step(split)
     opened = np.abs(stepped.point.jumps * np.sqrt(stepped.knot_penalty)).max()
     wrong = fine.step(replace(split, multipliers=np.zeros_like(split.multipliers)))
@@ -442,6 +442,7 @@ def test_bad_settings_are_named(setting, value):
         ("stages", "calm", "small"),
         ("correction", "most", 1.5),
         ("joining", "ease", float("nan")),
+        ("contraction", "quick_steps", 2.5),
     ],
 )
 def test_bad_thresholds_are_named(record, field, value):
@@ -462,6 +463,7 @@ def test_thresholds_are_saved_with_a_fit(tmp_path, lotka_fit):
         damping=replace(usual.damping, start=0.1),
         second_derivatives=replace(usual.second_derivatives, missed=np.inf),
         correction=replace(usual.correction, most=2),
+        contraction=replace(usual.contraction, quick_steps=9),
     )
     replace(lotka_fit, method=method).save(tmp_path / "fit.json")
     assert pf.load(tmp_path / "fit.json").method == method
@@ -472,6 +474,20 @@ def test_without_corrections_steps_are_damped_more_often(lotka_fit):
     usual = pf.LiftedGaussNewton()
     plain = pf.fit(lotka(), replace(usual, correction=replace(usual.correction, most=0)))
     assert plain.parameters == pytest.approx(lotka_fit.parameters, rel=1e-6)
+
+
+def test_with_fewer_newton_steps_the_first_segments_are_shorter():
+    problem, usual = lotka(), pf.LiftedGaussNewton()
+    hasty = replace(usual, contraction=replace(usual.contraction, first_steps=1))
+    few, many = (len(one.init(problem, make_start(problem)).system.mesh) for one in (usual, hasty))
+    assert many > few
+
+
+def test_the_path_is_contracted_to_the_tolerance_of_the_settings():
+    usual = pf.LiftedGaussNewton()
+    loose = replace(usual, contraction=replace(usual.contraction, tolerance=1e-5))
+    exact, coarse = (converged_state(lotka(), one).residual for one in (usual, loose))
+    assert exact < 1e-10 < coarse < 1e-5
 
 
 def test_multipliers_are_no_yardstick():

@@ -7,12 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from picardfit.solvers.gauss_newton.settings import Acceptance, Crawling, Damping, MeshRefinement, Stages
 from picardfit.solvers.gauss_newton.stages import (
+    Acceptance,
+    Crawling,
+    Damping,
     Limits,
+    MeshRefinement,
     Next,
     Pace,
     StageEvidence,
+    Stages,
     Verdict,
     after_crawling,
     after_rejection,

@@ -10,6 +10,8 @@ from picardfit.collocation.condensing import Quadratic
 from picardfit.collocation.discretisation import Chunk, Discretisation
 from picardfit.collocation.mesh import TINY, AnySegments
 from picardfit.collocation.picard import (
+    USUAL,
+    Contraction,
     defect,
     end_derivatives,
     inverted,
@@ -19,7 +21,7 @@ from picardfit.collocation.picard import (
 )
 from picardfit.collocation.point import Nearby, Point, evaluate
 from picardfit.formulas.kernels import Array
-from picardfit.problem.objective import CONTRACTED, curved, whitened
+from picardfit.problem.objective import curved, whitened
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,7 @@ def advance(
     states_step: Array,
     scale: Array,
     positive: Array,
-    enough: float = CONTRACTED,
+    contraction: Contraction = USUAL,
     positivity: Positivity = Positivity(),
 ) -> Point | None:
     """Move along the multipliers S, then contract; `positive` states lose at most nine tenths until they are small."""
@@ -212,7 +214,7 @@ def advance(
     columns = mesh.columns(states - point.states, (unknowns - point.unknowns)[:, layout.columns.index])
     multipliers = linear.multipliers.reshape(len(mesh), -1, columns.shape[1])
     path = point.path + (multipliers @ columns[:, :, None]).reshape(point.path.shape)
-    return evaluate(system, unknowns, states, path, scale, linear.nearby, enough)
+    return evaluate(system, unknowns, states, path, scale, linear.nearby, contraction)
 
 
 def curvature_of_step(

@@ -28,6 +28,7 @@ from picardfit.collocation.mesh import AnySegments, Indices, Rule, Segments
 from picardfit.formulas.kernels import Array, BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.measurement import Padded
+from picardfit.problem.objective import CONTRACTED
 
 
 @dataclass(frozen=True)
@@ -154,28 +155,48 @@ class Newton:
     fresh: bool = False  # whether every step makes new matrices; otherwise all steps use the first ones
     persist: bool = False  # whether to continue on the other segments when some are not finite
     halvings: int = 0  # step lengths 1, 1/2, 1/4, ... that are tried on each segment; 0: full steps only
-    sufficient: float = (
-        0.1  # required decrease of |u - P u|, as a fraction of the step length (Armijo's rule)
-    )
+    sufficient: float = 0.0  # required decrease of |u - P u|, as a fraction of the step length (Armijo)
 
 
 @dataclass(frozen=True)
 class Contraction:
     """When a contraction ends and when it has failed; |u - P u| is relative to the scale of each state.
 
-    The counts and the rate were tuned on fits: more steps cost more time than they saved.
+    Newton's method keeps its matrices on a path that moved a little (`quick`), makes new ones on a guessed path
+    (`first`), and also tries shorter steps on segments where the quick one failed (`careful`).
     """
 
-    quick: Newton = Newton(steps=7)  # for a path that moved a little
-    first: Newton = Newton(steps=6, fresh=True, persist=True)  # for a guessed path
-    careful: Newton = Newton(steps=10, fresh=True, halvings=4)  # for segments where `quick` failed
-    tolerated: float = 1e-6  # |u - P u| at which a trial point is still accepted
-    slack: float = 10.0  # ... or this multiple of the requested |u - P u|, if that is more
+    tolerance: float = CONTRACTED  # |u - P u| that counts as a fixed point, where the contraction ends
+    acceptable: float = 1e-6  # |u - P u| at which a trial point is still accepted
+    slack: float = 10.0  # ... or this multiple of the tolerance, if that is more
     reusable: float = 0.02  # fraction of |u - P u| that a step may leave if derivatives reuse its matrices
+    quick_steps: int = 7  # at most; this and the numbers below are chosen
+    first_steps: int = 6
+    careful_steps: int = 10
+    careful_lengths: int = 4  # 1, 1/2, 1/4, ... that are tried in each of them
+    sufficient: float = 0.1  # required decrease of |u - P u|, as a fraction of the step length (Armijo)
 
-    def limit(self, enough: float) -> float:
-        """The largest |u - P u| that is accepted when `enough` was requested."""
-        return max(self.tolerated, self.slack * enough)
+    @property
+    def limit(self) -> float:
+        """The largest |u - P u| that is accepted."""
+        return max(self.acceptable, self.slack * self.tolerance)
+
+    @property
+    def quick(self) -> Newton:
+        return Newton(self.quick_steps)
+
+    @property
+    def first(self) -> Newton:
+        return Newton(self.first_steps, fresh=True, persist=True)
+
+    @property
+    def careful(self) -> Newton:
+        return Newton(
+            self.careful_steps, fresh=True, halvings=self.careful_lengths, sufficient=self.sufficient
+        )
+
+
+USUAL = Contraction()
 
 
 @dataclass(frozen=True)
@@ -211,23 +232,19 @@ class Contracted:
 
 
 def contract(
-    equation: FixedPoint,
-    path: Array,
-    enough: float,
-    inverse: Array | None = None,
-    settings: Contraction = Contraction(),
+    equation: FixedPoint, path: Array, inverse: Array | None = None, settings: Contraction = USUAL
 ) -> Contracted:
-    """Contract a path to |u - P u| < `enough`, first with one matrix for each segment.
+    """Contract a path to the tolerance of the settings, first with one matrix for each segment.
 
     Segments on which that fails start again with fresh matrices and shorter steps. `inverse` of the result is None
     unless its matrices contract fast enough to be reused for derivatives.
     """
-    quick = newton(equation, path, enough, settings.quick, inverse)
-    if quick.error < settings.limit(enough):
+    quick = newton(equation, path, settings.tolerance, settings.quick, inverse)
+    if quick.error < settings.limit:
         return quick if quick.rate < settings.reusable else replace(quick, inverse=None)
-    failed = np.flatnonzero(~(sizes(quick.gap, equation.scale) < settings.limit(enough)))
+    failed = np.flatnonzero(~(sizes(quick.gap, equation.scale) < settings.limit))
     path, first = quick.path.copy(), path
-    path[failed] = newton(equation.part(failed), first[failed], enough, settings.careful).path
+    path[failed] = newton(equation.part(failed), first[failed], settings.tolerance, settings.careful).path
     slopes, gap = equation.gap(path)
     return Contracted(path, slopes, gap, relative_size(gap, equation.scale), np.inf, None)
 

@@ -9,6 +9,7 @@ import numpy as np
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Flags
 from picardfit.collocation.picard import (
+    USUAL,
     Contraction,
     FixedPoint,
     contract,
@@ -18,9 +19,6 @@ from picardfit.collocation.picard import (
     sizes,
 )
 from picardfit.formulas.kernels import Array
-from picardfit.problem.objective import CONTRACTED
-
-USUAL = Contraction()
 
 
 @dataclass(frozen=True)
@@ -84,19 +82,17 @@ def evaluate(
     path: Array,
     scale: Array,
     nearby: Nearby | None = None,
-    enough: float = CONTRACTED,
     contraction: Contraction = USUAL,
 ) -> Point | None:
     """Contract the path and evaluate jumps and data; None if it does not contract or is not finite.
 
-    Without `nearby` Newton matrices are made along the path. `enough` is the |u - P u| relative to the scale at which
-    to stop.
+    Without `nearby` Newton matrices are made along the path.
     """
     params = system.parameters(unknowns)
     equation = FixedPoint(system.field, states, system.spread(params), scale)
     with np.errstate(all="ignore"):
-        found = contract(equation, path, enough, None if nearby is None else nearby.inverse, contraction)
-    if not found.error < contraction.limit(enough):
+        found = contract(equation, path, None if nearby is None else nearby.inverse, contraction)
+    if not found.error < contraction.limit:
         return None
     if found.inverse is None:
         nearby = None
@@ -111,13 +107,11 @@ def contract_from(
     unknowns: Array,
     states: Array,
     scale: Array,
-    enough: float = CONTRACTED,
     contraction: Contraction = USUAL,
 ) -> tuple[Point | None, Flags]:
     """Contract straight lines between guessed knot states with fresh Newton matrices.
 
-    `enough` is the |u - P u| relative to the scale at which to stop. Returns the point and (segments,) bool: the
-    segments that are too long for a path where there is no point.
+    Returns the point and (segments,) bool: the segments that are too long for a path where there is no point.
     """
     mesh, layout = system.mesh, system.problem.layout
     states = states.copy()
@@ -127,12 +121,12 @@ def contract_from(
     path = states[:, None, :] + mesh.rule.nodes[:, None] * (following - states)[:, None, :]
     equation = FixedPoint(system.field, states, system.spread(system.parameters(unknowns)), scale)
     with np.errstate(all="ignore"):
-        found = newton(equation, path, enough, contraction.first)
-        failed = ~(sizes(found.gap, scale) < max(contraction.tolerated, enough))
+        found = newton(equation, path, contraction.tolerance, contraction.first)
+        failed = ~(sizes(found.gap, scale) < max(contraction.acceptable, contraction.tolerance))
         if failed.any():
             return None, failed
         nearby = None if found.inverse is None else Nearby(found.inverse)
-        point = evaluate(system, unknowns, states, found.path, scale, nearby, enough, contraction)
+        point = evaluate(system, unknowns, states, found.path, scale, nearby, contraction)
         if point is None:
             failed = _without_outputs(system, unknowns, states, found.path)
     return point, failed

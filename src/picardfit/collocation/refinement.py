@@ -11,7 +11,7 @@ import numpy as np
 from picardfit.collocation.adaptation import carry, joined, merge, segment_scales, split, unresolved
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Flags, Indices, Mesh, Rule
-from picardfit.collocation.picard import end_states
+from picardfit.collocation.picard import USUAL, Contraction, end_states
 from picardfit.collocation.point import Nearby, Point, carried_inverse, evaluate
 from picardfit.formulas.kernels import Array
 
@@ -59,12 +59,16 @@ class _Carried(NamedTuple):
 
 
 def refined(
-    system: Discretisation, point: Point, scale: Array, wanted: Sequence[Resolution], enough: float
+    system: Discretisation,
+    point: Point,
+    scale: Array,
+    wanted: Sequence[Resolution],
+    contraction: Contraction = USUAL,
 ) -> Refined:
     """The point where its path is resolved; the same system and point when there is no need.
 
     Each of the resolutions that are `wanted` raises the nodes first. A path is halved as it is until it is resolved,
-    and only then contracted again, to an |u - P u| of `enough`; that may show more to resolve.
+    and only then contracted again; that may show more to resolve.
     """
     origin, rounds = np.arange(len(point.jumps)), [one.rounds for one in wanted]
     while any(rounds):
@@ -77,7 +81,7 @@ def refined(
         if point.nearby is not None and _has(ahead.mesh.rule, system.mesh):
             old = point.nearby.inverse[ahead.source]
             nearby = Nearby(carried_inverse(finer, point.unknowns, ahead.path, old, ahead.source < 0))
-        moved = evaluate(finer, point.unknowns, ahead.states, ahead.path, scale, nearby, enough)
+        moved = evaluate(finer, point.unknowns, ahead.states, ahead.path, scale, nearby, contraction)
         if moved is None:
             break
         system, point, origin = finer, moved, ahead.origin
@@ -125,8 +129,8 @@ def coarsened(
     point: Point,
     scale: Array,
     tolerance: float,
-    enough: float,
     joining: Joining = Joining(),
+    contraction: Contraction = USUAL,
 ) -> Refined:
     """The point with segments joined that resolve the path better than needed; the same where they are few.
 
@@ -147,7 +151,7 @@ def coarsened(
     if len(mesh) > joining.worthwhile * len(system.mesh):
         return same
     fewer = replace(system, mesh=mesh)
-    moved = evaluate(fewer, point.unknowns, states, path, scale, enough=enough)
+    moved = evaluate(fewer, point.unknowns, states, path, scale, contraction=contraction)
     size = system.objective.size(point.outputs, point.data)
     if moved is None or abs(moved.data - point.data) > joining.value_change * size:
         return same

@@ -22,7 +22,6 @@ from picardfit.collocation.linearisation import Linearisation, advance, linearis
 from picardfit.collocation.mesh import TINY
 from picardfit.collocation.point import Point, evaluate
 from picardfit.collocation.refinement import Resolution
-from picardfit.problem.objective import CONTRACTED
 from picardfit.problem.problem import Problem
 from picardfit.problem.quantity import Quantity
 from picardfit.problem.unknowns import unknowns_index
@@ -186,7 +185,7 @@ def refined(place: Place, tolerance: float, settings: Refitting = USUAL) -> Plac
     """The place on a mesh that resolves its path, with the problem's own objective."""
     system = Discretisation(place.system.problem, place.system.mesh)
     wanted = Resolution(None, tolerance, settings.refinements, settings.segments, by_value=False)
-    found = refinement.refined(system, place.point, place.scale, [wanted], CONTRACTED)
+    found = refinement.refined(system, place.point, place.scale, [wanted])
     if found.system is system:
         return place
     return _place(found.system, found.point, place.scale) or place

@@ -11,40 +11,34 @@ transitions.py changes stage, multipliers and mesh.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from picardfit.checks import check_positive, is_number
+from picardfit.checks import as_whole, check_positive, is_number, is_whole
 from picardfit.collocation.adaptation import MeshLimits, first_mesh, resolve, state_scale
 from picardfit.collocation.condensing import Quadratic
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, linearise
 from picardfit.collocation.mesh import Flags, Mesh, Nodes, rule
+from picardfit.collocation.picard import Contraction
 from picardfit.collocation.point import Point, contract_from, evaluate
 from picardfit.collocation.refinement import Joining, Resolution
 from picardfit.collocation.second_derivatives import has_second_order, newton_model
 from picardfit.errors import InputError, Status
-from picardfit.problem.objective import CONTRACTED
 from picardfit.problem.problem import Problem, Start
 from picardfit.solvers.gauss_newton import transitions
-from picardfit.solvers.gauss_newton.continuity import continuity_unit, knot_scales, stationary_forces
-from picardfit.solvers.gauss_newton.settings import (
+from picardfit.solvers.gauss_newton.stages import (
     Acceptance,
-    Correction,
     Crawling,
     Damping,
-    MeshRefinement,
-    Multipliers,
-    SecondDerivatives,
-    Stages,
-    check_record,
-)
-from picardfit.solvers.gauss_newton.stages import (
     Limits,
+    MeshRefinement,
     Next,
     Pace,
+    SecondDerivatives,
     StageEvidence,
+    Stages,
     Verdict,
     after_crawling,
     after_rejection,
@@ -56,9 +50,18 @@ from picardfit.solvers.gauss_newton.stages import (
     still_to_gain,
 )
 from picardfit.solvers.gauss_newton.state import NoPath, State, merit_size
-from picardfit.solvers.gauss_newton.step import Trial, promised_decrease, trial_step
+from picardfit.solvers.gauss_newton.step import Correction, Trial, promised_decrease, trial_step
+from picardfit.solvers.gauss_newton.transitions import (
+    Multipliers,
+    continuity_unit,
+    knot_scales,
+    stationary_forces,
+)
 from picardfit.solvers.loop import Solution
 from picardfit.solvers.noise_levels import frozen_objective, smoothed
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class LiftedGaussNewton:
     jump relative to the state's scale; `resolution`: largest unresolved part of the path relative to the scale;
     `coarse_resolution`: the same between stages; `polish_nodes`: nodes of the final mesh; `patience`: accepted steps in
     a stage before the next one begins anyway; `max_segments`, `max_iterations`: limits. The records after them hold the
-    thresholds of damping, stages and mesh; each field says what it decides.
+    thresholds of damping, contraction, stages and mesh; each field says what it decides.
     """
 
     nodes: int = 5
@@ -93,6 +96,7 @@ class LiftedGaussNewton:
     multipliers: Multipliers = field(default=Multipliers())
     refinement: MeshRefinement = field(default=MeshRefinement())
     joining: Joining = field(default=Joining())
+    contraction: Contraction = field(default=Contraction())
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -108,7 +112,7 @@ class LiftedGaussNewton:
         for one in fields(self):
             record, usual = getattr(self, one.name), one.default
             if record is not usual and is_dataclass(usual) and not isinstance(usual, type):
-                check_record(one.name, record, usual)
+                _check_record(one.name, record, usual)
 
     # ---- beginning and end -----------------------------------------------------------------------------------------
 
@@ -116,14 +120,14 @@ class LiftedGaussNewton:
         scale = state_scale(problem, [states for _, states in start.tables])
         mesh = first_mesh(problem, start, rule(self.nodes, self.family), scale)
         unknowns = np.clip(start.unknowns, problem.layout.lower, problem.layout.upper)
-        surrogate = None
+        surrogate, loose = None, replace(self.contraction, tolerance=self.stages.contracted)
         if len(self.penalties) > 1 and problem.scatter is not None:
             surrogate = frozen_objective(problem, unknowns, smoothed(problem), start.at_samples(problem))
 
         def attempt(mesh: Mesh) -> tuple[tuple[Discretisation, Point | None], Flags]:
             system = Discretisation(problem, mesh, surrogate)
             states = np.concatenate([start.states(k[:-1], e) for e, k in enumerate(mesh.knots)])
-            point, failed = contract_from(system, unknowns, states, scale, self.stages.contracted)
+            point, failed = contract_from(system, unknowns, states, scale, loose)
             return (system, point), failed
 
         limits = MeshLimits(self.refinement.first_rounds, self.max_segments)
@@ -140,7 +144,8 @@ class LiftedGaussNewton:
         """
         system = Discretisation(problem, solution.system.mesh)
         scale = state_scale(problem, [solution.path])
-        point = evaluate(system, solution.unknowns, solution.states, solution.path, scale)
+        start = (solution.unknowns, solution.states, solution.path)
+        point = evaluate(system, *start, scale, contraction=self.contraction)
         if point is None:
             return NoPath()
         last = len(self.penalties) - 1
@@ -211,9 +216,8 @@ class LiftedGaussNewton:
 
     def _tried(self, state: State, linear: Linearisation, model: Quadratic, damping: float) -> State | None:
         """The state after a step to the minimum of a damped model, or None where it is rejected."""
-        trial = trial_step(
-            state, linear, model, damping, self._enough(state), self.correction, self.damping.weakest
-        )
+        weakest, contraction = self.damping.weakest, self._contraction(state)
+        trial = trial_step(state, linear, model, damping, weakest, self.correction, contraction)
         if trial is None:
             return None
         size = merit_size(state)
@@ -232,11 +236,7 @@ class LiftedGaussNewton:
     def _moved(self, state: State, trial: Trial, linear: Linearisation, newton: bool, size: float) -> State:
         """The state at the point of an accepted trial."""
         ratio = trial.gained / max(trial.predicted, np.finfo(float).tiny)
-        rules, missed = self.second_derivatives, abs(ratio - 1)
-        # a Gauss-Newton step leaves the part `missed` of an error, and its square of a decrease
-        slow = missed > rules.missed and (
-            missed ** (2 * rules.further_steps) * trial.predicted > self.tolerance * size
-        )
+        slow = self.second_derivatives.may_help(ratio, trial.predicted, self.tolerance * size)
         least = max(self.damping.barrier * state.barrier, self.damping.least)
         return replace(
             state,
@@ -265,10 +265,11 @@ class LiftedGaussNewton:
 
     def _contracted(self, state: State, linear: Linearisation) -> State:
         """The state with its path contracted to the fixed point, if it was only nearly so and that helps."""
-        point = state.point
-        if point.residual <= CONTRACTED:
+        point, contraction = state.point, self.contraction
+        if point.residual <= contraction.tolerance:
             return state
-        exact = evaluate(state.system, point.unknowns, point.states, point.path, state.scale, linear.nearby)
+        start = (point.unknowns, point.states, point.path)
+        exact = evaluate(state.system, *start, state.scale, linear.nearby, contraction)
         if exact is None or not exact.residual < self.acceptance.closer * point.residual:
             return state
         return replace(state, point=exact)
@@ -284,8 +285,8 @@ class LiftedGaussNewton:
             evidence = replace(evidence, closed=closed)
         following = decide(evidence, self.stages, limits, self.refinement)
         if following is Next.COARSEN:
-            enough = self._enough(state)
-            coarse = transitions.on_coarser_mesh(state, self.resolution, enough, self.joining)
+            contraction = self._contraction(state)
+            coarse = transitions.on_coarser_mesh(state, self.resolution, self.joining, contraction)
             if coarse.system is not state.system:
                 return coarse
             return self._settled(replace(state, joined_at=state.jump), left)
@@ -299,12 +300,12 @@ class LiftedGaussNewton:
         match following:
             case Next.NEXT_STAGE:
                 state = self._next_stage(state, min(state.damping, self.damping.resumed))
-                return transitions.on_finer_mesh(state, self._between_stages(state), self._enough(state))
+                return transitions.on_finer_mesh(state, self._between_stages(state), self._contraction(state))
             case Next.BEGIN_MULTIPLIERS:
                 narrow = state.jump < self.refinement.narrow
                 wanted = self._final(state, self.refinement.rounds if narrow else self.refinement.open_rounds)
                 state = transitions.with_new_multipliers(state, False, self.multipliers)
-                return transitions.on_finer_mesh(state, (wanted,), self._enough(state))
+                return transitions.on_finer_mesh(state, (wanted,), self._contraction(state))
             case Next.SHARPEN:
                 return transitions.with_sharper_kinks(state)
             case Next.UPDATE_MULTIPLIERS:
@@ -312,7 +313,7 @@ class LiftedGaussNewton:
                 return transitions.with_new_multipliers(state, settled, self.multipliers)
             case Next.FINISH:
                 wanted = self._final(state, self.refinement.rounds)
-                fine = transitions.on_finer_mesh(state, (wanted,), self._enough(state))
+                fine = transitions.on_finer_mesh(state, (wanted,), self._contraction(state))
                 return replace(fine, status=Status.CONVERGED) if fine.system is state.system else fine
         return state
 
@@ -349,16 +350,17 @@ class LiftedGaussNewton:
 
     def _next_stage(self, state: State, damping: float) -> State:
         stage = state.stage + 1
-        return transitions.next_stage(
-            state, self.penalties[stage], damping, last=stage == len(self.penalties) - 1
-        )
+        last = stage == len(self.penalties) - 1
+        return transitions.next_stage(state, self.penalties[stage], damping, last, self.contraction)
 
     def _is_last(self, state: State) -> bool:
         return state.stage == len(self.penalties) - 1
 
-    def _enough(self, state: State) -> float:
-        """|u - P u| relative to the states' scale that counts as a fixed point in this stage."""
-        return CONTRACTED if self._is_last(state) else self.stages.contracted
+    def _contraction(self, state: State) -> Contraction:
+        """How paths are contracted in this stage: less exactly while continuity is loose."""
+        if self._is_last(state):
+            return self.contraction
+        return replace(self.contraction, tolerance=self.stages.contracted)
 
     def _between_stages(self, state: State) -> tuple[Resolution, ...]:
         """What a mesh must resolve at the start of a stage; the last one begins with the nodes of the final mesh."""
@@ -374,3 +376,15 @@ class LiftedGaussNewton:
 def _are_positive(values: object) -> bool:
     """Whether this is a sequence of positive numbers, at least one."""
     return isinstance(values, tuple | list) and bool(values) and all(is_number(v) and v > 0 for v in values)
+
+
+def _check_record(name: str, record: object, usual: DataclassInstance) -> None:
+    """InputError unless a record of thresholds is of the usual kind, with no negative number in it."""
+    if not isinstance(record, type(usual)):
+        raise InputError("solvers.not_a_record", name, value=record, expected=type(usual).__name__)
+    for one in fields(usual):
+        value, example = getattr(record, one.name), getattr(usual, one.name)
+        if is_whole(example):
+            as_whole(value, f"{name}.{one.name}", 0, example)
+        elif not is_number(value) or not value >= 0:
+            raise InputError("solvers.negative", f"{name}.{one.name}", value=value, example=example)

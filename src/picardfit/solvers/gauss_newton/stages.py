@@ -1,4 +1,4 @@
-"""What ends a stage of LiftedGaussNewton and what comes next: decisions without side effects.
+"""What ends a stage of LiftedGaussNewton and what comes next: thresholds, and decisions without side effects.
 
 early stage --(hardly anything left to gain, or patience ends)--> NEXT_STAGE: stronger continuity
 last stage  --(jumps closed, many segments)----------------------> COARSEN
@@ -8,6 +8,9 @@ last stage  --(jumps closed, many segments)----------------------> COARSEN
             --(nothing left to gain, jumps closed)---------------> FINISH: refine the mesh, or end there
 a rejected step -------------------------------------------------> DAMP, or NEXT_STAGE, or STALLED
 a long last stage -----------------------------------------------> STAY, or STALLED
+
+Thresholds are relative numbers without a unit unless a comment says otherwise. A value without an origin was chosen by
+hand; the decisions that were measured stand in docs/decisions (003 penalties, 004 second derivatives, 006 joining).
 """
 
 from __future__ import annotations
@@ -17,7 +20,98 @@ from enum import Enum, auto
 
 import numpy as np
 
-from picardfit.solvers.gauss_newton.settings import Acceptance, Crawling, Damping, MeshRefinement, Stages
+
+@dataclass(frozen=True)
+class Damping:
+    """Levenberg-Marquardt damping d: the diagonal of the Hessian grows by the factor 1 + d."""
+
+    start: float = 1e-2
+    resumed: float = 1e-4  # at an earlier solution, and at most this at the start of a stage
+    after_failure: float = 1e-2  # at the start of a stage that follows because no damping helped before
+    least: float = 1e-14  # about 50 machine precisions: below it the damping changes nothing
+    largest: float = 1e8  # a step that fails with more is shorter than rounding errors of the merit
+    grow: float = 8.0  # factor after a rejected step, to the power of the rejections in a row
+    good: float = 0.75  # gained / predicted decrease of a step whose model is good (textbook value)
+    fair: float = 0.25  # and of one whose model is fair (textbook value)
+    after_good: float = 0.1  # factor of the damping after a step with a good model
+    after_fair: float = 0.3
+    after_poor: float = 2.0
+    barrier: float = 2.0  # the damping stays above this many times the last one that was too small
+    forget: float = 0.3  # factor of that last one after every accepted step
+    undamped: float = 1e-2  # up to here a step goes nearly all the way to the minimum of the model
+    heavy: float = 0.1  # from here on a step tells nothing about the distance to the minimum
+    weakest: float = 1e-10  # least damped curvature relative to the largest, unknowns scaled by their sizes
+
+    def factor(self, ratio: float) -> float:
+        """By how much the damping changes after a step with this ratio of gained and predicted decrease."""
+        if ratio > self.good:
+            return self.after_good
+        return self.after_fair if ratio > self.fair else self.after_poor
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """Which steps are accepted."""
+
+    sufficient: float = 1e-3  # fraction of the predicted decrease that a step must bring (Armijo's rule)
+    rounding: float = 1e-13  # of the merit: rounding error of a difference of two merits
+    negligible: float = 1e-12  # predicted decrease, relative to the merit, that rounding errors may hide
+    closer: float = 0.1  # fraction of |u - P u| that contracting anew may leave for a path to be replaced
+    trust: float = 0.01  # fraction of a step's decrease that may remain although the model was exact
+
+
+@dataclass(frozen=True)
+class SecondDerivatives:
+    """When steps of the last stage use second derivatives: Newton's method, not Gauss-Newton (docs/decisions/004)."""
+
+    missed: float = 0.1  # fraction of the predicted decrease by which a model must miss; infinite: never
+    further_steps: int = 2  # and this many more Gauss-Newton steps would not reach the tolerance
+    jump: float = 1e-2  # largest jump, in units of the states' scale
+    damping: float = 1e-6  # at most: Newton's model needs little
+    longest_pause: int = 8  # steps until the next attempt after failed ones: 1, 2, 4, 8
+
+    def may_help(self, ratio: float, predicted: float, tolerance: float) -> bool:
+        """Whether Gauss-Newton converges too slowly after a step with this ratio of gained and predicted decrease.
+
+        A Gauss-Newton step leaves the fraction `missed` of an error, and its square of a decrease. `tolerance`: the
+        decrease at which to stop.
+        """
+        missed = abs(ratio - 1)
+        return missed > self.missed and missed ** (2 * self.further_steps) * predicted > tolerance
+
+
+@dataclass(frozen=True)
+class Stages:
+    """What ends a stage, and what happens in the last one."""
+
+    done: float = 5e-2  # decrease still expected, relative to the merit, at which an early stage ends
+    near: float = 1e-2  # decrease still expected at which multipliers are updated
+    nearer: float = 1e-5  # and while jumps shrink slowly, as multipliers then need a better minimum
+    slow: float = 0.5  # fraction of the jumps that may be left by an update that is not slow
+    calm: float = 1e-6  # decrease still expected of a step that gains next to nothing
+    contracted: float = 1e-4  # |u - P u| relative to the states' scale, while continuity is loose
+
+
+@dataclass(frozen=True)
+class Crawling:
+    """When a long last stage is given up: it hardly lowers the loss although much is left to gain."""
+
+    decrease: float = 3e-4  # of the loss, relative to its size, that `steps` must bring
+    steps: int = 40  # accepted or not
+    promised: float = 5e-4  # decrease by an undamped step, relative to the merit; less is slow convergence
+
+
+@dataclass(frozen=True)
+class MeshRefinement:
+    """How the mesh follows the path: between stages, in the last one, and when neighbours are joined."""
+
+    first_rounds: int = 8  # halvings of first segments that are too long to contract
+    rounds: int = 8  # halvings of a segment in one go
+    open_rounds: int = 2  # and while wide jumps make layers that will vanish
+    narrow: float = 1e-3  # jumps, in units of the states' scale, that make no layers
+    block: int = 120  # nodes times states of a segment up to which more nodes are cheap
+    joined_segments: int = 64  # meshes up to this many segments are not worth joining (docs/decisions/006)
+    joined_again: float = 0.01  # fraction of the jumps at the last attempt at which the next one follows
 
 
 class Next(Enum):
@@ -35,7 +129,7 @@ class Next(Enum):
 
 
 class Verdict(Enum):
-    """What to make of a trial step."""
+    """Whether to accept a trial step."""
 
     ACCEPT = auto()
     REJECT = auto()
@@ -76,9 +170,9 @@ class StageEvidence:
     rounded: bool = False  # whether kinks of the likelihood are rounded off
     closed: bool = False  # whether every jump is within the jump tolerance; matters where `nothing_left`
 
-    def left_over(self, part: float) -> bool:
-        """Whether further steps may bring more than a part of the merit's size."""
-        return self.left > part * self.size + self.floor
+    def left_over(self, fraction: float) -> bool:
+        """Whether further steps may bring more than a fraction of the merit's size."""
+        return self.left > fraction * self.size + self.floor
 
 
 def is_calm(evidence: StageEvidence, stages: Stages) -> bool:
@@ -97,17 +191,13 @@ def decide(evidence: StageEvidence, stages: Stages, limits: Limits, mesh: MeshRe
     if not evidence.last:
         goes_on = evidence.left_over(stages.done) and evidence.steps < limits.patience
         return Next.STAY if goes_on else Next.NEXT_STAGE
-    if _is_worth_joining(evidence, limits, mesh):
+    narrow = evidence.jump < min(limits.resolution, mesh.joined_again * evidence.joined_at)
+    if narrow and evidence.segments > mesh.joined_segments:
         return Next.COARSEN
     slow = evidence.jump > stages.slow * evidence.last_jump
     if evidence.left_over(stages.nearer if slow else stages.near):
         return Next.STAY
     return _near_the_minimum(evidence, stages, limits)
-
-
-def _is_worth_joining(evidence: StageEvidence, limits: Limits, mesh: MeshRefinement) -> bool:
-    narrow = evidence.jump < min(limits.resolution, mesh.joined_again * evidence.joined_at)
-    return narrow and evidence.segments > mesh.joined_segments
 
 
 def _near_the_minimum(evidence: StageEvidence, stages: Stages, limits: Limits) -> Next:

@@ -14,20 +14,29 @@ import numpy as np
 from picardfit.collocation.bounded_qp import is_convex, solve_box
 from picardfit.collocation.condensing import Factor, Quadratic, factorise
 from picardfit.collocation.linearisation import Linearisation, advance, curvature_of_step, linearise
+from picardfit.collocation.picard import Contraction
 from picardfit.collocation.point import Point
-from picardfit.solvers.gauss_newton.settings import Correction
 from picardfit.solvers.gauss_newton.state import State, merit
 
 
 @dataclass(frozen=True)
+class Correction:
+    """Second-order corrections: a second solve with the same factors takes back what the linear model missed."""
+
+    most: int = 6  # of one step; along curved valleys one does not suffice
+    satisfied: float = 0.5  # fraction of the predicted decrease at which no (further) correction is tried
+    helpful: float = 0.5  # fraction of the excess over the old merit that may remain for another to follow
+
+
+@dataclass(frozen=True)
 class Trial:
-    """Where a step leads."""
+    """The end of a step."""
 
     point: Point
     old: float  # merit before the step
     new: float  # and after it
     predicted: float  # decrease of the merit by the model
-    demanded: np.ndarray  # (linked, states): multipliers that the model asks for
+    demanded: np.ndarray  # (linked, states): multipliers by the model
 
     @property
     def gained(self) -> float:
@@ -47,45 +56,69 @@ def trial_step(
     linear: Linearisation,
     model: Quadratic,
     damping: float,
-    enough: float,
-    correction: Correction,
     weakest: float,
+    correction: Correction,
+    contraction: Contraction,
 ) -> Trial | None:
-    """Where the minimum of a damped model leads, with second-order corrections; None if that is nowhere.
+    """The step to the minimum of a damped model, with second-order corrections.
 
-    Then the model has no minimum, or the path there does not contract.
-    `enough` is the |u - P u| to which the path is contracted, `weakest` the least curvature that is damped.
+    None if the model has no minimum or the path there does not contract. `weakest`: see `damp`.
     """
-    point, layout = state.point, state.system.problem.layout
     newton = model is not linear.quadratic  # second derivatives may make it indefinite
-    factor = factorised(state, model, damping, weakest)
-    if factor is None or (
-        newton and not is_convex(factor.hessian, layout.local, layout.at_bounds(point.unknowns))
-    ):
+    found = _minimum(state, model, damping, weakest, newton)
+    if found is None:
         return None
-    shifted = point.jumps + state.multipliers
-    move = bounded_move(state, factor, model.slope, shifted, point.unknowns, prior=prior_slope(state))
-    if move is None or (
-        newton and not move.predicted > 0
-    ):  # unknowns that leave their bounds may find no minimum
-        return None
-    ahead = advance(
-        state.system, point, linear, move.unknowns, move.states, state.scale, state.positive, enough
-    )
+    factor, move = found
+    point, layout = state.point, state.system.problem.layout
+    ahead = _end(state, point, linear, move, contraction)
     if ahead is None:
         return None
-    demanded = shifted + model.jump_change(state.system.mesh, layout.columns, move.unknowns, move.states)
+    change = model.jump_change(state.system.mesh, layout.columns, move.unknowns, move.states)
+    demanded = point.jumps + state.multipliers + change
     trial = Trial(ahead, merit(state, point), merit(state, ahead), move.predicted, demanded)
-    return corrected(state, factor, linear, trial, enough, correction)
+    return _corrected(state, factor, linear, trial, correction, contraction)
 
 
-def corrected(
-    state: State, factor: Factor, linear: Linearisation, trial: Trial, enough: float, rules: Correction
+def promised_decrease(state: State, weakest: float) -> float:
+    """The decrease of the merit that the model promises of a step without damping; infinite if it has no minimum."""
+    model = (state.linear or linearise(state.system, state.point)).quadratic
+    found = _minimum(state, model, 0.0, weakest)
+    return np.inf if found is None else found[1].predicted
+
+
+def _minimum(
+    state: State, model: Quadratic, damping: float, weakest: float, newton: bool = False
+) -> tuple[Factor, Move] | None:
+    """The factorised model and the step to its minimum; None if it has none.
+
+    A model with second derivatives (`newton`) must be convex once the bounds are held. Unknowns that leave their
+    bounds may still find no minimum; then it predicts no decrease.
+    """
+    point, problem = state.point, state.system.problem
+    layout, factor = problem.layout, _factorised(state, model, damping, weakest)
+    if factor is None:
+        return None
+    if newton and not is_convex(factor.hessian, layout.local, layout.at_bounds(point.unknowns)):
+        return None
+    prior = None if problem.priors is None else problem.priors.terms(point.unknowns)[0]
+    shifted = point.jumps + state.multipliers
+    move = _bounded_move(state, factor, model.slope, shifted, point.unknowns, prior=prior)
+    if move is None or (newton and not move.predicted > 0):
+        return None
+    return factor, move
+
+
+def _corrected(
+    state: State,
+    factor: Factor,
+    linear: Linearisation,
+    trial: Trial,
+    rules: Correction,
+    contraction: Contraction,
 ) -> Trial:
     """The trial after second-order corrections, as long as it gains too little and they help.
 
-    Each takes back what the linear model missed in the move before, with the same factors; unknowns that reached a
-    bound stay there.
+    Each takes back what the linear model missed in the move before; unknowns that reached a bound stay there.
     """
     before = state.point
     for _ in range(rules.most):
@@ -93,19 +126,8 @@ def corrected(
             break
         slope, jumps = curvature_of_step(state.system, before, linear, trial.point)
         held = state.system.problem.layout.at_bounds(trial.point.unknowns)
-        move = bounded_move(state, factor, slope, jumps, trial.point.unknowns, held=held)
-        ahead = None
-        if move is not None:
-            ahead = advance(
-                state.system,
-                trial.point,
-                linear,
-                move.unknowns,
-                move.states,
-                state.scale,
-                state.positive,
-                enough,
-            )
+        move = _bounded_move(state, factor, slope, jumps, trial.point.unknowns, held=held)
+        ahead = None if move is None else _end(state, trial.point, linear, move, contraction)
         new = merit(state, ahead)
         if ahead is None or not new < trial.new:
             break
@@ -116,7 +138,15 @@ def corrected(
     return trial
 
 
-def factorised(state: State, model: Quadratic, damping: float, weakest: float) -> Factor | None:
+def _end(
+    state: State, point: Point, linear: Linearisation, move: Move, contraction: Contraction
+) -> Point | None:
+    """The contracted point at the end of a move; None if its path does not contract."""
+    step, scale, positive = (move.unknowns, move.states), state.scale, state.positive
+    return advance(state.system, point, linear, *step, scale, positive, contraction)
+
+
+def _factorised(state: State, model: Quadratic, damping: float, weakest: float) -> Factor | None:
     """The damped model with its segment states eliminated; None where it is not positive definite."""
     layout, priors = state.system.problem.layout, state.system.problem.priors
     of_states = damping * state.weight / state.scale**2
@@ -130,7 +160,7 @@ def factorised(state: State, model: Quadratic, damping: float, weakest: float) -
     return factor
 
 
-def bounded_move(
+def _bounded_move(
     state: State,
     factor: Factor,
     slope: np.ndarray,
@@ -161,27 +191,10 @@ def bounded_move(
     return Move(unknowns_step, states_step, predicted) if np.isfinite(predicted) else None
 
 
-def promised_decrease(state: State, weakest: float) -> float:
-    """The decrease of the merit that the model promises of a step without damping; infinite where it has no minimum."""
-    model = (state.linear or linearise(state.system, state.point)).quadratic
-    factor = factorised(state, model, 0.0, weakest)
-    if factor is None:
-        return np.inf
-    shifted = state.point.jumps + state.multipliers
-    move = bounded_move(state, factor, model.slope, shifted, state.point.unknowns, prior=prior_slope(state))
-    return np.inf if move is None else move.predicted
-
-
-def prior_slope(state: State) -> np.ndarray | None:
-    """(experiments, width): slope of the negative log density of the priors, if there are any."""
-    priors = state.system.problem.priors
-    return None if priors is None else priors.terms(state.point.unknowns)[0]
-
-
 def damp(hessian: np.ndarray, local: int, size: np.ndarray, damping: float, weakest: float) -> None:
     """Marquardt's damping of the unknowns, in place: the diagonal of (experiments, width, width) grows by a factor.
 
-    A column with less than `weakest` of the largest curvature, both measured over the unknowns' own sizes, is damped as
+    A column with less than `weakest` of the largest curvature, both in units of the unknowns' own sizes, is damped as
     if it had that much: the data are not sensitive to it.
     """
     width = hessian.shape[1]

@@ -1,26 +1,44 @@
-"""Changes of a state of LiftedGaussNewton between its steps: stage, multipliers, likelihood and mesh."""
+"""Changes of a state of LiftedGaussNewton between its steps: stage, multipliers, likelihood and mesh.
+
+Jumps are measured in units of each knot's own scale. A force is a multiplier of the augmented Lagrangian times its
+penalty; forces are carried from mesh to mesh and from penalty to penalty. Stationarity of the state at a knot demands
+y_j = g_(j+1) + B_(j+1)' y_(j+1), with g the slope of the data on the segment after the knot and B the derivative of
+that segment's end by its start (collocation/recursion.py).
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.collocation.adaptation import state_scale
-from picardfit.collocation.point import evaluate
+from picardfit.collocation.adaptation import segment_scales, state_scale
+from picardfit.collocation.condensing import Quadratic, backward
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.linearisation import Linearisation, linearise
+from picardfit.collocation.picard import Contraction
+from picardfit.collocation.point import Point, evaluate
 from picardfit.collocation.refinement import Joining, Resolution, coarsened, refined
 from picardfit.errors import Status
 from picardfit.problem.likelihood import Likelihood
-from picardfit.solvers.gauss_newton.continuity import carried_forces, continuity_unit, knot_scales
-from picardfit.solvers.gauss_newton.settings import Multipliers
 from picardfit.solvers.gauss_newton.state import State
 from picardfit.solvers.noise_levels import fit_noise_parameters
 
 
-def next_stage(state: State, penalty: float, damping: float, last: bool) -> State:
+@dataclass(frozen=True)
+class Multipliers:
+    """The augmented Lagrangian of the last stage: when its penalty grows (docs/decisions/003)."""
+
+    slow: float = 0.2  # fraction of the jumps that an update may leave near the end
+    growth: float = 10.0  # factor of the penalty where it leaves more
+    largest_penalty: float = 1e6  # beyond it the banded system loses too many digits
+    least_scale: float = 1e-6  # of a state, relative to the largest, in which final jumps are measured
+
+
+def next_stage(state: State, penalty: float, damping: float, last: bool, contraction: Contraction) -> State:
     """The state at the start of the next stage; the last one has the full likelihood."""
     if last:  # continuity keeps the signs of states by itself from here on
-        state = with_full_likelihood(replace(state, positive=np.zeros_like(state.positive)))
+        state = _with_full_likelihood(replace(state, positive=np.zeros_like(state.positive)), contraction)
     forces = state.knot_penalty * state.demanded
     state = replace(
         state,
@@ -34,7 +52,7 @@ def next_stage(state: State, penalty: float, damping: float, last: bool) -> Stat
     return replace(state, multipliers=forces / state.knot_penalty)
 
 
-def with_full_likelihood(state: State) -> State:
+def _with_full_likelihood(state: State, contraction: Contraction) -> State:
     """The state with the full likelihood in place of the one with frozen noise levels, its noise parameters fitted."""
     if state.system.surrogate is None:
         return state
@@ -43,7 +61,7 @@ def with_full_likelihood(state: State) -> State:
     outputs = point.outputs[:, : len(problem.model.observables)]
     everywhere = np.ones(point.unknowns.shape, bool)
     unknowns = fit_noise_parameters(problem, point.unknowns, outputs, point.sampled, everywhere)
-    moved = evaluate(system, unknowns, point.states, point.path, state.scale)
+    moved = evaluate(system, unknowns, point.states, point.path, state.scale, contraction=contraction)
     if moved is None:
         return replace(state, status=Status.NOT_FINITE)
     floor, weight = problem.objective.floor(moved.outputs), continuity_unit(system, moved)
@@ -80,28 +98,68 @@ def is_closed(state: State, tolerance: float, least_scale: float) -> bool:
     return not bool(np.abs(state.point.jumps / scale).max(initial=0.0) > tolerance)
 
 
-def on_coarser_mesh(state: State, resolution: float, enough: float, joining: Joining) -> State:
+def on_coarser_mesh(state: State, resolution: float, joining: Joining, contraction: Contraction) -> State:
     """The state on a mesh without the segments that its path no longer needs; the state itself where they are few."""
-    coarse, point, origin = coarsened(state.system, state.point, state.scale, resolution, enough, joining)
+    coarse, point, origin = coarsened(
+        state.system, state.point, state.scale, resolution, joining, contraction
+    )
     if coarse is state.system:
         return state
     forces, demanded = (state.knot_penalty * one for one in (state.multipliers, state.demanded))
-    scales = knot_scales(coarse, point, state.scale)
-    state = replace(state, system=coarse, knot_scale=scales, point=point, linear=None, joined_at=np.inf)
-    return replace(
-        state,
-        multipliers=forces[origin] / state.knot_penalty,
-        demanded=demanded[origin] / state.knot_penalty,
-    )
+    state = _on_mesh(state, coarse, point, None)
+    penalty = state.knot_penalty
+    return replace(state, multipliers=forces[origin] / penalty, demanded=demanded[origin] / penalty)
 
 
-def on_finer_mesh(state: State, wanted: tuple[Resolution, ...], enough: float) -> State:
-    """The state on a mesh that resolves its path; the state itself where the mesh does already."""
-    fine, point, origin = refined(state.system, state.point, state.scale, wanted, enough)
+def on_finer_mesh(state: State, wanted: tuple[Resolution, ...], contraction: Contraction) -> State:
+    """The state on a mesh that resolves its path; the state itself where the mesh does already.
+
+    Knots of the old mesh keep their forces, new ones get what stationarity demands.
+    """
+    fine, point, origin = refined(state.system, state.point, state.scale, wanted, contraction)
     if fine is state.system:
         return state
-    forces, linear = carried_forces(fine, point, origin, state.knot_penalty * state.multipliers)
-    scales = knot_scales(fine, point, state.scale)
-    state = replace(state, system=fine, knot_scale=scales, point=point, linear=linear, joined_at=np.inf)
+    fresh, old, linear = origin < 0, state.knot_penalty * state.multipliers, None
+    forces = np.where(fresh[:, None], 0.0, old[origin])
+    if fresh.any() and old.any():
+        linear = linearise(fine, point)
+        forces = _demanded(fine, linear.quadratic, forces, fresh)
+    state = _on_mesh(state, fine, point, linear)
     multipliers = forces / state.knot_penalty
     return replace(state, multipliers=multipliers, demanded=multipliers)
+
+
+def _on_mesh(state: State, system: Discretisation, point: Point, linear: Linearisation | None) -> State:
+    """The state at its point on another mesh, still with the multipliers of the old one."""
+    scales = knot_scales(system, point, state.scale)
+    return replace(state, system=system, knot_scale=scales, point=point, linear=linear, joined_at=np.inf)
+
+
+def knot_scales(system: Discretisation, point: Point, scale: np.ndarray) -> np.ndarray:
+    """(linked, states): the unit of the jumps."""
+    return segment_scales(system.mesh, point.states, point.path, scale)[system.mesh.inner_rows]
+
+
+def continuity_unit(system: Discretisation, point: Point) -> float:
+    """The penalty that weighs as much as the data, in scaled states.
+
+    With several samples in a segment that is their curvature per segment. With several segments between samples the
+    links between them act in series, so each must be stiffer by their number.
+    """
+    problem, segments, samples = system.problem, len(system.mesh), len(system.problem.samples.times)
+    per_sample = system.objective.curvature(problem.output_scale, point.outputs) / samples
+    return per_sample * max(samples / segments, segments / samples)
+
+
+def stationary_forces(system: Discretisation, point: Point) -> np.ndarray:
+    """(linked, states): the forces at all knots if the point is a solution."""
+    every = np.ones(len(point.jumps), bool)
+    return _demanded(system, linearise(system, point).quadratic, np.zeros_like(point.jumps), every)
+
+
+def _demanded(
+    system: Discretisation, quadratic: Quadratic, forces: np.ndarray, chosen: np.ndarray
+) -> np.ndarray:
+    """(linked, states): the forces with those of the chosen knots (bool) as stationarity demands."""
+    states = forces.shape[1]
+    return backward(system.mesh, quadratic.end[:, :, :states], quadratic.slope[:, :states], forces, chosen)
