@@ -2,13 +2,14 @@
 
 Near a solution neither penalties nor multipliers are needed. The inner states follow the unknowns along derivatives
 that are carried from segment to segment (collocation/recursion.py), and the same matrices close the jumps that a step
-leaves, so that every point is feasible and the objective is its own measure of progress. Profiles hold one quantity at
-a value; a bootstrap changes the data.
+leaves, so that every point is feasible and the objective itself measures progress. Profiles hold one quantity at a
+value; a bootstrap changes the data.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from picardfit.solvers.loop import Solution
 
 @dataclass(frozen=True)
 class Refitting:
-    """When a fit from a nearby solution has ended or failed; values are measured on profiles and bootstraps."""
+    """When a fit from a nearby solution has ended or failed; the values are chosen."""
 
     damping: Damping = field(
         default_factory=lambda: Damping(least_increased=1e-3, negligible=1e-4, sufficient=1e-3, steps=60)
@@ -47,6 +48,7 @@ class Refitting:
     on_target: float = 1e-11  # relative distance of a quantity from its target that counts as none
     refinements: int = 4  # halvings of a segment
     segments: int = 200_000  # of a mesh, at most
+    least_state: float = 1e-6  # scale of a state that is zero throughout, relative to the largest
 
 
 USUAL = Refitting()
@@ -59,6 +61,7 @@ class Place:
     system: Discretisation
     point: Point
     scale: np.ndarray  # (states,)
+    settings: Refitting
     linear: Linearisation
     columns: np.ndarray  # (segments, states + free parameters, width): start derivatives
     index: np.ndarray  # (unknowns, 2): experiment and column
@@ -69,6 +72,10 @@ class Place:
         """How far each unknown may move down and up: (unknowns,) each."""
         layout, at = self.system.problem.layout, tuple(self.index.T)
         return layout.lower[at] - self.point.unknowns[at], layout.upper[at] - self.point.unknowns[at]
+
+    def at(self, point: Point) -> Place | None:
+        """The model at another point of this mesh; None where it is not finite."""
+        return _model(self.system, point, self.scale, self.settings)
 
 
 @dataclass(frozen=True)
@@ -89,12 +96,12 @@ class Refit:
         return Solution(self.place.system, point.unknowns, point.states, point.path, point.jumps)
 
 
-def place_at(problem: Problem, solution: Solution) -> Place | None:
-    """The place of a solution, possibly for other data, with rounded kinks; None if it cannot be evaluated."""
+def place_at(problem: Problem, solution: Solution, settings: Refitting = USUAL) -> Place | None:
+    """The model at a solution, possibly for other data, with rounded kinks; None if it cannot be evaluated."""
     system = Discretisation(problem, solution.system.mesh, problem.objective.rounded())
-    scale = state_scale(problem, [solution.path], least=1e-6)
+    scale = state_scale(problem, [solution.path], least=settings.least_state)
     point = evaluate(system, solution.unknowns, solution.states, solution.path, scale)
-    return None if point is None else _place(system, point, scale)
+    return None if point is None else _model(system, point, scale, settings)
 
 
 def refit(
@@ -104,36 +111,31 @@ def refit(
     target: float = 0.0,
     tolerance: float = 1e-6,
     guess: np.ndarray | None = None,
-    settings: Refitting = USUAL,
 ) -> Refit | None:
     """Minimise the objective from a place, with `quantity` held at `target` if there is one; None after a failure.
 
     Ends when a step promises less than `tolerance` times `unit`, and takes that step. `guess` (unknowns,) is a first
     step towards the target.
     """
-    damping, first = 0.0, 0
+    settings, damping, first = place.settings, 0.0, 0
     if quantity is not None:
-        reached = _on_target(place, quantity, target, guess, settings)
+        reached = _on_target(place, quantity, target, guess)
         if reached is None:
             return None
         (place, damping), first = reached, 1
 
     def propose(place: Place, damping: float) -> Proposal[_Trial] | None:
-        solved = model_step(place, quantity, target, damping, settings)
+        solved = model_step(place, quantity, target, damping)
         if solved is None:
             return None
-        point, step = _moved(place, solved.step, solved.direction, quantity, target, settings), solved.step
+        point, step = _moved(place, solved.step, solved.direction, quantity, target), solved.step
         promised = -float(place.slope @ step + 0.5 * step @ (place.matrix @ step))
         gain = -np.inf if point is None else place.point.data - point.data
         rounding = settings.rounding * abs(place.point.data)
         return Proposal(_Trial(place, point, solved), gain, promised, rounding, promised <= tolerance * unit)
 
-    def move(proposal: Proposal[_Trial]) -> Place | None:
-        trial = proposal.point
-        return None if trial.point is None else _place(trial.place.system, trial.point, trial.place.scale)
-
     limits = replace(settings.damping, steps=settings.damping.steps - first)
-    ended = minimise(place, propose, move, limits, damping)
+    ended = minimise(place, propose, lambda proposal: proposal.point.model(), limits, damping)
     if not ended.converged or ended.proposal is None:
         return None
     trial = ended.proposal.point
@@ -141,115 +143,128 @@ def refit(
     return Refit(ended.state, point, trial.solved, ended.steps + first)
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """The end of a step from a place, None where it is not feasible."""
+class _Trial(NamedTuple):
+    """A step from a place; its end is None where it is not feasible."""
 
     place: Place
     point: Point | None
     solved: LineStep
 
+    def model(self) -> Place | None:
+        """The model at the end of the step."""
+        return None if self.point is None else self.place.at(self.point)
+
 
 def _on_target(
-    place: Place, quantity: Quantity, target: float, guess: np.ndarray | None, settings: Refitting
+    place: Place, quantity: Quantity, target: float, guess: np.ndarray | None
 ) -> tuple[Place, float] | None:
     """The place after a first step onto quantity = target, downhill or not, and the damping it needed.
 
     Without damping the other unknowns may be sent too far along a direction with almost no curvature.
     """
-    damping = settings.towards.first
-    while damping <= settings.towards.strongest:
-        solved = model_step(place, quantity, target, damping, settings)
+    rules = place.settings.towards
+    damping = rules.first
+    while damping <= rules.strongest:
+        solved = model_step(place, quantity, target, damping)
         if solved is None:
             return None
         trial = None
         if guess is not None:
-            trial, guess = _moved(place, guess, solved.direction, quantity, target, settings), None
+            trial, guess = _moved(place, guess, solved.direction, quantity, target), None
         if trial is None:
-            trial = _moved(place, solved.step, solved.direction, quantity, target, settings)
+            trial = _moved(place, solved.step, solved.direction, quantity, target)
         if trial is not None:
-            moved = _place(place.system, trial, place.scale)
+            moved = place.at(trial)
             return None if moved is None else (moved, damping)
-        damping = settings.towards.raised(damping)
+        damping = rules.raised(damping)
     return None
 
 
-def gradient_at(place: Place, step: np.ndarray, settings: Refitting = USUAL) -> np.ndarray | None:
+def gradient_at(place: Place, step: np.ndarray) -> np.ndarray | None:
     """(unknowns,): the slope of the objective after a step of the unknowns; None if there is none."""
-    point = _moved(place, step, np.zeros_like(step), None, 0.0, settings)
-    moved = None if point is None else _place(place.system, point, place.scale)
+    point = _moved(place, step, np.zeros_like(step), None, 0.0)
+    moved = None if point is None else place.at(point)
     return None if moved is None else moved.slope
 
 
-def refined(place: Place, tolerance: float, settings: Refitting = USUAL) -> Place:
+def refined(place: Place, tolerance: float) -> Place:
     """The place on a mesh that resolves its path, with the problem's own objective."""
-    system = Discretisation(place.system.problem, place.system.mesh)
+    system, settings = Discretisation(place.system.problem, place.system.mesh), place.settings
     wanted = Resolution(None, tolerance, settings.refinements, settings.segments, by_value=False)
     found = refinement.refined(system, place.point, place.scale, [wanted])
     if found.system is system:
         return place
-    return _place(found.system, found.point, place.scale) or place
+    return _model(found.system, found.point, place.scale, settings) or place
 
 
-def _place(system: Discretisation, point: Point, scale: np.ndarray) -> Place | None:
-    layout = system.problem.layout
+def _model(system: Discretisation, point: Point, scale: np.ndarray, settings: Refitting) -> Place | None:
+    """The quadratic model at a feasible point; None where it is not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         linear = linearise(system, point)
         columns = start_derivatives(system, linear.quadratic)
-        hessian, slope = reduced(system, linear.quadratic, columns)
-    if (priors := system.problem.priors) is not None:
-        prior_slope, prior_curvature = priors.terms(point.unknowns)
-        slope, hessian = slope + prior_slope, hessian + prior_curvature[:, :, None] * np.eye(layout.width)
-    index = unknowns_index(layout.exists, layout.local)
-    matrix = arrow_of(hessian, layout.local, layout.exists)
-    own = index[:, 1] < layout.local
-    vector = np.where(own, slope[tuple(index.T)], slope.sum(axis=0)[index[:, 1]])
+        hessian, slope = with_priors(system, point.unknowns, *reduced(system, linear.quadratic, columns))
+    index, matrix, vector = over_unknowns(system.problem.layout.exists, system, hessian, slope)
     if not (matrix.finite and np.isfinite(vector).all()):
         return None
-    return Place(system, point, scale, linear, columns, index, matrix, vector)
+    return Place(system, point, scale, settings, linear, columns, index, matrix, vector)
+
+
+def with_priors(
+    system: Discretisation, unknowns: np.ndarray, hessian: np.ndarray, slope: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Hessian (experiments, width, width) and slope (experiments, width) with those of the priors added."""
+    priors = system.problem.priors
+    if priors is None:
+        return hessian, slope
+    prior_slope, curvature = priors.terms(unknowns)
+    return hessian + curvature[:, :, None] * np.eye(slope.shape[1]), slope + prior_slope
+
+
+def over_unknowns(
+    chosen: np.ndarray, system: Discretisation, hessian: np.ndarray, slope: np.ndarray
+) -> tuple[np.ndarray, Arrow, np.ndarray]:
+    """Index (unknowns, 2), matrix and slope (unknowns,) of the chosen columns (experiments, width) bool.
+
+    Global columns, which are equal in all experiments, become one unknown: their slopes are summed.
+    """
+    local = system.problem.layout.local
+    index = unknowns_index(chosen, local)
+    own = index[:, 1] < local
+    vector = np.where(own, slope[tuple(index.T)], slope.sum(axis=0)[index[:, 1]])
+    return index, arrow_of(hessian, local, chosen), vector
 
 
 def model_step(
-    place: Place, quantity: Quantity | None, target: float, damping: float = 0.0, settings: Refitting = USUAL
+    place: Place, quantity: Quantity | None, target: float, damping: float = 0.0
 ) -> LineStep | None:
     """The damped, bounded step; None when the bounds do not allow the target."""
+    layout, unknowns, (low, high) = place.system.problem.layout, place.point.unknowns, place.box()
     size = place.matrix.diagonal()
     size = np.where(size > 0, size, max(size.max(initial=0.0), TINY))
-    matrix = place.matrix.raised((damping + settings.ridge) * size)
-    low, high = place.box()
+    matrix = place.matrix.raised((damping + place.settings.ridge) * size)
     if quantity is None:
         return solve_on_line(matrix, place.slope, None, 0.0, low, high)
-    layout, unknowns = place.system.problem.layout, place.point.unknowns
     gap = target - quantity.value(layout, unknowns)
     return solve_on_line(matrix, place.slope, quantity.slope(layout, unknowns, place.index), gap, low, high)
 
 
 def _moved(
-    place: Place,
-    step: np.ndarray,
-    direction: np.ndarray,
-    quantity: Quantity | None,
-    target: float,
-    settings: Refitting,
+    place: Place, step: np.ndarray, direction: np.ndarray, quantity: Quantity | None, target: float
 ) -> Point | None:
     """The feasible point after a step of the unknowns, on the target of the quantity."""
-    layout, point = place.system.problem.layout, place.point
-    unknowns_step = _spread(place, step)
+    layout, point, settings = place.system.problem.layout, place.point, place.settings
+    moved: np.ndarray | None = _spread(place, step)
     if quantity is not None and quantity.formula is not None:
-        along = _spread(place, direction)
-        ended = _onto(place, unknowns_step, along, quantity, target, settings)
-        if ended is None:
-            return None
-        unknowns_step = ended
-    unknowns = np.clip(point.unknowns + unknowns_step, layout.lower, layout.upper)
-    unknowns_step = unknowns - point.unknowns
+        moved = _onto(place, _spread(place, step), _spread(place, direction), quantity, target)
+    if moved is None:
+        return None
+    unknowns_step = np.clip(point.unknowns + moved, layout.lower, layout.upper) - point.unknowns
     mesh, quiet = place.system.mesh, np.zeros(len(place.scale), bool)
     starts = place.columns[:, : len(place.scale)]
     states_step = (starts @ unknowns_step[mesh.experiment][..., None])[..., 0]
-    trial = advance(place.system, point, place.linear, unknowns_step, states_step, place.scale, quiet)
-    still = np.zeros_like(unknowns_step)
     last = np.inf
     for _ in range(settings.sweeps):
+        trial = advance(place.system, point, place.linear, unknowns_step, states_step, place.scale, quiet)
         if trial is None:
             return None
         jump = float(np.abs(trial.jumps / place.scale).max(initial=0.0))
@@ -257,29 +272,22 @@ def _moved(
             return trial
         if not jump < last:
             return None
-        last = jump
-        swept = closing_step(mesh, place.linear.quadratic, trial.jumps)
-        trial = advance(place.system, trial, place.linear, still, swept, place.scale, quiet)
+        point, last, unknowns_step = trial, jump, np.zeros_like(unknowns_step)
+        states_step = closing_step(mesh, place.linear.quadratic, trial.jumps)
     return None
 
 
 def _onto(
-    place: Place,
-    step: np.ndarray,
-    along: np.ndarray,
-    quantity: Quantity,
-    target: float,
-    settings: Refitting,
+    place: Place, step: np.ndarray, along: np.ndarray, quantity: Quantity, target: float
 ) -> np.ndarray | None:
     """The step with its end moved along a direction onto quantity = target, by the secant rule."""
-    layout, unknowns = place.system.problem.layout, place.point.unknowns
-    size = max(abs(target), TINY)
+    layout, unknowns, settings = place.system.problem.layout, place.point.unknowns, place.settings
     for _ in range(settings.secants):
         end = np.clip(unknowns + step, layout.lower, layout.upper)
         gap = target - quantity.value(layout, end)
-        if abs(gap) <= settings.on_target * size:
+        if abs(gap) <= settings.on_target * max(abs(target), TINY):
             return end - unknowns
-        rate = float(quantity.slope(layout, end, place.index) @ _gather(place, along))
+        rate = float(quantity.slope(layout, end, place.index) @ along[tuple(place.index.T)])
         if not (np.isfinite(gap) and rate != 0):
             return None
         step = end - unknowns + gap / rate * along
@@ -288,13 +296,8 @@ def _onto(
 
 def _spread(place: Place, vector: np.ndarray) -> np.ndarray:
     """A vector over the unknowns as (experiments, width)."""
-    local = place.system.problem.layout.local
     found = np.zeros_like(place.point.unknowns)
-    own = place.index[:, 1] < local
+    own = place.index[:, 1] < place.system.problem.layout.local
     found[tuple(place.index[own].T)] = vector[own]
     found[:, place.index[~own, 1]] = vector[~own]
     return found
-
-
-def _gather(place: Place, unknowns: np.ndarray) -> np.ndarray:
-    return unknowns[tuple(place.index.T)]
