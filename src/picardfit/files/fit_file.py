@@ -6,11 +6,11 @@ checked: formulas go through the same parser as the user's, arrays must have the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import Field, asdict, fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, asdict, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from picardfit.checks import is_whole
 from picardfit.collocation.adaptation import state_scale
 from picardfit.collocation.mesh import Nodes
 from picardfit.collocation.picard import residual
-from picardfit.errors import InputError, Notice, Status
+from picardfit.errors import InputError, Status
 from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, path_rows
 from picardfit.evidence.optima import StartResult
 from picardfit.files.json_files import layout, read_json, write_text
@@ -29,8 +29,6 @@ from picardfit.problem.serialisation import notice_from, notice_record, problem_
 from picardfit.search.solution_record import solution_of, solution_record, trace_of
 from picardfit.solvers.loop import Method, Solution
 from picardfit.solvers.picard_gradient.sets import Ball, Box, ConvexSet, HalfSpace, Product, Simplex
-
-T = TypeVar("T")
 
 FORMAT = "picardfit fit"
 VERSION = 1
@@ -96,23 +94,17 @@ def _method_record(method: Method) -> dict[str, object]:
     kind = type(method)
     if METHODS.get(kind.__name__) is not kind:
         raise InputError("files.method_not_ours", kind.__name__, known=list(METHODS))
-    values = {name: _setting_record(getattr(method, name)) for name in dataclass_fields(kind)}
-    return {"name": kind.__name__, "settings": values}
+    return {"name": kind.__name__, "settings": _setting_record(method)}
 
 
 def _setting_record(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
-        inner = {name: _setting_record(getattr(value, name)) for name in dataclass_fields(type(value))}
         name = type(value).__name__
-        return {"set": name, **inner} if SETS.get(name) is type(value) else inner
+        record = {"set": name} if SETS.get(name) is type(value) else {}
+        return record | {one.name: _setting_record(getattr(value, one.name)) for one in fields(value)}
     return [_setting_record(one) for one in value] if isinstance(value, tuple) else value
-
-
-def dataclass_fields(kind: type) -> dict[str, Field[object]]:
-    """The fields of a dataclass by name."""
-    return {one.name: one for one in fields(kind)}
 
 
 # ---- record -> fit -----------------------------------------------------------------------------------------
@@ -139,26 +131,19 @@ def _fit(record: Mapping[str, object]) -> Fit:
         problem=problem,
         method=_method(get(record, "method", dict)),
         solution=None if solution is None else solution_of(problem, solution),
-        status=_status(get(record, "status", str)),
-        certificate=NOTHING_CERTIFIED if certificate is None else _certificate(certificate),
+        status=_status(get(record, "status"), "status"),
+        certificate=NOTHING_CERTIFIED if certificate is None else _from_fields(Certificate, certificate),
         iterations=get(record, "iterations", int),
         seconds=number(get(record, "seconds"), "seconds"),
         seed=get(record, "seed", int),
-        starts=tuple(_start(one) for one in entries(record, "starts", dict)),
+        starts=tuple(_from_fields(StartResult, one) for one in entries(record, "starts", dict)),
         trace=trace_of(get(record, "trace")),
-        warnings=tuple(_warning(one) for one in get(record, "warnings", list)),
+        warnings=tuple(map(notice_from, get(record, "warnings", list))),
         asked=get_optional(record, "asked", int),
     )
     if fit.solution is not None:
         _check_solution(fit, fit.solution, number(get(record, "objective"), "objective"))
     return fit
-
-
-def _warning(record: object) -> Notice:
-    notice = notice_from(record)
-    if isinstance(notice, str):
-        raise InputError("problem.saved_notice", value=record)
-    return notice
 
 
 def _check_solution(fit: Fit, solution: Solution, value: float, tolerance: float = 1e-6) -> None:
@@ -185,89 +170,73 @@ def _method(record: Mapping[str, object]) -> Method:
     name, values = get(record, "name", str), get(record, "settings", dict)
     if name not in METHODS:
         raise InputError("files.saved_method", name, known=list(METHODS))
-    return _from_settings(METHODS[name], values)
+    return _from_fields(METHODS[name], values)
 
 
-def _from_settings(kind: type[T], settings: Mapping[str, object]) -> T:
-    """A method, or a record of its settings, from the values of its fields."""
-    known = {name: one.default for name, one in dataclass_fields(kind).items()}
-    if not known.keys() >= settings.keys():
-        raise InputError(
-            "files.saved_settings", kind.__name__, unknown=sorted(settings.keys() - known.keys())
-        )
-    return kind(**{key: _setting(key, value, known[key]) for key, value in settings.items()})
+def _from_fields(kind: type, record: Mapping[str, object]) -> Any:
+    """A dataclass from the values of its fields; fields that are left out keep their defaults."""
+    known = {one.name: one for one in fields(kind)}
+    if unknown := sorted(record.keys() - known.keys()):
+        raise InputError("files.saved_settings", kind.__name__, unknown=unknown)
+    given = [one for one in known.values() if one.name in record or one.default is MISSING]
+    return kind(**{one.name: _field_value(one, get(record, one.name)) for one in given})
 
 
-def _setting(key: str, value: object, default: object) -> object:
-    """A setting of the same type as its default; a default of None also stands for numbers and sets."""
-    if isinstance(default, Nodes):
-        families = [one.value for one in Nodes]
-        if value not in families:
-            raise InputError("files.saved_choice", key, value=value, known=families)
-        return Nodes(value)
-    if is_dataclass(default):
-        return _from_settings(type(default), get({key: value}, key, dict))
-    if default is None and (value is None or isinstance(value, dict)):
-        return None if value is None else _convex_set(value)
-    if isinstance(default, tuple):
-        return tuple(array(value, (None,), key).tolist())
-    if isinstance(default, int) or (default is None and isinstance(value, int)):
-        if not is_whole(value):
-            raise InputError("files.saved_whole", key, value=value)
-        return value
-    return number(value, key)
+def _field_value(one: Field[object], value: object) -> object:
+    """The value of a field by its annotation, or by its default where that is a record of settings."""
+    if is_dataclass(one.default):
+        return _from_fields(type(one.default), get({one.name: value}, one.name, dict))
+    kind, optional, _ = str(one.type).partition(" | None")
+    return None if optional and value is None else READERS[kind](value, one.name)
 
 
-def _convex_set(record: object) -> ConvexSet:
-    kind = SETS.get(get(record, "set", str)) if isinstance(record, dict) else None
-    if not isinstance(record, dict) or kind is None:
-        raise InputError("files.saved_set", value=record, known=list(SETS))
-    wanted = list(dataclass_fields(kind))
-    if set(wanted) != record.keys() - {"set"}:
-        raise InputError("files.saved_set_entries", kind.__name__, wanted=wanted)
-    if kind is Product:
-        factors = [_convex_set(one) for one in entries(record, "sets", dict)]
-        return Product(tuple(factors), tuple(entries(record, "sizes", int)))
-    return kind(**{key: _vector(record[key], key) for key in wanted})
+def _whole(value: object, subject: str) -> int:
+    if not is_whole(value):
+        raise InputError("files.saved_whole", subject, value=value)
+    return value
 
 
-def _vector(value: object, where: str) -> float | tuple[float, ...]:
-    return tuple(array(value, (None,), where).tolist()) if isinstance(value, list) else number(value, where)
+def _floats(value: object, subject: str) -> tuple[float, ...]:
+    return tuple(array(value, (None,), subject).tolist())
 
 
-def _certificate(record: Mapping[str, object]) -> Certificate:
-    def value(key: str) -> float:
-        return number(get(record, key), key)
-
-    judged = record.get("undetermined") is not None
-    return Certificate(
-        picard_residual=value("picard_residual"),
-        largest_jump=value("largest_jump"),
-        loss=value("loss"),
-        reintegrated_loss=value("reintegrated_loss"),
-        mismatch=value("mismatch"),
-        gradient=value("gradient"),
-        at_bound=tuple(entries(record, "at_bound", str)),
-        undetermined=tuple(entries(record, "undetermined", str)) if judged else None,
-        segments=get(record, "segments", int),
-        nodes=get(record, "nodes", int),
-    )
-
-
-def _start(record: Mapping[str, object]) -> StartResult:
-    parameters = get(record, "parameters", dict)
-    return StartResult(
-        start=get(record, "start", int),
-        loss=number(get(record, "loss"), "loss"),
-        status=_status(get(record, "status", str)),
-        iterations=get(record, "iterations", int),
-        seconds=number(get(record, "seconds"), "seconds"),
-        parameters={name: number(value, name) for name, value in parameters.items()},
-        cluster=get_optional(record, "cluster", int),
-    )
-
-
-def _status(name: str) -> Status:
+def _status(value: object, subject: str) -> Status:
+    name = get({subject: value}, subject, str)
     if name not in Status.__members__:
         raise InputError("files.saved_status", name, known=list(Status.__members__))
     return Status[name]
+
+
+def _nodes(value: object, subject: str) -> Nodes:
+    families = [one.value for one in Nodes]
+    if value not in families:
+        raise InputError("files.saved_choice", subject, value=value, known=families)
+    return Nodes(value)
+
+
+def _convex_set(record: object, subject: str = "set") -> ConvexSet:
+    kind = SETS.get(get(record, "set", str)) if isinstance(record, dict) else None
+    if not isinstance(record, dict) or kind is None:
+        raise InputError("files.saved_set", value=record, known=list(SETS))
+    values = {name: value for name, value in record.items() if name != "set"}
+    wanted = [one.name for one in fields(kind)]
+    if set(wanted) != values.keys():
+        raise InputError("files.saved_set_entries", kind.__name__, wanted=wanted)
+    return _from_fields(kind, values)
+
+
+READERS: dict[str, Callable[[object, str], object]] = {  # annotation of a field -> how its value is read
+    "float": number,
+    "int": _whole,
+    "Vector": lambda value, name: (_floats if isinstance(value, list) else number)(value, name),
+    "tuple[float, ...]": _floats,
+    "tuple[int, ...]": lambda value, name: tuple(entries({name: value}, name, int)),
+    "tuple[str, ...]": lambda value, name: tuple(entries({name: value}, name, str)),
+    "dict[str, float]": lambda value, name: {
+        key: number(one, key) for key, one in get({name: value}, name, dict).items()
+    },
+    "Status": _status,
+    "Nodes": _nodes,
+    "ConvexSet": _convex_set,
+    "tuple[ConvexSet, ...]": lambda value, name: tuple(map(_convex_set, entries({name: value}, name, dict))),
+}
