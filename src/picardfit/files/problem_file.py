@@ -77,16 +77,18 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     inputs = Inputs.of(source, content)
     model = read_model(source, content, inputs)
     initial = read_initial(source, ("initial",), content.get("initial"), model)
-    conditions = read_conditions(source, "experiments", content, inputs, model)
-    candidates = read_conditions(source, "candidates", content, inputs, model)
-    experiments = read_experiments(source, content, inputs, conditions, initial, model, needs_data)
+    t0 = read_t0(source, ("t0",), content.get("t0"))
+    states = initial if model is None else {s: one for s, one in initial.items() if s in model.states}
+    common = Condition(inputs.values, states, t0)
+    conditions = read_conditions(source, "experiments", content, common, inputs, model)
+    candidates = read_conditions(source, "candidates", content, common, inputs, model)
+    experiments = read_experiments(source, content, common, inputs, conditions, model, needs_data)
     parameters = read_parameters(
         source,
         content,
         model,
         [initial, *(one.initial for one in (*conditions.values(), *candidates.values()))],
     )
-    t0 = read_t0(source, ("t0",), content.get("t0"))
     noise = read_noise(source, content, model)
     truth = read_truth(source, content, model, parameters, [one.name for one in experiments])
     settings = read_settings(source, content, model, parameters)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -97,14 +97,20 @@ class Source:
         self.fault(key, "files.not_a_table", ".".join(map(str, key)), kind=kind_of(value))
         return {}
 
-    def known(self, key: Key, table: Mapping[str, object], names: Iterable[str]) -> dict[str, object]:
-        """The entries with a known name; every other one is a fault."""
-        names = list(names)
+    def unknown(self, key: Key, code: str, name: str, known: Iterable[str], **values: object) -> None:
+        """Note that a name is none of the known ones, of which the error proposes the closest."""
+        known = list(known)
+        self.complain(
+            InputError(code, name, key=key).with_values(known=known, close=closest(name, known), **values)
+        )
+
+    def known(self, key: Key, value: object, names: Iterable[str]) -> dict[str, object]:
+        """The entries of a table that have a known name; every other one is a fault."""
+        table, names = self.table(key, value), list(names)
+        where = f"[{'.'.join(map(str, key))}]" if key else "a problem file"
         for name in table:
             if name not in names:
-                where = f"[{'.'.join(map(str, key))}]" if key else "a problem file"
-                close = closest(name, names)
-                self.fault((*key, name), "files.unknown_key", name, where=where, keys=names, close=close)
+                self.unknown((*key, name), "files.unknown_key", name, names, where=where)
         return {name: value for name, value in table.items() if name in names}
 
     def text(self, key: Key, value: object) -> str | None:

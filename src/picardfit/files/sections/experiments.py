@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.checks import as_number, is_number
-from picardfit.errors import InputError, Key, closest
+from picardfit.errors import InputError, Key
 from picardfit.files.sections.equations import Inputs, read_input
 from picardfit.files.sections.parameters import read_initial
 from picardfit.files.tables import plain_name, read_table
@@ -23,7 +23,7 @@ FIRST = "first"
 
 @dataclass(frozen=True)
 class Condition:
-    """Under what conditions an experiment is made, one with data or a planned one."""
+    """Inputs, initial states and t0 of an experiment; times and observables of a planned one."""
 
     inputs: dict[str, Input]
     initial: Mapping[str, object]
@@ -38,42 +38,47 @@ def initial_time(t0: float | str | None, times: Iterable[float]) -> float | None
 
 
 def planned_time(
-    name: str, condition: Condition, times: Collection[float], beside: Collection[float]
+    name: str, condition: Condition, times: Collection[float], measured: Collection[float]
 ) -> float | None:
-    """When the initial state of a plan holds; unsaid and far from 0 (years), at its first time, as for data.
+    """When the initial state of a planned experiment holds; by default at 0, or at its first time if 0 is far away.
 
-    `beside`: the times of the data. A state that is known must say when it holds.
+    `measured`: the times of the data. Years, say, are far from 0; then a known initial state needs an explicit t0.
     """
-    if condition.t0 is not None or not LongGap().between(0.0, np.sort([*times, *beside])):
+    if condition.t0 is not None or not LongGap().between(0.0, np.sort([*times, *measured])):
         return initial_time(condition.t0, times)
     first = min(times)
-    known = [state for state, value in condition.initial.items() if not isinstance(value, Parameter)]
-    if known:
-        raise InputError("files.unsaid_time", known[0], key=("t0",), experiment=name, first=first)
+    for state in _known(condition.initial):
+        raise InputError("files.unsaid_time", state, key=("t0",), experiment=name, first=first)
     return first
 
 
+def _known(initial: Mapping[str, object]) -> list[str]:
+    """The states whose initial value is known: a number or a formula."""
+    return [state for state, value in initial.items() if not isinstance(value, Parameter)]
+
+
 def read_conditions(
-    source: Source, section: str, content: Mapping[str, object], inputs: Inputs, model: Model | None
+    source: Source,
+    section: str,
+    content: Mapping[str, object],
+    common: Condition,
+    inputs: Inputs,
+    model: Model | None,
 ) -> dict[str, Condition]:
-    """The entries of [experiments] or [candidates]."""
-    keys = schema()["definitions"]["experiment"]["properties"]
+    """The entries of [experiments] or [candidates]; `common`: the inputs and t0 of all experiments."""
     found = {}
     for name, value in source.table((section,), content.get(section)).items():
         key = (section, name)
-        table = source.known(key, source.table(key, value), keys)
+        table = source.known(key, value, schema()["definitions"]["experiment"]["properties"])
         given = source.table((*key, "inputs"), table.get("inputs"))
         for one in given:
             if one not in inputs.names:
-                close = closest(one, inputs.names)
-                source.fault(
-                    (*key, "inputs", one), "files.unknown_input", one, known=inputs.names, close=close
-                )
+                source.unknown((*key, "inputs", one), "files.unknown_input", one, inputs.names)
         values = {one: read_input(source, (*key, "inputs", one), spec) for one, spec in given.items()}
         found[name] = Condition(
-            inputs={**inputs.values, **{n: v for n, v in values.items() if v is not None}},
+            inputs={**common.inputs, **{n: v for n, v in values.items() if v is not None}},
             initial=read_initial(source, (*key, "initial"), table.get("initial"), model),
-            t0=read_t0(source, (*key, "t0"), table.get("t0", content.get("t0"))),
+            t0=read_t0(source, (*key, "t0"), table["t0"]) if "t0" in table else common.t0,
             times=_times(source, (*key, "times"), table.get("times")),
             observables=_observables(source, (*key, "observables"), table.get("observables"), model),
         )
@@ -82,10 +87,9 @@ def read_conditions(
 
 def _observables(source: Source, key: Key, given: object, model: Model | None) -> tuple[str, ...]:
     names = tuple(source.texts(key, given) or ())
-    known = names if model is None else model.observables
     for name in names:
-        if name not in known:
-            source.fault(key, "files.unknown_observable", name, known=known, close=closest(name, known))
+        if model is not None and name not in model.observables:
+            source.unknown(key, "files.unknown_observable", name, model.observables)
     return names
 
 
@@ -111,41 +115,36 @@ def read_t0(source: Source, key: Key, given: object) -> float | str | None:
 def read_experiments(
     source: Source,
     content: Mapping[str, object],
+    common: Condition,
     inputs: Inputs,
-    conditions: dict[str, Condition],
-    initial: dict[str, object],
+    conditions: Mapping[str, Condition],
     model: Model | None,
     needs_data: bool,
 ) -> list[Experiment]:
-    """The experiments of the data files, refined by [experiments]; `initial` are the initial states of all."""
+    """The experiments of the data files under the `conditions` of [experiments], or else those `common` to all."""
     if "data" not in content:
         if needs_data:
             source.fault((), "files.no_data")
         return []
     before = len(source.faults)
-    found: list[Experiment] = []
     specs = _data_specs(source, content["data"])
     if not needs_data and not any(_exists(source, spec["file"]) for _, spec in specs):
         return []
-    for key, spec in specs:
-        found += _read_data(source, key, spec, inputs) or []
+    found = [one for key, spec in specs for one in _read_data(source, key, spec, inputs)]
     if model is not None:
         found = [_renamed_observables(one, model.observables) for one in found]
-    _check_data(source, found, model)
+        _check_columns(source, found, model)
     names = [one.name for one in found]
     complete = len(source.faults) == before
     for name in conditions:
         if complete and name not in names:
-            close = closest(name, names)
-            source.fault(
-                ("experiments", name), "files.experiment_not_in_data", name, known=names, close=close
-            )
+            source.unknown(("experiments", name), "files.experiment_not_in_data", name, names)
     for name in {name for name in names if names.count(name) > 1}:
         source.fault(("data",), "files.two_experiments", name)
-    shared = {name: value for name, value in initial.items() if model is None or name in model.states}
-    refined = [_refined(source, content, one, inputs, conditions.get(one.name), shared) for one in found]
-    _check_inputs(source, [one for one in refined if one is not None], inputs)
-    return [one for one in refined if one is not None]
+    refined = [_refined(source, one, common, conditions.get(one.name)) for one in found]
+    experiments = [one for one in refined if one is not None]
+    _check_inputs(source, experiments, inputs)
+    return experiments
 
 
 def _data_specs(source: Source, given: object) -> list[tuple[Key, dict[str, object]]]:
@@ -173,27 +172,20 @@ def _exists(source: Source, file: object) -> bool:
     return isinstance(file, str) and "\0" not in file and (source.path.parent / file).exists()
 
 
-def _read_data(source: Source, key: Key, spec: dict, inputs: Inputs) -> list[Experiment] | None:
+def _read_data(source: Source, key: Key, spec: dict, inputs: Inputs) -> list[Experiment]:
     before = len(source.faults)
-    texts = {key: source.text((*key, key), spec[key]) for key in spec if key != "observables"}
+    texts = {name: source.text((*key, name), spec[name]) for name in spec if name != "observables"}
     wanted = source.texts((*key, "observables"), spec.get("observables"))
     if len(source.faults) > before:
-        return None
-    file = texts["file"] or ""
+        return []
+    file = texts.pop("file") or ""
     path = source.path.parent / file
     if "\0" in file or (path.exists() and not path.is_file()):
         source.fault(key, "files.data_not_a_file", file)
-        return None
-    options: dict[str, object] = {
-        "observables": wanted,
-        "time": texts.get("time"),
-        "name": texts.get("name"),
-    }
-    if "experiment" in texts:
-        options["experiment"] = texts["experiment"]
+        return []
     columns = list(inputs.columns.values())
-    found = source.attempt(key, read_table, path, inputs=columns, **options)
-    return found and [_renamed_inputs(one, inputs) for one in found]
+    found = source.attempt(key, read_table, path, inputs=columns, observables=wanted, **texts)
+    return [_renamed_inputs(one, inputs) for one in found or ()]
 
 
 def _renamed_inputs(one: Experiment, inputs: Inputs) -> Experiment:
@@ -215,13 +207,10 @@ def _renamed_observables(one: Experiment, names: Sequence[str]) -> Experiment:
     return one if list(observations) == list(one.observables) else replace(one, observations=observations)
 
 
-def _check_data(source: Source, experiments: list[Experiment], model: Model | None) -> None:
-    if model is None:
-        return
-    strange = dict.fromkeys(n for one in experiments for n in one.observables if n not in model.observables)
-    for name in strange:
-        close = closest(name, model.observables)
-        source.fault(("data",), "files.column_not_observed", name, known=model.observables, close=close)
+def _check_columns(source: Source, experiments: list[Experiment], model: Model) -> None:
+    for name in dict.fromkeys(name for one in experiments for name in one.observables):
+        if name not in model.observables:
+            source.unknown(("data",), "files.column_not_observed", name, model.observables)
 
 
 def _check_inputs(source: Source, experiments: list[Experiment], inputs: Inputs) -> None:
@@ -231,47 +220,19 @@ def _check_inputs(source: Source, experiments: list[Experiment], inputs: Inputs)
             source.fault(("inputs", name), "files.no_input", name, experiments=silent, first=silent[0])
 
 
-def _refined(
-    source: Source,
-    content: Mapping[str, object],
-    one: Experiment,
-    inputs: Inputs,
-    condition: Condition | None,
-    shared: dict[str, object],
-) -> Experiment | None:
-    """The experiment with the inputs, initial values and t0 that the file gives it."""
-    own = source.table(("experiments",), content.get("experiments")).get(one.name) if condition else None
-    key: Key = ("t0",)
-    given = content.get("t0")
-    if isinstance(own, dict) and "t0" in own:
-        key, given = ("experiments", one.name, "t0"), own["t0"]
-    known = condition.inputs if condition else inputs.values
-    initial = condition.initial if condition else {}
-    t0 = initial_time(read_t0(source, key, given), one.times)
-    if given is None and LongGap().between(one.t0, one.times):
-        t0 = _unsaid_time(source, one, shared, initial)
-    return source.attempt(
-        key if t0 is not None else ("experiments", one.name),
-        Experiment,
-        one.times,
-        one.observations,
-        one.name,
-        {**one.inputs, **known},
-        initial,
-        t0,
-        remarks=one.remarks,
-    )
+def _refined(source: Source, one: Experiment, common: Condition, own: Condition | None) -> Experiment | None:
+    """The experiment with the inputs, initial values and t0 that the file gives it.
 
-
-def _unsaid_time(
-    source: Source, one: Experiment, shared: Mapping[str, object], own: Mapping[str, object]
-) -> float:
-    """The first sampling time, for times such as years; a known initial state without its time is a fault."""
-    first = float(one.times[0])
-    known = [name for name, value in {**shared, **own}.items() if not isinstance(value, Parameter)]
-    if known:
-        key: Key = (
-            ("experiments", one.name, "initial", known[0]) if known[0] in own else ("initial", known[0])
-        )
-        source.fault(key, "files.unsaid_time", known[0], experiment=one.name, first=first)
-    return first
+    Where nothing gives t0 and the times are far from 0 (years), it is the first of them; then a known initial state
+    without its time is a fault.
+    """
+    condition = common if own is None else own
+    initial = {} if own is None else own.initial  # Problem adds those of all experiments
+    t0 = initial_time(condition.t0, one.times)
+    if t0 is None and LongGap().between(one.t0, one.times):
+        t0 = float(one.times[0])
+        for state in _known({**common.initial, **initial})[:1]:
+            source.fault(("initial", state), "files.unsaid_time", state, experiment=one.name, first=t0)
+    inputs = {**one.inputs, **condition.inputs}
+    key = ("experiments", one.name)
+    return source.attempt(key, replace, one, inputs=inputs, initial=initial, t0=t0)

@@ -40,7 +40,10 @@ def read_noise(
 
 
 def described(source: Source, key: Key, value: object, kinds: Mapping[str, type], word: str):
-    """The noise model or prior that a table with `type` and its settings describes; None and a fault if it is wrong."""
+    """The noise model or prior that a table with `type` and its settings describes; None and a fault if it is wrong.
+
+    `word`: "noise" or "prior".
+    """
     table = dict(source.table(key, value))
     kind = table.pop("type", "normal" if word == "noise" else None)
     if not isinstance(kind, str) or kind not in kinds:
@@ -51,8 +54,7 @@ def described(source: Source, key: Key, value: object, kinds: Mapping[str, type]
     settings = [one for one in fields(builder) if one.init]
     before = len(source.faults)
     given = source.known(key, table, [one.name for one in settings])
-    needed = [one.name for one in settings if one.default is MISSING and one.default_factory is MISSING]
-    missing = [name for name in needed if name not in given]
+    missing = [one.name for one in settings if one.default is MISSING and one.name not in given]
     if len(source.faults) == before and missing:
         source.fault(key, "files.incomplete", f"{kind} {word}", missing=missing)
     if len(source.faults) > before:

@@ -37,36 +37,28 @@ def _check_names(source: Source, table: Mapping[str, object], model: Model, form
     for text in formulas:
         needed |= dict.fromkeys(name for name in names_in_order(text) if name not in model.states)
     in_noise = _words(source.content.get("noise"))
-    misspelt = set()
+    missing = [name for name in needed if name not in table]
+    misspelt = set()  # parameters that an unknown entry was probably meant for
     for name in table:
-        if name not in needed and name not in in_noise:
-            misspelt.add(_unknown_parameter(source, name, table, model, list(needed)))
-    known = [*model.states, *model.inputs, *table]
-    for name in needed:
-        if name not in table and name not in misspelt:
-            _missing_parameter(source, name, model, known)
-
-
-def _unknown_parameter(
-    source: Source, name: str, table: Mapping[str, object], model: Model, needed: list[str]
-) -> str:
-    """Note an entry that is no parameter; the parameter that was probably meant, or an empty text."""
-    close = closest(name, [one for one in needed if one not in table] or needed)
-    key = ("parameters", name)
-    if name in model.dropped:
-        helper = model.dropped[name]
-        source.fault(key, "files.parameter_of_unused_helper", name, helper=helper, known=needed, close=close)
-    elif name in model.states:
-        source.fault(key, "files.parameter_is_a_state", name, known=needed, close=close)
-    else:
-        source.fault(key, "files.unknown_parameter", name, known=needed, close=close)
-    return close
+        if name in needed or name in in_noise:
+            continue
+        close, code = closest(name, missing or needed), "files.unknown_parameter"
+        misspelt.add(close)
+        if name in model.dropped:
+            code = "files.parameter_of_unused_helper"
+        elif name in model.states:
+            code = "files.parameter_is_a_state"
+        helper = model.dropped.get(name)
+        source.fault(("parameters", name), code, name, known=list(needed), close=close, helper=helper)
+    for name in missing:
+        if name not in misspelt:
+            _missing_parameter(source, name, model, [*model.states, *model.inputs, *table])
 
 
 def _missing_parameter(source: Source, name: str, model: Model, known: list[str], slack: int = 2) -> None:
     """Note that a parameter has no entry, at the equation that first uses it.
 
-    A name that was probably meant differs by at most `slack` letters in length.
+    The known name to propose differs from it by at most `slack` letters in length.
     """
     row = _row_of_name(model.text, name)
     key = ("parameters",) if row is None else EQUATIONS
@@ -143,8 +135,7 @@ def read_initial(source: Source, key: Key, given: object, model: Model | None) -
     for name, value in source.table(key, given).items():
         here = (*key, name)
         if model is not None and name not in model.states:
-            close = closest(name, model.states)
-            source.fault(here, "files.unknown_state", name, known=model.states, close=close)
+            source.unknown(here, "files.unknown_state", name, model.states)
         if isinstance(value, str):
             if source.attempt(here, parse, value) is not None:
                 found[name] = value

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 
 from picardfit.checks import as_number, as_whole, is_number
-from picardfit.errors import InputError, Key, closest
+from picardfit.errors import Key
 from picardfit.files.toml_source import Source, kind_of, schema
 from picardfit.model.model import Model
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
@@ -43,7 +43,7 @@ class Limits:
     order: int = 1000
     whole: int = (
         2**31 - 1
-    )  # of starts, seed, workers and max_iterations: what NumPy's seeds and C integers hold
+    )  # of starts, seed, workers, max_iterations: NumPy's seeds and C integers hold no more
 
 
 LIMITS = Limits()
@@ -72,40 +72,44 @@ def read_truth(
     """{"parameters": {...}, "initial": {experiment: {...}}} as Problem takes it."""
     if "truth" not in content:
         return None
-    table = source.known(("truth",), source.table(("truth",), content["truth"]), ("parameters", "initial"))
+    key: Key = ("truth", "initial")
+    table = source.known(("truth",), content["truth"], ("parameters", "initial"))
     names = parameters if model is None else [*model.parameters, *parameters]
-    values = _numbers(source, ("truth", "parameters"), table.get("parameters"), names, "parameter")
-    initial = source.table(("truth", "initial"), table.get("initial"))
+    values = _numbers(source, ("truth", "parameters"), table.get("parameters"), names)
+    initial = source.table(key, table.get("initial"))
     states = None if model is None else model.states
     own = {name: value for name, value in initial.items() if isinstance(value, dict)}
-    given = {name: value for name, value in initial.items() if name not in own}
-    shared = _numbers(source, ("truth", "initial"), given, states, "state")
+    others = {name: value for name, value in initial.items() if name not in own}
+    shared = _numbers(source, key, others, states, "files.not_a_state")
     by_experiment = {name: dict(shared) for name in experiments or own}
     for name, value in own.items():
-        key = ("truth", "initial", name)
-        if experiments and name not in experiments:
-            close = closest(name, experiments)
-            source.fault(key, "files.unknown_experiment", name, known=experiments, close=close)
-            continue
-        by_experiment[name] |= _numbers(source, key, value, states, "state")
+        if name not in by_experiment:
+            source.unknown((*key, name), "files.unknown_experiment", name, experiments)
+        else:
+            by_experiment[name] |= _numbers(source, (*key, name), value, states, "files.not_a_state")
     return {"parameters": values, "initial": by_experiment}
 
 
 def _numbers(
-    source: Source, key: Key, given: object, known: Collection[str] | None, kind: str
+    source: Source,
+    key: Key,
+    given: object,
+    known: Collection[str] | None,
+    unknown: str = "files.not_a_parameter",
 ) -> dict[str, float]:
-    """A table of numbers under known names; `name[experiment]` is a value in one experiment."""
+    """A table of numbers under known names; `name[experiment]` is a value in one experiment.
+
+    `unknown`: the code of the fault that a name is not known; None for `known` allows any name.
+    """
     found: dict[str, float] = {}
     for name, value in source.table(key, given).items():
         here = (*key, name)
         if known is not None and name.split("[")[0] not in known:
-            code = "files.not_a_parameter" if kind == "parameter" else "files.not_a_state"
-            source.fault(here, code, name, known=list(known), close=closest(name, known))
-        elif isinstance(value, list | dict) and kind == "parameter":
+            source.unknown(here, unknown, name, known)
+        elif isinstance(value, list | dict) and unknown == "files.not_a_parameter":
             source.fault(here, "files.not_one_number", name, kind=kind_of(value))
-        else:
-            number = source.attempt(here, as_number, value, f"value of `{name}`")
-            found |= {} if number is None else {name: number}
+        elif (number := source.attempt(here, as_number, value, f"value of `{name}`")) is not None:
+            found[name] = number
     return found
 
 
@@ -113,61 +117,51 @@ def read_settings(
     source: Source, content: Mapping[str, object], model: Model | None, parameters: Collection[str]
 ) -> FitSettings:
     """The section [fit]; the defaults where it is wrong, with faults."""
-    key = ("fit",)
-    table = source.known(
-        key, source.table(key, content.get("fit")), schema()["properties"]["fit"]["properties"]
-    )
     before = len(source.faults)
-    whole = {name: table[name] for name in ("starts", "seed", "workers", "max_iterations") if name in table}
-    for name, value in whole.items():
-        _check_whole(source, (*key, name), value, least=0 if name == "seed" else 1)
+    table = source.known(("fit",), content.get("fit"), schema()["properties"]["fit"]["properties"])
+    counts = {
+        name: _count(source, ("fit", name), table[name], least=0 if name == "seed" else 1)
+        for name in ("starts", "seed", "workers", "max_iterations")
+        if name in table
+    }
     level = table.get("level", FitSettings.level)
     if not is_number(level) or not 0 < level < 1:
-        source.fault((*key, "level"), "files.level", value=level)
-    names = None if model is None else parameters
-    start = _numbers(source, (*key, "start"), table.get("start"), names, "parameter")
-    states = None if model is None else model.states
-    start_initial = _numbers(source, (*key, "start_initial"), table.get("start_initial"), states, "state")
-    limit = whole.pop("max_iterations", None)
+        source.fault(("fit", "level"), "files.level", value=level)
+    names, states = (None, None) if model is None else (parameters, model.states)
+    start = _numbers(source, ("fit", "start"), table.get("start"), names)
+    initial = table.get("start_initial")
+    start_initial = _numbers(source, ("fit", "start_initial"), initial, states, "files.not_a_state")
+    limit = counts.pop("max_iterations", None)
     method = None if len(source.faults) > before else _method(source, table, limit)
-    if len(source.faults) > before or method is None:
+    if method is None:
         return FitSettings()
+    whole = {str(name): number for name, number in counts.items() if number is not None}
     return FitSettings(
-        method,
-        level=as_number(level, "level"),
-        start=start,
-        start_initial=start_initial,
-        **{name: as_whole(value, name, 0) for name, value in whole.items()},
+        method, level=as_number(level, "level"), start=start, start_initial=start_initial, **whole
     )
 
 
-def _check_whole(source: Source, key: Key, value: object, least: int) -> None:
+def _count(source: Source, key: Key, value: object, least: int) -> int | None:
     number = source.attempt(key, as_whole, value, str(key[-1]), least, max(least, 1))
     if number is not None and number > LIMITS.whole:
         source.fault(key, "files.too_many", str(key[-1]), value=value, most=LIMITS.whole)
+    return number
 
 
-def _method(source: Source, table: Mapping[str, object], max_iterations: object) -> FileMethod | None:
+def _method(source: Source, table: Mapping[str, object], max_iterations: int | None) -> FileMethod | None:
     name = table.get("method", "lifted-gauss-newton")
     if not isinstance(name, str) or name not in METHODS:
-        close = closest(str(name), METHODS)
-        source.fault(("fit", "method"), "files.unknown_method", str(name), known=list(METHODS), close=close)
+        source.unknown(("fit", "method"), "files.unknown_method", str(name), METHODS)
         return None
-    kind, key = METHODS[name], ("fit", "settings")
-    simple = [
-        one.name for one in fields(kind) if one.type in ("int", "float", "bool", "float | None", "int | None")
-    ]
-    settings = source.known(key, source.table(key, table.get("settings")), simple)
+    before, kind, key = len(source.faults), METHODS[name], ("fit", "settings")
+    simple = ("int", "float", "bool", "float | None", "int | None")
+    settings = source.known(key, table.get("settings"), [o.name for o in fields(kind) if o.type in simple])
     for limited in fields(LIMITS):
         value, most = settings.get(limited.name), getattr(LIMITS, limited.name)
         if is_number(value) and value > most:
             source.fault((*key, limited.name), "files.too_many", limited.name, value=value, most=most)
-            return None
+    if len(source.faults) > before:
+        return None
     if max_iterations is not None:
         settings["max_iterations"] = max_iterations
-    only_limit = not settings.keys() - {"max_iterations"}
-    try:
-        return kind(**settings)
-    except InputError as error:
-        source.complain(error, ("fit", "max_iterations") if only_limit else key)
-        return None
+    return source.attempt(key, kind, **settings)
