@@ -12,7 +12,6 @@ import numpy as np
 
 from picardfit.errors import InputError, Notice
 from picardfit.importers.petab.files import read_listing
-from picardfit.importers.petab.placing import time_in_run
 from picardfit.importers.petab.problem import Import, spelled
 from picardfit.importers.petab.tables import Tables
 from picardfit.importers.petab.v1 import first_version
@@ -104,7 +103,7 @@ def simulation_table(imported: Imported, outputs: Mapping[tuple[str, str, float]
     """
     frame = imported.tables.frames["measurements"].copy()
     rows = zip(imported.tables.measurements, imported.places, strict=True)
-    frame["simulation"] = [outputs[(*place, time_in_run(row))] for row, place in rows]
+    frame["simulation"] = [outputs[(*place, row.time)] for row, place in rows]
     return frame.drop(columns="measurement")
 
 

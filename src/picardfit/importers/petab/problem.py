@@ -10,10 +10,12 @@ time inf are those of an experiment that begins at rest.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from math import e as EULER
-from math import isfinite, isinf
+from math import isfinite
 
 import numpy as np
 import sympy
@@ -23,8 +25,7 @@ from picardfit.formulas.algebra import TIME, add, multiply, names, symbol
 from picardfit.formulas.grammar import RESERVED, names_in_order, parse
 from picardfit.formulas.printing import to_text
 from picardfit.importers.petab.files import Value
-from picardfit.importers.petab.placing import Placed, Run, run_of, time_in_run
-from picardfit.importers.petab.tables import ObservableRow, ParameterRow, Tables
+from picardfit.importers.petab.tables import ObservableRow, ParameterRow, Run, Tables
 from picardfit.importers.sbml import from_document
 from picardfit.importers.sbml.mathml import exact
 from picardfit.importers.sbml.system import System, substitute
@@ -44,6 +45,33 @@ def spelled(name: str) -> str:
     return name + "_" if name == "t" or name in RESERVED else name
 
 
+def observable_members(tables: Tables, taken: set[str]) -> dict[str, list[int]]:
+    """Observable of the problem -> its rows of the measurement table.
+
+    Measurements of one observable share it when their placeholders name the same parameters and no two at one time
+    have different numbers. Where that takes several, they are called observable_1, observable_2, ...
+    """
+    groups: dict[tuple[str, tuple[str | None, ...], int], list[int]] = {}
+    numbers_at: dict[tuple, tuple[float, ...]] = {}
+    for k, row in enumerate(tables.measurements):
+        values = (*row.observable_parameters, None, *row.noise_parameters)
+        words = tuple(None if isinstance(v, float) else v or "" for v in values)
+        numbers = tuple(v for v in values if isinstance(v, float))
+        layer = 0  # separates different numbers at one time
+        while numbers_at.setdefault((row.observable, words, layer, row.run, row.time), numbers) != numbers:
+            layer += 1
+        groups.setdefault((row.observable, words, layer), []).append(k)
+    sizes = Counter(observable for observable, _, _ in groups)
+    found: dict[str, list[int]] = {}
+    for (observable, _, _), members in groups.items():
+        name = observable
+        if sizes[name] > 1 or name in taken - tables.observables.keys():
+            numbered = (f"{observable}_{n}" for n in count(1))
+            name = next(one for one in numbered if one not in found and one not in taken)
+        found[name] = members
+    return found
+
+
 class Import:
     """The steps from tables to problem; each result is a table of expressions in states, parameters and inputs."""
 
@@ -51,13 +79,14 @@ class Import:
         self.tables = tables
         self.system: System = from_document(tables.document, tables.model_file)
         self.estimated = {spelled(n) for n, row in tables.parameters.items() if row.estimated}
-        self.runs: list[Run] = list(dict.fromkeys(map(run_of, tables.measurements)))
+        self.runs = list(dict.fromkeys(row.run for row in tables.measurements))
         self.columns = sorted({entity for one in tables.conditions.values() for entity in one.values})
         self.taken = {*self.system.states, *self.system.constants, *self.system.definitions, *self.estimated}
         self.taken |= {"t", "time", *tables.observables, *map(spelled, tables.parameters)}
         self.inputs: dict[str, Mapping[Run | str, Input]] = {}  # input -> runs -> what it is there
+        self.members = observable_members(tables, self.taken)
         self._check_columns()
-        self._check_settled()
+        self._check_steady()
 
     def result(self) -> tuple[Problem, tuple[tuple[str, str], ...], tuple[str, ...]]:
         """The problem, experiment and observable of every measurement, and parameters that nothing uses."""
@@ -65,7 +94,7 @@ class Import:
         runs: list[Run | str] = [*self.runs, *self._befores()]
         starts = {run: self._start(run) for run in runs}
         constants = {symbol(n): self._constant(n, starts) for n in self._used_constants()}
-        placed, outputs, noise = self._observables(constants)
+        outputs, noise = self._observables(constants)
         rates = {state: substitute(rate, constants) for state, rate in self.system.rates.items()}
         used = set().union(*map(names, (*rates.values(), *outputs.values(), *noise.values())))
         inputs = [name for name in self.inputs if name in used]
@@ -82,18 +111,17 @@ class Import:
         }
         problem = Problem(
             model,
-            [self._experiment(run, starts, inputs, placed) for run in self.runs],
+            [self._experiment(run, starts, inputs) for run in self.runs],
             parameters=parameters,
-            noise={name: self._noise(name, level, placed) for name, level in noise.items()},
+            noise={name: self._noise(name, level) for name, level in noise.items()},
             nominal={
                 spelled(n): row.nominal
                 for n, row in self.tables.parameters.items()
                 if row.nominal is not None
             },
         )
-        places = tuple(
-            (run_of(row).name, placed.name_of[k]) for k, row in enumerate(self.tables.measurements)
-        )
+        name_of = {k: name for name, members in self.members.items() for k in members}
+        places = tuple((row.run.name, name_of[k]) for k, row in enumerate(self.tables.measurements))
         return problem, places, tuple(n for n in everything if n in idle & self.estimated)
 
     def _befores(self) -> list[str]:
@@ -116,11 +144,11 @@ class Import:
                 close = closest(entity, known)
                 raise source.at(InputError("importers.condition_sets_unknown", entity, close=close))
 
-    def _check_settled(self) -> None:
-        """A system can come to rest only if its equations do not change with time."""
+    def _check_steady(self) -> None:
+        """A system has a steady state only if its equations do not change with time."""
         moving = [state for state, rate in self.system.rates.items() if TIME in rate.free_symbols]
         for row in self.tables.measurements:
-            if isinf(row.time) and moving:
+            if row.run.steady and moving:
                 raise row.source.at(InputError("importers.never_at_rest", row.observable, state=moving[0]))
 
     def _cell(self, value: Value) -> sympy.Expr:
@@ -215,15 +243,14 @@ class Import:
 
     # -- observables
 
-    def _observables(self, constants: Mapping) -> tuple[Placed, dict[str, sympy.Expr], dict[str, sympy.Expr]]:
-        """Where each measurement goes, the formulas of all observables, and those of their noise."""
-        placed = Placed(self.tables, self.taken)
+    def _observables(self, constants: Mapping) -> tuple[dict[str, sympy.Expr], dict[str, sympy.Expr]]:
+        """The formulas of all observables, and those of their noise."""
         outputs, noise = {}, {}
         inside = {*self.system.constants, *self.system.spelling}
         also = {n: self._cell(n) for n in self.tables.parameters if n not in inside}
         also |= {c: symbol(c) for c in self._used_constants() if c not in self.system.constants}
-        for name, members in placed.members.items():
-            row = self.tables.observables[self.tables.measurements[members[0]].observable]
+        for name, members in self.members.items():
+            row = self._row_of(name)
             holders = {**also, **self._placeholders(name, row, members)}
             formula = self._formula(row, "importers.in_observable", row.formula, holders)
             own = {**also, **self._own_formulas(row.noise, also), row.name: formula, **holders}
@@ -232,7 +259,11 @@ class Import:
             noise[name] = substitute(level, constants)
             self._check_complete(outputs[name], row, "importers.in_observable")
             self._check_complete(noise[name], row, "importers.in_noise")
-        return placed, outputs, noise
+        return outputs, noise
+
+    def _row_of(self, name: str) -> ObservableRow:
+        """The row of the observable table that an observable of the problem comes from."""
+        return self.tables.observables[self.tables.measurements[self.members[name][0]].observable]
 
     def _formula(
         self, row: ObservableRow, context: str, text: str, also: Mapping[str, sympy.Expr]
@@ -281,9 +312,9 @@ class Import:
         signals: dict[Run | str, Input] = dict.fromkeys((*self.runs, *self._befores()), Constant(values[0]))
         for run in self.runs:
             mine = {
-                time_in_run(self.tables.measurements[k]): value
+                self.tables.measurements[k].time: value
                 for k, value in zip(members, values, strict=True)
-                if run_of(self.tables.measurements[k]) == run
+                if self.tables.measurements[k].run == run
             }
             if len(set(mine.values())) == 1:
                 signals[run] = Constant(next(iter(mine.values())))
@@ -291,8 +322,8 @@ class Import:
                 signals[run] = Table(np.array(list(mine)), np.array(list(mine.values())), kind="marks")
         return signals
 
-    def _noise(self, name: str, level: sympy.Expr, placed: Placed) -> Noise | LogNormal | Laplace:
-        row = self.tables.observables[self.tables.measurements[placed.members[name][0]].observable]
+    def _noise(self, name: str, level: sympy.Expr) -> Noise | LogNormal | Laplace:
+        row = self._row_of(name)
         spec = float(level) if level.is_number else to_text(level)
         base = BASES[row.transformation]
         if row.distribution == "laplace":
@@ -301,32 +332,21 @@ class Import:
 
     # -- experiments
 
-    def _experiment(self, run: Run, starts: Mapping, inputs: list[str], placed: Placed) -> Experiment:
-        observations: dict[str, tuple[list[float], list[float]]] = {}
-        for k, row in enumerate(self.tables.measurements):
-            if run_of(row) == run:
-                times, values = observations.setdefault(placed.name_of[k], ([], []))
-                times.append(time_in_run(row))
-                values.append(row.value)
+    def _experiment(self, run: Run, starts: Mapping, inputs: list[str]) -> Experiment:
+        observations = {}
+        for name, members in self.members.items():
+            mine = [row for k in members if (row := self.tables.measurements[k]).run == run]
+            if mine:
+                observations[name] = [row.time for row in mine], [row.value for row in mine]
+        signals = {name: self.inputs[name][run] for name in inputs}
         initial = self._specs(self._initial_states(run, starts), run.condition)
         rest = None
-        if run.settled:  # the experiment begins where it has come to rest, and all is measured there
-            rest = Rest(inputs={name: self.inputs[name][run] for name in inputs}, initial=initial)
-            initial = {}
+        if run.steady:  # the experiment begins at its steady state, and everything is measured there
+            rest, initial = Rest(signals, initial), {}
         elif run.before is not None:
-            rest = Rest(
-                inputs={name: self.inputs[name][run.before] for name in inputs},
-                initial=self._specs(self._initial_states(run.before, starts), run.before),
-            )
-        return Experiment(
-            None,
-            observations,
-            name=run.name,
-            inputs={name: self.inputs[name][run] for name in inputs},
-            initial=initial,
-            t0=0.0,
-            rest=rest,
-        )
+            before = {name: self.inputs[name][run.before] for name in inputs}
+            rest = Rest(before, self._specs(self._initial_states(run.before, starts), run.before))
+        return Experiment(None, observations, run.name, signals, initial, t0=0.0, rest=rest)
 
     def _specs(self, values: Mapping[str, sympy.Expr | None], condition: str) -> dict[str, float | str]:
         """Initial values in a condition, as Experiment takes them."""

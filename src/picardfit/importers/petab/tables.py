@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite, isinf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from picardfit.errors import InputError, closest
 from picardfit.importers.petab.files import Row, Sheet, Value
@@ -42,13 +42,26 @@ class ObservableRow:
     noise_holders: tuple[str, ...]  # and in that of the noise
 
 
+class Run(NamedTuple):
+    """What makes measurements belong to one experiment of the problem."""
+
+    before: str | None  # condition of the pre-equilibration
+    condition: str
+    steady: bool  # whether it is measured at its steady state
+
+    @property
+    def name(self) -> str:
+        if self.steady:
+            return f"{self.condition} at rest"
+        return self.condition if self.before is None else f"{self.condition} after {self.before}"
+
+
 @dataclass(frozen=True)
 class MeasurementRow:
     source: Row
     observable: str
-    before: str | None  # condition of the pre-equilibration
-    condition: str
-    time: float  # inf: when the system has come to rest
+    run: Run
+    time: float  # in the run: an experiment measured at its steady state (time inf) begins there, at 0
     value: float
     observable_parameters: tuple[Value, ...]
     noise_parameters: tuple[Value, ...]
@@ -146,13 +159,14 @@ def measurement_row(
     one = observables[name]
     if one.transformation != "lin" and value <= 0:
         raise row.at(InputError("importers.measurement_on_log_scale", name, value=value))
-    both = [
+    both = (
         _placeholder_values(row, name, "observableParameters", len(one.observable_holders)),
         _placeholder_values(row, name, "noiseParameters", len(one.noise_holders)),
-    ]
+    )
     if isinf(time) and before is not None:
         raise row.at(InputError("importers.rest_after_preequilibration", name))
-    return MeasurementRow(row, name, before, condition, time, value, *both)
+    run = Run(before, condition, steady=isinf(time))
+    return MeasurementRow(row, name, run, 0.0 if run.steady else time, value, *both)
 
 
 def listed_name(row: Row, column: str, known: dict, kind: str) -> str:
@@ -166,12 +180,8 @@ def listed_name(row: Row, column: str, known: dict, kind: str) -> str:
 def _placeholder_values(row: Row, observable: str, column: str, needed: int) -> tuple[Value, ...]:
     values = row.values(column)
     if len(values) < needed:
-        given = len(values)
-        raise row.at(
-            InputError(
-                "importers.too_few_placeholders", observable, column=column, needed=needed, given=given
-            )
-        )
+        numbers = {"column": column, "needed": needed, "given": len(values)}
+        raise row.at(InputError("importers.too_few_placeholders", observable).with_values(**numbers))
     if any(isinstance(value, float) and not isfinite(value) for value in values):
         raise row.at(InputError("importers.placeholder_not_finite", column))
     return values

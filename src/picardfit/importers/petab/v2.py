@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,21 +56,21 @@ def second_version(listed: Listing, wide: float = 100.0) -> Tables:
         "measurement", listed.files("measurement_files"), ("observableId", "measurement", "time")
     )
     document, model_file = one_model(_model_files(listed))
-    runs = _runs(listed, document)
+    conditions, experiments = _runs(listed, document)
     observed = {name: _observable(name, row) for name, row in observables.by("observableId").items()}
     records = []
     for row in measurements.rows:
         name = AS_IS
         if row.text("experimentId"):
-            name = listed_name(row, "experimentId", runs.experiments, "experiment")
-        records.append(measurement_row(row, observed, *runs.experiments[name]))
+            name = listed_name(row, "experimentId", experiments, "experiment")
+        records.append(measurement_row(row, observed, *experiments[name]))
     measured, frame = all_measurements(measurements, records)
     return Tables(
         name=listed.path.stem,
         document=document,
         model_file=model_file,
         parameters={name: _parameter(name, row, wide) for name, row in parameters.by("parameterId").items()},
-        conditions=runs.conditions,
+        conditions=conditions,
         observables=observed,
         measurements=measured,
         frames={"parameters": parameters.frame, "measurements": frame},
@@ -109,16 +108,13 @@ def _observable(name: str, row: Row) -> ObservableRow:
     return observable_row(row, name, *kinds, holders)
 
 
-@dataclass
-class _Runs:
-    """Experiments as pairs of conditions: `experiments`: id -> (pre-equilibration or None, simulation)."""
-
-    conditions: dict[str, Condition] = field(default_factory=lambda: {AS_IS: Condition(None, {})})
-    experiments: dict[str, tuple[str | None, str]] = field(default_factory=lambda: {AS_IS: (None, AS_IS)})
-
-
-def _runs(listed: Listing, document: libsbml.SBMLDocument) -> _Runs:
-    conditions, runs = _conditions(listed), _Runs()
+def _runs(
+    listed: Listing, document: libsbml.SBMLDocument
+) -> tuple[dict[str, Condition], dict[str, tuple[str | None, str]]]:
+    """The conditions of all periods, and experiment -> its conditions of pre-equilibration (or None) and simulation."""
+    conditions = _conditions(listed)
+    merged_conditions: dict[str, Condition] = {AS_IS: Condition(None, {})}
+    experiments: dict[str, tuple[str | None, str]] = {AS_IS: (None, AS_IS)}
     periods: dict[str, dict[float, tuple[Row, list[str]]]] = {}  # experiment -> begin -> its conditions
     paths = listed.files("experiment_files")
     rows = listed.sheet("experiment", paths, ("experimentId", "time", "conditionId")).rows if paths else ()
@@ -135,16 +131,16 @@ def _runs(listed: Listing, document: libsbml.SBMLDocument) -> _Runs:
         before = None
         if -inf in merged:  # what a pre-equilibration set stays set, except for what changes by itself
             before = " and ".join(found[-inf][1]) or AS_IS
-            runs.conditions[before] = merged[-inf]
+            merged_conditions[before] = merged[-inf]
             kept = {n: v for n, v in merged[-inf].values.items() if not _moves(n, document)}
             later = merged.get(0.0, Condition(merged[-inf].source, {}))
             merged[0.0] = Condition(later.source, kept | later.values)
         name = experiment
-        while name in runs.conditions:
+        while name in merged_conditions:
             name += "_"
-        runs.conditions[name] = merged[0.0]
-        runs.experiments[experiment] = (before, name)
-    return runs
+        merged_conditions[name] = merged[0.0]
+        experiments[experiment] = (before, name)
+    return merged_conditions, experiments
 
 
 def _merged(row: Row, ids: list[str], conditions: dict[str, Condition], experiment: str) -> Condition:
