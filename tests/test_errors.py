@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from picardfit.errors import InputError, catalogue_entry, closest, closest_file
+from picardfit.errors import Conclusion, InputError, Notice, Status, catalogue_entry, closest, closest_file
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,29 @@ def test_an_error_survives_a_pickle_with_its_place_and_context():
 def test_a_sentence_of_a_user_is_shown_as_it_is():
     error = InputError("The pump was off: leave out this run.")
     assert (str(error), error.remedy) == ("The pump was off: leave out this run.", "")
+
+
+@pytest.mark.parametrize(
+    "status, code, order",
+    [
+        (Status.CONVERGED, "search.other_warning", "status first"),
+        (Status.STALLED, "search.other_warning", "warning first"),
+        (Status.NOT_FINITE, "simulation.nonfinite_start", "warning only"),
+        (Status.NOT_FINITE, "simulation.no_solution_at_estimates", "warning first"),
+        (Status.INACCURATE, "simulation.no_solution_at_estimates", "warning only"),
+    ],
+)
+def test_after_a_failure_its_causes_come_first(status, code, order):
+    class Warned(Notice):
+        def sentence(self, audience=None):
+            return "W."
+
+    ended = status.sentence()
+    expected = {"status first": f"{ended} W.", "warning first": f"W. {ended}", "warning only": "W."}
+    assert Conclusion(status, (Warned(code),)).sentence() == expected[order]
+
+
+def test_an_error_carries_the_end_of_a_fit_as_a_record():
+    error = InputError("inference.profile_of_failed_fit", ended=Conclusion(Status.STALLED))
+    assert error.values["ended"].status is Status.STALLED
+    assert str(error).endswith(Status.STALLED.sentence())

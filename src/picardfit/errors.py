@@ -188,6 +188,32 @@ class Status(Enum):
         return sentence(self.value, "", {}, audience)
 
 
+@dataclass(frozen=True)
+class Conclusion:
+    """How a fit ended: its status with the warnings that belong to it."""
+
+    status: Status
+    warnings: tuple[Notice, ...] = ()
+
+    def sentence(self, audience: Audience = Audience.PYTHON) -> str:
+        """Status and warnings. After a failure the warnings, its likely causes, come first.
+
+        A warning that explains the failure replaces the sentence of the status.
+        """
+        warnings, ended = [one.sentence(audience) for one in self.warnings], self.status.sentence(audience)
+        if self.status.success:
+            return " ".join([ended, *warnings])
+        explanations = ("simulation.never_finite", _EXPLANATIONS.get(self.status))
+        explained = any(one.code in explanations for one in self.warnings)
+        return " ".join(warnings if explained else [*warnings, ended])
+
+
+_EXPLANATIONS = {  # status -> code of the warning that says the same and why
+    Status.NOT_FINITE: "simulation.nonfinite_start",
+    Status.INACCURATE: "simulation.no_solution_at_estimates",
+}
+
+
 # ---- sentences from the catalogue ----------------------------------------------------------------------------------
 
 
@@ -211,7 +237,11 @@ def _filled(code: str, part: str, subject: str, values: Mapping[str, object], au
     # A user of the command line writes a problem file: its words come next where an entry has none for commands.
     wordings = ("command", "file") if audience is Audience.COMMAND else (audience.value,)
     template = next((entry[one][part] for one in wordings if part in entry.get(one, {})), entry.get(part, ""))
-    return _FORMATTER.vformat(template, (), {"subject": subject, **values})
+    words = {
+        name: value.sentence(audience).rstrip(".") if isinstance(value, Conclusion | Status) else value
+        for name, value in values.items()
+    }
+    return _FORMATTER.vformat(template, (), {"subject": subject, **words})
 
 
 def catalogue_entry(code: str) -> dict[str, Any]:

@@ -16,21 +16,11 @@ from numpy.typing import ArrayLike
 
 from picardfit.checks import as_whole
 from picardfit.display.hook import shown
-from picardfit.errors import Audience, InputError, Notice, Status
+from picardfit.errors import Conclusion, InputError, Notice, Status
+from picardfit.evidence import goodness_of_fit, intervals
 from picardfit.evidence.certificate import Certificate, path_rows, path_value
 from picardfit.evidence.curves import checked_times, outputs_at, states_along
 from picardfit.evidence.fisher import Information, Yardstick, information, yardstick_of
-from picardfit.evidence.goodness_of_fit import (
-    Criteria,
-    criteria,
-    diagnostics,
-    estimated_numbers,
-    least_squares_loss,
-    negative_log_likelihood,
-    reduced_chi_square,
-    residual_variance,
-)
-from picardfit.evidence.intervals import correlation, interval_ends, natural_covariance, standard_errors
 from picardfit.evidence.optima import Optimum, StartResult, count_hits, margin_as_good, optima_of
 from picardfit.evidence.residual_tests import Diagnostics, diagnose, named_residuals
 from picardfit.parallel.ordered_map import check_tools
@@ -55,12 +45,7 @@ if TYPE_CHECKING:
     from picardfit.inference.bootstrap import Bootstrap, Kind
     from picardfit.inference.identifiability import Identifiability
     from picardfit.inference.profile import Profile
-    from picardfit.inference.refits import News, Tools
-
-EXPLAINED = {  # status -> code of the warning that says the same and why
-    Status.NOT_FINITE: "simulation.nonfinite_start",
-    Status.INACCURATE: "simulation.no_solution_at_estimates",
-}
+    from picardfit.inference.refits import News
 
 
 def fit(
@@ -163,24 +148,17 @@ class Fit:
     @property
     def message(self) -> str:
         """How the fit ended, with its warnings; after a failure the likely causes come first."""
-        return self.message_for(Audience.PYTHON)
+        return self.conclusion.sentence()
 
-    def message_for(self, audience: Audience) -> str:
-        """`message` in the words of Python code, of a problem file, or of the command line.
-
-        A warning that explains a failure replaces the sentence of the status.
-        """
-        warnings, ended = [one.sentence(audience) for one in self.warnings], self.status.sentence(audience)
-        if self.success:
-            return " ".join([ended, *warnings])
-        codes = ("simulation.never_finite", EXPLAINED.get(self.status))
-        explained = any(one.code in codes for one in self.warnings)
-        return " ".join(warnings if explained else [*warnings, ended])
+    @property
+    def conclusion(self) -> Conclusion:
+        """How the fit ended, as a record whose sentence is `message`."""
+        return Conclusion(self.status, self.warnings)
 
     @cached_property
     def loss(self) -> float:
         """The paper's L_ls: half the mean over sampling instants of the squared residual norm."""
-        return inf if self.solution is None else least_squares_loss(self.solution)
+        return inf if self.solution is None else goodness_of_fit.least_squares_loss(self.solution)
 
     @cached_property
     def objective(self) -> float:
@@ -194,7 +172,7 @@ class Fit:
         Without a noise model: that of normal noise with one variance for all measurements, estimated from them. None
         where that is not defined: no more measurements than unknowns, or residuals that are all zero.
         """
-        return inf if self.solution is None else negative_log_likelihood(self.solution)
+        return inf if self.solution is None else goodness_of_fit.negative_log_likelihood(self.solution)
 
     @property
     def log_likelihood(self) -> float | None:
@@ -203,11 +181,11 @@ class Fit:
     @property
     def estimated(self) -> int:
         """How many numbers were estimated; without a noise model its variance is one of them."""
-        return estimated_numbers(self.problem)
+        return goodness_of_fit.estimated_numbers(self.problem)
 
     @property
-    def _criteria(self) -> Criteria | None:
-        return None if self.nllh is None else criteria(self.problem, self.nllh)
+    def _criteria(self) -> goodness_of_fit.Criteria | None:
+        return None if self.nllh is None else goodness_of_fit.criteria(self.problem, self.nllh)
 
     @property
     def aic(self) -> float | None:
@@ -231,7 +209,7 @@ class Fit:
         With levels that were estimated it is near measurements / (measurements - unknowns), and says nothing. None
         without a noise model, where `residual_variance` is the mean square, and without degrees of freedom.
         """
-        return None if self.solution is None else reduced_chi_square(self.solution)
+        return None if self.solution is None else goodness_of_fit.reduced_chi_square(self.solution)
 
     @cached_property
     def residuals(self) -> dict[str, dict[str, np.ndarray]]:
@@ -247,7 +225,8 @@ class Fit:
         """What the residuals say about model and noise: tests of runs, of normality and of their size, in words."""
         if self.solution is None:
             return diagnose({}, None)
-        return diagnostics(self.solution, self.information if self.status.converged else None)
+        found = self.information if self.status.converged else None
+        return goodness_of_fit.diagnostics(self.solution, found)
 
     @property
     def hits(self) -> int:
@@ -277,7 +256,7 @@ class Fit:
         """
         if self.solution is None:
             return nan if self.problem.noise is None else 1.0
-        return residual_variance(self.solution)
+        return goodness_of_fit.residual_variance(self.solution)
 
     @property
     def yardstick(self) -> Yardstick:
@@ -304,7 +283,7 @@ class Fit:
             return np.zeros((0, 0))
         if not self.status.converged:
             return np.full((len(self.information.index),) * 2, nan)
-        return natural_covariance(self.solution, self.information, self.residual_variance)
+        return intervals.natural_covariance(self.solution, self.information, self.residual_variance)
 
     @property
     def covariance_labels(self) -> tuple[str, ...]:
@@ -318,7 +297,7 @@ class Fit:
         """
         found: dict[str, float] = {}
         if self.solution is not None and self.status.converged and not isnan(self.residual_variance):
-            found = standard_errors(self.solution, self.information, self.residual_variance)
+            found = intervals.standard_errors(self.solution, self.information, self.residual_variance)
         return {name: found.get(name, nan) for name in self._estimated}
 
     @property
@@ -356,7 +335,7 @@ class Fit:
         """Correlation of some of the unknowns `covariance_labels`, which costs little however many there are."""
         if self.solution is None:
             return np.zeros((0, 0))
-        return correlation(self.information, names, self.residual_variance)
+        return intervals.correlation(self.information, names, self.residual_variance)
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Confidence intervals of the unknowns from the Fisher information, cut off at the bounds.
@@ -367,7 +346,7 @@ class Fit:
         """
         factor, ends = self.yardstick.errors(level), {}
         if self.solution is not None and self.status.converged:
-            ends = interval_ends(self.solution, self.information, factor, self.residual_variance)
+            ends = intervals.interval_ends(self.solution, self.information, factor, self.residual_variance)
         return {name: ends.get(name, (nan, nan)) for name in self._estimated}
 
     def profile(
@@ -383,9 +362,9 @@ class Fit:
 
         It extends to both ends of the confidence interval of this level. For the other arguments see `profiles`.
         """
-        from picardfit.inference.profile import profile
+        from picardfit.inference.profile import Tools, profile
 
-        return profile(self, name, level, _tools(executor, ledger, progress))
+        return profile(self, name, level, Tools(executor, ledger, progress))
 
     def profiles(
         self,
@@ -398,16 +377,17 @@ class Fit:
     ) -> dict[str, Profile]:
         """Profiles of several unknowns or formulas, all parameters by default; the same with every executor.
 
-        `ledger`: a file that keeps finished sides of profiles, so that the same call resumes an interrupted run, also
-        with more names. Ctrl-C returns the profiles of which a side is finished. `progress` is called with the numbers
-        of finished sides and of all; by default long runs show a progress bar on a terminal, which False switches off.
+        `ledger`: a file that keeps finished branches (below or above the estimate), so that the same call resumes an
+        interrupted run, also with more names. Ctrl-C returns the profiles of which a branch is finished. `progress` is
+        called with the numbers of finished branches and of all; by default long runs show a progress bar on a
+        terminal, which False switches off.
         """
-        from picardfit.inference.profile import profiles
+        from picardfit.inference.profile import Tools, profiles
 
         wanted = [n for n in self._estimated if n in self.parameters] if names is None else names
         if isinstance(wanted, str):
             raise InputError("fit.names_is_text", value=wanted)
-        return profiles(self, list(wanted), level, _tools(executor, ledger, progress))
+        return profiles(self, list(wanted), level, Tools(executor, ledger, progress))
 
     def bootstrap(
         self,
@@ -427,9 +407,9 @@ class Fit:
         interrupted run, also with a larger count. Ctrl-C returns what is finished. `progress` is called with the
         numbers of finished fits and of all; by default long runs show a progress bar, which False switches off.
         """
-        from picardfit.inference.bootstrap import bootstrap
+        from picardfit.inference.bootstrap import Tools, bootstrap
 
-        return bootstrap(self, count, kind, seed, _tools(executor, ledger, progress))
+        return bootstrap(self, count, kind, seed, Tools(executor, ledger, progress))
 
     def bands(
         self,
@@ -445,17 +425,15 @@ class Fit:
         """States and observables with pointwise confidence bands, at any times from t0 on.
 
         By the delta method from the covariance of the unknowns, or from the percentiles of a `bootstrap`. With `noise`
-        the bands of the observables are those in which a new measurement lies. `inputs`, `initial`: a prediction under
-        other inputs, from other (known) initial states; others stay as in the experiment.
+        the bands of the observables are those in which a new measurement lies. `inputs`, `initial`: a prediction with
+        other inputs, from other (known) initial states; all that is not given stays as in the experiment.
         """
         from picardfit.inference.bands import bands
 
         e, _ = experiment_index(self.problem, experiment), self._solved
         if not self.status.converged and bootstrap is None:
-            raise InputError("fit.no_bands", message=self.message.rstrip("."))
-        return bands(
-            self, self.information, e, checked_times(times), level, noise, inputs, initial, bootstrap
-        )
+            raise InputError("fit.no_bands", ended=self.conclusion)
+        return bands(self, e, checked_times(times), level, noise, inputs, initial, bootstrap)
 
     def parameters_of(self, experiment: str) -> dict[str, float]:
         """The parameters in one experiment under their plain names, as `pf.simulate` takes them.
@@ -552,11 +530,5 @@ class Fit:
     def _solved(self) -> Solution:
         """The solution, for what cannot be given without one."""
         if self.solution is None:
-            raise InputError("fit.no_solution", message=self.message.rstrip("."))
+            raise InputError("fit.no_solution", ended=self.conclusion)
         return self.solution
-
-
-def _tools(executor: Executor | None, ledger: str | Path | None, progress: News) -> Tools:
-    from picardfit.inference.refits import Tools
-
-    return Tools(executor, ledger, progress)

@@ -42,7 +42,7 @@ def design(
             raise InputError("cli.budget", budget=budget, candidates=len(candidates))
         result = run(file.with_data, file.settings, quiet or as_json)
         if result.solution is None:
-            raise InputError("cli.nothing_to_design_for", message=result.message.rstrip("."))
+            raise InputError("cli.nothing_to_design_for", ended=result.conclusion)
         found = rank(result, candidates, criterion=criterion, budget=budget)
         if as_json:
             print_json(_record(result, found))

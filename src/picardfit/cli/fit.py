@@ -134,7 +134,7 @@ def record(result: Fit, level: float) -> dict[str, object]:
     return {
         "success": result.success,
         "status": result.status.name,
-        "message": result.message_for(Audience.COMMAND),
+        "message": result.conclusion.sentence(Audience.COMMAND),
         "loss": result.loss,
         "iterations": result.iterations,
         "seconds": result.seconds,

@@ -83,7 +83,7 @@ def fit_of(path: Path, out: Path | None, quiet: bool) -> tuple[Fit, Path]:
 
 def _names(result: Fit, wanted: list[str] | None) -> list[str]:
     if result.solution is None:
-        raise InputError("cli.nothing_to_profile", message=result.message.rstrip("."))
+        raise InputError("cli.nothing_to_profile", ended=result.conclusion)
     return wanted or [name for name in result.parameters if name in result.standard_errors]
 
 

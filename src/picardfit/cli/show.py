@@ -48,7 +48,7 @@ def show_fit(fit: Fit, level: float = 0.95, shown: Shown = Shown()) -> None:
         for line in error_lines(fit):
             out.print(line, markup=False)
         out.print()
-    out.print(fit.message_for(Audience.COMMAND), markup=False)
+    out.print(fit.conclusion.sentence(Audience.COMMAND), markup=False)
     out.print(f"{count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s, loss {number(fit.loss, 6)}")
     if fit.problem.noise is not None and fit.nllh is not None and fit.aic is not None:
         out.print(f"negative log-likelihood {number(fit.nllh, 6)}, AIC {number(fit.aic, 6)}")

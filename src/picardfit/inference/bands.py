@@ -1,4 +1,4 @@
-"""Bands around states and observables, in an experiment of the fit or under new inputs and from new initial states."""
+"""Confidence bands of states and observables, in an experiment of the fit or with other inputs and initial states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from picardfit.checks import as_number
 from picardfit.collocation.sensitivity import Sensitivity, sensitivity
 from picardfit.display.hook import shown
 from picardfit.errors import InputError, closest
-from picardfit.evidence.fisher import Information
 from picardfit.inference.bootstrap import Bootstrap, estimates
 from picardfit.inference.refits import solution_of
 from picardfit.model.densities import Shape
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from picardfit.fit import Fit
     from picardfit.model.model import Model
+    from picardfit.problem.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,46 +50,21 @@ class Bands:
         """The band of an observable or state."""
         every = {**self.states, **self.observables}
         if name not in every:
-            raise InputError(
-                "inference.no_band", str(name), known=list(every), close=closest(str(name), every)
-            )
+            close = closest(str(name), every)
+            raise InputError("inference.no_band", str(name), known=list(every), close=close)
         return every[name]
 
     def to_frame(self) -> pd.DataFrame:
         """A long table with the columns time, quantity, value, low, high, standard_error."""
         import pandas as pd
 
-        rows = [
-            pd.DataFrame(
-                {
-                    "time": self.times,
-                    "quantity": name,
-                    "value": band.value,
-                    "low": band.low,
-                    "high": band.high,
-                    "standard_error": band.standard_error,
-                }
-            )
-            for name, band in {**self.states, **self.observables}.items()
-        ]
+        curves = {**self.states, **self.observables}
+        rows = [pd.DataFrame({"time": self.times, "quantity": name, **vars(curves[name])}) for name in curves]
         return pd.concat(rows, ignore_index=True)
-
-
-@dataclass(frozen=True)
-class _Setting:
-    """The run that bands are wanted of."""
-
-    experiment: int
-    times: np.ndarray  # as given
-    order: np.ndarray  # that sorts them
-    inputs: Mapping[str, Input]
-    given: dict[int, float]  # state -> new initial value
-    new: bool  # differs from the experiment of the fit
 
 
 def bands(
     fit: Fit,
-    found: Information,
     experiment: int,
     times: np.ndarray,
     level: float,
@@ -103,25 +78,25 @@ def bands(
     From the covariance of the unknowns by the delta method, or from the percentiles of a bootstrap. `noise`: bands in
     which a new measurement lies (observables only). `inputs`, `initial`: other inputs, other (known) initial states.
     """
-    limit = fit.yardstick.errors(level)
+    limit, model = fit.yardstick.errors(level), fit.problem.model
     if bootstrap is not None:
         _check_bootstrap(fit, bootstrap)
-    setting = _setting(fit, experiment, times, inputs, initial)
-    if bootstrap is not None:
-        groups = _by_samples(fit, setting, bootstrap, level, noise)
+    order = np.argsort(times, kind="stable")
+    prediction = _prediction(fit, experiment, times[order], inputs, initial)
+    if bootstrap is None:
+        curves = _by_derivatives(fit, prediction, limit, noise)
     else:
-        groups = _by_derivatives(fit, found, setting, limit, noise)
-    back = np.argsort(setting.order, kind="stable")
-    model = fit.problem.model
-    curves = [
-        {name: Band(*(part[back, k] for part in group)) for k, name in enumerate(names)}
-        for names, group in zip((model.states, model.observables), groups, strict=True)
-    ]
-    return Bands(setting.times, level, *curves)
+        curves = _by_samples(fit, prediction, bootstrap, level, noise)
+    back = np.argsort(order, kind="stable")
+    states, observables = (
+        {name: Band(*(column[back, k] for column in group)) for k, name in enumerate(names)}
+        for names, group in zip((model.states, model.observables), curves, strict=True)
+    )
+    return Bands(times, level, states, observables)
 
 
 def _check_bootstrap(fit: Fit, given: object, same: float = 1e-6) -> None:
-    """InputError unless these are samples around this fit: of estimates that differ by a relative `same` at most."""
+    """InputError unless these samples were drawn around this fit: its estimates agree up to a relative `same`."""
     if not isinstance(given, Bootstrap):
         raise InputError("inference.not_a_bootstrap", value=given)
     own = estimates(fit)
@@ -129,17 +104,53 @@ def _check_bootstrap(fit: Fit, given: object, same: float = 1e-6) -> None:
         raise InputError("inference.bootstrap_of_other_problem", names=list(given.estimates))
     for name, value in own.items():
         if not np.isclose(value, given.estimates[name], rtol=same, atol=0):
-            raise InputError(
-                "inference.bootstrap_of_other_fit", name, theirs=given.estimates[name], value=value
-            )
+            theirs = given.estimates[name]
+            raise InputError("inference.bootstrap_of_other_fit", name, theirs=theirs, value=value)
 
 
-def _setting(fit: Fit, e: int, times: np.ndarray, inputs, initial) -> _Setting:
+@dataclass(frozen=True)
+class _Prediction:
+    """The experiment, with other inputs or initial states if so wanted, that bands are computed for."""
+
+    problem: Problem
+    experiment: int
+    times: np.ndarray  # ascending
+    signals: Mapping[str, Input]
+    initial: dict[int, float]  # state -> new initial value
+    changed: bool  # from the experiment of the fit
+
+    @property
+    def inputs(self) -> np.ndarray:
+        """(times, inputs)."""
+        return values_at(self.signals, self.problem.model.inputs, self.times)
+
+    def run(self, unknowns: np.ndarray) -> Run:
+        """The initial value problem at given unknowns (experiments, width)."""
+        layout, e = self.problem.layout, self.experiment
+        start = layout.initial(unknowns)[0][e].copy()
+        for state, value in self.initial.items():
+            start[state] = value
+        t0, breaks = self.problem.experiments[e].t0, self.problem.model.breaks(self.signals)
+        return Run(t0, start, layout.model_values(unknowns)[e], self.signals, self.times, breaks)
+
+    def by_unknowns(self, unknowns: np.ndarray) -> np.ndarray:
+        """(states + parameters, width): derivative of the initial state and the model parameters by the unknowns."""
+        layout, e = self.problem.layout, self.experiment
+        initial = layout.initial(unknowns)[1][e].copy()
+        initial[list(self.initial)] = 0.0
+        parameters = np.zeros((layout.model_parameters, layout.width))
+        own = layout.free_parameters < layout.model_parameters  # the others are the noise's
+        columns = layout.columns.parameters[own]
+        parameters[layout.free_parameters[own], columns] = layout.slopes(unknowns)[e, columns]
+        return np.concatenate([initial, parameters])
+
+
+def _prediction(fit: Fit, e: int, times: np.ndarray, inputs, initial) -> _Prediction:
     one, model = fit.problem.experiments[e], fit.problem.model
     if not len(times):
         raise InputError("inference.no_times")
-    if times.min() < one.t0:
-        raise InputError("evidence.before_t0", one.name, time=times.min(), t0=one.t0)
+    if times[0] < one.t0:
+        raise InputError("evidence.before_t0", one.name, time=times[0], t0=one.t0)
     for code, names, given in (
         ("inference.unknown_input", model.inputs, inputs),
         ("inference.unknown_state", model.states, initial),
@@ -148,115 +159,93 @@ def _setting(fit: Fit, e: int, times: np.ndarray, inputs, initial) -> _Setting:
             if name not in names:
                 raise InputError(code, str(name), known=names, close=closest(str(name), names))
     signals = {**one.inputs, **{name: as_input(name, spec) for name, spec in (inputs or {}).items()}}
-    given = {
+    start = {
         model.states.index(name): as_number(value, f"initial value of `{name}`")
         for name, value in (initial or {}).items()
     }
-    return _Setting(e, times, np.argsort(times, kind="stable"), signals, given, bool(inputs or initial))
+    return _Prediction(fit.problem, e, times, signals, start, bool(inputs or initial))
 
 
-def _run(fit: Fit, setting: _Setting, unknowns: np.ndarray) -> Run:
-    """The initial value problem at given unknowns (experiments, width)."""
-    problem, e = fit.problem, setting.experiment
-    layout, one = problem.layout, problem.experiments[e]
-    start = layout.initial(unknowns)[0][e].copy()
-    for state, value in setting.given.items():
-        start[state] = value
-    breaks = {
-        *problem.model.breakpoints,
-        *(b for signal in setting.inputs.values() for b in signal.breakpoints),
-    }
-    times = setting.times[setting.order]
-    params = layout.model_values(unknowns)[e]
-    return Run(one.t0, start, params, setting.inputs, times, tuple(sorted(breaks)))
+Curves = tuple[
+    np.ndarray, np.ndarray, np.ndarray, np.ndarray
+]  # value, low, high, standard error: (times, names)
 
 
-def _by_derivatives(fit: Fit, information: Information, setting: _Setting, limit: float, noise: bool):
-    """((value, low, high, standard error) of states, the same of observables), each (times, names)."""
-    problem, unknowns, e = fit.problem, solution_of(fit).unknowns, setting.experiment
-    layout, model = problem.layout, problem.model
-    run = _run(fit, setting, unknowns)
-    found = _as_far_as_it_goes(model, run, None if setting.new else solution_of(fit).system.mesh.knots[e])
-    by_unknowns = _by_unknowns(layout, unknowns, e, setting)  # (states + parameters, width)
-    inputs = _inputs(model, setting, run.times)
-    values, by_state, by_parameter = model.output.linearise(run.times, found.states, run.params, inputs)
+def _by_derivatives(fit: Fit, prediction: _Prediction, limit: float, noise: bool) -> list[Curves]:
+    """The bands of states and of observables: `limit` standard errors wide, by the delta method."""
+    solution, model, e = solution_of(fit), fit.problem.model, prediction.experiment
+    run = prediction.run(solution.unknowns)
+    knots = None if prediction.changed else solution.system.mesh.knots[e]
+    found = _as_far_as_it_goes(model, run, knots)
+    by_unknowns = prediction.by_unknowns(solution.unknowns)
+    values, by_state, by_parameter = model.output.linearise(
+        run.times, found.states, run.params, prediction.inputs
+    )
     by_outputs = by_state @ found.derivatives
     by_outputs[..., len(model.states) :] += by_parameter
-    variance = fit.residual_variance
     both = []
     for value, derivative in ((found.states, found.derivatives), (values, by_outputs)):
-        error = information.spread(e, derivative @ by_unknowns, variance)
-        total = error
+        error = fit.information.spread(e, derivative @ by_unknowns, fit.residual_variance)
         if noise and value is values:
-            total = np.sqrt(error**2 + _noise_variance(fit, setting, unknowns, run.times, found.states))
-        both.append((value, value - limit * total, value + limit * total, total))
-    return tuple(both)
+            error = np.sqrt(error**2 + _noise_variance(fit, prediction, solution.unknowns, found.states))
+        both.append((value, value - limit * error, value + limit * error, error))
+    return both
 
 
 def _as_far_as_it_goes(model: Model, run: Run, knots: np.ndarray | None) -> Sensitivity:
-    """Solution and derivatives at the times of a run, NaN from where there is no solution on."""
-    whole, count, failing = sensitivity(model, run, knots), 0, len(run.times)
+    """Solution and derivatives at the times of a run, NaN at the times that the solution does not reach."""
+    whole = sensitivity(model, run, knots)
     if whole is not None:
         return whole
     shape = (len(run.times), len(run.initial))
     states, derivatives = np.full(shape, np.nan), np.full((*shape, shape[1] + len(run.params)), np.nan)
-    while failing - count > 1:  # the number of times that can be reached
+    count, failing = 0, len(run.times)
+    while failing - count > 1:  # bisection of the number of times that can be reached
         middle = (count + failing) // 2
-        part = sensitivity(model, replace(run, times=run.times[:middle]), knots)
-        if part is None:
+        found = sensitivity(model, replace(run, times=run.times[:middle]), knots)
+        if found is None:
             failing = middle
         else:
             count = middle
-            states[:count], derivatives[:count] = part.states, part.derivatives
+            states[:count], derivatives[:count] = found.states, found.derivatives
     return Sensitivity(states, derivatives)
 
 
-def _by_unknowns(layout, unknowns: np.ndarray, e: int, setting: _Setting) -> np.ndarray:
-    """Derivative of (initial state, model parameters) of one experiment by its unknowns row."""
-    initial = layout.initial(unknowns)[1][e].copy()
-    initial[list(setting.given)] = 0.0
-    parameters = np.zeros((layout.model_parameters, layout.width))
-    own = layout.free_parameters < layout.model_parameters  # the others are the noise's
-    columns = layout.columns.parameters[own]
-    parameters[layout.free_parameters[own], columns] = layout.slopes(unknowns)[e, columns]
-    return np.concatenate([initial, parameters])
-
-
-def _by_samples(fit: Fit, setting: _Setting, bootstrap: Bootstrap, level: float, noise: bool):
-    """The same from the percentiles of bootstrap samples; the values are those of the fit."""
-    model = fit.problem.model
-    runs = [_run(fit, setting, unknowns) for unknowns in (solution_of(fit).unknowns, *bootstrap.unknowns)]
-    solved = trajectories(model, runs)
-    inputs = _inputs(model, setting, runs[0].times)
-    empty = np.full((len(runs[0].times), len(model.states)), np.nan)
-    states = np.stack([empty if s is None else s for s in solved])  # (1 + samples, times, states)
+def _by_samples(
+    fit: Fit, prediction: _Prediction, bootstrap: Bootstrap, level: float, noise: bool
+) -> list[Curves]:
+    """The bands of states and of observables: percentiles of bootstrap samples around the values of the fit."""
+    model, times = fit.problem.model, prediction.times
+    runs = [prediction.run(unknowns) for unknowns in (solution_of(fit).unknowns, *bootstrap.unknowns)]
+    empty = np.full((len(times), len(model.states)), np.nan)
+    # (1 + samples, times, states)
+    states = np.stack([empty if found is None else found for found in trajectories(model, runs)])
     params = np.stack([run.params for run in runs])[:, None, :]
-    outputs = model.output.value(runs[0].times, states, params, inputs)
+    outputs = model.output.value(times, states, params, prediction.inputs)
     rng = np.random.default_rng([bootstrap.seed, 1])
     both = []
     for values in (states, outputs):
         drawn = values[1:]
         if noise and values is outputs:
             spread = [
-                _noise_variance(fit, setting, unknowns, runs[0].times, x)
+                _noise_variance(fit, prediction, unknowns, x)
                 for unknowns, x in zip(bootstrap.unknowns, states[1:], strict=True)
             ]
             drawn = drawn + np.sqrt(spread) * rng.standard_normal(drawn.shape)
         low, high = np.nanquantile(drawn, [0.5 - level / 2, 0.5 + level / 2], axis=0)
         both.append((values[0], low, high, np.nanstd(drawn, axis=0, ddof=1)))
-    return tuple(both)
+    return both
 
 
 def _noise_variance(
-    fit: Fit, setting: _Setting, unknowns, times: np.ndarray, states: np.ndarray
+    fit: Fit, prediction: _Prediction, unknowns: np.ndarray, states: np.ndarray
 ) -> np.ndarray:
     """(times, observables): variance of a measurement around its prediction; noise in logs to first order."""
-    problem, model = fit.problem, fit.problem.model
+    problem, times, count = fit.problem, prediction.times, len(fit.problem.model.observables)
     if problem.scatter is None:
-        return np.full((len(times), len(model.observables)), fit.residual_variance)
-    params = problem.layout.measured_values(unknowns)[setting.experiment]
-    rows = problem.measurement.value(times, states, params, _inputs(model, setting, times))
-    count = len(model.observables)
+        return np.full((len(times), count), fit.residual_variance)
+    params = problem.layout.measured_values(unknowns)[prediction.experiment]
+    rows = problem.measurement.value(times, states, params, prediction.inputs)
     outputs, levels, more = rows[:, :count], rows[:, count : 2 * count], rows[:, 2 * count :]
     if problem.scatter.common:
         return levels**2 + more**2
@@ -266,13 +255,8 @@ def _noise_variance(
             found[:, k] *= 2
         if column.shape is Shape.STUDENT:
             degrees = more[:, k] if column.degrees is None else column.degrees
-            found[:, k] *= np.where(
-                degrees > 2, degrees / np.maximum(degrees - 2, np.finfo(float).tiny), np.inf
-            )
+            spare = np.maximum(degrees - 2, np.finfo(float).tiny)
+            found[:, k] *= np.where(degrees > 2, degrees / spare, np.inf)
         if column.base is not None:
             found[:, k] *= (outputs[:, k] * np.log(column.base)) ** 2
     return found
-
-
-def _inputs(model, setting: _Setting, times: np.ndarray) -> np.ndarray:
-    return values_at(setting.inputs, model.inputs, times)

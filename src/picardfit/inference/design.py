@@ -34,6 +34,7 @@ from picardfit.inference.design_information import (
     of_interest,
     stage_at,
 )
+from picardfit.inference.refits import solution_of
 from picardfit.problem.experiment import Experiment, plan
 from picardfit.problem.likelihood import LeastSquares
 from picardfit.problem.problem import Problem
@@ -185,8 +186,7 @@ def _problem_of(base: object) -> Problem:
         return base
     if not isinstance(base, Fit):
         raise InputError("inference.design_for", given=base)
-    if base.solution is None:
-        raise InputError("inference.no_solution", message=base.status.sentence().rstrip("."))
+    solution_of(base)  # raises InputError where there is none
     return base.problem
 
 

@@ -33,6 +33,7 @@ from picardfit.inference.combinations import (
     simplified,
     tidy,
 )
+from picardfit.inference.refits import solution_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -112,11 +113,10 @@ class Identifiability:
 
 def identifiability(fit: Fit, settings: VerdictSettings = DEFAULT) -> Identifiability:
     """Verdicts, undetermined directions and determined combinations of a fit."""
-    if fit.solution is None:
-        raise InputError("inference.no_solution", message=fit.status.sentence().rstrip("."))
+    solution = solution_of(fit)
     if not fit.status.converged:
-        raise InputError("inference.not_judged", message=fit.message.rstrip("."))
-    relative, covariance = in_relative_units(fit.solution, fit.whole_information, fit.residual_variance)
+        raise InputError("inference.not_judged", ended=fit.conclusion)
+    relative, covariance = in_relative_units(solution, fit.whole_information, fit.residual_variance)
     others = _alternatives(fit, relative)
     order = {name: k for k, name in enumerate(fit.parameters)}
     numbers = sorted(range(len(relative.labels)), key=lambda k: order.get(relative.labels[k], len(order)))

@@ -35,7 +35,7 @@ from picardfit.inference.profile_continuation import (
     cubic,
     follow_branch,
 )
-from picardfit.inference.refits import Tools, run_many, solution_of
+from picardfit.inference.refits import Tools, named_unknowns, run_many, solution_of
 from picardfit.parallel.ordered_map import Work, Written, single_threaded
 from picardfit.problem.named_values import units_of
 from picardfit.problem.quantity import quantity
@@ -218,7 +218,7 @@ def _elsewhere(fit: Fit, name: str, same: SameOptimum = SAME_OPTIMUM) -> list[No
 def _origin(fit: Fit, wanted: Sequence[str], level: float, settings: ProfileSettings) -> Origin:
     """The settled estimate from which the profiles start; refuses what cannot be profiled."""
     if fit.solution is None or not fit.success:
-        raise InputError("inference.profile_of_failed_fit", message=fit.message.rstrip("."))
+        raise InputError("inference.profile_of_failed_fit", ended=fit.conclusion)
     for name in wanted:
         quantity(fit.problem, name)
     unit, limit = fit.residual_variance, fit.yardstick.rise(level) ** 0.5
@@ -260,18 +260,16 @@ def _decoded(shape: tuple[int, int], record: dict) -> Branch:
 
 def _joined(fit: Fit, continuation: Continuation, below: Branch, above: Branch, level: float) -> Profile:
     """The profile of both branches and the estimate between them."""
-    estimate, label, layout = continuation.estimate, continuation.quantity.label, fit.problem.layout
-    index = estimate.base.index
+    estimate, label = continuation.estimate, continuation.quantity.label
     internal = np.concatenate([below.values[::-1], [estimate.c], above.values])
     many_unknowns = np.concatenate([below.many_unknowns[::-1], estimate.unknowns[None], above.many_unknowns])
-    natural = layout.natural(many_unknowns)[:, index[:, 0], index[:, 1]]
-    values = continuation.quantity.natural(layout, internal)
+    values = continuation.quantity.natural(fit.problem.layout, internal)
     return Profile(
         name=label,
         estimate=float(values[len(below.values)]),
         values=values,
         rises=np.concatenate([below.rises[::-1], [estimate.rise], above.rises]),
-        unknowns={layout.label(e, c): natural[:, i] for i, (e, c) in enumerate(index)},
+        unknowns=named_unknowns(fit.problem, many_unknowns),
         level=level,
         yardstick=fit.yardstick,
         ends=(below.end, above.end),

@@ -1,4 +1,4 @@
-"""Many small fits around one fit: over any executor, kept in a ledger, with a line that says how far they are."""
+"""Many small fits around one fit: on any executor, kept in a ledger, with a progress bar."""
 
 from __future__ import annotations
 
@@ -8,25 +8,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
+from picardfit import __version__
 from picardfit.errors import InputError
 from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.ordered_map import Work, Written, check_tools, run_tasks
 from picardfit.parallel.progress import Bar
 from picardfit.problem.serialisation import digest, problem_digest
+from picardfit.problem.unknowns import unknowns_index
 from picardfit.solvers.loop import Solution
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
+    from picardfit.problem.problem import Problem
 
 News = Callable[[int, int], None] | Literal[False] | None
 
 
 @dataclass(frozen=True)
 class Tools:
-    """How the work is done; the results depend on none of it.
+    """How the work is done; the results do not depend on it.
 
-    `executor`: a `concurrent.futures.Executor`, or None for here. `ledger`: a file that keeps what is finished.
-    `progress`: called with how many tasks are done and how many there are; None shows a line, False nothing.
+    `executor`: a `concurrent.futures.Executor`, or None for this process. `ledger`: a file that keeps what is finished.
+    `progress`: called with the numbers of finished tasks and of all; None shows a progress bar, False nothing.
     """
 
     executor: Executor | None = None
@@ -38,10 +43,17 @@ class Tools:
 
 
 def solution_of(fit: Fit) -> Solution:
-    """The solution of a fit, which inference starts from."""
+    """The solution of a fit; InputError if it has none."""
     if fit.solution is None:
-        raise InputError("inference.no_solution", message=fit.status.sentence().rstrip("."))
+        raise InputError("inference.no_solution", ended=fit.status)
     return fit.solution
+
+
+def named_unknowns(problem: Problem, unknowns: np.ndarray) -> dict[str, np.ndarray]:
+    """name -> (...), natural units, of unknowns (..., experiments, width) in internal coordinates."""
+    layout, natural = problem.layout, problem.layout.natural(unknowns)
+    index = unknowns_index(layout.exists, layout.local)
+    return {layout.label(e, column): natural[..., e, column] for e, column in index}
 
 
 def run_many(
@@ -53,9 +65,20 @@ def run_many(
     words: str,
     written: Written | None = None,
 ) -> Work:
-    """`function(task)` for every task. `settings`: what else than the fit must be the same to continue a ledger."""
-    book = None if tools.ledger is None else Ledger(tools.ledger, _identity(fit, settings, words))
-    bar = Bar(words) if tools.progress is None else None
+    """Run `function(task)` for every task; `words` name the tasks in the progress bar.
+
+    `settings`: what must be the same, beside the fit, to continue a ledger.
+    """
+    book, bar = None, Bar(words) if tools.progress is None else None
+    if tools.ledger is not None:
+        identity = {
+            "picardfit": __version__,
+            "work": words,
+            "problem": problem_digest(fit.problem),
+            "estimates": digest(solution_of(fit).unknowns),
+            **settings,
+        }
+        book = Ledger(tools.ledger, identity)
 
     def show(done: int, total: int, *_) -> None:
         if bar:
@@ -68,19 +91,6 @@ def run_many(
             function, tasks, executor=tools.executor, ledger=book, written=written, progress=show
         )
     finally:
-        if bar:
-            bar.close()
-        if book:
-            book.close()
-
-
-def _identity(fit: Fit, settings: Mapping[str, object], words: str) -> dict[str, object]:
-    from picardfit import __version__
-
-    return {
-        "picardfit": __version__,
-        "work": words,
-        "problem": problem_digest(fit.problem),
-        "estimates": digest(solution_of(fit).unknowns),
-        **settings,
-    }
+        for one in (bar, book):
+            if one:
+                one.close()
