@@ -2,6 +2,11 @@
 
 With exact continuity every inner state is a function of the unknowns, so that carrying derivatives from segment to
 segment gives the Fisher information of the unknowns; it costs one more linearisation.
+
+Fisher's information omits the residuals' share of the curvature. That is small where data determine something, but it
+is all there is where two values of the unknowns coincide: in y'' + (a + b) y' + a b y = 0 at a = b the data do not
+depend on a - b to first order, and determine it nevertheless. `observed_curvature` measures the whole curvature along
+the few directions in which the information is next to nothing; along directions that are really free it is zero.
 """
 
 from __future__ import annotations
@@ -12,13 +17,14 @@ from functools import cached_property, partial
 import numpy as np
 
 from picardfit.checks import is_number
-from picardfit.collocation.arrow import Arrow, Inverse, Observe, arrow_of, invert
+from picardfit.collocation.arrow import Arrow, Inverse, Observe, invert
 from picardfit.collocation.condensing import reduced
 from picardfit.collocation.linearisation import linearise
 from picardfit.errors import InputError
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import unknowns_index
 from picardfit.solvers.loop import Solution
+from picardfit.solvers.refit import Place, gradient_at, over_unknowns, place_at, with_priors
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,9 @@ class FisherSettings:
     """Eigenvalues of the scaled information below this are directions that the data do not determine: they are the
     squares of derivatives whose relative error is near 1e-10."""
     at_bound: float = 1e-9  # distance from a bound, relative to the unknown and to the width of its bounds
+    widths: tuple[float, float] = (5e-5, 1e-4)
+    """Largest relative change of an unknown in central differences of the gradient; two of them show the error. With a
+    relative error of the gradient near 1e-10, that of the differences is smallest near 1e-4."""
 
 
 DEFAULT = FisherSettings()
@@ -189,42 +198,26 @@ def yardstick_of(problem: Problem) -> Yardstick:
 def information(solution: Solution, everything: bool = False) -> Information:
     """The information at a solution; with `everything` also of the unknowns at a bound."""
     system = solution.system
-    problem = system.problem
-    layout = problem.layout
+    layout, bound = system.problem.layout, at_bound(solution)
     with np.errstate(over="ignore", invalid="ignore"):  # exploding derivatives end as an infinite variance
         hessian, gradient = reduced(system, linearise(system, solution.point, expected=True).quadratic)
-    if problem.priors is not None:
-        slope, curvature = problem.priors.terms(solution.unknowns)
-        hessian = hessian + curvature[:, :, None] * np.eye(layout.width)
-        gradient = gradient + slope
-    bound = at_bound(solution)
+    hessian, gradient = with_priors(system, solution.unknowns, hessian, gradient)
     chosen = layout.exists & (everything | ~bound)
-    index = unknowns_index(chosen, layout.local)
-    arrow = arrow_of(hessian, layout.local, chosen)
-    total = gradient.sum(axis=0)
-    own = index[:, 1] < layout.local
-    slope = np.where(own, gradient[tuple(index.T)], total[index[:, 1]])
-    labels = tuple(layout.label(e, c) for e, c in index)
+    index, arrow, slope = over_unknowns(chosen, system, hessian, gradient)
+    labels, held = (
+        tuple(layout.label(e, c) for e, c in one) for one in (index, unknowns_index(bound, layout.local))
+    )
     inner = Information(
-        labels,
-        index,
-        arrow,
-        slope,
-        labels_at_bound(solution),
-        observe=partial(_observe, solution, index),
+        labels, index, arrow, slope, held, observe=partial(observed_curvature, solution, index)
     )
     if everything or not bound.any():
         return inner
     return replace(inner, held=_held(solution, inner, hessian, gradient, bound), hessian=hessian)
 
 
-def _observe(solution: Solution, index: np.ndarray, directions: np.ndarray):
-    from picardfit.evidence.observed_curvature import observed_curvature  # which needs this module
-
-    return observed_curvature(solution, index, directions)
-
-
-def _held(solution: Solution, inner: Information, hessian, gradient, bound) -> tuple[Held, ...]:
+def _held(
+    solution: Solution, inner: Information, hessian: np.ndarray, gradient: np.ndarray, bound: np.ndarray
+) -> tuple[Held, ...]:
     """The unknowns at a bound, each let loose alone: its curvature is the Schur complement against the free ones."""
     if not np.isfinite(hessian).all():
         return ()
@@ -257,6 +250,33 @@ def at_bound(solution: Solution) -> np.ndarray:
     return layout.at_bounds(solution.unknowns, DEFAULT.at_bound) & layout.exists
 
 
-def labels_at_bound(solution: Solution) -> tuple[str, ...]:
-    layout = solution.system.problem.layout
-    return tuple(layout.label(e, c) for e, c in unknowns_index(at_bound(solution), layout.local))
+def observed_curvature(
+    solution: Solution, index: np.ndarray, directions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """D' H D, (k, k), from differences of the gradient over two widths of step; None where it cannot be computed.
+
+    `index` (unknowns, 2): experiment and column; `directions` D (unknowns, k) in internal coordinates.
+    """
+    model = place_at(solution.system.problem, solution)
+    if model is None:
+        return None
+    row = {tuple(at): k for k, at in enumerate(model.index.tolist())}
+    whole = np.zeros((len(model.index), directions.shape[1]))
+    whole[[row[tuple(at)] for at in index.tolist()]] = directions
+    narrow, wide = (_products(model, whole, width) for width in DEFAULT.widths)
+    return None if narrow is None or wide is None else (narrow, wide)
+
+
+def _products(model: Place, directions: np.ndarray, width: float) -> np.ndarray | None:
+    """D' H D by central differences in which an unknown changes by at most `width` of its size."""
+    layout, unknowns = model.system.problem.layout, model.point.unknowns
+    size = np.where(unknowns == 0, layout.size(unknowns), np.abs(unknowns))
+    size = np.where(layout.log, 1.0, size)[tuple(model.index.T)]
+    columns = []
+    for direction in directions.T:
+        length = width / np.abs(direction / size).max()
+        below, above = (gradient_at(model, sign * length * direction) for sign in (-1, 1))
+        if below is None or above is None:
+            return None
+        columns.append(directions.T @ (above - below) / (2 * length))
+    return np.stack(columns, axis=1)

@@ -1,16 +1,17 @@
-"""What residuals say: tests of runs (is a pattern left in time?), of normality and of their size."""
+"""Tests of residuals: runs (do they follow a pattern in time?), normality, outliers and size."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.polynomial.polynomial import polyval
 
 from picardfit.display.hook import shown
 from picardfit.errors import Notice
-from picardfit.evidence.normality import shapiro_wilk
 from picardfit.model.densities import Shape
 from picardfit.problem.experiment import runs as stretches
 from picardfit.problem.problem import Problem
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ResidualTests:
-    """Which residuals are remarked on: those that the right model would give in fewer than 1 % of data sets."""
+    """Which residuals cause a remark: those that the right model would give in fewer than 1 % of data sets."""
 
-    doubtful: float = 0.01  # probability below which a pattern, a shape or outliers are remarked on
-    unfit: float = 0.005  # probability on either side below which the size of the residuals is: 1 % on both
-    fewest: int = 8  # residuals that a test needs: the approximations of both tests are good from there on
+    doubtful: float = 0.01  # probability of a pattern, a shape or outliers below which they cause a remark
+    unfit: float = 0.005  # and of so large, or so small, a sum of squares: 1 % for both
+    fewest: int = 8  # residuals that a test needs: chosen, as both tests use approximations for large samples
     most: int = 5000  # residuals for which Royston's approximation of the test of normality was made
     outlying: float = 4.0  # standard deviations beyond which a residual is an outlier
 
@@ -38,12 +39,11 @@ DEFAULT = ResidualTests()
 class Diagnostics:
     """Tests of the standardised residuals; a probability is NaN where there are too few.
 
-    `runs`: observable -> probability of so few or so many changes of sign in time, if the signs were independent
-    (Wald and Wolfowitz); `normality`: probability of residuals this far from normal (Shapiro and Wilk), all together;
+    `runs`: observable -> probability of so few changes of sign in time, if the signs were independent (Wald and
+    Wolfowitz); `normality`: probability of residuals this far from normal (Shapiro and Wilk), all together;
     `outliers`: how many of the `count` residuals are beyond four standard deviations; `chi_square`: the reduced one,
-    None without noise model. What is remarked on would come up in fewer than 1 % of data sets from the right model.
-    `freedom`: degrees of freedom of the sum of squares, at least and at most; None where its size says nothing,
-    because levels were estimated or no degrees are left.
+    None without noise model. `freedom`: degrees of freedom of the sum of squares, at least and at most; None where its
+    size says nothing, because levels were estimated or no degrees are left.
     """
 
     runs: dict[str, float]
@@ -73,25 +73,26 @@ class Diagnostics:
             found.append(name)
         return tuple(name for name in self.runs if name in found)
 
-    @property
-    def too_large(self) -> bool:
-        """Whether so large a sum of squares is improbable with the given levels (chi-square, most freedom)."""
-        from scipy.special import chdtrc
+    @cached_property
+    def _size_probabilities(self) -> tuple[float, float]:
+        """Probability of so large and of so small a sum of squares with the given levels (chi-square)."""
+        from scipy.special import chdtr, chdtrc
 
         if self.chi_square is None or self.freedom is None:
-            return False
+            return 1.0, 1.0
         least, most = self.freedom
-        return float(chdtrc(most, self.chi_square * least)) < DEFAULT.unfit
+        squares = self.chi_square * least
+        return float(chdtrc(most, squares)), float(chdtr(least, squares))
+
+    @property
+    def too_large(self) -> bool:
+        """Whether so large a sum of squares is improbable, even with the most degrees of freedom."""
+        return self._size_probabilities[0] < DEFAULT.unfit
 
     @property
     def too_small(self) -> bool:
-        """Whether so small a sum of squares is improbable with the given levels (chi-square, least freedom)."""
-        from scipy.special import chdtr
-
-        if self.chi_square is None or self.freedom is None:
-            return False
-        least, _ = self.freedom
-        return float(chdtr(least, self.chi_square * least)) < DEFAULT.unfit
+        """Whether so small a sum of squares is improbable, even with the fewest degrees of freedom."""
+        return self._size_probabilities[1] < DEFAULT.unfit
 
     @property
     def tested(self) -> bool:
@@ -100,17 +101,15 @@ class Diagnostics:
 
     @property
     def remarks(self) -> tuple[Notice, ...]:
-        """What stands out; empty where nothing does."""
+        """What is improbable; empty where nothing is."""
         if self.exact:
             return (Notice("evidence.residuals_exact"),)
         found = []
         if self.patterned:
             found.append(Notice("evidence.residuals_patterned", values={"names": self.patterned}))
         if self.normality < DEFAULT.doubtful:
-            code = (
-                "evidence.residuals_heavy_tailed" if self.fixed_degrees else "evidence.residuals_not_normal"
-            )
-            found.append(Notice(code, values={"probability": self.normality}))
+            kind = "heavy_tailed" if self.fixed_degrees else "not_normal"
+            found.append(Notice(f"evidence.residuals_{kind}", values={"probability": self.normality}))
         expected = self.expected_outliers
         if self.outliers and many_probability(self.outliers, expected) < DEFAULT.doubtful:
             values = {"outliers": self.outliers, "count": self.count, "expected": expected}
@@ -146,14 +145,12 @@ def diagnose(
     }
     every = np.concatenate([np.zeros(0), *(part for parts in series.values() for part in parts)])
     outliers = int(np.sum(np.abs(every) > DEFAULT.outlying))
-    return Diagnostics(
+    runs, normality = (
         {name: runs_probability(parts) for name, parts in series.items()},
         normal_probability(every),
-        outliers,
-        chi_square,
-        len(every),
-        freedom=freedom,
-        fixed_degrees=fixed_degrees,
+    )
+    return Diagnostics(
+        runs, normality, outliers, chi_square, len(every), freedom=freedom, fixed_degrees=fixed_degrees
     )
 
 
@@ -215,9 +212,57 @@ def runs_probability(series: list[np.ndarray]) -> float:
 
 
 def normal_probability(values: np.ndarray) -> float:
-    """Probability of the test of Shapiro and Wilk; of evenly chosen ones when there are very many."""
+    """Probability by the test of Shapiro and Wilk; of evenly chosen values when there are very many."""
     if len(values) < DEFAULT.fewest or not np.all(np.isfinite(values)) or np.ptp(values) == 0:
         return float("nan")
     most = DEFAULT.most
     chosen = values if len(values) <= most else values[np.linspace(0, len(values) - 1, most).astype(int)]
     return shapiro_wilk(chosen)[1]
+
+
+# Coefficients of Royston's polynomials (Applied Statistics 44, 1995, algorithm AS R94), in ascending powers.
+LAST = (0.0, 0.221157, -0.147981, -2.07119, 4.434685, -2.706056)  # of 1/sqrt(n), corrects the largest weight
+LAST_BUT_ONE = (0.0, 0.042981, -0.293762, -1.752461, 5.682633, -3.582633)
+FEW = 11  # values up to which 1 - W is transformed with a shift
+SHIFT = (-2.273, 0.459)  # of n
+FEW_MEAN = (0.544, -0.39978, 0.025054, -6.714e-4)  # of n
+FEW_LOG_SD = (1.3822, -0.77857, 0.062767, -0.0020322)  # of n
+MEAN, LOG_SD = (-1.5861, -0.31082, -0.083751, 0.0038915), (-0.4803, -0.082676, 0.0030302)  # of log n
+
+
+def shapiro_wilk(values: np.ndarray) -> tuple[float, float]:
+    """(W, probability of a smaller W) for 6 to 5000 values (n,) that are normal and not all equal.
+
+    Royston's approximation of the test of Shapiro and Wilk. SciPy's own gives the same probabilities, but loading
+    scipy.stats takes longer than most fits.
+    """
+    from scipy.special import ndtr
+
+    ordered = np.sort(np.asarray(values, float))
+    ordered = ordered - ordered[len(ordered) // 2]
+    spread = float(np.sum((ordered - ordered.mean()) ** 2))
+    statistic = min(float(_weights(len(ordered)) @ ordered) ** 2 / spread, 1.0)
+    n = len(ordered)
+    rest = np.log(max(1.0 - statistic, np.finfo(float).tiny))
+    if n <= FEW:
+        room = polyval(n, SHIFT) - rest
+        if room <= 0:
+            return statistic, 0.0
+        score = (-np.log(room) - polyval(n, FEW_MEAN)) / np.exp(polyval(n, FEW_LOG_SD))
+    else:
+        size = np.log(n)
+        score = (rest - polyval(size, MEAN)) / np.exp(polyval(size, LOG_SD))
+    return statistic, float(ndtr(-score))
+
+
+def _weights(n: int) -> np.ndarray:
+    """(n,): the weights of the ordered values, antisymmetric and of length 1."""
+    from scipy.special import ndtri
+
+    scores = ndtri((np.arange(1, n + 1) - 0.375) / (n + 0.25))  # expected ordered values, about
+    square = float(scores @ scores)
+    corrections = np.array([polyval(n**-0.5, LAST_BUT_ONE), polyval(n**-0.5, LAST)])
+    outer = scores[-2:] / np.sqrt(square) + corrections
+    scale = (square - 2 * float(scores[-2:] @ scores[-2:])) / (1.0 - 2 * float(outer @ outer))
+    inner = scores[2:-2] / np.sqrt(scale)
+    return np.concatenate([-outer[::-1], inner, outer])
