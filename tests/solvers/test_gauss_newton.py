@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import least_squares
 
 import picardfit as pf
+from complaints import complaint
 from picardfit.collocation.mesh import rule
 from picardfit.collocation.refinement import Resolution
 from picardfit.evidence.certificate import certify
@@ -411,49 +412,53 @@ def test_a_solution_passes_its_own_certificate(lotka_fit):
 
 
 @pytest.mark.parametrize(
-    "setting, value",
+    "setting, value, code",
     [
-        ("nodes", 0),
-        ("nodes", 2.5),
-        ("polish_nodes", -1),
-        ("patience", 0),
-        ("max_segments", "many"),
-        ("max_iterations", True),
-        ("tolerance", 0.0),
-        ("jump_tolerance", -1e-9),
-        ("resolution", float("nan")),
-        ("coarse_resolution", "fine"),
-        ("family", "radau"),
-        ("penalties", ()),
-        ("penalties", (1.0, -3.0)),
-        ("penalties", 3.0),
-        ("penalties", ("a",)),
+        ("nodes", 0, "errors.not_whole"),
+        ("nodes", 2.5, "errors.not_whole"),
+        ("polish_nodes", -1, "errors.not_whole"),
+        ("patience", 0, "errors.not_whole"),
+        ("max_segments", "many", "errors.not_whole"),
+        ("max_iterations", True, "errors.not_whole"),
+        ("tolerance", 0.0, "errors.not_positive"),
+        ("jump_tolerance", -1e-9, "errors.not_positive"),
+        ("resolution", float("nan"), "errors.not_positive"),
+        ("coarse_resolution", "fine", "errors.not_positive"),
     ],
 )
-def test_bad_settings_are_named(setting, value):
-    with pytest.raises(pf.InputError, match=setting):
-        pf.LiftedGaussNewton(**{setting: value})
+def test_bad_settings_are_named(setting, value, code):
+    error = complaint(pf.LiftedGaussNewton, **{setting: value})
+    assert (error.code, error.subject) == (code, setting)
+
+
+@pytest.mark.parametrize("penalties", [(), (1.0, -3.0), 3.0, ("a",)])
+def test_penalties_are_positive_numbers(penalties):
+    assert complaint(pf.LiftedGaussNewton, penalties=penalties).code == "solvers.not_penalties"
+
+
+def test_a_family_is_a_member_of_nodes():
+    assert complaint(pf.LiftedGaussNewton, family="radau").code == "solvers.not_a_family"
 
 
 @pytest.mark.parametrize(
-    "record, field, value",
+    "record, field, value, code",
     [
-        ("damping", "start", -1.0),
-        ("stages", "calm", "small"),
-        ("correction", "most", 1.5),
-        ("joining", "ease", float("nan")),
-        ("contraction", "quick_steps", 2.5),
+        ("damping", "start", -1.0, "solvers.negative"),
+        ("stages", "calm", "small", "solvers.negative"),
+        ("correction", "most", 1.5, "errors.not_whole"),
+        ("joining", "ease", float("nan"), "solvers.negative"),
+        ("contraction", "quick_steps", 2.5, "errors.not_whole"),
     ],
 )
-def test_bad_thresholds_are_named(record, field, value):
-    usual = getattr(pf.LiftedGaussNewton(), record)
-    with pytest.raises(pf.InputError, match=f"{record}.{field}"):
-        pf.LiftedGaussNewton(**{record: replace(usual, **{field: value})})
+def test_bad_thresholds_are_named(record, field, value, code):
+    changed = replace(getattr(pf.LiftedGaussNewton(), record), **{field: value})
+    error = complaint(pf.LiftedGaussNewton, **{record: changed})
+    assert (error.code, error.subject) == (code, f"{record}.{field}")
 
 
 def test_thresholds_come_as_their_record():
-    with pytest.raises(pf.InputError, match=r"damping = 0\.1 is not a record"):
-        pf.LiftedGaussNewton(damping=0.1)
+    error = complaint(pf.LiftedGaussNewton, damping=0.1)
+    assert (error.code, error.subject) == ("solvers.not_a_record", "damping")
 
 
 def test_thresholds_are_saved_with_a_fit(tmp_path, lotka_fit):
