@@ -20,19 +20,14 @@ TINY = np.finfo(float).tiny
 
 @dataclass(frozen=True)
 class CertificateSettings:
-    """When the checks of a solution are content; all numbers are relative."""
+    """Thresholds of the checks of a solution; all are relative, and chosen."""
 
-    tolerances: tuple[float, ...] = (1e-8, 1e-10)
-    """Of the independent integration: a tighter one follows where the one before shows a difference."""
+    tolerances: tuple[float, ...] = (1e-8, 1e-10)  # of the integration; the second where the first differs
     close: float = 1e-6  # difference of the losses that calls for no tighter integration
-    agreement: float = (
-        1e-5  # difference up to which path and integration agree; ten times what `close` lets pass
-    )
-    promising: float = 1e-4  # promised decrease of the loss from which on the bounds may limit it
-    most_unknowns: int = 500  # up to which solving a bounded quadratic programme for that is affordable
-    unpushed: float = (
-        1e-9  # fall of the loss over the bounds that does not hold an unknown at a bound: rounding
-    )
+    agreement: float = 1e-5  # difference up to which path and integration agree: ten times `close`
+    promising: float = 1e-4  # promised decrease of the loss above which the bounds may limit it
+    most_unknowns: int = 500  # for which a bounded quadratic programme is solved to find that limit
+    unpushed: float = 1e-9  # fall of the loss across the bounds below which no bound holds an unknown
     least_state: float = 1e-6  # scale of a state that is zero throughout, relative to the largest
 
 
@@ -69,9 +64,7 @@ class Certificate:
         return self.mismatch <= DEFAULT.agreement
 
 
-NOTHING_CERTIFIED = Certificate(
-    inf, inf, inf, inf, inf, inf, (), None, segments=0, nodes=0
-)  # no finite answer
+NOTHING_CERTIFIED = Certificate(inf, inf, inf, inf, inf, inf, (), None, 0, 0)  # without a finite solution
 
 
 def certify(solution: Solution, settings: CertificateSettings = DEFAULT) -> Certificate:
@@ -104,9 +97,9 @@ def certify(solution: Solution, settings: CertificateSettings = DEFAULT) -> Cert
 
 
 def _promised(solution: Solution, found: Information, size: float, settings: CertificateSettings) -> float:
-    """What one more Gauss-Newton step would gain without leaving the bounds.
+    """The decrease of one more Gauss-Newton step within the bounds.
 
-    A curvature of nearly nothing promises much, very far away: where the bounds are nearer they limit the promise.
+    Along a direction with hardly any curvature the model promises much, but far away: the bounds limit the promise.
     """
     free = found.promised_decrease()
     if not free > settings.promising * size or len(found.index) > settings.most_unknowns:
@@ -137,16 +130,14 @@ def path_value(solution: Solution) -> float:
 
 
 class Misfit(NamedTuple):
-    """How far the curves stay away from the data."""
+    """How far the curves are from the data."""
 
-    excess: (
-        float  # residuals over what the noise model, or the scatter of neighbouring samples, says (r.m.s.)
-    )
-    unexplained: float  # part of the variation of the data that is left: 1 for curves that follow nothing
+    excess: float  # r.m.s. residual over that of the noise model, or of the scatter of neighbouring samples
+    unexplained: float  # fraction of the variation of the data that is left: 1 for curves that follow nothing
 
 
 def misfit(solution: Solution) -> Misfit:
-    """What the residuals along the path say.
+    """How far the path of a solution is from the data.
 
     Without a noise model a sample is compared with the straight line between its neighbours. Where the curve bends
     between samples their scatter comes out too large, never too small. Variation is counted around the mean of each

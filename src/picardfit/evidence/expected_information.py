@@ -25,14 +25,12 @@ from picardfit.simulation.trajectories import Run, observed, trajectories
 
 @dataclass(frozen=True)
 class ExactPath:
-    """How a path by independent integration is put on a mesh."""
+    """How a path by independent integration is put on a mesh; the values are chosen."""
 
-    nodes: int = 9  # of a segment: a high order, as paths are smooth and the error shall be near rounding
+    nodes: int = 9  # of a segment: a high order, as paths are smooth and the error should be near rounding
     resolved: float = 1e-9  # largest Legendre tail, relative to the states' scale
     least_state: float = 1e-12  # scale of a state that is zero throughout, relative to the largest
-    astray: float = (
-        1e-2  # jump to the integrated states, relative to their scale, of a path that is not theirs
-    )
+    astray: float = 1e-2  # jump, relative to the states' scale, at which the path is not the integrated one
     refinements: int = 40  # of the mesh, at most: each halves segments
     most_segments: int = 50_000
     integration: float = 1e-10  # relative tolerance of the integration
@@ -107,7 +105,7 @@ def as_if_measured(problem: Problem, start: Start) -> Problem | None:
 
 
 def _grid(problem: Problem, experiment: int) -> np.ndarray:
-    """Times at which the path is looked at first: even ones, the samples and points between them."""
+    """Times at which the path is integrated first: even ones, the samples and points between them."""
     start, stop = problem.span(experiment)
     times = np.unique(np.concatenate([[start], problem.experiments[experiment].times, [stop]]))
     between = 0.5 * (times[1:] + times[:-1])

@@ -9,6 +9,7 @@ import numpy as np
 from picardfit.evidence.certificate import path_rows, path_value
 from picardfit.evidence.fisher import Information
 from picardfit.evidence.residual_tests import (
+    DEFAULT,
     Diagnostics,
     diagnose,
     freedom,
@@ -17,10 +18,6 @@ from picardfit.evidence.residual_tests import (
 )
 from picardfit.problem.problem import Problem
 from picardfit.solvers.loop import Solution
-
-NUMERICAL = (
-    1e-8  # residuals relative to the data that are errors of the computation: ten times its tolerances
-)
 
 
 @dataclass(frozen=True)
@@ -118,5 +115,5 @@ def diagnostics(solution: Solution, found: Information | None) -> Diagnostics:
         spare = freedom(problem, found)
         return diagnose(residuals, reduced_chi_square(solution), spare, has_fixed_degrees(problem))
     nothing = problem.mean_loss(problem.least_squares.nothing)
-    exact = least_squares_loss(solution) <= NUMERICAL**2 * nothing
+    exact = least_squares_loss(solution) <= DEFAULT.numerical**2 * nothing
     return replace(diagnose(residuals, None), exact=exact)

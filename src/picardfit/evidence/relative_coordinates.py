@@ -16,10 +16,10 @@ from picardfit.solvers.loop import Solution
 
 @dataclass(frozen=True)
 class RelativeSettings:
-    """What counts as zero; both are rounding errors, measured against the largest of their kind."""
+    """What counts as zero: rounding errors, relative to the largest of their kind (chosen)."""
 
-    state: float = 1e-12  # a state that stays below this part of the largest is zero
-    direction: float = 1e-9  # a direction shorter than this part of the longest is none
+    state: float = 1e-12  # a state that stays below this fraction of the largest is zero
+    direction: float = 1e-9  # a direction shorter than this fraction of the longest is none
 
 
 DEFAULT = RelativeSettings()
@@ -114,11 +114,9 @@ def in_relative_units(solution: Solution, found: Information, variance: float) -
         half, size = 0.5 * (upper - lower), np.abs(values)
         power = log | positive | (size > _conditional(found, slopes, variance))
         power &= ~((lower < 0) & (upper > 0) & np.isfinite(half)) & (size > 0)
+    own = np.where(path > DEFAULT.state * largest, path, largest)  # a state of zero takes the largest size
+    wide = np.maximum(size, np.where((path > 0) | ~np.isfinite(half), own, half))
     for _ in range(2):  # a value that may be zero within its error has no logarithm
-        own = np.where(
-            path > DEFAULT.state * largest, path, largest
-        )  # a state that is zero has no size of its own
-        wide = np.maximum(size, np.where((path > 0) | ~np.isfinite(half), own, half))
         unit = np.where(power, size, np.where(wide > 0, wide, 1.0))
         covariance = Covariance(found, unit / slopes, variance)
         errors = np.sqrt(covariance.variances())

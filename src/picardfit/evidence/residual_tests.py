@@ -29,6 +29,7 @@ class ResidualTests:
     fewest: int = 8  # residuals that a test needs: chosen, as both tests use approximations for large samples
     most: int = 5000  # residuals for which Royston's approximation of the test of normality was made
     outlying: float = 4.0  # standard deviations beyond which a residual is an outlier
+    numerical: float = 1e-8  # residuals, relative to the data, that are errors of the computation
 
 
 DEFAULT = ResidualTests()
@@ -145,13 +146,8 @@ def diagnose(
     }
     every = np.concatenate([np.zeros(0), *(part for parts in series.values() for part in parts)])
     outliers = int(np.sum(np.abs(every) > DEFAULT.outlying))
-    runs, normality = (
-        {name: runs_probability(parts) for name, parts in series.items()},
-        normal_probability(every),
-    )
-    return Diagnostics(
-        runs, normality, outliers, chi_square, len(every), freedom=freedom, fixed_degrees=fixed_degrees
-    )
+    runs, shape = {n: runs_probability(parts) for n, parts in series.items()}, normal_probability(every)
+    return Diagnostics(runs, shape, outliers, chi_square, len(every), False, freedom, fixed_degrees)
 
 
 def freedom(problem: Problem, found: Information | None) -> tuple[int, int] | None:

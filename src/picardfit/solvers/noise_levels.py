@@ -22,7 +22,7 @@ from picardfit.solvers.levenberg_marquardt import Damping, Proposal, minimise
 
 @dataclass(frozen=True)
 class NoiseScoring:
-    """Fisher scoring for the noise parameters."""
+    """Fisher scoring for the noise parameters; the values are chosen."""
 
     steps: int = 40  # at most
     longest: float = 2.0  # step of a logarithm, or of another parameter relative to its size
@@ -33,13 +33,18 @@ class NoiseScoring:
 
 @dataclass(frozen=True)
 class NoiseGuess:
-    """What is assumed about noise before anything is fitted."""
+    """What is assumed about noise before anything is fitted; the values are chosen."""
 
-    single: float = 0.1  # part of the data's spread by which data without two neighbours are off
-    least: float = 0.2  # part of a positive value that is left of it: logarithms must stay possible
+    single: float = 0.1  # error of data without two neighbours, as a fraction of the data's spread
+    least: float = (
+        0.2  # fraction of a positive value that is left when noise is subtracted: its logarithm exists
+    )
 
 
-class _Terms(NamedTuple):
+class _Model(NamedTuple):
+    """The negative log-likelihood with slope and Fisher information by the noise parameters."""
+
+    unknowns: np.ndarray  # (experiments, width)
     value: float
     slope: np.ndarray  # (experiments, width)
     hessian: np.ndarray  # (experiments, width, width)
@@ -55,7 +60,7 @@ def fit_noise_parameters(
 ) -> np.ndarray:
     """The unknowns with their movable noise parameters where the likelihood of given residuals is largest.
 
-    `outputs` (samples, observables) and `states` (samples, states) are held; `movable` (experiments, width) bool.
+    `outputs` (samples, observables) and `states` (samples, states) stay fixed; `movable` is (experiments, width) bool.
     The damping of the search is the number by which a step is divided.
     """
     layout = problem.layout
@@ -63,42 +68,35 @@ def fit_noise_parameters(
     if not movable.any():
         return unknowns
 
-    def model_at(unknowns: np.ndarray) -> tuple[np.ndarray, _Terms]:
-        return unknowns, _terms(problem, unknowns, outputs, states)
-
-    def propose(
-        model: tuple[np.ndarray, _Terms], divisor: float
-    ) -> Proposal[tuple[np.ndarray, _Terms]] | None:
-        unknowns, here = model
+    def propose(here: _Model, divisor: float) -> Proposal[_Model] | None:
         if not np.isfinite(here.value):
             return None
-        step = _bounded_step(problem, unknowns, here, movable, rules)
-        predicted, ahead = -float(np.sum(here.slope * step)) / 2, model_at(unknowns + step / divisor)
-        gain = here.value - ahead[1].value if ahead[1].value <= here.value else -np.inf
+        step = _bounded_step(problem, here, movable, rules)
+        predicted = -float(np.sum(here.slope * step)) / 2
+        ahead = _model(problem, here.unknowns + step / divisor, outputs, states)
+        gain = here.value - ahead.value if ahead.value <= here.value else -np.inf
         return Proposal(ahead, gain, last=gain >= 0 and predicted < rules.done * problem.measurements)
 
-    halving = Damping(
-        1.0, 2.0, least=1.0, negligible=np.inf, strongest=2.0 ** (rules.halvings - 1), steps=rules.steps
-    )
-    ended = minimise(model_at(unknowns), propose, lambda proposal: proposal.point, halving)
+    strongest = 2.0 ** (rules.halvings - 1)
+    halving = Damping(1.0, 2.0, least=1.0, negligible=np.inf, strongest=strongest, steps=rules.steps)
+    first = _model(problem, unknowns, outputs, states)
+    ended = minimise(first, propose, lambda proposal: proposal.point, halving)
     found = ended.proposal.point if ended.converged and ended.proposal else ended.state
-    return found[0]
+    return found.unknowns
 
 
-def _bounded_step(
-    problem: Problem, unknowns: np.ndarray, terms: _Terms, movable: np.ndarray, rules: NoiseScoring
-) -> np.ndarray:
+def _bounded_step(problem: Problem, here: _Model, movable: np.ndarray, rules: NoiseScoring) -> np.ndarray:
     """(experiments, width): the step to the minimum of the quadratic model, within bounds and not too long."""
-    layout = problem.layout
+    layout, unknowns = problem.layout, here.unknowns
     size = np.maximum(np.abs(unknowns), rules.least_size)
     reach = np.where(layout.log, rules.longest, rules.longest * size)
     lower = np.where(movable, np.maximum(layout.lower - unknowns, -reach), 0.0)
     upper = np.where(movable, np.minimum(layout.upper - unknowns, reach), 0.0)
-    return solve_box(terms.hessian, terms.slope, layout.local, lower, upper)
+    return solve_box(here.hessian, here.slope, layout.local, lower, upper)
 
 
 def smoothed(problem: Problem, guess: NoiseGuess = NoiseGuess()) -> np.ndarray:
-    """(samples, observables): data less a guess of their noise, from how each differs from its neighbours."""
+    """(samples, observables): data minus a guess of their noise, from how each differs from its neighbours."""
     samples, data = problem.samples, problem.samples.data
     result = np.array(data)
     for k, spread in enumerate(problem.output_scale):
@@ -109,7 +107,7 @@ def smoothed(problem: Problem, guess: NoiseGuess = NoiseGuess()) -> np.ndarray:
 
 
 def _without_noise(times: np.ndarray, values: np.ndarray, single: float, guess: NoiseGuess) -> np.ndarray:
-    """Values of one observable less a guess of their noise; `single` is that of values without two neighbours."""
+    """Values of one observable minus a guess of their noise; `single`: that of values without two neighbours."""
     noise = np.full(len(values), single)
     if len(values) > 2:
         noise[1:-1] = neighbour_noise(times, values)
@@ -120,11 +118,10 @@ def _without_noise(times: np.ndarray, values: np.ndarray, single: float, guess: 
 def frozen_objective(
     problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: np.ndarray
 ) -> Objective | None:
-    """The objective with its noise levels held at what they are for these outputs; None for least squares."""
+    """The objective with its noise levels frozen at their values for these outputs; None for least squares."""
     if isinstance(problem.objective, LeastSquares):
         return None
-    levels, _ = _levels(problem, unknowns, outputs, states)
-    return problem.objective.with_frozen(levels)
+    return problem.objective.with_frozen(_levels(problem, unknowns, outputs, states)[0])
 
 
 def _levels(
@@ -138,16 +135,14 @@ def _levels(
     return measurement.levels_at(samples.times, outputs, states, params, inputs)
 
 
-def _terms(problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: np.ndarray) -> _Terms:
-    """The negative log-likelihood with slope and Fisher information by the noise parameters."""
+def _model(problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: np.ndarray) -> _Model:
     layout, owner = problem.layout, problem.samples.experiment
     levels, wrt_p = _levels(problem, unknowns, outputs, states)
     terms = problem.objective.terms(np.concatenate([outputs, levels], axis=1), expected=True)
     columns, count = layout.columns.parameters, outputs.shape[1]
     jacobian = np.zeros((len(outputs), count + levels.shape[1], len(columns)))
-    jacobian[:, count:] = (
-        wrt_p[..., layout.free_parameters] * layout.parameter_slopes(unknowns)[owner][:, None]
-    )
+    chain = layout.parameter_slopes(unknowns)[owner][:, None]
+    jacobian[:, count:] = wrt_p[..., layout.free_parameters] * chain
     jacobian *= layout.noise_columns[columns]
     white = whitened(terms.factor, jacobian)
     slope, hessian = np.zeros(unknowns.shape), np.zeros((*unknowns.shape, unknowns.shape[1]))
@@ -155,4 +150,4 @@ def _terms(problem: Problem, unknowns: np.ndarray, outputs: np.ndarray, states: 
         mine = owner == e
         slope[e, columns] = np.einsum("si,sic->c", terms.slope[mine], jacobian[mine])
         hessian[e, columns[:, None], columns] = np.einsum("sic,sid->cd", white[mine], white[mine])
-    return _Terms(terms.value, slope, hessian)
+    return _Model(unknowns, terms.value, slope, hessian)

@@ -35,9 +35,7 @@ class State:
     calm: int = 0  # accepted steps in a row that could gain next to nothing
     lowest: float = np.inf  # objective when it last fell by more than a little
     idle: int = 0  # steps since then, accepted or not
-    second_order: bool = (
-        False  # second derivatives may help: the last step used them, or its model missed without
-    )
+    second_order: bool = False  # second derivatives may help: the last step used or needed them
     failures: int = 0  # of steps with second derivatives, in a row
     pause: int = 0  # steps until they are tried again
     barrier: float = 0.0  # the damping of the last rejected step, forgotten little by little

@@ -171,9 +171,8 @@ def loss(setting: Setting, candidate: Candidate, path: np.ndarray) -> float:
     else:
         for _ in range(scheme.order - 1):
             path = applied(setting, candidate, path)
-        points = setting.at_points(
-            candidate.x, system.field.slopes(path, candidate.spread).reshape(-1, states)
-        )
+        slopes = system.field.slopes(path, candidate.spread).reshape(-1, states)
+        points = setting.at_points(candidate.x, slopes)
     jumps = points[count:] - candidate.knots
     data = system.problem.objective.value(system.outputs(points[:count], candidate.params))
     return system.problem.mean_loss(data) + scheme.continuity * float(np.vdot(jumps, jumps))
@@ -191,9 +190,10 @@ def gradient(setting: Setting, candidate: Candidate, path: np.ndarray) -> Gradie
         tape.append((wrt_x.reshape(-1, states, states), wrt_p.reshape(-1, states, wrt_p.shape[-1])))
         if k < scheme.order - 1:
             path = setting.at_nodes(candidate.x, slopes).reshape(path.shape)
-    points = (
-        setting.at_points(candidate.x, slopes) if tape else setting.interpolation @ path.reshape(-1, states)
-    )
+    if tape:
+        points = setting.at_points(candidate.x, slopes)
+    else:
+        points = setting.interpolation @ path.reshape(-1, states)
     jumps = points[count:] - candidate.knots
 
     outputs, out_x, out_p = system.linearised_outputs(points[:count], candidate.params)
@@ -253,6 +253,5 @@ def _rows(mesh: Mesh, segment: np.ndarray, weights: np.ndarray) -> csr_array:
 
     points, nodes = weights.shape
     columns = segment[:, None] * nodes + np.arange(nodes)
-    return csr_array(
-        (weights.ravel(), columns.ravel(), np.arange(points + 1) * nodes), shape=(points, len(mesh) * nodes)
-    )
+    rows = np.arange(points + 1) * nodes
+    return csr_array((weights.ravel(), columns.ravel(), rows), shape=(points, len(mesh) * nodes))
