@@ -32,7 +32,7 @@ from picardfit.collocation.sensitivity import sensitivity
 from picardfit.problem.named_values import unknowns_from
 from picardfit.simulation.simulate import noisy
 from picardfit.simulation.trajectories import Run
-from picardfit.solvers.refit import place_at, refit
+from picardfit.solvers.refit import expansion_at, refit
 from seeds import Seeds
 
 WIDE = (0.02, 50.0)  # bounds as factors of the truth
@@ -294,7 +294,7 @@ def cost(only: str) -> None:
         cold, fit = _timed(pf.fit, case.with_noise(0, True))
         others = [case.with_noise(seed, True) for seed in range(1, 8)]
         warm = np.median([_timed(warm_fit, fit, other)[0] for other in others])
-        information = np.median([_timed(place_at, fit.problem, fit.solution)[0] for _ in range(5)])
+        information = np.median([_timed(expansion_at, fit.problem, fit.solution)[0] for _ in range(5)])
         names = [n for n in fit.parameters if n in fit.standard_errors]
         profiles = [min(_timed(fit.profile, n)[0] for _ in range(2)) / warm for n in names]
         print(
@@ -306,7 +306,7 @@ def cost(only: str) -> None:
 
 def warm_fit(fit: pf.Fit, problem: pf.Problem) -> None:
     """Another data set, from the solution of the first."""
-    refit(place_at(problem, fit.solution), fit.residual_variance)
+    refit(expansion_at(problem, fit.solution), fit.residual_variance)
 
 
 def _timed(task, *arguments) -> tuple[float, object]:

@@ -9,7 +9,7 @@ import picardfit as pf
 from picardfit.evidence.certificate import path_value
 from picardfit.search.screening import along
 from picardfit.solvers.loop import run
-from picardfit.solvers.refit import place_at, refined, refit
+from picardfit.solvers.refit import expansion_at, refined, refit
 
 
 @pytest.mark.parametrize("name", pf.examples.ALL)
@@ -31,25 +31,25 @@ def test_new_data_give_the_fit_from_scratch(name):
     ]
     problem = other.with_experiments(runs)
     cold = pf.fit(problem)
-    warm = refit(place_at(problem, first.solution), first.residual_variance, tolerance=1e-8)
+    warm = refit(expansion_at(problem, first.solution), first.residual_variance, tolerance=1e-8)
     assert warm.value == pytest.approx(path_value(cold.solution), rel=1e-5)
-    assert np.abs(warm.point.jumps / place_at(problem, first.solution).scale).max() <= 1e-9
+    assert np.abs(warm.point.jumps / expansion_at(problem, first.solution).scale).max() <= 1e-9
 
 
 def test_at_the_optimum_there_is_nothing_to_do():
     fit = pf.fit(pf.examples.van_der_pol.generate(seed=1))
-    found = refit(place_at(fit.problem, fit.solution), fit.residual_variance)
+    found = refit(expansion_at(fit.problem, fit.solution), fit.residual_variance)
     assert found.steps == 0
     assert found.value == pytest.approx(path_value(fit.solution), rel=1e-12)
 
 
 def test_a_finer_mesh_changes_nothing():
     fit = pf.fit(pf.examples.van_der_pol.generate(seed=1))
-    place = place_at(fit.problem, fit.solution)
-    finer = refined(place, 1e-9)
-    assert len(finer.system.mesh) > len(place.system.mesh)
-    np.testing.assert_allclose(finer.matrix.dense(), place.matrix.dense(), rtol=1e-5)
-    assert finer.point.data == pytest.approx(place.point.data, rel=1e-7)
+    expansion = expansion_at(fit.problem, fit.solution)
+    finer = refined(expansion, 1e-9)
+    assert len(finer.system.mesh) > len(expansion.system.mesh)
+    np.testing.assert_allclose(finer.matrix.dense(), expansion.matrix.dense(), rtol=1e-5)
+    assert finer.point.data == pytest.approx(expansion.point.data, rel=1e-7)
 
 
 def test_where_small_jumps_matter_much_a_warm_search_does_not_stray():

@@ -24,7 +24,7 @@ from picardfit.errors import InputError
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import unknowns_index
 from picardfit.solvers.loop import Solution
-from picardfit.solvers.refit import Place, gradient_at, over_unknowns, place_at, with_priors
+from picardfit.solvers.refit import Expansion, expansion_at, gradient_at, over_unknowns, with_priors
 
 
 @dataclass(frozen=True)
@@ -257,25 +257,25 @@ def observed_curvature(
 
     `index` (unknowns, 2): experiment and column; `directions` D (unknowns, k) in internal coordinates.
     """
-    model = place_at(solution.system.problem, solution)
-    if model is None:
+    expansion = expansion_at(solution.system.problem, solution)
+    if expansion is None:
         return None
-    row = {tuple(at): k for k, at in enumerate(model.index.tolist())}
-    whole = np.zeros((len(model.index), directions.shape[1]))
+    row = {tuple(at): k for k, at in enumerate(expansion.index.tolist())}
+    whole = np.zeros((len(expansion.index), directions.shape[1]))
     whole[[row[tuple(at)] for at in index.tolist()]] = directions
-    narrow, wide = (_products(model, whole, width) for width in DEFAULT.widths)
+    narrow, wide = (_products(expansion, whole, width) for width in DEFAULT.widths)
     return None if narrow is None or wide is None else (narrow, wide)
 
 
-def _products(model: Place, directions: np.ndarray, width: float) -> np.ndarray | None:
+def _products(expansion: Expansion, directions: np.ndarray, width: float) -> np.ndarray | None:
     """D' H D by central differences in which an unknown changes by at most `width` of its size."""
-    layout, unknowns = model.system.problem.layout, model.point.unknowns
+    layout, unknowns = expansion.system.problem.layout, expansion.point.unknowns
     size = np.where(unknowns == 0, layout.size(unknowns), np.abs(unknowns))
-    size = np.where(layout.log, 1.0, size)[tuple(model.index.T)]
+    size = np.where(layout.log, 1.0, size)[tuple(expansion.index.T)]
     columns = []
     for direction in directions.T:
         length = width / np.abs(direction / size).max()
-        below, above = (gradient_at(model, sign * length * direction) for sign in (-1, 1))
+        below, above = (gradient_at(expansion, sign * length * direction) for sign in (-1, 1))
         if below is None or above is None:
             return None
         columns.append(directions.T @ (above - below) / (2 * length))

@@ -109,8 +109,9 @@ class Diagnostics:
         if self.patterned:
             found.append(Notice("evidence.residuals_patterned", values={"names": self.patterned}))
         if self.normality < DEFAULT.doubtful:
-            kind = "heavy_tailed" if self.fixed_degrees else "not_normal"
-            found.append(Notice(f"evidence.residuals_{kind}", values={"probability": self.normality}))
+            plain, heavy = "evidence.residuals_not_normal", "evidence.residuals_heavy_tailed"
+            code = heavy if self.fixed_degrees else plain
+            found.append(Notice(code, values={"probability": self.normality}))
         expected = self.expected_outliers
         if self.outliers and many_probability(self.outliers, expected) < DEFAULT.doubtful:
             values = {"outliers": self.outliers, "count": self.count, "expected": expected}

@@ -23,7 +23,7 @@ from picardfit.problem.problem import Problem
 from picardfit.problem.records import array
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Solution, run
-from picardfit.solvers.refit import place_at, refit
+from picardfit.solvers.refit import expansion_at, refit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,8 +156,8 @@ def fit_to_new_data(
         robust = [k for k, noise in enumerate(noises) if noise.shape is not Shape.NORMAL]
         data = objective.moved(rows, draw_residuals(objective.gaps(rows), freedom, robust, rng))
     renewed = problem.with_data(data)
-    place = place_at(renewed, solution)
-    found = None if place is None else refit(place, variance, tolerance=tolerance)
+    expansion = expansion_at(renewed, solution)
+    found = None if expansion is None else refit(expansion, variance, tolerance=tolerance)
     if found is not None:
         return found.point.unknowns
     method = LiftedGaussNewton()

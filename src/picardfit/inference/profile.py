@@ -41,7 +41,7 @@ from picardfit.problem.named_values import units_of
 from picardfit.problem.quantity import quantity
 from picardfit.problem.records import array, get
 from picardfit.problem.serialisation import digest
-from picardfit.solvers.refit import place_at, refined, refit
+from picardfit.solvers.refit import expansion_at, refined, refit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -225,10 +225,10 @@ def _origin(fit: Fit, wanted: Sequence[str], level: float, settings: ProfileSett
     if not (np.isfinite(unit) and unit > 0):
         raise InputError("inference.no_freedom")
     with single_threaded():
-        settled, place = None, place_at(fit.problem, fit.solution)
-        if place is not None:
-            place = refined(place, settings.resolution)
-            settled = refit(place, unit, tolerance=settings.settled_estimate)
+        settled, expansion = None, expansion_at(fit.problem, fit.solution)
+        if expansion is not None:
+            expansion = refined(expansion, settings.resolution)
+            settled = refit(expansion, unit, tolerance=settings.settled_estimate)
     if settled is None:
         raise InputError("inference.profile_not_started", names=list(wanted))
     return Origin(settled, unit, limit, settings)

@@ -14,7 +14,7 @@ import numpy as np
 from picardfit.collocation.bounded_qp import LineStep
 from picardfit.errors import InputError
 from picardfit.problem.quantity import quantity as named_quantity
-from picardfit.solvers.refit import Place, Refit, model_step, refined, refit
+from picardfit.solvers.refit import Expansion, Refit, model_step, refined, refit
 
 TINY = np.finfo(float).tiny
 
@@ -91,14 +91,14 @@ class ProfilePoint:
     curvature: float  # Fisher's second derivative of the rise
     direction: np.ndarray  # (unknowns,): d unknowns / dc
     unknowns: np.ndarray
-    place: Place | None  # the linearisation there; only the first and the last point keep it, to save memory
+    expansion: Expansion | None  # only the first and the last point keep it, to save memory
 
     @property
-    def base(self) -> Place:
-        """The linearisation to step from."""
-        if self.place is None:
-            raise ValueError("This point has dropped its linearisation.")
-        return self.place
+    def base(self) -> Expansion:
+        """The expansion to step from."""
+        if self.expansion is None:
+            raise ValueError("This point has dropped its expansion.")
+        return self.expansion
 
 
 def follow_branch(origin: Origin, task: tuple[str, int]) -> Branch:
@@ -123,11 +123,11 @@ class Continuation:
     def __init__(self, origin: Origin, name: str) -> None:
         """Where the estimate lies on a bound of the quantity, the objective has a slope there."""
         self.origin, self.settings, settled = origin, origin.settings, origin.settled
-        problem = settled.place.system.problem
+        problem = settled.expansion.system.problem
         self.layout, self.quantity = problem.layout, named_quantity(problem, name)
         self.refits = self.linearisations = 0
         c = self.quantity.value(self.layout, settled.point.unknowns)
-        model = model_step(settled.place, self.quantity, c) if np.isfinite(c) else None
+        model = model_step(settled.expansion, self.quantity, c) if np.isfinite(c) else None
         if model is None:
             raise InputError("inference.profile_of_singular_formula", self.quantity.label, value=c)
         self.estimate = self._point(settled, c, model)
@@ -157,7 +157,7 @@ class Continuation:
             if point.rise > (1 + settings.close) * self.origin.limit**2:
                 return self._close(points, point)
             if len(points) > 1:
-                points[-1] = replace(points[-1], place=None)  # it holds the derivatives of all segments
+                points[-1] = replace(points[-1], expansion=None)  # it holds the derivatives of all segments
             points.append(point)
             end = self._ended(point, bound, far)
             if end is not None:
@@ -219,9 +219,9 @@ class Continuation:
         if found is None:
             return None
         self.linearisations += found.steps
-        place = refined(found.place, self.settings.resolution)
-        if place is not found.place:
-            found = refit(place, unit, self.quantity, target, settled)
+        finer = refined(found.expansion, self.settings.resolution)
+        if finer is not found.expansion:
+            found = refit(finer, unit, self.quantity, target, settled)
             if found is None:
                 return None
             self.linearisations += found.steps
@@ -249,7 +249,7 @@ class Continuation:
             if point.rise > threshold:
                 outside = point
             else:
-                inside, kept = point, [*kept, replace(point, place=None)]
+                inside, kept = point, [*kept, replace(point, expansion=None)]
             slow = abs(outside.c - inside.c) > 0.5 * width
         return [*kept, outside], End.FOUND
 
@@ -285,7 +285,7 @@ class Continuation:
             curvature=2 / (model.variance * unit) if model.variance > 0 else 0.0,
             direction=model.direction,
             unknowns=found.point.unknowns,
-            place=found.place,
+            expansion=found.expansion,
         )
 
 

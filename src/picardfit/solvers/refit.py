@@ -55,8 +55,8 @@ USUAL = Refitting()
 
 
 @dataclass(frozen=True)
-class Place:
-    """A feasible point with the quadratic model of the objective in the unknowns there."""
+class Expansion:
+    """The objective to second order in the unknowns around a feasible point: 1/2 d' H d + g' d."""
 
     system: Discretisation
     point: Point
@@ -73,16 +73,16 @@ class Place:
         layout, at = self.system.problem.layout, tuple(self.index.T)
         return layout.lower[at] - self.point.unknowns[at], layout.upper[at] - self.point.unknowns[at]
 
-    def at(self, point: Point) -> Place | None:
-        """The model at another point of this mesh; None where it is not finite."""
-        return _model(self.system, point, self.scale, self.settings)
+    def at(self, point: Point) -> Expansion | None:
+        """The expansion around another point of this mesh; None where it is not finite."""
+        return _expanded(self.system, point, self.scale, self.settings)
 
 
 @dataclass(frozen=True)
 class Refit:
     """How a warm fit ended."""
 
-    place: Place  # where the model was made last, at most one short step before the end
+    expansion: Expansion  # the last one, at most one short step before the end
     point: Point
     last: LineStep
     steps: int  # linearisations
@@ -91,51 +91,47 @@ class Refit:
     def value(self) -> float:
         return self.point.data
 
-    def solution(self) -> Solution:
-        point = self.point
-        return Solution(self.place.system, point.unknowns, point.states, point.path, point.jumps)
 
-
-def place_at(problem: Problem, solution: Solution, settings: Refitting = USUAL) -> Place | None:
-    """The model at a solution, possibly for other data, with rounded kinks; None if it cannot be evaluated."""
+def expansion_at(problem: Problem, solution: Solution, settings: Refitting = USUAL) -> Expansion | None:
+    """Expand around a solution, possibly for other data, with rounded kinks; None if it cannot be evaluated."""
     system = Discretisation(problem, solution.system.mesh, problem.objective.rounded())
     scale = state_scale(problem, [solution.path], least=settings.least_state)
     point = evaluate(system, solution.unknowns, solution.states, solution.path, scale)
-    return None if point is None else _model(system, point, scale, settings)
+    return None if point is None else _expanded(system, point, scale, settings)
 
 
 def refit(
-    place: Place,
+    here: Expansion,
     unit: float,
     quantity: Quantity | None = None,
     target: float = 0.0,
     tolerance: float = 1e-6,
     guess: np.ndarray | None = None,
 ) -> Refit | None:
-    """Minimise the objective from a place, with `quantity` held at `target` if there is one; None after a failure.
+    """Minimise the objective from an expansion, with `quantity` held at `target` if there is one; None after a failure.
 
     Ends when a step promises less than `tolerance` times `unit`, and takes that step. `guess` (unknowns,) is a first
     step towards the target.
     """
-    settings, damping, first = place.settings, 0.0, 0
+    settings, damping, first = here.settings, 0.0, 0
     if quantity is not None:
-        reached = _on_target(place, quantity, target, guess)
+        reached = _on_target(here, quantity, target, guess)
         if reached is None:
             return None
-        (place, damping), first = reached, 1
+        (here, damping), first = reached, 1
 
-    def propose(place: Place, damping: float) -> Proposal[_Trial] | None:
-        solved = model_step(place, quantity, target, damping)
+    def propose(here: Expansion, damping: float) -> Proposal[_Trial] | None:
+        solved = model_step(here, quantity, target, damping)
         if solved is None:
             return None
-        point, step = _moved(place, solved.step, solved.direction, quantity, target), solved.step
-        promised = -float(place.slope @ step + 0.5 * step @ (place.matrix @ step))
-        gain = -np.inf if point is None else place.point.data - point.data
-        rounding = settings.rounding * abs(place.point.data)
-        return Proposal(_Trial(place, point, solved), gain, promised, rounding, promised <= tolerance * unit)
+        point, step = _moved(here, solved.step, solved.direction, quantity, target), solved.step
+        promised = -float(here.slope @ step + 0.5 * step @ (here.matrix @ step))
+        gain = -np.inf if point is None else here.point.data - point.data
+        rounding = settings.rounding * abs(here.point.data)
+        return Proposal(_Trial(here, point, solved), gain, promised, rounding, promised <= tolerance * unit)
 
     limits = replace(settings.damping, steps=settings.damping.steps - first)
-    ended = minimise(place, propose, lambda proposal: proposal.point.model(), limits, damping)
+    ended = minimise(here, propose, lambda proposal: proposal.point.expanded(), limits, damping)
     if not ended.converged or ended.proposal is None:
         return None
     trial = ended.proposal.point
@@ -144,61 +140,63 @@ def refit(
 
 
 class _Trial(NamedTuple):
-    """A step from a place; its end is None where it is not feasible."""
+    """A step from an expansion; its end is None where it is not feasible."""
 
-    place: Place
+    here: Expansion
     point: Point | None
     solved: LineStep
 
-    def model(self) -> Place | None:
-        """The model at the end of the step."""
-        return None if self.point is None else self.place.at(self.point)
+    def expanded(self) -> Expansion | None:
+        """The expansion around the end of the step."""
+        return None if self.point is None else self.here.at(self.point)
 
 
 def _on_target(
-    place: Place, quantity: Quantity, target: float, guess: np.ndarray | None
-) -> tuple[Place, float] | None:
-    """The place after a first step onto quantity = target, downhill or not, and the damping it needed.
+    here: Expansion, quantity: Quantity, target: float, guess: np.ndarray | None
+) -> tuple[Expansion, float] | None:
+    """The expansion after a first step onto quantity = target, downhill or not, and the damping it needed.
 
     Without damping the other unknowns may be sent too far along a direction with almost no curvature.
     """
-    rules = place.settings.towards
+    rules = here.settings.towards
     damping = rules.first
     while damping <= rules.strongest:
-        solved = model_step(place, quantity, target, damping)
+        solved = model_step(here, quantity, target, damping)
         if solved is None:
             return None
         trial = None
         if guess is not None:
-            trial, guess = _moved(place, guess, solved.direction, quantity, target), None
+            trial, guess = _moved(here, guess, solved.direction, quantity, target), None
         if trial is None:
-            trial = _moved(place, solved.step, solved.direction, quantity, target)
+            trial = _moved(here, solved.step, solved.direction, quantity, target)
         if trial is not None:
-            moved = place.at(trial)
+            moved = here.at(trial)
             return None if moved is None else (moved, damping)
         damping = rules.raised(damping)
     return None
 
 
-def gradient_at(place: Place, step: np.ndarray) -> np.ndarray | None:
+def gradient_at(here: Expansion, step: np.ndarray) -> np.ndarray | None:
     """(unknowns,): the slope of the objective after a step of the unknowns; None if there is none."""
-    point = _moved(place, step, np.zeros_like(step), None, 0.0)
-    moved = None if point is None else place.at(point)
+    point = _moved(here, step, np.zeros_like(step), None, 0.0)
+    moved = None if point is None else here.at(point)
     return None if moved is None else moved.slope
 
 
-def refined(place: Place, tolerance: float) -> Place:
-    """The place on a mesh that resolves its path, with the problem's own objective."""
-    system, settings = Discretisation(place.system.problem, place.system.mesh), place.settings
+def refined(here: Expansion, tolerance: float) -> Expansion:
+    """The expansion on a mesh that resolves its path, with the problem's own objective."""
+    system, settings = Discretisation(here.system.problem, here.system.mesh), here.settings
     wanted = Resolution(None, tolerance, settings.refinements, settings.segments, by_value=False)
-    found = refinement.refined(system, place.point, place.scale, [wanted])
+    found = refinement.refined(system, here.point, here.scale, [wanted])
     if found.system is system:
-        return place
-    return _model(found.system, found.point, place.scale, settings) or place
+        return here
+    return _expanded(found.system, found.point, here.scale, settings) or here
 
 
-def _model(system: Discretisation, point: Point, scale: np.ndarray, settings: Refitting) -> Place | None:
-    """The quadratic model at a feasible point; None where it is not finite."""
+def _expanded(
+    system: Discretisation, point: Point, scale: np.ndarray, settings: Refitting
+) -> Expansion | None:
+    """The expansion around a feasible point; None where it is not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         linear = linearise(system, point)
         columns = start_derivatives(system, linear.quadratic)
@@ -206,7 +204,7 @@ def _model(system: Discretisation, point: Point, scale: np.ndarray, settings: Re
     index, matrix, vector = over_unknowns(system.problem.layout.exists, system, hessian, slope)
     if not (matrix.finite and np.isfinite(vector).all()):
         return None
-    return Place(system, point, scale, settings, linear, columns, index, matrix, vector)
+    return Expansion(system, point, scale, settings, linear, columns, index, matrix, vector)
 
 
 def with_priors(
@@ -235,69 +233,69 @@ def over_unknowns(
 
 
 def model_step(
-    place: Place, quantity: Quantity | None, target: float, damping: float = 0.0
+    here: Expansion, quantity: Quantity | None, target: float, damping: float = 0.0
 ) -> LineStep | None:
     """The damped, bounded step; None when the bounds do not allow the target."""
-    layout, unknowns, (low, high) = place.system.problem.layout, place.point.unknowns, place.box()
-    size = place.matrix.diagonal()
+    layout, unknowns, (low, high) = here.system.problem.layout, here.point.unknowns, here.box()
+    size = here.matrix.diagonal()
     size = np.where(size > 0, size, max(size.max(initial=0.0), TINY))
-    matrix = place.matrix.raised((damping + place.settings.ridge) * size)
+    matrix = here.matrix.raised((damping + here.settings.ridge) * size)
     if quantity is None:
-        return solve_on_line(matrix, place.slope, None, 0.0, low, high)
+        return solve_on_line(matrix, here.slope, None, 0.0, low, high)
     gap = target - quantity.value(layout, unknowns)
-    return solve_on_line(matrix, place.slope, quantity.slope(layout, unknowns, place.index), gap, low, high)
+    return solve_on_line(matrix, here.slope, quantity.slope(layout, unknowns, here.index), gap, low, high)
 
 
 def _moved(
-    place: Place, step: np.ndarray, direction: np.ndarray, quantity: Quantity | None, target: float
+    here: Expansion, step: np.ndarray, direction: np.ndarray, quantity: Quantity | None, target: float
 ) -> Point | None:
     """The feasible point after a step of the unknowns, on the target of the quantity."""
-    layout, point, settings = place.system.problem.layout, place.point, place.settings
-    moved: np.ndarray | None = _spread(place, step)
+    layout, point, settings = here.system.problem.layout, here.point, here.settings
+    moved: np.ndarray | None = _spread(here, step)
     if quantity is not None and quantity.formula is not None:
-        moved = _onto(place, _spread(place, step), _spread(place, direction), quantity, target)
+        moved = _onto(here, _spread(here, step), _spread(here, direction), quantity, target)
     if moved is None:
         return None
     unknowns_step = np.clip(point.unknowns + moved, layout.lower, layout.upper) - point.unknowns
-    mesh, quiet = place.system.mesh, np.zeros(len(place.scale), bool)
-    starts = place.columns[:, : len(place.scale)]
+    mesh, quiet = here.system.mesh, np.zeros(len(here.scale), bool)
+    starts = here.columns[:, : len(here.scale)]
     states_step = (starts @ unknowns_step[mesh.experiment][..., None])[..., 0]
     last = np.inf
     for _ in range(settings.sweeps):
-        trial = advance(place.system, point, place.linear, unknowns_step, states_step, place.scale, quiet)
+        trial = advance(here.system, point, here.linear, unknowns_step, states_step, here.scale, quiet)
         if trial is None:
             return None
-        jump = float(np.abs(trial.jumps / place.scale).max(initial=0.0))
+        jump = float(np.abs(trial.jumps / here.scale).max(initial=0.0))
         if jump <= settings.continuous:
             return trial
         if not jump < last:
             return None
         point, last, unknowns_step = trial, jump, np.zeros_like(unknowns_step)
-        states_step = closing_step(mesh, place.linear.quadratic, trial.jumps)
+        states_step = closing_step(mesh, here.linear.quadratic, trial.jumps)
     return None
 
 
 def _onto(
-    place: Place, step: np.ndarray, along: np.ndarray, quantity: Quantity, target: float
+    here: Expansion, step: np.ndarray, along: np.ndarray, quantity: Quantity, target: float
 ) -> np.ndarray | None:
     """The step with its end moved along a direction onto quantity = target, by the secant rule."""
-    layout, unknowns, settings = place.system.problem.layout, place.point.unknowns, place.settings
+    layout, unknowns, settings = here.system.problem.layout, here.point.unknowns, here.settings
     for _ in range(settings.secants):
         end = np.clip(unknowns + step, layout.lower, layout.upper)
         gap = target - quantity.value(layout, end)
         if abs(gap) <= settings.on_target * max(abs(target), TINY):
             return end - unknowns
-        rate = float(quantity.slope(layout, end, place.index) @ along[tuple(place.index.T)])
+        rate = float(quantity.slope(layout, end, here.index) @ along[tuple(here.index.T)])
         if not (np.isfinite(gap) and rate != 0):
             return None
         step = end - unknowns + gap / rate * along
     return None
 
 
-def _spread(place: Place, vector: np.ndarray) -> np.ndarray:
+def _spread(here: Expansion, vector: np.ndarray) -> np.ndarray:
     """A vector over the unknowns as (experiments, width)."""
-    found = np.zeros_like(place.point.unknowns)
-    own = place.index[:, 1] < place.system.problem.layout.local
-    found[tuple(place.index[own].T)] = vector[own]
-    found[:, place.index[~own, 1]] = vector[~own]
+    found = np.zeros_like(here.point.unknowns)
+    own = here.index[:, 1] < here.system.problem.layout.local
+    found[tuple(here.index[own].T)] = vector[own]
+    found[:, here.index[~own, 1]] = vector[~own]
     return found
