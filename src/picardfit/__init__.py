@@ -85,7 +85,7 @@ _hook.register(  # class -> the functions that draw it in a terminal ("": its re
         "Profile": (
             "picardfit.display.uncertainty:profile_text",
             "picardfit.display.notebook:profile_html",
-            "picardfit.display.plots.unknowns:plot_profile",
+            "picardfit.display.plots:plot_profiles",
         ),
         "Structure": ("picardfit.display.verdicts:structure_text", "picardfit.display.notebook:plain_html"),
         "Verdict": ("picardfit.display.verdicts:verdict_text", "picardfit.display.notebook:plain_html"),

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from picardfit.display.plots.curves import pages, plot_fit
-from picardfit.display.plots.residuals import plot_residuals
-from picardfit.display.plots.search import plot_convergence, plot_waterfall
+from picardfit.display.plots.curves import pages, plot_fit, plot_residuals
+from picardfit.display.plots.estimates import (
+    plot_convergence,
+    plot_correlation,
+    plot_identifiability,
+    plot_profiles,
+    plot_waterfall,
+)
 from picardfit.display.plots.style import save_figure
-from picardfit.display.plots.unknowns import plot_correlation, plot_identifiability, plot_profiles
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -29,13 +33,13 @@ __all__ = [
 
 
 def write_plots(fit: Fit, folder: str | Path, ending: str = "png", band: float | None = 0.95) -> list[Path]:
-    """Every picture that a fit has, as files in a folder that is made if need be."""
+    """Write every picture that a fit has into a folder, which is created if need be."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     pictures = {"fit": lambda path: plot_fit(fit, path, band)}
     if fit.solution is not None:
         pictures["residuals"] = lambda path: plot_residuals(fit, path)
-    if fit.solution is not None and fit.status.converged:
+    if fit.status.converged:
         pictures["identifiability"] = lambda path: plot_identifiability(fit.identifiability(), path)
     if len(fit.covariance_labels) > 1 and fit.status.converged:
         pictures["correlation"] = lambda path: plot_correlation(fit, path)

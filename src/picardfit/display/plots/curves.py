@@ -1,23 +1,27 @@
-"""Data and curves of every experiment."""
+"""Data and fitted curves of every experiment, and the residuals: data minus fit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from picardfit.display.plots.style import (
     BLUE,
+    GREY,
     INK,
+    MARKERS,
     ORANGE,
     STYLE,
     figure_of,
     legend,
+    not_drawn,
     short,
     spans_decades,
+    thin,
     time_label,
     with_unit,
     written,
@@ -27,10 +31,11 @@ from picardfit.formulas.kernels import BatchedMap
 from picardfit.problem.named_values import experiment_index
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from picardfit.fit import Fit
-    from picardfit.solvers.loop import Solution
+    from picardfit.problem.experiment import Experiment
 
 
 def plot_fit(
@@ -47,39 +52,35 @@ def plot_fit(
     problem = fit.problem
     wanted = list(problem.names) if experiments is None else _known_experiments(fit, experiments)
     shown = wanted[: STYLE.experiments]
-    every = [*problem.model.observables, *_hidden(fit)]
+    every = _quantities(fit)
     quantities = every[: STYLE.quantities]
     columns = min(len(shown), STYLE.columns)
     blocks, height = ceil(len(shown) / columns), len(quantities)
-    figure = figure_of(
-        max(STYLE.width, STYLE.panel_width * columns), STYLE.header + blocks * _block_height(height)
-    )
+    width = max(STYLE.width, STYLE.panel_width * columns)
+    figure = figure_of(width, STYLE.header + blocks * _block_height(height))
     panels = figure.subplots(blocks * height, columns, squeeze=False)
     points = int(np.clip(STYLE.all_points // (len(shown) * height), *STYLE.points))
     for place, name in enumerate(shown):
-        k = problem.names.index(name)
         block, column = divmod(place, columns)
         own = panels[block * height : (block + 1) * height, column]
-        _draw_experiment(fit, k, name, quantities, own, points, first=column == 0)
-        if band is not None and fit.solution is not None and fit.status.converged:
-            _draw_bands(fit, fit.solution, k, quantities, own, points, band)
+        _draw_experiment(fit, name, dict(zip(quantities, own, strict=True)), points, band)
+        if column == 0:
+            for panel, quantity in zip(own, quantities, strict=True):
+                label = with_unit(quantity, problem.model.unit(quantity), STYLE.label)
+                panel.set_ylabel(label, parse_math=False)
     for row in panels[(blocks - 1) * height :]:
         for panel in row[len(shown) - (blocks - 1) * columns :]:
             panel.set_axis_off()
     for row in range(height):
         _calm(panels[row::height].ravel())
-    left_out = [
-        f"{len(total) - len(part)} more {word} not drawn"
-        for total, part, word in ((wanted, shown, "experiments"), (every, quantities, "quantities"))
-        if len(total) > len(part)
-    ]
-    legend(figure, panels.ravel(), "; ".join(left_out))
+    notes = [not_drawn(len(wanted) - len(shown), "experiments"), not_drawn(len(every) - height, "quantities")]
+    legend(figure, panels.ravel(), "; ".join(filter(None, notes)))
     return written(figure, path)
 
 
 def pages(fit: Fit) -> list[list[str]]:
     """The experiments that are drawn, in groups that fit on a sheet of paper each."""
-    quantities = min(len(fit.problem.model.observables) + len(_hidden(fit)), STYLE.quantities)
+    quantities = min(len(_quantities(fit)), STYLE.quantities)
     most = STYLE.columns * max(1, int(STYLE.sheet / _block_height(quantities)))
     names = list(fit.problem.names[: STYLE.experiments])
     return [names[k : k + most] for k in range(0, len(names), most)]
@@ -102,51 +103,41 @@ def _known_experiments(fit: Fit, names: Iterable[str]) -> list[str]:
 
 
 def _draw_experiment(
-    fit: Fit, index: int, name: str, quantities: list[str], panels, points: int, first: bool
+    fit: Fit, name: str, panels: Mapping[str, Axes], points: int, level: float | None
 ) -> None:
-    one, model = fit.problem.experiments[index], fit.problem.model
+    """Data, curve and, with a `level`, confidence band of one experiment, each quantity in its panel."""
+    one, model = fit.problem.experiments[fit.problem.names.index(name)], fit.problem.model
     logarithmic = spans_decades(one.times)
+    dots: dict[str, Any] = {"markersize": STYLE.dot, "markerfacecolor": "none", "markeredgecolor": INK}
+    dots["markeredgewidth"] = STYLE.edge
     curves: dict[str, np.ndarray] = {}
     if fit.solution is not None:
-        times = _grid(fit, fit.solution, index, logarithmic, points)
+        times = _grid(one, fit.solution.system.mesh.knots[fit.problem.names.index(name)], logarithmic, points)
         curves = {**fit.states(name, times), **fit.predict(name, times)}
-    for panel, quantity in zip(panels, quantities, strict=True):
+    shade: dict[str, Any] = {"color": BLUE, "alpha": STYLE.shade, "linewidth": 0, "zorder": 0.5}
+    bands = None
+    if level is not None and fit.status.converged:
+        bands, shade["label"] = fit.bands(name, times, level), f"{100 * level:g} % band"
+    for quantity, panel in panels.items():
         data = one.observations.get(quantity) if quantity in model.observables else None
         if quantity in curves:
             style = {"color": BLUE} if data is not None else {"color": ORANGE, "linestyle": (0, (5, 2))}
             label = "fit" if data is not None else "fit of what was not measured"
             panel.plot(times, curves[quantity], linewidth=STYLE.curve, label=label, **style)
         if data is not None:
-            dots = {
-                "markersize": STYLE.dot,
-                "markerfacecolor": "none",
-                "markeredgecolor": INK,
-                "markeredgewidth": STYLE.edge,
-            }
             panel.plot(one.times, data, "o", label="data", rasterized=len(data) > STYLE.crowded, **dots)
         if logarithmic:
             panel.set_xscale("log")
-        if first:
-            panel.set_ylabel(with_unit(quantity, model.unit(quantity), STYLE.label), parse_math=False)
-        if panel is not panels[-1]:
-            panel.tick_params(labelbottom=False)
-    panels[0].set_title(short(name), parse_math=False, fontsize=STYLE.title)
-    panels[-1].set_xlabel(time_label(fit), parse_math=False)
-
-
-def _draw_bands(
-    fit: Fit, solution: Solution, index: int, quantities: list[str], panels, points: int, level: float
-) -> None:
-    one = fit.problem.experiments[index]
-    times = _grid(fit, solution, index, spans_decades(one.times), points)
-    found = fit.bands(one.name, times, level)
-    for panel, quantity in zip(panels, quantities, strict=True):
-        band = found[quantity]
-        if np.isfinite(band.low).all() and np.isfinite(band.high).all():
-            style = {"color": BLUE, "alpha": STYLE.shade, "linewidth": 0}
-            panel.fill_between(
-                times, band.low, band.high, label=f"{100 * level:g} % band", zorder=0.5, **style
-            )
+        if bands is not None:
+            low, high = bands[quantity].low, bands[quantity].high
+            if np.isfinite(low).all() and np.isfinite(high).all():
+                panel.fill_between(times, low, high, **shade)
+    top, *_ = panels.values()
+    *others, bottom = panels.values()
+    for panel in others:
+        panel.tick_params(labelbottom=False)
+    top.set_title(short(name), parse_math=False, fontsize=STYLE.title)
+    bottom.set_xlabel(time_label(fit), parse_math=False)
 
 
 def _calm(panels) -> None:
@@ -159,22 +150,19 @@ def _calm(panels) -> None:
             panel.set_ylim((low + high - STYLE.room * size) / 2, (low + high + STYLE.room * size) / 2)
 
 
-def _hidden(fit: Fit) -> list[str]:
-    """States that no observable shows alone."""
-    model = fit.problem.model
+def _quantities(fit: Fit) -> list[str]:
+    """The observables, and the hidden states: those that no observable shows alone."""
+    model, shown = fit.problem.model, set(fit.problem.model.observables)
     if isinstance(model.output, BatchedMap):
-        alone = {str(expression) for expression in model.output.expressions}
-    else:
-        alone = set(model.observables)
-    return [state for state in model.states if state not in alone and state not in model.observables]
+        shown |= {str(expression) for expression in model.output.expressions}
+    return [*model.observables, *(state for state in model.states if state not in shown)]
 
 
-def _grid(fit: Fit, solution: Solution, index: int, logarithmic: bool, points: int) -> np.ndarray:
+def _grid(one: Experiment, knots: np.ndarray, logarithmic: bool, points: int) -> np.ndarray:
     """Times dense enough for a smooth curve: an even grid, the samples, and points in every segment of the mesh.
 
     A fine mesh gives only as many of its points as the grid has.
     """
-    one, knots = fit.problem.experiments[index], solution.system.mesh.knots[index]
     begin, end = one.t0, float(one.times[-1])
     if end <= begin:
         return np.array([begin])
@@ -185,3 +173,52 @@ def _grid(fit: Fit, solution: Solution, index: int, logarithmic: bool, points: i
         even = np.geomspace(one.times[one.times > 0][0], end, points)
         inside = inside[inside >= even[0]]
     return np.unique(np.clip(np.concatenate([even, inside, one.times[one.times >= even[0]]]), begin, end))
+
+
+def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
+    """Data minus fit of every observable, over time and over the fitted value; dashes at two standard deviations.
+
+    Each experiment has its own marker, named in the legend; from the 13th on markers repeat, and the legend names none.
+    """
+    problem, names = fit.problem, fit.problem.names
+    measured = [n for n in problem.model.observables if any(n in e.observables for e in problem.experiments)]
+    shown = measured[: STYLE.quantities]
+    figure = figure_of(STYLE.wide, STYLE.header + STYLE.heading + STYLE.flat[1] * len(shown))
+    panels = figure.subplots(len(shown), 2, squeeze=False, sharey="row")
+    dots = {"color": BLUE, "linestyle": "none", "markersize": STYLE.dot, "markerfacecolor": "none"}
+    for (over_time, over_value), name in zip(panels, shown, strict=True):
+        found = {
+            k: _residuals(fit, one, name)
+            for k, one in enumerate(problem.experiments)
+            if name in one.observables
+        }
+        every = np.concatenate(list(found.values()), axis=1)
+        spread = float(np.sqrt(np.nanmean(every[2] ** 2)))
+        for panel in (over_time, over_value):
+            panel.axhline(0.0, **thin(INK, "-"))
+            for level in (-2 * spread, 2 * spread) if np.isfinite(spread) else ():
+                panel.axhline(level, label="two standard deviations", **thin(GREY, "--"))
+        for k, marker in enumerate(MARKERS):
+            alike = [series for e, series in found.items() if e % len(MARKERS) == k]
+            if alike:
+                times, fitted, residuals = np.concatenate(alike, axis=1)
+                label = short(names[k]) if 1 < len(names) <= len(MARKERS) else "_"
+                style = {"marker": marker, "label": label, "rasterized": every.shape[1] > STYLE.crowded}
+                over_time.plot(times, residuals, **dots, **style)
+                over_value.plot(fitted, residuals, **dots, **style)
+        if all(spans_decades(times) for times, _, _ in found.values()):
+            over_time.set_xscale("log")
+        quantity = with_unit(name, problem.model.unit(name))
+        over_time.set_ylabel(f"data − fit\n{quantity}", parse_math=False)
+        over_value.set_xlabel(f"fitted {quantity}", parse_math=False)
+    panels[-1, 0].set_xlabel(time_label(fit), parse_math=False)
+    legend(figure, panels.ravel(), not_drawn(len(measured) - len(shown), "observables"))
+    return written(figure, path)
+
+
+def _residuals(fit: Fit, one: Experiment, observable: str) -> np.ndarray:
+    """(3, samples): times, fitted values and residuals, where the observable was measured."""
+    data = one.observations[observable]
+    times, data = one.times[np.isfinite(data)], data[np.isfinite(data)]
+    fitted = np.full(len(times), np.nan) if fit.solution is None else fit.predict(one.name, times)[observable]
+    return np.stack([times, fitted, data - fitted])

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -75,13 +75,9 @@ class PlotStyle:
     all_points: int = 12_000  # of all curves in a picture, about
     crowded: int = 500  # dots from which on a panel is drawn as pixels, to keep files small
     decades: float = 1e3  # range of a logarithmic axis that needs no ticks between the decades
-    early: float = (
-        0.05  # part of the span within which half the samples lie before time is drawn in logarithms
-    )
-    flat_curve: float = (
-        1e-6  # variation that is drawn flat, relative to the same quantity in other experiments
-    )
-    room: float = 0.1  # part of the height that is left free above and below
+    early: float = 0.05  # fraction of the span that holds half the samples where time gets a log axis
+    flat_curve: float = 1e-6  # variation that is drawn flat, relative to the quantity in other experiments
+    room: float = 0.1  # fraction of the height that is left free above and below
 
 
 STYLE = PlotStyle()
@@ -114,15 +110,16 @@ def placed(figure: Figure) -> Iterator[None]:
         figure.set_layout_engine(engine)
 
 
-def written(figure: Figure, path: str | Path | None) -> Figure:
+def written(figure: Figure, path: str | Path | None, grid: bool = True) -> Figure:
+    """The figure with tidy panels, saved to `path` if that is given."""
     for panel in figure.axes:
-        _tidy(panel)
+        _tidy(panel, grid)
     if path is not None:
         save_figure(figure, path)
     return figure
 
 
-def _tidy(panel: Axes) -> None:
+def _tidy(panel: Axes, grid: bool) -> None:
     panel.spines[["top", "right"]].set_visible(False)
     for spine in panel.spines.values():  # they never reach beyond their panel, and measuring them is slow
         spine.set_in_layout(False)
@@ -133,8 +130,14 @@ def _tidy(panel: Axes) -> None:
         elif isinstance(locator, LogLocator):
             locator.set_params(numticks=STYLE.ticks)
     panel.tick_params(which="both", labelsize=STYLE.text)
-    panel.grid(color="#e6e6e6", linewidth=STYLE.grid_line)
+    if grid:
+        panel.grid(color="#e6e6e6", linewidth=STYLE.grid_line)
     panel.set_axisbelow(True)
+
+
+def thin(color: str, linestyle: str) -> dict[str, Any]:
+    """How a threshold, a zero line or the end of an interval is drawn."""
+    return {"color": color, "linewidth": STYLE.line, "linestyle": linestyle}
 
 
 def log_ticks(axis: Axis, low: float, high: float) -> None:
@@ -168,6 +171,11 @@ def legend(figure: Figure, panels, note: str, handles: Sequence = ()) -> None:
     )
     for text in legend.get_texts():
         text.set_parse_math(False)
+
+
+def not_drawn(number: int, word: str) -> str:
+    """A note for the legend: `3 more unknowns not drawn`; empty if all are drawn."""
+    return f"{number} more {word} not drawn" if number else ""
 
 
 def columns_of(labels: Sequence[str], width: float) -> int:

@@ -1,0 +1,231 @@
+"""How well the unknowns are determined (errors, correlations, profiles) and how the search went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
+
+from picardfit.display.plots.style import (
+    BLUE,
+    GREY,
+    INK,
+    MARKERS,
+    ORANGE,
+    STYLE,
+    figure_of,
+    legend,
+    log_ticks,
+    not_drawn,
+    short,
+    thin,
+    with_unit,
+    written,
+)
+from picardfit.display.text import count
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from picardfit.fit import Fit, StartResult
+    from picardfit.inference.identifiability import Identifiability
+    from picardfit.inference.profile import Profile
+
+
+def plot_identifiability(found: Identifiability, path: str | Path | None = None) -> Figure:
+    """Relative standard errors as bars on a log axis, lines at the thresholds; what is left free reaches the edge."""
+    sure, weak = found.settings.sure, found.settings.weak
+    names = list(found.verdicts)[: STYLE.bars][::-1]
+    errors = np.array([found.verdicts[name].error for name in names])
+    finite = errors[np.isfinite(errors) & (errors > 0)]
+    low = 0.5 * min(finite.min(initial=sure), sure)
+    high = 3 * max(finite.max(initial=weak), weak)
+    figure = figure_of(STYLE.width, STYLE.header + STYLE.heading + STYLE.bar * len(names))
+    panel = figure.subplots()
+    styles = {"determined": (BLUE, ""), "weakly": (ORANGE, "//"), "not determined": (GREY, "xx")}
+    for kind, (colour, hatch) in styles.items():
+        rows = [k for k, name in enumerate(names) if found.verdicts[name].kind == kind]
+        width = [float(np.clip(np.nan_to_num(errors[k], nan=high), low, high)) for k in rows]
+        if rows:
+            panel.barh(rows, width, color=colour, hatch=hatch, edgecolor="white", label=kind)
+    for level in (sure, weak):
+        panel.axvline(level, label="thresholds", **thin(INK, "--"))
+    panel.set_xscale("log")
+    panel.set_xlim(low, high)
+    panel.set_yticks(range(len(names)), [short(name) for name in names], parse_math=False)
+    log_ticks(panel.xaxis, low, high)
+    panel.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+    panel.set_xlabel("relative standard error")
+    legend(figure, [panel], not_drawn(len(found.verdicts) - len(names), "unknowns"))
+    return written(figure, path)
+
+
+def plot_correlation(fit: Fit, path: str | Path | None = None) -> Figure:
+    """Correlations of the estimates as squares: full for positive ones, empty for negative ones, large for strong ones.
+
+    At most 24 unknowns, parameters first; a cross stands where one of them is not determined.
+    """
+    labels = fit.covariance_labels
+    order = sorted(range(len(labels)), key=lambda k: (labels[k] not in fit.parameters, k))
+    chosen = order[: STYLE.unknowns]
+    matrix, n = fit.correlation_of(labels[k] for k in chosen), len(chosen)
+    side = STYLE.panel_width + STYLE.square * max(n - 2, 0)
+    figure = figure_of(STYLE.header + side, STYLE.heading + side)
+    panel = figure.subplots()
+    for row in range(n):
+        for column in range(row + 1):
+            _draw_correlation(panel, row, column, float(matrix[row, column]), written=n <= STYLE.numbers)
+    panel.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5), aspect="equal")
+    names = [short(labels[k], STYLE.label) for k in chosen]
+    panel.set_xticks(range(n), names, rotation=90, parse_math=False)
+    panel.set_yticks(range(n), names, parse_math=False)
+    full = Rectangle((0, 0), 1, 1, facecolor=BLUE, edgecolor=BLUE, label="positive")
+    empty = Rectangle((0, 0), 1, 1, facecolor="none", edgecolor=ORANGE, label="negative")
+    empty.set_linewidth(STYLE.outline)
+    handles: list[Artist] = [full, empty]
+    if not np.isfinite(matrix).all():
+        handles.append(Line2D([], [], color=GREY, marker="x", linestyle="none", label="not determined"))
+    legend(figure, [panel], not_drawn(len(order) - n, "unknowns"), handles)
+    return written(figure, path, grid=False)
+
+
+def _draw_correlation(panel: Axes, row: int, column: int, value: float, written: bool) -> None:
+    """One square at (column, row), its area the size of the correlation; its number in the other half."""
+    if not np.isfinite(value):
+        panel.plot(column, row, "x", color=GREY, markersize=STYLE.dot)
+        return
+    size = (1 - STYLE.room) * float(np.sqrt(min(abs(value), 1.0)))
+    colour = BLUE if value > 0 else ORANGE
+    face = colour if value > 0 else "none"
+    corner = (column - size / 2, row - size / 2)
+    panel.add_patch(Rectangle(corner, size, size, facecolor=face, edgecolor=colour, linewidth=STYLE.outline))
+    if written and row != column:
+        text = f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
+        panel.text(row, column, text, ha="center", va="center", fontsize=STYLE.text, color=INK)
+
+
+def plot_profiles(profiles: Profile | Sequence[Profile], path: str | Path | None = None) -> Figure:
+    """The rise of the objective over each profiled quantity, with the threshold and the ends of the interval.
+
+    Dots were computed; the thin dotted line is the parabola behind Fisher's interval.
+    """
+    profiles = profiles if isinstance(profiles, Sequence) else [profiles]
+    columns = min(len(profiles), STYLE.profiles)
+    rows = ceil(len(profiles) / columns)
+    width = max(STYLE.width, STYLE.panel_width * columns)
+    figure = figure_of(width, STYLE.header + STYLE.panel_height * rows)
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for panel, one in zip(panels, profiles, strict=False):
+        _draw_profile(panel, one)
+    for panel in panels[::columns]:
+        panel.set_ylabel("rise of the objective")
+    for panel in panels[len(profiles) :]:
+        panel.set_axis_off()
+    legend(figure, panels[: len(profiles)], "")
+    return written(figure, path)
+
+
+def _draw_profile(panel: Axes, one: Profile) -> None:
+    parabola, percent = one.parabola(), f"{100 * one.level:g} %"
+    panel.plot(*one.curve(), color=BLUE, linewidth=STYLE.curve, label="profile")
+    panel.plot(one.values, one.rises, "o", color=BLUE, markersize=STYLE.dot, label="computed")
+    if parabola is not None:
+        panel.plot(*parabola, label="parabola (Fisher)", **thin(GREY, ":"))
+    panel.axhline(one.threshold(), label=f"threshold of {percent}", **thin(INK, "--"))
+    for end in filter(np.isfinite, one.interval()):
+        panel.axvline(end, label=f"{percent} interval", **thin(ORANGE, "-."))
+    panel.set_ylim(-STYLE.room / 3 * one.threshold(), (1 + 2 * STYLE.room) * one.threshold())
+    panel.set_xlabel(with_unit(one.name, one.unit), parse_math=False)
+    if one.log:
+        panel.set_xscale("log")
+        log_ticks(panel.xaxis, *panel.get_xlim())
+
+
+def plot_convergence(fit: Fit, path: str | Path | None = None) -> Figure:
+    """Loss, largest jump at a knot and Picard residual by iteration; logarithmic unless there are negative values.
+
+    Jumps and residuals are relative to the size of the states.
+    """
+    loss = "loss" if fit.problem.noise is None else "objective"
+    labels = (loss, "largest jump (relative)", "Picard residual (relative)")
+    used = [k for k in range(fit.trace.shape[1]) if k == 0 or np.isfinite(fit.trace[:, k]).any()]
+    figure = figure_of(STYLE.wide, STYLE.panel_height)
+    panels = figure.subplots(1, len(used), squeeze=False)[0]
+    iterations = np.arange(1, len(fit.trace) + 1)
+    for panel, k in zip(panels, used, strict=True):
+        values = fit.trace[:, k]
+        shown = np.where(np.isfinite(values) & (values != 0), values, np.nan)
+        if (shown > 0).any() and not (shown < 0).any():
+            panel.set_yscale("log")
+            log_ticks(panel.yaxis, np.nanmin(shown), np.nanmax(shown))
+        marker = "o" if len(iterations) < STYLE.marked_iterations else ""
+        panel.plot(iterations, shown, color=BLUE, marker=marker, markersize=STYLE.dot)
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.set_xlabel("iteration")
+        panel.set_ylabel(labels[k])
+    return written(figure, path)
+
+
+def plot_waterfall(fit: Fit, path: str | Path | None = None) -> Figure:
+    """The starts from the smallest loss on, with a shape for each optimum; crosses reached none.
+
+    Negative log-likelihoods are drawn as differences from the best one. Starts that found nothing stand at the top.
+    """
+    ranked = sorted(fit.starts, key=lambda one: (not np.isfinite(one.loss), one.loss, one.start))
+    losses = np.array([one.loss for one in ranked])
+    finite = losses[np.isfinite(losses)]
+    figure = figure_of(STYLE.width, STYLE.header + STYLE.panel_height)
+    panel = figure.subplots()
+    least, most = finite.min(initial=np.inf), finite.max(initial=-np.inf)
+    label = "loss"
+    if fit.problem.noise is not None and len(finite):
+        losses, most, label = losses - least, most - least, "objective above the best"
+        if most > fit.loss_tolerance:
+            panel.set_yscale("symlog", linthresh=max(fit.loss_tolerance, np.finfo(float).eps))
+    elif least > 0 and most > 10 * least:
+        panel.set_yscale("log")
+        log_ticks(panel.yaxis, least, most)
+    heights = np.where(np.isfinite(losses), losses, 2 * most if most > 0 else 1.0)
+    places = np.arange(1, len(ranked) + 1)
+    panel.plot(places, heights, color="#cccccc", linewidth=STYLE.line, zorder=1)
+    for words, style, chosen in _start_groups(fit, ranked):
+        panel.plot(places[chosen], heights[chosen], linestyle="none", label=words, zorder=2, **style)
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if panel.get_yscale() == "linear" and len(finite):  # differences within rounding errors are drawn flat
+        room = STYLE.room * max(abs(least), np.ptp(heights))
+        panel.set_ylim(heights.min() - room, heights.max() + room)
+    panel.set_xlabel("starts, the best first")
+    panel.set_ylabel(label)
+    legend(figure, [panel], "")
+    return written(figure, path)
+
+
+def _start_groups(fit: Fit, ranked: Sequence[StartResult]) -> list[tuple[str, dict[str, Any], np.ndarray]]:
+    """(words, style, which of the ranked starts): one for each of the first optima, then the rest."""
+    number = np.array([-1 if one.cluster is None else one.cluster for one in ranked])
+    lost = ~np.isfinite([one.loss for one in ranked])
+    filled = {"color": BLUE, "markersize": 6}
+    hollow = {"color": INK, "markersize": 6, "markerfacecolor": "none"}
+    optima = min(STYLE.optima, number.max(initial=-1) + 1)
+    groups = []
+    for k in range(optima):
+        style = (filled if k == 0 else hollow) | {"marker": MARKERS[k]}
+        chosen = number == k
+        words = f"{'best' if k == 0 else f'{k + 1}.'} optimum ({count(int(chosen.sum()), 'start')})"
+        groups.append((words, style, chosen))
+    more = number >= optima
+    none = (number < 0) & ~lost
+    groups += [
+        (f"other optima ({more.sum()})", {"color": GREY, "marker": ".", "markersize": 6}, more),
+        (f"no optimum reached ({none.sum()})", {"color": ORANGE, "marker": "x"}, none),
+        (f"nothing found ({lost.sum()})", {"color": ORANGE, "marker": "+", "markersize": 9}, lost),
+    ]
+    return [group for group in groups if group[2].any()]
