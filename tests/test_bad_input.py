@@ -862,7 +862,7 @@ def test_frame_instead_of_experiments():
 
 
 def test_notebook_and_table_of_what_did_not_converge(unfinished, tmp_path):
-    from picardfit.cli.output import write_fit
+    from picardfit.cli.fit import write_fit
 
     assert says(unfinished._repr_html_(), "intervals are not given, because the fit did not converge")
     write_fit(unfinished, tmp_path, report=False)

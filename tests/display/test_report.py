@@ -13,8 +13,8 @@ import pytest
 
 import picardfit as pf
 from picardfit.display.markup import noise_words
-from picardfit.display.summary import determined_words, summary
-from picardfit.display.text import parameter_rows, true_values
+from picardfit.display.text import estimate_rows, true_values
+from picardfit.display.verdicts import determined_words, summary
 from picardfit.examples import fitzhugh_nagumo, tumor
 from picardfit.inference.identifiability import Identifiability, Verdict
 
@@ -86,7 +86,7 @@ def test_parts_are_there(outline, count, tag):
 
 
 def test_every_estimate_and_interval_is_shown(fit, outline):
-    assert {cell for row in parameter_rows(fit) for cell in row if cell} <= set(outline.texts)
+    assert {cell for row in estimate_rows(fit) for cell in row if cell} <= set(outline.texts)
 
 
 def test_true_values_of_simulated_data_are_shown(outline):
@@ -94,7 +94,7 @@ def test_true_values_of_simulated_data_are_shown(outline):
 
 
 def test_true_values_have_the_names_of_the_rows(fit):
-    assert true_values(fit) == {"theta1": 0.08, "theta2": 0.064, "x1(0)": 0.0, "x2(0)": 2.0}
+    assert true_values(fit.problem) == {"theta1": 0.08, "theta2": 0.064, "x1(0)": 0.0, "x2(0)": 2.0}
 
 
 def test_equations_are_shown_as_they_were_written(fit, outline):

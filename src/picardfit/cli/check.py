@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isinf
@@ -14,11 +16,10 @@ from picardfit.cli.common import (
     HERE,
     AsJson,
     ProblemPath,
-    TimeUpError,
-    at_most,
     complaints,
     console,
     print_json,
+    print_table,
 )
 from picardfit.cli.petab import is_petab, opened
 from picardfit.errors import Audience, InputError, Notice, counted
@@ -105,12 +106,30 @@ def examine(problem: Problem, settings: CheckSettings = CheckSettings()) -> Exam
 
 
 def _in_time(seconds: float, function: Callable[..., T], *args: object) -> T | None:
-    """What the function returns; None where the model cannot be evaluated, or takes too long."""
+    """What the function returns; None where the model cannot be evaluated, or takes too long.
+
+    The time is unlimited on systems without SIGALRM and outside the main thread.
+    """
+    limited = hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
+    if limited:
+        before = signal.signal(signal.SIGALRM, _time_up)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        with at_most(seconds):
-            return function(*args)
-    except (InputError, TimeUpError):
+        return function(*args)
+    except (InputError, _TimeUpError):
         return None
+    finally:
+        if limited:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+
+class _TimeUpError(Exception):
+    """A computation took longer than allowed."""
+
+
+def _time_up(*_: object) -> None:
+    raise _TimeUpError
 
 
 def _analysis(problem: Problem, samples: int) -> Analysis:
@@ -155,22 +174,21 @@ def _early_start(problem: Problem) -> list[Notice]:
 
 
 def _show(file: _File, examination: Examination, warnings: list[str]) -> None:
-    from picardfit.cli.show import belief_row, print_table
-    from picardfit.display.text import EXPERIMENT_HEADER, count, experiment_row
+    from picardfit.display.text import EXPERIMENT_HEADER, PARAMETER_HEADER, experiment_row, parameter_row
 
     out, problem, most = console(), file.problem, CheckSettings.most_experiments
     out.print(f"{file.title}  ({file.path})\n", markup=False, style="bold")
     out.print(str(problem.model), markup=False)
     out.print()
-    header = ("parameter", "from", "to", "", "", "unit")
-    print_table(out, header, [belief_row(n, p) for n, p in problem.parameters.items()], numeric=(1, 2))
+    rows = [parameter_row(n, one, problem.model.unit(n)) for n, one in problem.parameters.items()]
+    print_table(out, PARAMETER_HEADER, rows, numeric=(1, 2))
     out.print()
     rows = [experiment_row(one, problem.initial) for one in problem.experiments[:most]]
     print_table(out, EXPERIMENT_HEADER, rows, numeric=(1, 2, 3))
     if len(problem.experiments) > most:
         out.print(f"... and {len(problem.experiments) - most} more")
     out.print()
-    out.print(f"{count(problem.measurements, 'measurement')}, {count(problem.layout.count(), 'unknown')}")
+    out.print(f"{counted(problem.measurements, 'measurement')}, {counted(problem.layout.count(), 'unknown')}")
     if examination.structure is not None:
         out.print(f"\n{examination.structure}", markup=False)
     if examination.analysis is not None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import platform
-import signal
 import sys
 import tempfile
-import threading
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -94,14 +94,11 @@ def _message(error: InputError, with_place: bool) -> str:
 
 def internal_error(error: Exception) -> InputError:
     """The record of a bug; its traceback is written to a file in the current folder, or in that for temporary files."""
+    from picardfit import __version__
+
     name = f"picardfit-error-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.txt"
-    text = "".join(
-        [
-            f"picardfit {_version()}, Python {platform.python_version()}, {platform.platform()}\n",
-            f"{' '.join(sys.argv)}\n\n",
-            *traceback.format_exception(error),
-        ]
-    )
+    text = f"picardfit {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
+    text += f"{' '.join(sys.argv)}\n\n{''.join(traceback.format_exception(error))}"
     for folder in (Path.cwd(), Path(tempfile.gettempdir())):
         try:
             (folder / name).write_text(text, encoding="utf-8")
@@ -110,35 +107,6 @@ def internal_error(error: Exception) -> InputError:
         return InputError("cli.internal_error", type(error).__name__, path=folder / name)
     sys.stderr.write(text)
     return InputError("cli.internal_error_unwritten", type(error).__name__)
-
-
-def _version() -> str:
-    from picardfit import __version__
-
-    return __version__
-
-
-class TimeUpError(Exception):
-    """A computation took longer than allowed."""
-
-
-@contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """Raises a TimeUpError after this time; without effect on systems without SIGALRM and outside the main thread."""
-    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def ring(*_) -> None:
-        raise TimeUpError
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def console(pipe_width: int = 120) -> Console:
@@ -157,6 +125,32 @@ def print_json(record: Mapping[str, object]) -> None:
     from picardfit.problem.records import plain
 
     typer.echo(json.dumps(plain(dict(record), "the result"), indent=2, ensure_ascii=False))
+
+
+def print_table(
+    out: Console, header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()
+) -> None:
+    """Print rows as a table without empty columns; numbers never wrap."""
+    from rich.table import Table
+    from rich.text import Text
+
+    used = [k for k in range(len(header)) if any(row[k] for row in rows)]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for k in used:
+        justify: Literal["left", "right"] = "right" if k in numeric else "left"
+        table.add_column(header[k], justify=justify, no_wrap=k in numeric, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(row[k]) for k in used))
+    out.print(table)
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table as CSV: numbers with all their digits, an empty cell for None and NaN."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([["" if one != one else one for one in row] for row in rows])
+    return text.getvalue()
 
 
 def make_folder(path: Path) -> Path:

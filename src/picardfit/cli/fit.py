@@ -1,7 +1,8 @@
-"""`picardfit fit`: estimates the parameters of a problem file."""
+"""`picardfit fit`: estimates the parameters of a problem file, and writes the files of a fit."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ from picardfit.cli.common import (
     Quiet,
     assignments,
     complaints,
+    csv_text,
     make_folder,
     print_json,
 )
@@ -32,6 +34,7 @@ Starts = Annotated[int | None, typer.Option(min=1, help="Number of starting poin
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the starting points.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Number of processes that share the starts.")]
 MaxIterations = Annotated[int | None, typer.Option(min=1, help="Largest number of iterations per start.")]
+PARAMETER_COLUMNS = ("name", "estimate", "standard_error", "lower", "upper", "unit", "remark")
 Report = Annotated[bool, typer.Option("--report/--no-report", help="Write report.html, or do not.")]
 
 
@@ -66,7 +69,15 @@ def fit(
         settings = replace(settings, start={**settings.start, **assignments(start or [], "--start")})
         folder = make_folder(out or file.path.parent / "results")
         result = run(file.with_data, settings, quiet or as_json, ledger)
-        deliver(result, file.title, folder, settings.level, report, as_json, quiet)
+        written = write_fit(result, folder, report, settings.level, file.title)
+        if as_json:
+            print_json(record(result, settings.level, file.title, written))
+        elif not quiet:
+            from picardfit.cli.show import show_fit
+
+            typer.echo(file.title)
+            show_fit(result, settings.level)
+            typer.echo(f"written to {folder}: {', '.join(path.name for path in written)}")
     raise typer.Exit(0 if result.success else 1)
 
 
@@ -109,28 +120,11 @@ def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Pa
         )
 
 
-def deliver(
-    result: Fit, title: str, folder: Path, level: float, report: bool, as_json: bool, quiet: bool
-) -> None:
-    """Write the files of a fit and print it."""
-    from picardfit.cli.output import write_fit
-    from picardfit.cli.show import show_fit
-
-    written = write_fit(result, folder, report, level, title)
-    if as_json:
-        print_json(record(result, level) | {"title": title, "files": [str(path) for path in written]})
-    elif not quiet:
-        typer.echo(title)
-        show_fit(result, level)
-        typer.echo(f"written to {folder}: {', '.join(path.name for path in written)}")
-
-
-def record(result: Fit, level: float) -> dict[str, object]:
-    """The fit as JSON."""
-    from picardfit.cli.output import PARAMETER_COLUMNS, parameter_records
+def record(result: Fit, level: float, title: str, written: Sequence[Path]) -> dict[str, object]:
+    """The fit as JSON, with its title and the files that were written."""
     from picardfit.cli.show import alternatives
 
-    rows = (dict(zip(PARAMETER_COLUMNS, row, strict=True)) for row in parameter_records(result, level))
+    rows = (dict(zip(PARAMETER_COLUMNS, row, strict=True)) for row in _parameters(result, level))
     return {
         "success": result.success,
         "status": result.status.name,
@@ -142,4 +136,60 @@ def record(result: Fit, level: float) -> dict[str, object]:
         "estimates": {row.pop("name"): row for row in rows},
         "fit_as_well": alternatives(result),
         "certificate": None if result.solution is None else asdict(result.certificate),
+        "title": title,
+        "files": [str(path) for path in written],
     }
+
+
+def write_fit(
+    fit: Fit, folder: Path, report: bool = True, level: float = 0.95, title: str = "Report of a fit"
+) -> list[Path]:
+    """Write fit.json, parameters.csv, predictions.csv and report.html into a folder; returns their paths."""
+    from picardfit.files.json_files import write_text
+
+    make_folder(folder)
+    parameters = csv_text(PARAMETER_COLUMNS, _parameters(fit, level))
+    written = [fit.save(folder / "fit.json"), write_text(folder / "parameters.csv", parameters)]
+    if fit.solution is not None:
+        written.append(write_text(folder / "predictions.csv", csv_text(*_predictions(fit, level))))
+        if report:
+            written.append(fit.report(folder / "report.html", title))
+    return written
+
+
+def _parameters(fit: Fit, level: float) -> list[tuple[object, ...]]:
+    """A row under PARAMETER_COLUMNS for each parameter and estimated initial state, with all digits."""
+    from picardfit.cli.show import remarked
+
+    if fit.solution is None:
+        return []
+    rows: list[tuple[object, ...]] = []
+    for one, remark in remarked(fit, level):
+        if not fit.status.converged and one.name in fit.standard_errors:
+            remark = remark or "the fit did not converge"
+        rows.append((one.name, one.value, one.error, one.low, one.high, one.unit, remark))
+    return rows
+
+
+def _predictions(fit: Fit, level: float, points: int = 201) -> tuple[list[str], list[list[object]]]:
+    """Observables and hidden states along every experiment, each with its confidence band; NaN without one.
+
+    The times are `points` evenly spaced ones, enough for a smooth curve, and the sampling times.
+    """
+    import numpy as np
+
+    model = fit.problem.model
+    names = [*model.observables, *(name for name in model.states if name not in model.observables)]
+    rows: list[list[object]] = []
+    for one in fit.problem.experiments:
+        times = np.unique(np.concatenate([np.linspace(one.t0, one.times[-1], points), one.times]))
+        curves = {**fit.states(one.name, times), **fit.predict(one.name, times)}
+        bands = fit.bands(one.name, times, level) if fit.status.converged else None
+        columns = [times]
+        for name in names:
+            nothing = np.full(len(times), np.nan)
+            ends = (nothing, nothing) if bands is None else (bands[name].low, bands[name].high)
+            columns += [curves[name], *ends]
+        rows += [[one.name, *row] for row in np.stack(columns, axis=1).tolist()]
+    header = [f"{name}{end}" for name in names for end in ("", "_lower", "_upper")]
+    return ["experiment", "time", *header], rows

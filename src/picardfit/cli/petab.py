@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from picardfit.cli.common import AsJson, Quiet, complaints, console, make_folder, print_json
-from picardfit.cli.fit import MaxIterations, Out, Report, Seed, Starts, Workers
+from picardfit.cli.common import AsJson, Quiet, complaints, console, make_folder, print_json, print_table
+from picardfit.cli.fit import (
+    MaxIterations,
+    Out,
+    Report,
+    Seed,
+    Starts,
+    Workers,
+    changed,
+    record,
+    run,
+    write_fit,
+)
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -33,8 +44,6 @@ def petab(
     simulations_NAME.tsv, the measurement table with a column `simulation`.
     """
     with complaints(as_json):
-        from picardfit.cli.fit import changed, run
-        from picardfit.cli.output import write_fit
         from picardfit.files.sections.settings import FitSettings
 
         imported = opened(path)
@@ -81,16 +90,15 @@ def _tables(result: Fit, imported: Imported, folder: Path) -> list[Path]:
 
 
 def _show(result: Fit, imported: Imported, level: float) -> None:
-    from picardfit.cli.show import print_table, show_fit
+    from picardfit.cli.show import show_fit
     from picardfit.display.text import number
 
     out = console()
     typer.echo(imported.tables.name)
     show_fit(result, level)
     if result.solution is not None and {"log", "log10"} & set(imported.scales.values()):
-        rows = [
-            (name, scale, number(value, 6)) for name, (scale, _, value) in _on_scale(result, imported).items()
-        ]
+        scaled = _on_scale(result, imported)
+        rows = [(name, scale, number(value, 6)) for name, (scale, _, value) in scaled.items()]
         print_table(out, ("parameterId", "parameterScale", "estimate on it"), rows, numeric=(2,))
         out.print()
     for remark in imported.remarks:
@@ -112,16 +120,12 @@ def _on_scale(result: Fit, imported: Imported) -> dict[str, tuple[str, float, fl
 
 
 def _record(result: Fit, imported: Imported, level: float, written: list[Path]) -> dict[str, object]:
-    from picardfit.cli.fit import record
-
     estimates = {} if result.solution is None else _on_scale(result, imported)
-    return record(result, level) | {
-        "title": imported.tables.name,
+    return record(result, level, imported.tables.name, written) | {
         "nllh": result.nllh,
         "petab": {
             name: {"parameterScale": scale, "estimate": value, "on_scale": scaled}
             for name, (scale, value, scaled) in estimates.items()
         },
         "warnings": [str(one) for one in (*imported.remarks, *result.warnings)],
-        "files": [str(path) for path in written],
     }

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from picardfit.cli.common import HERE, AsJson, ProblemPath, Quiet, complaints, make_folder, print_json
+from picardfit.cli.common import (
+    HERE,
+    AsJson,
+    ProblemPath,
+    Quiet,
+    complaints,
+    console,
+    csv_text,
+    make_folder,
+    print_json,
+    print_table,
+)
 from picardfit.cli.fit import Out
 from picardfit.errors import InputError
 
@@ -39,28 +50,24 @@ def profile(
     PROBLEM may also be a saved fit.json. Writes profiles.csv. Ctrl-C keeps the finished profiles.
     """
     with complaints(as_json):
-        from picardfit.cli.output import write_csv
+        from picardfit.files.json_files import write_text
 
         if not 0 < level < 1:
             raise InputError("cli.level", level=level)
         result, folder = fit_of(problem, out, quiet or as_json)
-        names = _names(result, parameter)
+        if result.solution is None:
+            raise InputError("cli.nothing_to_profile", ended=result.conclusion)
+        names = parameter or [name for name in result.parameters if name in result.standard_errors]
         profiles = _profiles(result, names, level, workers, ledger, quiet or as_json)
-        intervals = {name: one.interval(level) for name, one in profiles.items()}
         rows = [(n, v, r) for n, p in profiles.items() for v, r in zip(p.values, p.rises, strict=True)]
-        path = write_csv(folder / "profiles.csv", ("name", "value", "rise"), rows)
+        path = write_text(folder / "profiles.csv", csv_text(("name", "value", "rise"), rows))
         if as_json:
-            print_json(
-                {
-                    "success": result.success,
-                    "level": level,
-                    "profiles": {
-                        n: {"interval": intervals[n], "values": p.values, "rises": p.rises}
-                        for n, p in profiles.items()
-                    },
-                    "files": [str(path)],
-                }
-            )
+            found = {
+                name: {"interval": one.interval(level), "values": one.values, "rises": one.rises}
+                for name, one in profiles.items()
+            }
+            record = {"success": result.success, "level": level, "profiles": found, "files": [str(path)]}
+            print_json(record)
         elif not quiet:
             _show(result, profiles, level)
             typer.echo(f"written to {path}")
@@ -81,12 +88,6 @@ def fit_of(path: Path, out: Path | None, quiet: bool) -> tuple[Fit, Path]:
     return run(file.with_data, file.settings, quiet), folder
 
 
-def _names(result: Fit, wanted: list[str] | None) -> list[str]:
-    if result.solution is None:
-        raise InputError("cli.nothing_to_profile", ended=result.conclusion)
-    return wanted or [name for name in result.parameters if name in result.standard_errors]
-
-
 def _profiles(
     result: Fit, names: list[str], level: float, workers: int, ledger: Path | None, quiet: bool
 ) -> dict[str, Profile]:
@@ -105,8 +106,6 @@ def _profiles(
 
 
 def _show(result: Fit, profiles: dict[str, Profile], level: float) -> None:
-    from picardfit.cli.common import console
-    from picardfit.cli.show import print_table
     from picardfit.display.text import number
 
     curved, unknown = result.intervals(level), (float("nan"), float("nan"))

@@ -7,10 +7,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.status import Status
+
     from picardfit.solvers.loop import Progress
 
 
@@ -33,7 +35,7 @@ def watched(
             "\nStopping at the next iteration with the best so far. Press Ctrl-C again to stop at once.\n"
         )
 
-    with _handler(on_interrupt, catch), line(quiet) as show:
+    with _handler(on_interrupt, catch), _status(quiet) as line:
         last = 0.0
 
         def update(progress: Progress) -> None:
@@ -41,9 +43,9 @@ def watched(
             if asked.is_set():
                 raise KeyboardInterrupt
             now = time.monotonic()
-            if now - last >= every:
+            if line is not None and now - last >= every:
                 last = now
-                show(_words(progress))
+                line.update(_words(progress))
 
         yield update
 
@@ -61,16 +63,13 @@ def _handler(function: Callable, catch: bool) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-@contextmanager
-def line(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """A function that shows a line in place of the previous one; on a pipe it shows nothing."""
+def _status(quiet: bool) -> AbstractContextManager[Status | None]:
+    """A line on standard error that can be updated; None if quiet or not on a terminal."""
     if quiet or not sys.stderr.isatty():
-        yield lambda _: None
-        return
+        return nullcontext()
     from rich.console import Console
 
-    with Console(stderr=True).status("starting") as status:
-        yield status.update
+    return Console(stderr=True).status("starting")
 
 
 def _words(progress: Progress) -> str:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from picardfit.cli.common import console
+from picardfit.cli.common import console, print_table
 from picardfit.display.text import (
+    Estimate,
+    cell,
     count,
     error_lines,
+    estimates,
     number,
     other_values,
-    parameter_rows,
-    true_values,
-    units,
 )
 from picardfit.errors import Audience
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from picardfit.evidence.certificate import Certificate
     from picardfit.fit import Fit
-    from picardfit.model.parameters import Parameter
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ def show_fit(fit: Fit, level: float = 0.95, shown: Shown = Shown()) -> None:
     out = console()
     out.print()
     if fit.solution is not None:
-        rows = estimate_rows(fit, level)
+        rows = _rows(fit, level)
         header = ("", "estimate", "std. error", f"{100 * level:g} % from", "to", "unit", "", "true value")
         print_table(out, header, rows[: shown.rows], numeric=(1, 2, 3, 4, 7))
         if len(rows) > shown.rows:
@@ -74,39 +70,26 @@ def _second_opinion(certificate: Certificate) -> str:
     )
 
 
-def estimate_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, ...]]:
-    """(name, estimate, standard error, from, to, unit, remark, true value), rounded by the standard error."""
-    truth, given, said = true_values(fit), units(fit), verdicts(fit)
-    errors, intervals = fit.standard_errors, fit.intervals(level)
-    estimates = estimated_values(fit)
+def _rows(fit: Fit, level: float) -> list[tuple[str, ...]]:
+    """(name, estimate, error, from, to, unit, remark, true value), rounded by the standard error."""
     rows: list[tuple[str, ...]] = []
-    for name, value, error, low, high, remark in parameter_rows(fit, level):
-        spread = errors.get(name, math.nan)
-        if name in estimates and math.isfinite(spread) and error:
-            value, error = rounded(estimates[name], spread), rounded(spread, spread)
-            low, high = (rounded(end, spread) for end in intervals[name])
-        true = number(truth[name]) if name in truth else ""
-        rows.append((name, value, error, low, high, given.get(name, ""), remark or said.get(name, ""), true))
+    for one, remark in remarked(fit, level):
+        numbers = [number(one.value), cell(one.error, 2), cell(one.low), cell(one.high)]
+        if one.error is not None and math.isfinite(one.error):
+            ends = (one.value, one.error, one.low, one.high)
+            numbers = [rounded(value, one.error) for value in ends if value is not None]
+        rows.append((one.name, *numbers, one.unit, remark, cell(one.truth)))
     return rows
 
 
-def estimated_values(fit: Fit) -> dict[str, float]:
-    """Parameters and estimated initial states under the names of `parameter_rows`."""
-    values, layout = dict(fit.parameters), fit.problem.layout
-    for e, experiment in enumerate(fit.problem.names):
-        for column, state in enumerate(layout.initial_states):
-            if layout.exists[e, column]:
-                values[layout.label(e, column)] = fit.initial_states[experiment][
-                    fit.problem.model.states[state]
-                ]
-    return values
-
-
-def verdicts(fit: Fit) -> dict[str, str]:
-    """The verdict on each unknown: whether the data determine it."""
-    if fit.solution is None or not fit.status.converged:
-        return {}
-    return {name: one.kind for name, one in fit.identifiability().verdicts.items()}
+def remarked(fit: Fit, level: float) -> list[tuple[Estimate, str]]:
+    """Every estimate with its remark: the verdict on it where there is nothing else to say."""
+    judged = fit.identifiability().verdicts if fit.status.converged else {}
+    found = []
+    for one in estimates(fit, level):
+        verdict = judged[one.name].kind if one.name in judged else ""
+        found.append((one, one.remark or verdict))
+    return found
 
 
 def alternatives(fit: Fit) -> tuple[dict[str, float], ...]:
@@ -124,36 +107,3 @@ def rounded(value: float, error: float) -> str:
     if -5 < size < 7 and places <= 12:
         return f"{value:.{max(places, 0)}f}" if places > 0 else f"{round(value, places):.0f}"
     return f"{value:.{digits - 1}e}"
-
-
-def belief_row(name: str, one: Parameter) -> tuple[str, ...]:
-    """(name, from, to, how it is searched, whether it is local, unit) of a parameter."""
-    if one.fixed is not None:
-        return name, "", "", f"fixed at {number(one.fixed)}", "", one.unit
-    low, high = ("no bound" if math.isinf(end) else number(end) for end in one.bounds)
-    return (
-        name,
-        low,
-        high,
-        "in its logarithm" if one.log else "",
-        "one for each experiment" if one.local else "",
-        one.unit,
-    )
-
-
-def print_table(
-    out: Console, header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()
-) -> None:
-    """Print rows as a table without empty columns; numbers never wrap."""
-    from rich.table import Table
-    from rich.text import Text
-
-    used = [k for k in range(len(header)) if any(row[k] for row in rows)]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for k in used:
-        table.add_column(
-            header[k], justify="right" if k in numeric else "left", no_wrap=k in numeric, overflow="fold"
-        )
-    for row in rows:
-        table.add_row(*(Text(row[k]) for k in used))
-    out.print(table)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from picardfit.cli.common import HERE, ProblemPath, assignments, complaints
+from picardfit.cli.common import HERE, ProblemPath, assignments, complaints, csv_text
 from picardfit.errors import InputError, closest
 
 if TYPE_CHECKING:
@@ -66,7 +66,6 @@ def simulate(
     A value comes from --set, --fit, the truth section of the file, its fixed value or its start, in this order.
     """
     with complaints():
-        from picardfit.cli.output import csv_text
         from picardfit.files.json_files import write_text
         from picardfit.files.problem_file import read_problem_file
 
@@ -222,25 +221,21 @@ def _values(
     file: ProblemFile, given: dict[str, float], fitted: Path | None, scatter: Scatter | None
 ) -> dict[str, float]:
     """Values by name or name[experiment], the later ones of truth, fit and command line winning."""
-    known = [
-        *file.model.parameters,
-        *(n for n in file.parameters if n not in file.model.parameters),
-        *file.model.states,
-        *(scatter.parameters if scatter else ()),
-    ]
+    noise = scatter.parameters if scatter else ()
+    known = list(dict.fromkeys([*file.model.parameters, *file.parameters, *file.model.states, *noise]))
     for name in given:
         if name.split("[")[0] not in known:
             raise InputError("cli.unknown_name", name, known=known, close=closest(name, known))
-    values: dict[str, float] = {}
-    if file.truth is not None:
-        values |= file.truth["parameters"]
-        values |= {f"{s}[{e}]": x for e, states in file.truth["initial"].items() for s, x in states.items()}
+    sources = [] if file.truth is None else [(file.truth["parameters"], file.truth["initial"])]
     if fitted is not None:
         from picardfit.files.fit_file import load
 
         result = load(fitted)
-        values |= result.parameters
-        values |= {f"{s}[{e}]": x for e, states in result.initial_states.items() for s, x in states.items()}
+        sources.append((result.parameters, result.initial_states))
+    values: dict[str, float] = {}
+    for parameters, initial in sources:
+        values |= parameters
+        values |= {f"{state}[{e}]": x for e, states in initial.items() for state, x in states.items()}
     for name in given:  # a value for all experiments wins over the values of some
         values = {key: x for key, x in values.items() if key != name and not key.startswith(f"{name}[")}
     return values | given

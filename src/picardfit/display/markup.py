@@ -8,13 +8,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from picardfit.display.text import EXPERIMENT_HEADER, experiment_row, number
+from picardfit.display.text import (
+    EXPERIMENT_HEADER,
+    PARAMETER_HEADER,
+    experiment_row,
+    number,
+    parameter_row,
+)
 from picardfit.display.typeset import Equation, equations_html
 
 if TYPE_CHECKING:
@@ -22,7 +27,6 @@ if TYPE_CHECKING:
 
     from picardfit.model.model import Model
     from picardfit.model.noise_models import NoiseModel
-    from picardfit.model.parameters import Parameter
     from picardfit.problem.experiment import Experiment
     from picardfit.problem.problem import Problem
 
@@ -98,16 +102,15 @@ def picture(figure: Figure, caption: str, paper: Paper = Paper()) -> Markup:
 
 def equations(model: Model) -> Markup:
     """The equations and observables of a model, typeset; as plain text where a term is too wide for that."""
-    lines = [Equation(name, formula, prime) for name, formula, prime in model.written]
-    if not lines:
+    if not model.written:
         return draw("text", str(model))
     formulas = model.observable_formulas
     if all(name == right for name, right in formulas.items()):
         observed = draw("paragraph", f"Observed: {', '.join(formulas)}.")
     else:
-        several = [Equation(name, right) for name, right in formulas.items()]
+        several = [(name, right, False) for name, right in formulas.items()]
         observed = draw("paragraph", "Observed:") + typeset(several)
-    return typeset(lines) + "\n" + observed
+    return typeset(model.written) + "\n" + observed
 
 
 def typeset(lines: Sequence[Equation]) -> Markup:
@@ -115,30 +118,16 @@ def typeset(lines: Sequence[Equation]) -> Markup:
     drawn = equations_html(lines)
     if drawn is not None:
         return Markup('<div class="wide">{}</div>').format(Markup(drawn))
-    return draw("text", "\n".join(f"{one.name}{chr(39) * one.prime} = {one.formula}" for one in lines))
+    return draw("text", "\n".join(f"{name}{chr(39) * prime} = {formula}" for name, formula, prime in lines))
 
 
 def parameter_table(problem: Problem) -> Markup:
     """What is known of the parameters beforehand."""
-    rows = [
-        (
-            name,
-            *_belief(one),
-            "one for each experiment" if one.local else "",
-            "" if one.prior is None else str(one.prior),
-            one.unit or problem.model.unit(name),
-        )
-        for name, one in problem.parameters.items()
-    ]
-    return table(("parameter", "from", "to", "", "", "prior", "unit"), rows, numeric=(1, 2))
-
-
-def _belief(one: Parameter) -> tuple[str, str, str]:
-    if one.fixed is not None:
-        return "", "", f"fixed at {number(one.fixed)}"
-    low = "0" if one.log and one.lower == -inf else number(one.lower) if isfinite(one.lower) else "no bound"
-    high = number(one.upper) if isfinite(one.upper) else "no bound"
-    return low, high, "searched in its logarithm" if one.log else ""
+    rows = []
+    for name, one in problem.parameters.items():
+        *known, unit = parameter_row(name, one, problem.model.unit(name))
+        rows.append((*known, "" if one.prior is None else str(one.prior), unit))
+    return table((*PARAMETER_HEADER[:-1], "prior", "unit"), rows, numeric=(1, 2))
 
 
 def experiment_table(

@@ -18,10 +18,9 @@ from picardfit.display.markup import (
     picture,
     table,
 )
-from picardfit.display.summary import summary, words
 from picardfit.display.text import ESTIMATES_HEADER, error_lines, estimate_rows, size_words
 from picardfit.display.uncertainty import choice_words
-from picardfit.display.verdicts import verdict_words
+from picardfit.display.verdicts import summary, verdict_words, words
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -95,14 +94,9 @@ def design_html(design: Design) -> str:
     return _box(title, [draw("text", str(design))])
 
 
-def text_html(title: str, shown: object) -> str:
-    """A box with the plain text of a result."""
-    return _box(title, [draw("text", str(shown))])
-
-
 def plain_html(shown: object) -> str:
     """A box with the plain text of a record, titled with the name of its class."""
-    return text_html(type(shown).__name__, shown)
+    return _box(type(shown).__name__, [draw("text", str(shown))])
 
 
 def _box(title: str, parts: list[Markup]) -> str:

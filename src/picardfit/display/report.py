@@ -41,7 +41,6 @@ from picardfit.display.plots import (
 )
 from picardfit.display.plots.style import STYLE
 from picardfit.display.recipe import recipe, starts_asked
-from picardfit.display.summary import is_judged, summary
 from picardfit.display.text import (
     ESTIMATES_HEADER,
     NO_ERRORS,
@@ -51,7 +50,7 @@ from picardfit.display.text import (
     size_words,
     statistics_lines,
 )
-from picardfit.display.verdicts import percent, verdict_words
+from picardfit.display.verdicts import percent, summary, verdict_words
 from picardfit.evidence.certificate import Certificate, CertificateSettings
 from picardfit.files.json_files import write_text
 from picardfit.fit import Fit
@@ -83,7 +82,7 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
     from picardfit import __version__
 
     problem, model = fit.problem, fit.problem.model
-    found = fit.identifiability() if is_judged(fit) else None
+    found = fit.identifiability() if fit.status.converged else None
     names = ("t", *model.states, *model.inputs, *model.observables)
     method = type(fit.method).__name__
     known = {"NumPy": np, "SciPy": scipy, "SymPy": sympy, "Matplotlib": matplotlib}
@@ -96,7 +95,7 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
         "date": f"{date.today():%d %B %Y}",
         "verdict": summary(fit, found),
         "solved": fit.solution is not None,
-        "judged": is_judged(fit),
+        "judged": fit.status.converged,
         "equations": equations(model),
         "units": [f"{name} in {unit}" for name in dict.fromkeys(names) if (unit := model.unit(name))],
         "noise": "" if problem.noise is None else noise_words(problem.noise),
@@ -151,7 +150,7 @@ def _estimates(fit: Fit) -> Markup:
 
 def _pictures(fit: Fit, level: float) -> list[Markup]:
     caption = "Dots: data. Line: fit. Dashes: what was not measured."
-    if is_judged(fit):
+    if fit.status.converged:
         caption += f" Shade: where the true curve lies with {100 * level:g} % confidence, point by point."
     drawn = []
     for page in pages(fit):

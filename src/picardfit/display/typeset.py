@@ -1,6 +1,6 @@
 """Formulas as MathML, in the order in which they were written; browsers draw it without scripts.
 
-The text is read with the tokens and the precedence of expressions.py. Parentheses are set where they are needed,
+The text is read with the tokens and the precedence of formulas/grammar.py. Parentheses are set where they are needed,
 quotients become fractions, `theta1` and `k_on` get Greek letters and subscripts. What is too wide for a page is broken
 into lines at the terms of its outermost sum.
 """
@@ -38,13 +38,7 @@ class Piece:
     terms: tuple[tuple[str, Piece], ...] = ()  # (sign, term) of a sum
 
 
-@dataclass(frozen=True)
-class Equation:
-    """One equation to typeset: `prey` (a state has a prime) = formula."""
-
-    name: str
-    formula: str
-    prime: bool = False
+Equation = tuple[str, str, bool]  # name, formula, and whether the name has a prime
 
 
 def equations_html(equations: Sequence[Equation]) -> str | None:
@@ -52,22 +46,22 @@ def equations_html(equations: Sequence[Equation]) -> str | None:
 
     None when one cannot be broken into lines that fit on a page.
     """
-    pieces = [Reader(one.formula).expression(0) for one in equations]
+    pieces = [Reader(formula).expression(0) for _, formula, _ in equations]
     if max(max((term.width for _, term in piece.terms), default=piece.width) for piece in pieces) > WIDEST:
         return None
-    rows = [row for one, piece in zip(equations, pieces, strict=True) for row in _rows(one, piece)]
+    rows = []
+    for (name, _, prime), piece in zip(equations, pieces, strict=True):
+        first, *others = map(_math, _lines(piece))
+        rows.append(
+            f"<tr><td>{name_mathml(name, prime)}</td><td>{_math('<mo>=</mo>')}</td><td>{first}</td></tr>"
+        )
+        rows += [f"<tr><td></td><td></td><td>{line}</td></tr>" for line in others]
     return '<table class="equations">\n' + "\n".join(rows) + "\n</table>"
 
 
 def name_mathml(name: str, prime: bool = False) -> str:
     """A name as an inline MathML element."""
     return _math(_name(name, prime).markup)
-
-
-def _rows(one: Equation, piece: Piece) -> list[str]:
-    left, lines = name_mathml(one.name, one.prime), _lines(piece)
-    rows = [f"<tr><td>{left}</td><td>{_math('<mo>=</mo>')}</td><td>{_math(lines[0])}</td></tr>"]
-    return rows + [f"<tr><td></td><td></td><td>{_math(line)}</td></tr>" for line in lines[1:]]
 
 
 def _lines(piece: Piece) -> list[str]:
@@ -142,8 +136,7 @@ class Reader:
             return Piece(f"<mo>¬</mo>{held.markup}", held.width + 1, NOT_STRENGTH)
         if token.text == "+":
             return inside
-        held = _held(inside, STRENGTH["*"])
-        return Piece(f'<mo form="prefix">−</mo>{held.markup}', held.width + 1, STRENGTH["+"], (("-", held),))
+        return _negative(_held(inside, STRENGTH["*"]))
 
     def _call(self, function: str) -> Piece:
         self._take()
@@ -160,11 +153,9 @@ class Reader:
         depth = 0
         for token in self._tokens[self._next :]:
             depth += (token.text == "(") - (token.text == ")")
-            if depth == 0:
-                return False
-            if depth == 1 and token.text == ",":
-                return True
-        return False
+            if depth == 0 or (depth == 1 and token.text == ","):
+                break
+        return depth == 1
 
     def _pair(self) -> list[Piece]:
         """Value and condition of (value, condition); of (value, True) the value alone."""
@@ -184,34 +175,28 @@ def _held(piece: Piece, strength: int) -> Piece:
     return Piece(f"<mrow><mo>(</mo>{piece.markup}<mo>)</mo></mrow>", piece.width + 2, ATOM)
 
 
+def _negative(piece: Piece) -> Piece:
+    return Piece(f'<mo form="prefix">−</mo>{piece.markup}', piece.width + 1, STRENGTH["+"], (("-", piece),))
+
+
 def _sum(left: Piece, operator: str, right: Piece) -> Piece:
-    left = _held(left, STRENGTH["+"])
-    right = _held(right, STRENGTH["*"])
+    left, right = _held(left, STRENGTH["+"]), _held(right, STRENGTH["*"])
     terms = (*(left.terms or (("+", left),)), (operator, right))
-    sign = f"<mo>{SIGNS.get(operator, operator)}</mo>"
-    markup = f"{left.markup}{sign}{right.markup}"
+    markup = f"{left.markup}<mo>{SIGNS.get(operator, operator)}</mo>{right.markup}"
     return Piece(markup, left.width + right.width + 2, STRENGTH["+"], terms)
 
 
 def _product(left: Piece, right: Piece) -> Piece:
-    signed = left.terms and len(left.terms) == 1  # -a * b needs no parentheses
-    left = left if signed else _held(left, STRENGTH["*"])
-    right = _held(right, STRENGTH["*"])
+    if len(left.terms) == 1:  # -a * b is -(a * b), which needs no parentheses
+        return _negative(_product(left.terms[0][1], right))
+    left, right = _held(left, STRENGTH["*"]), _held(right, STRENGTH["*"])
     between = "<mo>⋅</mo>" if re.match(r"(<mrow>)?<m(n|sup><mn)>", right.markup) else SPACE
-    markup, width = f"{left.markup}{between}{right.markup}", left.width + right.width + 0.5
-    if signed:
-        inner = left.terms[0][1]
-        whole = Piece(f"{inner.markup}{between}{right.markup}", width - 1, STRENGTH["*"])
-        return Piece(markup, width, STRENGTH["+"], (("-", whole),))
-    return Piece(markup, width, STRENGTH["*"])
+    return Piece(f"{left.markup}{between}{right.markup}", left.width + right.width + 0.5, STRENGTH["*"])
 
 
 def _fraction(above: Piece, below: Piece) -> Piece:
-    if above.terms and len(above.terms) == 1:  # -a/b is -(a/b)
-        inner = _fraction(above.terms[0][1], below)
-        return Piece(
-            f'<mo form="prefix">−</mo>{inner.markup}', inner.width + 1, STRENGTH["+"], (("-", inner),)
-        )
+    if len(above.terms) == 1:  # -a/b is -(a/b)
+        return _negative(_fraction(above.terms[0][1], below))
     markup = f"<mfrac><mrow>{above.markup}</mrow><mrow>{below.markup}</mrow></mfrac>"
     return Piece(markup, max(above.width, below.width) + 0.5, STRENGTH["*"])
 
@@ -269,8 +254,7 @@ def _function(name: str, arguments: list[Piece]) -> Piece:
     if name == "where":
         return _cases([(arguments[1], first)], arguments[2])
     if name == "piecewise":
-        pairs = list(zip(arguments[:-1:2], arguments[1::2], strict=True))
-        return _cases(pairs, arguments[-1])
+        return _cases(list(zip(arguments[:-1:2], arguments[1::2], strict=True)), arguments[-1])
     head = _name(name) if name in ("log10", "log2") else Piece(f"<mi>{name}</mi>", len(name), ATOM)
     inside = '<mo separator="true">,</mo>'.join(one.markup for one in arguments)
     markup = f"{head.markup}<mo>&#8289;</mo><mrow><mo>(</mo>{inside}<mo>)</mo></mrow>"

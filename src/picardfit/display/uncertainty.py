@@ -79,7 +79,7 @@ def bootstrap_text(found: Bootstrap) -> str:
     head = f"{found.kind.value} bootstrap: {len(found.unknowns)} fits"
     head += f", {found.failures} failed" if found.failures else ""
     head += f", {found.missing} not done (interrupted)" if found.missing else ""
-    return "\n".join([head, *_named_rows(rows)])
+    return "\n".join([head, *columns(rows, left=(0,))])
 
 
 def bands_text(found: Bands) -> str:
@@ -87,10 +87,10 @@ def bands_text(found: Bands) -> str:
     lines = [f"{100 * found.level:g} % bands"]
     for k in range(0, len(every), SIDE_BY_SIDE):
         some = every[k : k + SIDE_BY_SIDE]
-        rows = [("time", *(word for name, _ in some for word in (name, "low", "high")), "")]
+        rows = [("time", *(word for name, _ in some for word in (name, "low", "high")))]
         for i, time in enumerate(found.times[:MOST_TIMES]):
             values = (part[i] for _, band in some for part in (band.value, band.low, band.high))
-            rows.append((number(time), *map(number, values), ""))
+            rows.append((number(time), *map(number, values)))
         lines += columns(rows)
     if len(found.times) > MOST_TIMES:
         lines.append(f"... and {len(found.times) - MOST_TIMES} more times (bands.to_frame())")
@@ -108,7 +108,7 @@ def design_text(found: Design) -> str:
     rows.append(("with all chosen", *_errors(found.value_after, found.after, shown)))
     title = "Expected relative standard errors (bounds and priors count as knowledge):"
     last = f"{'sample at' if found.plan is not None else 'chosen'}: {choice_words(found)}"
-    lines = [title, *_named_rows(rows), last]
+    lines = [title, *columns(rows, left=(0,)), last]
     if not found.worthwhile:
         lines.append(
             "That adds next to nothing by this criterion: look for other inputs, times or observables."
@@ -127,14 +127,6 @@ def choice_words(found: Design) -> str:
 
 def _errors(value: float, errors: Mapping[str, float], shown: Sequence[str]) -> tuple[str, ...]:
     return (percent(value), *(percent(errors[name]) for name in shown))
-
-
-def _named_rows(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Rows of text under each other, flush right but for the first column."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows
-    ]
 
 
 def analysis_text(found: Analysis) -> str:

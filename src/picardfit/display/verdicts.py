@@ -1,19 +1,23 @@
-"""Verdicts as text: what the data determine, alone and together, what a model could determine, what residuals say."""
+"""Verdicts as text: what a fit means, what the data determine, what a model could determine, what residuals say."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from picardfit.display.text import number
+from picardfit.display.text import number, other_values
+from picardfit.errors import Status
 
 if TYPE_CHECKING:
     from picardfit.evidence.residual_tests import Diagnostics
+    from picardfit.fit import Fit
     from picardfit.inference.combinations import Combination
     from picardfit.inference.identifiability import Identifiability, Verdict
     from picardfit.inference.structural import Group, Structure
 
 MOST_VERDICTS, MOST_COMBINATIONS = 60, 12  # lines that are printed of each kind
+NUMBER_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 def percent(error: float) -> str:
@@ -39,18 +43,18 @@ def verdict_words(one: Verdict) -> str:
     if one.state_size is not None:
         told += f" (its state reaches {number(one.state_size, 2)})"
     if math.isinf(one.error):
-        words = "not determined by these data: any value fits as well"
+        said = "not determined by these data: any value fits as well"
     elif math.isnan(one.error):
-        words = f"{number(one.value, 4)}, but no measurement is left to estimate the noise from"
+        said = f"{number(one.value, 4)}, but no measurement is left to estimate the noise from"
     elif one.kind != "not determined":
-        words = f"{one.kind}, {number(one.value, 4)} {told}"
+        said = f"{one.kind}, {number(one.value, 4)} {told}"
     else:
-        words = f"not determined{' within its bounds' if one.exceeds_bounds else ''} by these data ({told})"
+        said = f"not determined{' within its bounds' if one.exceeds_bounds else ''} by these data ({told})"
     if one.at_bound:
-        words += "; its estimate sits at a bound"
+        said += "; its estimate sits at a bound"
     if one.alternatives:
-        words += f"; {', '.join(number(value, 4) for value in one.alternatives)} fits as well"
-    return words
+        said += f"; {', '.join(number(value, 4) for value in one.alternatives)} fits as well"
+    return said
 
 
 def verdict_text(one: Verdict) -> str:
@@ -74,7 +78,10 @@ def identifiability_text(found: Identifiability) -> str:
     better = [one for one in found.determined if one not in only]
     for title, several in (("Determined only together:", only), ("Better determined together:", better)):
         if several:
-            told = [f"  {_and(one.names)}: {combination_text(one)}" for one in several[:MOST_COMBINATIONS]]
+            told = [
+                f"  {words(one.names, len(one.names))}: {combination_text(one)}"
+                for one in several[:MOST_COMBINATIONS]
+            ]
             lines += ["", title, *told]
     for other in found.alternatives:
         values = ", ".join(f"{name} = {number(value, 4)}" for name, value in other.items())
@@ -90,7 +97,7 @@ def group_text(group: Group) -> str:
     if hidden := len(group.names) - group.lost - len(group.determined):
         combinations = "one combination" if hidden == 1 else f"{hidden} combinations"
         found = f"{f'{found}, and ' if found else ''}{combinations} of them of no simple form"
-    return f"{_and(group.names)}: only {found}"
+    return f"{words(group.names, len(group.names))}: only {found}"
 
 
 def structure_text(found: Structure) -> str:
@@ -121,6 +128,92 @@ def diagnostics_text(found: Diagnostics) -> str:
     return f"residuals: {'nothing remarkable' if found.tested else 'too few to test'}."
 
 
-def _and(names: tuple[str, ...]) -> str:
-    """`a, b and c`, of two names or more."""
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+class Summary(NamedTuple):
+    """`kind`: fine, mind (there is something to know) or failed."""
+
+    kind: str
+    headline: str
+    sentences: list[str]
+
+
+def summary(fit: Fit, found: Identifiability | None = None) -> Summary:
+    """What the fit means in plain words; `found`: its verdicts, if they are known already."""
+    if found is None and fit.status.converged:
+        found = fit.identifiability()
+    sentences, doubts = [], bool(fit.warnings) or fit.status is not Status.CONVERGED
+    if fit.success and found is not None:
+        sentences += _together(found)
+        doubts |= any(one.kind != "determined" for one in found.verdicts.values())
+    if fit.solution is not None and fit.certificate.at_bound:
+        bound = words(fit.certificate.at_bound)
+        sentences.append(f"On a bound: {bound}; a bound, not the data, sets these values.")
+        doubts = True
+    if fit.success and found is not None and found.alternatives:
+        others = words(other_values(fit, found.alternatives[0]))
+        sentences.append(f"Other values fit as well: {others}; see the starts.")
+        doubts = True
+    if fit.status.converged:
+        if fit.problem.noise is None and math.isfinite(fit.residual_variance):
+            size = number(fit.residual_variance**0.5, 2)
+            sentences.append(f"A measurement lies typically {size} away from the fit.")
+        sentences += map(str, fit.diagnostics.remarks)
+    if not fit.success or found is None:
+        return Summary("failed", "The fit did not succeed.", [fit.message, *sentences])
+    sentences.insert(0, f"The fit succeeded. {fit.message}")
+    return Summary("mind" if doubts else "fine", determined_words(fit, found), sentences)
+
+
+def determined_words(fit: Fit, found: Identifiability) -> str:
+    """`All six parameters are determined; b only to ± 38 %.`"""
+    own = {name: one for name, one in found.verdicts.items() if name in fit.parameters}
+    if not math.isfinite(fit.residual_variance):
+        return "There are estimates but no errors: no more was measured than is unknown."
+    if not found.verdicts:
+        return "Nothing was left to estimate."
+    return _judged_words("parameter", own) if own else _judged_words("initial state", found.verdicts)
+
+
+def _judged_words(kind: str, judged: Mapping[str, Verdict], most: int = 4) -> str:
+    """How many unknowns of a kind are determined, and the first `most` of those that are not well determined."""
+    total = len(judged)
+    weak = [name for name, one in judged.items() if one.kind == "weakly"]
+    lost = [name for name, one in judged.items() if one.kind == "not determined"]
+    sure = total - len(lost)
+    if total == 1:
+        parts = [f"The {kind} {next(iter(judged))} is {'not ' if lost else ''}determined"]
+    elif not sure:
+        return f"None of the {_numeral(total)} {kind}s is determined by these data: {words(lost)}."
+    elif lost:
+        few, verb = _numeral(sure).capitalize(), "is" if sure == 1 else "are"
+        parts = [f"{few} of {_numeral(total)} {kind}s {verb} determined"]
+    else:
+        parts = [f"{'Both' if total == 2 else f'All {_numeral(total)}'} {kind}s are determined"]
+    if weak:
+        told = [f"{name} only to {spread(judged[name])}" for name in weak[:most]]
+        told += [f"{len(weak) - most} more only roughly"] if len(weak) > most else []
+        parts.append(words(told))
+    if lost and total > 1:
+        parts.append(f"the data do not determine {words(lost)}")
+    if not weak and not lost:
+        worst = max(judged, key=lambda name: judged[name].error)
+        parts[0] += f" to {spread(judged[worst])}"
+        parts[0] += f" or better (the least: {worst})" if total > 1 else ""
+    return "; ".join(parts) + "."
+
+
+def _together(found: Identifiability, most: int = 3) -> list[str]:
+    """What is determined only together: combinations of unknowns none of which is determined alone."""
+    poor = {name for name, one in found.verdicts.items() if one.kind == "not determined"}
+    told = [f"{one.text} ({percent(one.error)})" for one in found.determined if poor.issuperset(one.names)]
+    return [f"Determined only together: {words(told[:most])}."] if told else []
+
+
+def words(names: Sequence[str], most: int = 10) -> str:
+    """`a, b and c`; the first `most` only."""
+    shown = [*names[:most], f"{len(names) - most} more"] if len(names) > most else list(names)
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _numeral(n: int) -> str:
+    """`six`, `12`."""
+    return NUMBER_WORDS[n] if n < len(NUMBER_WORDS) else str(n)
