@@ -511,7 +511,7 @@ def test_check_tells_what_no_data_could_determine(ponds, tmp_path):
     )
     result = run("check", tmp_path)
     assert result.exit_code == 0
-    assert re.search(r"Not determined whatever the noise: .*hunt", result.output.replace("\n", " "))
+    assert re.search(r"cannot determine everything: .*hunt", result.output.replace("\n", " "))
 
 
 def test_check_confirms_what_can_be_determined(ponds):

@@ -240,8 +240,8 @@ def test_time_column_can_be_named():
         ("time,a\n0,1\n1,2,3\n", "Line 3 of the table has 3 cells, but there are 2 column names"),
         ("time,a,a\n0,1,2\n", "There are two columns called `a`"),
         ("time\n0\n", "There is no column of measurements"),
-        ("age,a\n0,1\n", "Of the columns `age`, `a` in the table none is called time: pass time='...'"),
-        ("day,hour,a\n0,1,2\n", "`day`, `hour` could each be the time: pass time='...'"),
+        ("age,a\n0,1\n", "None of the columns `age`, `a` in the table is called time: pass time='...'"),
+        ("day,hour,a\n0,1,2\n", "several columns that could be the time (`day`, `hour`): pass time='...'"),
         ("experiment,time,a\nx,0,1\n,1,2\n", "Column `experiment` is blank in line 3 of the table"),
         (
             "experiment,time,a,b\nx,0,,\ny,1,,\n",

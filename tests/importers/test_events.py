@@ -103,7 +103,7 @@ def test_names_of_pieces_are_free_names():
 def test_the_order_of_times_must_be_known():
     rates = {"x": parse("1")}
     both = [Reset("early", symbol("s"), {"x": sympy.S.Zero}), Reset("late", sympy.S.One, {"x": sympy.S.One})]
-    with pytest.raises(pf.InputError, match="`early` changes states at a time that is no number"):
+    with pytest.raises(pf.InputError, match="`early` changes states at a time that is not a number"):
         continuous(rates, both, [])
     assert len(continuous(rates, both[:1], []).rates) == 2
 

@@ -318,16 +318,19 @@ def test_an_imported_problem_is_saved(write, tmp_path):
 def test_what_is_refused(write, tmp_path):
     with pytest.raises(pf.InputError, match="no file"):
         petab.read(tmp_path / "nothing.yaml")
-    with pytest.raises(pf.InputError, match=r"tsv:3: `obs_a` is measured at rest .* changes with time"):
+    with pytest.raises(
+        pf.InputError, match=r"tsv:3: `obs_a` is measured in steady state .* changes with time"
+    ):
         petab.read(write(rows(times=[1.0, np.inf], values=[1, 2]), model="dose.xml"))
     after = [row | {"preequilibrationConditionId": "c"} for row in rows(times=[np.inf], values=[1])]
     with pytest.raises(
-        pf.InputError, match=r"tsv:2: `obs_a` is measured at rest \(time inf\) after a pre-equilibration"
+        pf.InputError,
+        match=r"tsv:2: `obs_a` is measured in steady state \(time inf\) after a pre-equilibration",
     ):
         petab.read(write(after))
     with pytest.raises(pf.InputError, match="`obs_b`"):
         petab.read(write(rows("obs_b")))
-    with pytest.raises(pf.InputError, match="`nowhere` is no parameter"):
+    with pytest.raises(pf.InputError, match="`nowhere` is not a parameter"):
         petab.read(write(rows(), conditions={"c": {"beta": "nowhere"}}))
     with pytest.raises(pf.InputError, match="`nowhere` is neither in the SBML file nor"):
         petab.read(write(rows(), {"obs_a": {"observableFormula": "nowhere * A", "noiseFormula": 1}}))

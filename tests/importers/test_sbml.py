@@ -398,14 +398,19 @@ def test_priorities_and_delays(tmp_path):
 
 
 def test_events_do_not_change_volumes_round_concentrations(tmp_path):
-    with pytest.raises(pf.InputError, match="the volume `c` around the concentration of `A`"):
+    with pytest.raises(
+        pf.InputError, match="the volume `c` of species that are given as concentrations \\(`A`\\)"
+    ):
         sbml.read(decay(tmp_path, event("time >= 1", "c", "2")))
 
 
 @pytest.mark.parametrize(
     "rules, message",
     [
-        ([("assignment", "y", "z"), ("assignment", "z", "y"), ("rate", "x", "1")], "defined by itself"),
+        (
+            [("assignment", "y", "z"), ("assignment", "z", "y"), ("rate", "x", "1")],
+            "defined in terms of itself",
+        ),
         ([("rate", "y", "delay(y, 1)")], "delay"),
         ([("rate", "y", "nowhere * y")], "`nowhere` is not defined"),
         ([("rate", "y", "f(y)")], "`f`"),

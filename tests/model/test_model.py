@@ -112,11 +112,11 @@ def test_breakpoints_are_those_of_the_right_hand_side():
         ("", "empty"),
         ("# nothing\n", "empty"),
         ("a = 3", "no state equation"),
-        ("x' = -x\nx' = x", "line 2: a second equation of `x` (see line 1)"),
+        ("x' = -x\nx' = x", "line 2: a second equation for `x` (see line 1)"),
         ("h = 1\nh = 2\nx' = h", "second definition of `h`"),
-        ("x' = h*x\nh = 3", "line 1: `h` is used here but defined in line 2"),
-        ("p = q\nq = p\nx' = p", "circle"),
-        ("h = h + 1\nx' = h", "`h` is defined by itself"),
+        ("x' = h*x\nh = 3", "line 1: `h` is used here but only defined in line 2"),
+        ("p = q\nq = p\nx' = p", "circular"),
+        ("h = h + 1\nx' = h", "`h` is defined in terms of itself"),
         ("x = 3\nx' = x", "both a state and a helper"),
         ("x' = -x\nx + y", "line 2: `x + y` has no `=`"),
         ("x' = y = 3", "more than one `=`"),
@@ -126,7 +126,7 @@ def test_breakpoints_are_those_of_the_right_hand_side():
         ("x' = -x\ny' = 2*x'", "line 2: `x'` cannot be used on the right side"),
         ("dx/dt = -x\ndy/dt = dx/dt", "line 2: `dx/dt` cannot be used on the right side"),
         ("t' = 1", "`t` is time"),
-        ("exp' = 1", "`exp` has a meaning"),
+        ("exp' = 1", "`exp` has a fixed meaning"),
         ("x' = a*(x + 1", "line 1: the parenthesis at column 3 of the formula is never closed"),
         ("y' = 1\nx' = a*x*+", "line 2: column 6 of `a*x*+`"),
         ("x' = ", "the formula is empty"),
@@ -439,7 +439,7 @@ def test_printed_model_shows_observed_states():
 
 @pytest.mark.parametrize("text", ["__import__('os').system('ls')", "eval( 'x' )", "x + 'y'"])
 def test_quoted_text_is_not_taken_for_a_prime(text):
-    with pytest.raises(InputError, match="holds a text in quotes"):
+    with pytest.raises(InputError, match="contains text in quotes"):
         Model(f"x' = {text}")
 
 

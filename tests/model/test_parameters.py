@@ -131,7 +131,7 @@ def test_a_bad_parameter_without_a_source_to_read_has_no_name():
 
 
 def test_a_log_parameter_and_a_prior_below_zero_leave_nothing():
-    with pytest.raises(InputError, match="leaves nothing of the bounds"):
+    with pytest.raises(InputError, match="does not overlap the bounds"):
         Parameter(log=True, prior=Uniform(-3.0, -1.0))
 
 

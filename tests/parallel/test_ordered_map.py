@@ -139,7 +139,7 @@ def test_a_task_that_kills_its_workers_is_given_up_and_the_others_go_on(tmp_path
 def test_an_executor_that_was_shut_down_is_bad_input():
     executor = ThreadPoolExecutor(1)
     executor.shutdown()
-    with pytest.raises(pf.InputError, match="takes no work"):
+    with pytest.raises(pf.InputError, match="accepts no work"):
         run_tasks(cube, range(3), executor=executor)
 
 

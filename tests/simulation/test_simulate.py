@@ -83,7 +83,7 @@ def test_t0_after_a_time_is_refused():
 
 
 def test_explosion_names_the_time_reached():
-    with pytest.raises(InputError, match=r"leaves every bound near t = 0\.5:"):
+    with pytest.raises(InputError, match=r"grows without bound near t = 0\.5:"):
         simulate(Model("x' = a*x^2"), {"a": 1.0}, {"x": 2.0}, [0.1, 3.0])
 
 
@@ -196,7 +196,7 @@ def test_what_is_not_given_can_be_nan():
         ),
         ({"aa": 1.0}, STARTS, "`aa` is not a parameter.*Did you mean `a`"),
         ({"prey": 1.0}, STARTS, "`prey` is an initial state: give it in initial="),
-        ({"a": {"pond 1": 1.0}}, STARTS, "`a` is one parameter for all experiments"),
+        ({"a": {"pond 1": 1.0}}, STARTS, "`a` is shared by all experiments"),
         ({"a": 1.0, "b": 1.0}, STARTS, "`b` is fixed at 0"),
         ({"a": 1.0}, {"prey": 1.0, "pred": 3.0}, r"`pred\(0\)` is set to 2 in `pond 2`"),
         ({"a": 1.0}, {"pond 3": {"prey": 1.0}}, "no experiment `pond 3`.*Did you mean `pond"),

@@ -15,6 +15,7 @@ from picardfit.display.text import (
     estimates,
     number,
     other_values,
+    true_values,
 )
 from picardfit.errors import Audience
 
@@ -72,13 +73,13 @@ def _second_opinion(certificate: Certificate) -> str:
 
 def _rows(fit: Fit, level: float) -> list[tuple[str, ...]]:
     """(name, estimate, error, from, to, unit, remark, true value), rounded by the standard error."""
-    rows: list[tuple[str, ...]] = []
+    truth, rows = true_values(fit.problem), []
     for one, remark in remarked(fit, level):
         numbers = [number(one.value), cell(one.error, 2), cell(one.low), cell(one.high)]
         if one.error is not None and math.isfinite(one.error):
             ends = (one.value, one.error, one.low, one.high)
             numbers = [rounded(value, one.error) for value in ends if value is not None]
-        rows.append((one.name, *numbers, one.unit, remark, cell(one.truth)))
+        rows.append((one.name, *numbers, one.unit, remark, cell(truth.get(one.name))))
     return rows
 
 

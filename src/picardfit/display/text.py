@@ -140,7 +140,6 @@ class Estimate(NamedTuple):
     high: float | None
     unit: str
     remark: str
-    truth: float | None
 
 
 def estimates(fit: Fit, level: float = 0.95) -> list[Estimate]:
@@ -149,8 +148,7 @@ def estimates(fit: Fit, level: float = 0.95) -> list[Estimate]:
     at_bound, lost = fit.certificate.at_bound, set(fit.certificate.undetermined or ())
     if fit.status.converged and math.isfinite(fit.residual_variance):
         lost |= {name for name, one in fit.identifiability().verdicts.items() if one.kind == "not determined"}
-    units, truth = units_of(fit.problem), true_values(fit.problem)
-    values = dict(fit.parameters)
+    units, values = units_of(fit.problem), dict(fit.parameters)
     for name, experiment, state in _estimated_initial(fit.problem):
         values[name] = fit.initial_states[experiment][state]
 
@@ -167,7 +165,7 @@ def estimates(fit: Fit, level: float = 0.95) -> list[Estimate]:
             remark = "its interval is all of its bounds"
         if not fit.status.converged:
             error = low = high = None
-        found.append(Estimate(name, value, error, low, high, units.get(name, ""), remark, truth.get(name)))
+        found.append(Estimate(name, value, error, low, high, units.get(name, ""), remark))
     return found
 
 
@@ -197,11 +195,13 @@ def true_values(problem: Problem) -> dict[str, float]:
 
 def estimate_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, ...]]:
     """The cells under ESTIMATES_HEADER for every parameter and estimated initial state."""
-    rows: list[tuple[str, ...]] = []
-    for one in estimates(fit, level):
-        numbers = (number(one.value), cell(one.error, 2), cell(one.low), cell(one.high))
-        rows.append((one.name, *numbers, one.unit, one.remark, cell(one.truth)))
-    return rows
+    truth = true_values(fit.problem)
+    return [(*_cells(one), cell(truth.get(one.name))) for one in estimates(fit, level)]
+
+
+def _cells(one: Estimate) -> tuple[str, ...]:
+    numbers = (number(one.value), cell(one.error, 2), cell(one.low), cell(one.high))
+    return (one.name, *numbers, one.unit, one.remark)
 
 
 def other_values(fit: Fit, other: Mapping[str, float]) -> list[str]:
@@ -235,7 +235,7 @@ def fit_text(fit: Fit, most: int = 40) -> str:
     ]
     if fit.solution is None:
         return "\n".join(lines)
-    rows = [row[:7] for row in estimate_rows(fit)]
+    rows = [_cells(one) for one in estimates(fit)]
     shown = [("", "estimate", "std. error", "95 % from", "to", "unit", ""), *rows[:most]]
     if not units_of(problem):
         shown = [(*row[:5], row[6]) for row in shown]
