@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike
 from picardfit.checks import as_whole
 from picardfit.display.hook import shown
 from picardfit.errors import Conclusion, InputError, Notice, Status
-from picardfit.evidence import goodness_of_fit, intervals
+from picardfit.evidence import goodness_of_fit
 from picardfit.evidence.certificate import Certificate, path_rows, path_value
 from picardfit.evidence.curves import checked_times, outputs_at, states_along
 from picardfit.evidence.fisher import Information, Yardstick, information, yardstick_of
+from picardfit.evidence.intervals import correlation, interval_ends, natural_covariance, standard_errors
 from picardfit.evidence.optima import Optimum, StartResult, count_hits, margin_as_good, optima_of
 from picardfit.evidence.residual_tests import Diagnostics, diagnose, named_residuals
 from picardfit.parallel.ordered_map import check_tools
@@ -30,7 +31,7 @@ from picardfit.problem.named_values import (
     labels_of,
     parameters_in,
     parameters_of,
-    unknowns_from,
+    start_values,
 )
 from picardfit.problem.problem import Problem
 from picardfit.search.estimate import estimate
@@ -98,27 +99,6 @@ def _check_arguments(problem: object, method: object, second_look: object) -> No
     for one in problem.experiments:
         if one.planned is not None:
             raise InputError("fit.planned", one.name, key=("experiments", one.name))
-
-
-def start_values(
-    problem: Problem,
-    start: Mapping[str, object] | None = None,
-    start_initial: Mapping[str, object] | None = None,
-) -> np.ndarray:
-    """Starting values as unknowns (experiments, width), NaN where none is given; InputError outside the bounds."""
-    given = unknowns_from(problem, start, start_initial, missing="nan", words=("start", "start_initial"))
-    layout = problem.layout
-    outside = layout.exists & ((given < layout.lower) | (given > layout.upper))
-    if outside.any():
-        e, column = np.argwhere(outside)[0]
-        value, low, high = (
-            float(layout.natural(one)[e, column]) for one in (given, layout.lower, layout.upper)
-        )
-        label, key = layout.label(e, column), ("fit", "start", layout.label(e, column))
-        if column < len(layout.initial_states):
-            key = ("fit", "start_initial", layout.states[layout.initial_states[column]])
-        raise InputError("fit.start_outside", label, key=key, value=value, low=low, high=high)
-    return given
 
 
 @shown
@@ -283,7 +263,7 @@ class Fit:
             return np.zeros((0, 0))
         if not self.status.converged:
             return np.full((len(self.information.index),) * 2, nan)
-        return intervals.natural_covariance(self.solution, self.information, self.residual_variance)
+        return natural_covariance(self.solution, self.information, self.residual_variance)
 
     @property
     def covariance_labels(self) -> tuple[str, ...]:
@@ -297,7 +277,7 @@ class Fit:
         """
         found: dict[str, float] = {}
         if self.solution is not None and self.status.converged and not isnan(self.residual_variance):
-            found = intervals.standard_errors(self.solution, self.information, self.residual_variance)
+            found = standard_errors(self.solution, self.information, self.residual_variance)
         return {name: found.get(name, nan) for name in self._estimated}
 
     @property
@@ -335,7 +315,7 @@ class Fit:
         """Correlation of some of the unknowns `covariance_labels`, which costs little however many there are."""
         if self.solution is None:
             return np.zeros((0, 0))
-        return intervals.correlation(self.information, names, self.residual_variance)
+        return correlation(self.information, names, self.residual_variance)
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Confidence intervals of the unknowns from the Fisher information, cut off at the bounds.
@@ -346,7 +326,7 @@ class Fit:
         """
         factor, ends = self.yardstick.errors(level), {}
         if self.solution is not None and self.status.converged:
-            ends = intervals.interval_ends(self.solution, self.information, factor, self.residual_variance)
+            ends = interval_ends(self.solution, self.information, factor, self.residual_variance)
         return {name: ends.get(name, (nan, nan)) for name in self._estimated}
 
     def profile(

@@ -17,11 +17,11 @@ from picardfit.files.sections.noise import read_noise
 from picardfit.files.sections.parameters import read_initial, read_parameters
 from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
 from picardfit.files.toml_source import Source, schema
-from picardfit.fit import start_values
 from picardfit.model.inputs import Input
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.parameters import Parameter
+from picardfit.problem.named_values import start_values
 from picardfit.problem.problem import Problem
 
 FILE_NAME = "problem.toml"

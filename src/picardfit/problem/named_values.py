@@ -273,3 +273,24 @@ def units_of(problem: Problem) -> dict[str, str]:
             own = spec.unit if isinstance(spec, Parameter) else ""
             found[layout.label(e, column)] = own or model.unit(model.states[state])
     return {name: unit for name, unit in found.items() if unit}
+
+
+def start_values(
+    problem: Problem,
+    start: Mapping[str, object] | None = None,
+    start_initial: Mapping[str, object] | None = None,
+) -> np.ndarray:
+    """Starting values as unknowns (experiments, width), NaN where none is given; InputError outside the bounds."""
+    given = unknowns_from(problem, start, start_initial, missing="nan", words=("start", "start_initial"))
+    layout = problem.layout
+    outside = layout.exists & ((given < layout.lower) | (given > layout.upper))
+    if outside.any():
+        e, column = np.argwhere(outside)[0]
+        value, low, high = (
+            float(layout.natural(one)[e, column]) for one in (given, layout.lower, layout.upper)
+        )
+        label, key = layout.label(e, column), ("fit", "start", layout.label(e, column))
+        if column < len(layout.initial_states):
+            key = ("fit", "start_initial", layout.states[layout.initial_states[column]])
+        raise InputError("fit.start_outside", label, key=key, value=value, low=low, high=high)
+    return given
