@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from picardfit.collocation.arrow import Arrow, arrow_of, invert, whole
+from arrows import whole
+from picardfit.collocation.arrow import Arrow, arrow_of, invert
 from picardfit.problem.unknowns import unknowns_index
 
 LOCAL, SHARED = 3, 4

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize
 
-from picardfit.collocation.arrow import whole
+from arrows import whole
 from picardfit.collocation.bounded_qp import ActiveSet, solve_box, solve_on_line
 
 

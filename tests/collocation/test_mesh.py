@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.polynomial import legendre
 
-from picardfit.collocation.mesh import Mesh, Nodes, rule, subdivide, uniform_knots
+from picardfit.collocation.mesh import Mesh, Nodes, rule, uniform_knots
 from picardfit.errors import InputError
 
 RULES = [(count, family) for family in Nodes for count in (2, 3, 5, 8)]
@@ -151,8 +151,8 @@ def test_breaks_outside_are_ignored():
     assert uniform_knots((0, 1), 2, (0, 1, 5)).tolist() == [0, 1]
 
 
-def test_subdivision_leaves_at_least_one_segment_a_piece():
-    assert subdivide(np.array([0.0, 1.0, 3.0]), lambda a, b: 2 * (b > 2)).tolist() == [0, 1, 2, 3]
+def test_every_piece_between_breaks_is_at_least_one_segment():
+    assert uniform_knots((0, 3), 1.5, (1.0,)).tolist() == [0, 1, 2, 3]
 
 
 # meshes

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.collocation.arrow import whole
+from arrows import whole
 from picardfit.evidence.fisher import Held, Information, at_bound, information, quantile
 
 DECAY = pf.Model("x' = -k*x")

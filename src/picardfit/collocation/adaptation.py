@@ -18,21 +18,19 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class FirstMesh:
-    """The first mesh of an experiment; values are measured: more segments take longer, with fewer some fits fail."""
+    """The first mesh of an experiment; tuned on fits: more segments take longer, with fewer some fits fail."""
 
     fewest: int = 6  # segments
     most: int = 60  # segments, unless there are more than half as many samples
     share: float = 1.5  # length of a segment times the norm of the Jacobian there
-    steepest: float = (
-        5.0  # norm of the Jacobian, relative to its median, beyond which segments get no shorter
-    )
+    steepest: float = 5.0  # norm of the Jacobian over its median, beyond which segments get no shorter
     sliver: float = 0.3  # shortest distance of a knot to a break, relative to the median segment
 
 
 def state_scale(problem: Problem, tables: list[Array], least: float = 0.0) -> Array:
-    """(states,): the size of variation of each state along paths, at least a part of the largest.
+    """(states,): the size of variation of each state along paths, at least the fraction `least` of the largest.
 
-    Units may differ by many powers of ten; only a state that is zero takes the scale of the largest.
+    Units may differ by many powers of ten; only a state that stays zero takes the scale of the largest.
     """
     every = np.concatenate([t.reshape(-1, len(problem.model.states)) for t in tables])
     size = np.abs(every).max(axis=0)
@@ -47,7 +45,7 @@ def state_scale(problem: Problem, tables: list[Array], least: float = 0.0) -> Ar
 def segment_scales(mesh: Mesh, states: Array, path: Array, scale: Array, smallest: float = 1e-4) -> Array:
     """(segments, states): the states' scale, or the value at the start of a segment where that is smaller.
 
-    The latter for states that keep one sign in an experiment and may run through many powers of ten; `smallest` is the
+    The latter applies to states that keep one sign in an experiment and may span many powers of ten; `smallest` is the
     fraction of the scale (of the whole path) below which values are not distinguished.
     """
     flat = path.reshape(len(mesh), -1)
@@ -65,12 +63,13 @@ def first_mesh(
     problem: Problem, start: Start, rule: Rule, scale: Array, settings: FirstMesh = FirstMesh()
 ) -> Mesh:
     """Segments with about equal shares of the Jacobian's norm, of the samples and of time; breaks are knots."""
-    params = problem.layout.model_values(start.unknowns)
-    knots = []
-    for e in range(len(problem.experiments)):
-        grid, path = start.tables[e]
-        stiffness = _stiffness(problem, e, grid, path, params[e], scale)
-        knots.append(_knots(problem, e, grid, stiffness, settings))
+    model, params, knots = problem.model, problem.layout.model_values(start.unknowns), []
+    for e, (grid, path) in enumerate(start.tables):
+        inputs = problem.experiments[e].inputs_at(model.inputs, grid)
+        _, wrt_x, _ = model.rhs.linearise(grid, path, params[e], inputs)
+        with np.errstate(over="ignore", invalid="ignore"):  # the scaled Jacobian is the local estimate of K_x
+            norm = np.sqrt(np.sum((wrt_x * scale / scale[:, None]) ** 2, axis=(1, 2)))
+        knots.append(_knots(problem, e, grid, np.where(np.isfinite(norm), norm, 0.0), settings))
     return Mesh(rule, tuple(knots))
 
 
@@ -87,24 +86,11 @@ def _instant(time: float) -> Array:
     return np.array([time, time + 64 * np.spacing(max(abs(time), 1e-30))])
 
 
-def _stiffness(
-    problem: Problem,
-    experiment: int,
-    grid: Array,
-    path: Array,
-    params: Array,
-    scale: Array,
-) -> Array:
-    """(grid,): norm of the scaled Jacobian f_x along the guessed path, the local estimate of K_x."""
-    one, model = problem.experiments[experiment], problem.model
-    _, wrt_x, _ = model.rhs.linearise(grid, path, params, one.inputs_at(model.inputs, grid))
-    with np.errstate(over="ignore", invalid="ignore"):
-        norm = np.sqrt(np.sum((wrt_x * scale / scale[:, None]) ** 2, axis=(1, 2)))
-    return np.where(np.isfinite(norm), norm, 0.0)
-
-
 def _knots(problem: Problem, experiment: int, grid: Array, stiffness: Array, settings: FirstMesh) -> Array:
-    """Knots that share out half the integral of the stiffness and half the grid, which follows the samples."""
+    """Knots at equal steps of the mean of two fractions: of the integral of the stiffness, and of the grid.
+
+    The grid follows the samples; `stiffness` (grid,) is the norm of the scaled Jacobian along it.
+    """
     start, stop = problem.span(experiment)
     if stop <= start:
         return _instant(start)
@@ -148,7 +134,7 @@ def unresolved(mesh: Mesh, states: Array, path: Array, scale: Array, tolerance: 
 def split(mesh: Mesh, chosen: Flags, rule: Rule | None = None) -> tuple[Mesh, Indices, Indices]:
     """Halve the chosen segments, with the nodes of `rule` if one is given.
 
-    Returns the mesh, and for each new segment its parent and which part of it: 0 first half, 1 second half, 2 whole.
+    Returns the mesh, and for each new segment its parent and a code: 0 its first half, 1 its second half, 2 all of it.
     """
     parts = np.where(chosen, 2, 1)
     parent = np.repeat(np.arange(len(mesh)), parts)
@@ -162,48 +148,38 @@ def split(mesh: Mesh, chosen: Flags, rule: Rule | None = None) -> tuple[Mesh, In
 
 
 @lru_cache(maxsize=32)
-def _parts(old: Rule, new: Rule) -> tuple[Array, Array]:
-    """The path on an old segment at the begin (3, 1 + nodes) and the new nodes (3, new nodes, 1 + nodes) of its parts.
+def _carrying_weights(old: Rule, new: Rule) -> tuple[Array, Array]:
+    """Weights of the old path at the start (3, 1 + nodes) and at the nodes (3, new nodes, 1 + nodes) of a new segment.
 
-    The parts are the first half, the second half and the whole.
+    The new segment is the first half, the second half or the whole of the old one.
     """
     begin, width = np.array([0.0, 0.5, 0.0]), np.array([0.5, 0.5, 1.0])
     points = begin[:, None] + width[:, None] * new.nodes
     return old.along(begin), old.along(points.ravel()).reshape(*points.shape, -1)
 
 
-@dataclass(frozen=True)
-class MeshLimits:
-    """How far `resolve` may go."""
+def resolve(
+    mesh: Mesh, attempt: Callable[[Mesh], tuple[Result, Flags]], rounds: int, segments: int
+) -> Result:
+    """The result of `attempt` on the first mesh on which it needs no shorter segments, or on the finest one allowed.
 
-    rounds: int  # halvings of a segment
-    segments: int  # meshes with more are not split again
-
-
-def resolve(mesh: Mesh, attempt: Callable[[Mesh], tuple[Result, Flags]], limits: MeshLimits) -> Result:
-    """What `attempt` makes of a mesh on which it needs no shorter segments, or of the finest one allowed.
-
-    attempt(mesh) returns its result and (segments,) bool: the segments to halve before it tries again. Where a path is
-    known, `refinement.refined` carries it to the finer mesh; here it is made anew on each one.
+    attempt(mesh) returns its result and (segments,) bool: the segments to halve before it tries again, at most `rounds`
+    times and not beyond a mesh of more than `segments`. Here a path is made anew on each mesh; `refinement.refined`
+    carries a known path to the finer mesh.
     """
-    for _ in range(limits.rounds - 1):
+    for _ in range(rounds - 1):
         found, chosen = attempt(mesh)
-        if not chosen.any() or len(mesh) > limits.segments:
+        if not chosen.any() or len(mesh) > segments:
             return found
         mesh, _, _ = split(mesh, chosen)
     return attempt(mesh)[0]
 
 
 def carry(
-    old: Mesh,
-    new: Mesh,
-    states: Array,
-    path: Array,
-    parent: Indices,
-    half: Indices,
+    old: Mesh, new: Mesh, states: Array, path: Array, parent: Indices, half: Indices
 ) -> tuple[Array, Array]:
     """Start states and path on a finer mesh (split, or with more nodes), from the path on the old one."""
-    at_begin, at_nodes = _parts(old.rule, new.rule)
+    at_begin, at_nodes = _carrying_weights(old.rule, new.rule)
     whole = np.concatenate([states[:, None, :], path], axis=1)[parent]
     return (at_begin[half][:, None, :] @ whole)[:, 0], at_nodes[half] @ whole
 
@@ -222,7 +198,7 @@ def merge(mesh: Mesh, chosen: Indices) -> tuple[Mesh, Indices]:
 def joined(mesh: Mesh, states: Array, path: Array, chosen: Indices) -> Array:
     """(chosen, nodes, states): the path at the nodes of segments made of the chosen ones and their successors."""
     here, there = mesh.length[chosen, None], mesh.length[chosen + 1, None]
-    since = mesh.rule.nodes * (here + there)  # time since the begin: (chosen, nodes)
+    since = mesh.rule.nodes * (here + there)  # time since the start: (chosen, nodes)
     second = since > here
     fraction = np.where(second, (since - here) / there, since / here)
     weights = mesh.rule.along(fraction.ravel()).reshape(*fraction.shape, 1, -1)

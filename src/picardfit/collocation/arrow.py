@@ -1,6 +1,6 @@
-"""Symmetric matrices over all unknowns in the shape of an arrow, and their inverses in time linear in experiments.
+"""Symmetric arrowhead matrices over all unknowns, and their inverses in time linear in experiments.
 
-Unknowns of one experiment meet those of another only through the shared ones, so that a matrix over all of them is
+Unknowns of one experiment are coupled to those of another only through the shared ones, so a matrix over all of them is
     [ A_1          B_1 ]
     [      A_2     B_2 ]
     [          ..   .. ]
@@ -13,7 +13,7 @@ Vectors over the unknowns are in the order of `unknowns_index`: experiment after
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -31,28 +31,28 @@ Observe = Callable[[Array], tuple[Array, Array] | None]
 class Judgement:
     """Which directions count as determined; curvatures are eigenvalues relative to the largest, in unit scale.
 
-    Values are measured on models with known ties between parameters, except `rounding` (machine precision).
+    Tuned on models with known ties between parameters, except `rounding` (machine precision).
     """
 
     negligible: float = 1e-6  # component of an unknown along a direction that counts as none
     folded: float = (
-        1e5  # variance that a direction of almost no curvature may add, relative to one with all others known
+        1e5  # variance that a direction of almost no curvature may add, over that with the others known
     )
-    faint: float = 1e-8  # curvature below which the observed curvature is asked for
-    seen: float = 1e-6  # observed curvature that counts: less may come from what remains of the slope
-    observed: int = 6  # directions whose observed curvature is asked for, at most: each costs four gradients
+    faint: float = 1e-8  # curvature below which the observed curvature is computed
+    seen: float = 1e-6  # smallest observed curvature that counts: less may come from the remaining slope
+    observed: int = 6  # most directions whose observed curvature is computed: each costs four gradients
     agreement: float = 0.3  # relative difference of two estimates of a curvature that agree
     rounding: float = 2e-16  # curvature that cannot be told from none
 
 
 @dataclass(frozen=True)
 class Arrow:
-    """A symmetric matrix in that shape; a single experiment has shared unknowns only."""
+    """A symmetric arrowhead matrix; a single experiment has shared unknowns only."""
 
-    own: Array  # (experiments, local, local): A_e, zero where an unknown is not there
+    own: Array  # (experiments, local, local): A_e, zero for unknowns that an experiment does not have
     cross: Array  # (experiments, local, shared): B_e
     shared: Array  # (shared, shared): C
-    there: Flags  # (experiments, local) bool
+    there: Flags  # (experiments, local) bool: unknowns that an experiment has
     columns: Indices  # (shared,): column of each shared unknown
 
     def __len__(self) -> int:
@@ -63,7 +63,7 @@ class Arrow:
         return all(bool(np.isfinite(part).all()) for part in (self.own, self.cross, self.shared))
 
     def split(self, vector: NDArray[Scalar]) -> tuple[NDArray[Scalar], NDArray[Scalar]]:
-        """(unknowns, ...) as (experiments, local, ...), 0 for unknowns that are not there, and (shared, ...)."""
+        """(unknowns, ...) as (experiments, local, ...), 0 for missing unknowns, and (shared, ...)."""
         count = len(vector) - len(self.shared)
         own = np.zeros((*self.there.shape, *vector.shape[1:]), vector.dtype)
         own[self.there] = vector[:count]
@@ -85,29 +85,22 @@ class Arrow:
 
     def absolute(self) -> Arrow:
         """The absolute values of all entries."""
-        return Arrow(np.abs(self.own), np.abs(self.cross), np.abs(self.shared), self.there, self.columns)
+        return replace(self, own=np.abs(self.own), cross=np.abs(self.cross), shared=np.abs(self.shared))
 
     def raised(self, extra: Array) -> Arrow:
-        """With (unknowns,) added to the diagonal."""
+        """The matrix with (unknowns,) added to its diagonal."""
         own, shared = self.split(extra)
         eye = np.eye(self.own.shape[1])
-        return Arrow(
-            self.own + own[..., None] * eye,
-            self.cross,
-            self.shared + np.diag(shared),
-            self.there,
-            self.columns,
-        )
+        return replace(self, own=self.own + own[..., None] * eye, shared=self.shared + np.diag(shared))
 
     def scaled(self, scale: Array) -> Arrow:
-        """Rows and columns times (unknowns,)."""
+        """The matrix with rows and columns multiplied by (unknowns,)."""
         own, shared = self.split(scale)
-        return Arrow(
-            self.own * own[:, :, None] * own[:, None, :],
-            self.cross * own[:, :, None] * shared,
-            self.shared * shared[:, None] * shared,
-            self.there,
-            self.columns,
+        return replace(
+            self,
+            own=self.own * own[:, :, None] * own[:, None, :],
+            cross=self.cross * own[:, :, None] * shared,
+            shared=self.shared * shared[:, None] * shared,
         )
 
     def restricted(self, chosen: Flags) -> Arrow:
@@ -154,7 +147,7 @@ class Arrow:
 
     @property
     def _filled(self) -> Array:
-        """A_e with 1 on the diagonal for unknowns that are not there."""
+        """A_e with 1 on the diagonal for missing unknowns."""
         return self.own + ~self.there[..., None] * np.eye(self.own.shape[1])
 
 
@@ -175,19 +168,12 @@ def arrow_of(hessian: Array, local: int, chosen: Flags) -> Arrow:
     )
 
 
-def whole(matrix: Array) -> Arrow:
-    """A matrix without structure."""
-    count = len(matrix)
-    nothing = np.zeros((0, 0), bool)
-    return Arrow(np.zeros((0, 0, 0)), np.zeros((0, 0, count)), matrix, nothing, np.arange(count))
-
-
 @dataclass(frozen=True)
 class Inverse:
-    """The inverse of an arrow without the directions that have no curvature (Moore and Penrose's, in unit scale).
+    """The Moore-Penrose inverse of an arrow that is scaled to a unit diagonal first.
 
-    The matrix is scaled to a unit diagonal first. With N the orthonormal directions without curvature, of single
-    experiments (`own_null`) and of all together (`null`, with their chain through K), it is P F F' P, P = 1 - N N'.
+    With N the orthonormal directions without curvature, of single experiments (`own_null`) and of all together (`null`,
+    extended to the experiments by -K), it is P F F' P, P = 1 - N N'.
     """
 
     arrow: Arrow
@@ -197,17 +183,17 @@ class Inverse:
     chain: Array  # (experiments, local, shared): -K_e
     root: Array  # (shared, directions): S^(+1/2)
     null: Array  # (shared, lost)
-    own_slack: Array  # (experiments, local): square of the part in a direction that counts as none
+    own_slack: Array  # (experiments, local): squared component in a direction that counts as zero
     slack: Array  # (lost,): likewise for the directions of all together
 
     @cached_property
     def _chained_null(self) -> Array:
-        """(experiments, local, lost): the part of the shared directions without curvature in the experiments."""
+        """(experiments, local, lost): components of the shared directions without curvature in the experiments."""
         return self.chain @ self.null
 
     @cached_property
     def _leak(self) -> Array:
-        """(experiments, lost, local): N' F, which P takes away."""
+        """(experiments, lost, local): N' F, which P removes."""
         return self._chained_null.transpose(0, 2, 1) @ self.own_root
 
     @cached_property
@@ -220,16 +206,11 @@ class Inverse:
         """(unknowns,): of the inverse."""
         null = self._chained_null
         own = np.sum((self.own_root - null @ self._leak) ** 2, axis=2)
-        own += np.sum((self.chain @ self.root) ** 2, axis=2) + self._elsewhere(null)
+        others = self._leaks - self._leak @ self._leak.transpose(0, 2, 1)  # what P moves between experiments
+        moved: Array = np.einsum("elk,ekm,elm->el", null, others, null)
+        own += np.sum((self.chain @ self.root) ** 2, axis=2) + moved
         shared = np.sum(self.root**2, axis=1) + np.einsum("sk,km,sm->s", self.null, self._leaks, self.null)
         return self.scale**2 * self.arrow.join(own, shared)
-
-    def _elsewhere(self, null: Array) -> Array:
-        """(experiments, local): what P takes from one experiment and puts into the others."""
-        leak = self._leak
-        others = self._leaks - leak @ leak.transpose(0, 2, 1)
-        energy: Array = np.einsum("elk,ekm,elm->el", null, others, null)
-        return energy
 
     def lost(self) -> Flags:
         """(unknowns,) bool: unknowns that take part in a direction without curvature."""
@@ -244,8 +225,10 @@ class Inverse:
 
     def block(self, unknowns: Indices) -> Array:
         """(chosen, chosen): rows and columns of the inverse."""
-        experiment, column, shared = self._places(unknowns)
+        there, shared = self.arrow.there, np.full(len(self.arrow.shared), -1)
+        experiment, column = (np.concatenate([index, shared])[unknowns] for index in np.nonzero(there))
         count, local = len(unknowns), experiment >= 0
+        shared = unknowns[~local] - (len(self.arrow) - len(self.arrow.shared))
         at = experiment[local], column[local]
         reach, null = np.zeros((count, self.root.shape[1])), np.zeros((count, self.null.shape[1]))
         reach[local], reach[~local] = (self.chain @ self.root)[at], self.root[shared]
@@ -254,9 +237,8 @@ class Inverse:
         root, seen = np.zeros((count, self.own_root.shape[2])), np.zeros_like(null)
         root[local] = self.own_root[at]
         same = (experiment[:, None] == experiment) & local
-        if local.any():
-            found += np.where(same, root @ root.T, 0.0)
-            seen[local] = np.einsum("il,ikl->ik", root[local], self._leak[experiment[local]])
+        found += np.where(same, root @ root.T, 0.0)
+        seen[local] = np.einsum("il,ikl->ik", root[local], self._leak[experiment[local]])
         both = null @ seen.T
         found += null @ self._leaks @ null.T - both - both.T
         scale = self.scale[unknowns]
@@ -264,80 +246,70 @@ class Inverse:
 
     def energy(self, vector: Array) -> float:
         """v' inverse v of a vector (unknowns,)."""
-        own, shared = self.arrow.split(self.scale * vector)
-        along, across = self.coordinates(vector)
-        lost = (shared + np.einsum("els,el->s", self.chain, own)) @ self.null
-        return float(np.sum((along - np.einsum("ekm,k->em", self._leak, lost)) ** 2) + np.sum(across**2))
+        along, across = self._projected(vector)
+        return float(np.sum(along**2) + np.sum(across**2))
 
     def times(self, vector: Array) -> Array:
         """(unknowns,): the inverse times a vector."""
-        own, shared = self.arrow.split(self.scale * vector)
-        lost = (shared + np.einsum("els,el->s", self.chain, own)) @ self.null
-        along, across = self.coordinates(vector)
-        along = along - np.einsum("ekm,k->em", self._leak, lost)
+        along, across = self._projected(vector)
         shared = self.root @ across
         own = np.einsum("elm,em->el", self.own_root, along) + self.chain @ shared
         lost = np.einsum("elk,el->k", self._chained_null, own) + self.null.T @ shared
         return self.scale * self.arrow.join(own - self._chained_null @ lost, shared - self.null @ lost)
 
     def coordinates(self, vector: Array) -> tuple[Array, Array]:
-        """F' of a vector (unknowns,): (experiments, local) and (directions,)."""
-        own, shared = self.arrow.split(self.scale * vector)
-        gathered = shared + np.einsum("els,el->s", self.chain, own)
+        """F' times a vector (unknowns,): (experiments, local) and (directions,)."""
+        own, gathered = self._gathered(vector)
         return np.einsum("elm,el->em", self.own_root, own), gathered @ self.root
+
+    def _projected(self, vector: Array) -> tuple[Array, Array]:
+        """F' P times a vector (unknowns,): (experiments, local) and (directions,)."""
+        (along, across), (_, gathered) = self.coordinates(vector), self._gathered(vector)
+        return along - np.einsum("ekm,k->em", self._leak, gathered @ self.null), across
+
+    def _gathered(self, vector: Array) -> tuple[Array, Array]:
+        """A scaled vector (unknowns,) in the experiments, (experiments, local), and along R, (shared,)."""
+        own, shared = self.arrow.split(self.scale * vector)
+        return own, shared + np.einsum("els,el->s", self.chain, own)
 
     @property
     def own_half(self) -> Array:
-        """(experiments, local, local): how F' H answers to the unknowns of single experiments, A_e^(1/2)."""
+        """(experiments, local, local): F' H for the unknowns of single experiments, A_e^(1/2)."""
         scale, _ = self.arrow.split(self.scale)
         return (self.own_root * scale[..., None]).transpose(0, 2, 1) @ self.arrow.own
 
     def energies(self, experiment: Indices, rows: Array) -> tuple[Array, Flags]:
-        """v' inverse v of vectors over the columns (q, width) of one experiment each, (q,).
+        """(q,): v' inverse v of vectors v (q, width), each over the columns of one experiment.
 
-        Also whether each has a part in a direction without curvature.
+        Also (q,) bool: whether v has a component along a direction without curvature.
         """
         local, there = self.arrow.there.shape[1], self.arrow.there
         own_scale, shared_scale = self.arrow.split(self.scale)
         shared = rows[:, self.arrow.columns] * shared_scale
-        if not local:
-            own = np.zeros((len(rows), 0))
-            gathered, along = shared, own
-            lost = np.zeros(len(rows))
-        else:
-            own = rows[:, :local] * own_scale[experiment] * there[experiment]
-            gathered = shared + (own[:, None, :] @ self.chain[experiment])[:, 0]
-            along = (own[:, None, :] @ self.own_root[experiment])[:, 0]
-            parts = (own[:, None, :] @ self.own_null[experiment])[:, 0]
-            lost = np.sum(parts**2 / self.own_slack[experiment], axis=1)
+        own = rows[:, :local] * own_scale[experiment] * there[experiment]
+        gathered = shared + (own[:, None, :] @ self.chain[experiment])[:, 0]
+        along = (own[:, None, :] @ self.own_root[experiment])[:, 0]
+        own_lost = (own[:, None, :] @ self.own_null[experiment])[:, 0]
+        lost = np.sum(own_lost**2 / self.own_slack[experiment], axis=1)
         energy = np.sum((gathered @ self.root) ** 2, axis=1)
         if self.null.size:
-            part = gathered @ self.null
-            lost += np.sum(part**2 / self.slack, axis=1)
-            energy += np.einsum("qk,km,qm->q", part, self._leaks, part)
-            if local:
-                leak = (part[:, None, :] @ self._leak[experiment])[:, 0]
-                along, energy = along - leak, energy - np.sum(leak**2, axis=1)
+            across = gathered @ self.null
+            lost += np.sum(across**2 / self.slack, axis=1)
+            energy += np.einsum("qk,km,qm->q", across, self._leaks, across)
+            leak = (across[:, None, :] @ self._leak[experiment])[:, 0]
+            along, energy = along - leak, energy - np.sum(leak**2, axis=1)
         energy += np.sum(along**2, axis=1)
         size = np.sum(own**2, axis=1) + np.sum(shared**2, axis=1)
         return energy, lost > size
-
-    def _places(self, unknowns: Indices) -> tuple[Indices, Indices, Indices]:
-        """Experiment (-1: shared) and local column of chosen unknowns, and the numbers of those that are shared."""
-        count = len(self.arrow) - len(self.arrow.shared)
-        experiment, column = (
-            np.concatenate([i, np.full(len(self.arrow.shared), -1)]) for i in np.nonzero(self.arrow.there)
-        )
-        return experiment[unknowns], column[unknowns], unknowns[unknowns >= count] - count
 
 
 def invert(
     arrow: Arrow, least: float, observe: Observe | None = None, judgement: Judgement = Judgement()
 ) -> Inverse:
-    """The inverse; eigenvalues of the scaled matrix below `least` times the largest count as no curvature.
+    """The inverse; eigenvalues of the scaled matrix below `least` times the largest count as zero.
 
-    `observe`: asked for the curvature along a few directions (unknowns, k) of which the matrix has next to none. It
-    gives two estimates (k, k), from steps of one and two lengths, which must agree to count, or None.
+    `observe` computes the curvature along a few directions (unknowns, k) in which the matrix has almost none. It
+    returns two estimates (k, k), from steps of one and two lengths, which count if they agree; or None.
     """
     diagonal = arrow.diagonal()
     scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
@@ -369,14 +341,9 @@ def invert(
 
 
 def _observed(
-    values: Array,
-    vectors: Array,
-    largest: float,
-    whole: Array,
-    observe: Observe | None,
-    judgement: Judgement,
+    values: Array, vectors: Array, largest: float, whole: Array, observe: Observe | None, judgement: Judgement
 ) -> tuple[Array, Array]:
-    """Eigenvalues and vectors, with observed curvature in place of next to none where two estimates agree on it.
+    """Eigenvalues and vectors, where observed curvature replaces tiny eigenvalues if two estimates of it agree.
 
     `whole` (unknowns, vectors): the same vectors over all unknowns.
     """
@@ -404,20 +371,16 @@ def _parts(
 ) -> tuple[Array, Array, Array]:
     """Directions over the root of their curvature, those without, and their slack."""
     weak = values <= least * largest
-    return (
-        vectors[:, ~weak] / np.sqrt(values[~weak]),
-        vectors[:, weak],
-        _slack(values[weak], largest, judgement),
-    )
+    root, null = vectors[:, ~weak] / np.sqrt(values[~weak]), vectors[:, weak]
+    return root, null, _slack(values[weak], largest, judgement)
 
 
 def _slack(values: Array, largest: float, judgement: Judgement) -> Array:
-    """Square of the part in a direction of this curvature that counts as none.
+    """The squared component of an unknown in a direction of this curvature that counts as zero.
 
-    Where two values of an unknown fall together (x'' + (a + b) x' + a b x = 0 at a = b), the curvature of the direction
-    between them vanishes like the square of their distance, and the part of all other unknowns in it like the distance
-    itself: they stay determined.
+    Where two parameters coincide (x'' + (a + b) x' + a b x = 0 at a = b), the curvature along their difference vanishes
+    like the square of their distance, and the components of all other unknowns in that direction like the distance
+    itself: the others stay determined.
     """
-    return np.maximum(
-        judgement.negligible**2, judgement.folded * np.maximum(values, judgement.rounding * largest)
-    )
+    curvature = np.maximum(values, judgement.rounding * largest)
+    return np.maximum(judgement.negligible**2, judgement.folded * curvature)

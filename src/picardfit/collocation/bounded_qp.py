@@ -1,14 +1,14 @@
 """Bounded quadratic programs over the unknowns: the minimum of 1/2 d'Hd + g'd in a box.
 
-Two active-set methods stand behind the two questions that are asked:
+Two active-set methods solve two problems:
 
-- `solve_box` has no other constraint and is asked at every step of a search. Its primal-dual active set changes all
-  bounds that are wrong at once and mostly needs one or two solves, however many unknowns there are. It may cycle on
-  nearly singular matrices; then projected Newton steps take over.
-- `solve_on_line` also holds one quantity, a'd = gap, for profiles, and reports how the minimum moves with it. Held
-  bounds and the line together may leave nothing free, so that a primal-dual guess can be infeasible; a primal active
-  set stays in the box and on the line and changes one bound at a time. Without a line it gives the steps of
-  `solve_box`, only more slowly.
+- `solve_box` has no other constraint and runs at every step of a search. Its primal-dual active set changes all wrong
+  bounds at once and mostly needs one or two solves, however many unknowns there are. It may cycle on nearly singular
+  matrices; then projected Newton steps take over.
+- `solve_on_line` adds one equation, a'd = gap, for profiles, and reports how the minimum moves with the gap. Active
+  bounds and the line together may leave nothing free, so a primal-dual guess can be infeasible; a primal active set
+  stays in the box and on the line and changes one bound at a time. Without a line it gives the steps of `solve_box`,
+  only more slowly.
 """
 
 from __future__ import annotations
@@ -28,26 +28,28 @@ class ActiveSet:
 
     changes: int = 50  # active sets of the primal-dual method, before projected Newton steps take over
     projections: int = 100  # projected Newton steps
-    shortest: float = 1e-20  # part of such a step that is still tried: directions without curvature are long
+    shortest: float = (
+        1e-20  # fraction of such a step that is still tried: directions without curvature are long
+    )
     rounds: int = 20  # active sets of the primal method, for each unknown
     rounding: float = 1e-10  # multiplier, relative to the sum of its terms' sizes, that may be rounding error
 
 
 @dataclass(frozen=True)
 class LineStep:
-    """The minimum of the quadratic model in the box, on the line a'd = gap if a quantity is held."""
+    """The minimum of the quadratic model in the box, on the line a'd = gap if there is one."""
 
     step: Array  # (unknowns,)
     slope: float  # derivative of the minimum by the value of the quantity
-    variance: float  # a'H^-1 a over the unknowns that are not held at a bound: 1/variance is its curvature
+    variance: float  # a'H^-1 a over the unknowns that are not at a bound: 1/variance is its curvature
     direction: Array  # (unknowns,): how the minimum moves with the value of the quantity
 
 
-def is_convex(hessian: Array, local: int, held: Flags) -> bool:
-    """Whether the matrix over all unknowns, without the `held` columns (experiments, width), is positive definite."""
+def is_convex(hessian: Array, local: int, active: Flags) -> bool:
+    """Whether the matrix over all unknowns, without the `active` columns (experiments, width), is positive definite."""
     if not local or len(hessian) == 1:
-        hessian, held, local = hessian.sum(axis=0, keepdims=True), held[:1], 0
-    masked = _without(hessian, held)
+        hessian, active, local = hessian.sum(axis=0, keepdims=True), active[:1], 0
+    masked = _without(hessian, active)
     own, shared = slice(0, local), slice(local, None)
     try:
         np.linalg.cholesky(masked[:, own, own])
@@ -60,11 +62,11 @@ def is_convex(hessian: Array, local: int, held: Flags) -> bool:
     return True
 
 
-def _without(hessian: Array, held: Flags) -> Array:
-    """The matrices with rows and columns of the held unknowns replaced by those of a unit matrix."""
-    free, width = ~held, hessian.shape[1]
+def _without(hessian: Array, active: Flags) -> Array:
+    """The matrices with rows and columns of the active unknowns replaced by those of a unit matrix."""
+    free, width = ~active, hessian.shape[1]
     masked = hessian * (free[:, :, None] & free[:, None, :])
-    masked.reshape(len(hessian), width * width)[:, :: width + 1] += held
+    masked.reshape(len(hessian), width * width)[:, :: width + 1] += active
     return masked
 
 
@@ -79,7 +81,7 @@ def solve_box(
     """argmin of sum_e 1/2 b_e' R_e b_e + s_e' b_e over lower <= b <= upper, global columns equal in all experiments.
 
     Shapes (experiments, width); returns the step in that shape. A primal-dual active set: columns that leave the box
-    are held at the bound, held columns whose multiplier has the wrong sign are released. Variables with
+    are fixed at the bound, and active columns whose multiplier has the wrong sign are released. Variables with
     lower == upper stay fixed.
     """
     if local and len(hessian) > 1:
@@ -91,12 +93,7 @@ def solve_box(
 
 
 def _solve_box(
-    hessian: Array,
-    slope: Array,
-    local: int,
-    lower: Array,
-    upper: Array,
-    settings: ActiveSet,
+    hessian: Array, slope: Array, local: int, lower: Array, upper: Array, settings: ActiveSet
 ) -> Array:
     fixed = lower >= upper
     at_low, at_high = ~fixed & (lower >= 0), ~fixed & (upper <= 0)
@@ -105,15 +102,15 @@ def _solve_box(
         at_low, at_high = at_low & ~downhill, at_high & downhill
     seen: set[bytes] = set()
     while True:
-        held = at_low | at_high | fixed
-        some = bool(held.any())
-        value = np.where(held, np.where(at_high, upper, lower), 0.0) if some else np.zeros_like(slope)
-        step = _solve_held(hessian, slope, local, held, value)
+        active = at_low | at_high | fixed
+        some = bool(active.any())
+        value = np.where(active, np.where(at_high, upper, lower), 0.0) if some else np.zeros_like(slope)
+        step = _solve_active(hessian, slope, local, active, value)
         if not some and ((step >= lower) & (step <= upper)).all():
             return step
         gradient = _gradient(hessian, slope, local, step)
-        low = (~held & (step < lower)) | (at_low & (gradient >= 0))
-        high = (~held & (step > upper)) | (at_high & (gradient <= 0))
+        low = (~active & (step < lower)) | (at_low & (gradient >= 0))
+        high = (~active & (step > upper)) | (at_high & (gradient <= 0))
         if np.array_equal(low, at_low) and np.array_equal(high, at_high):
             return np.clip(step, lower, upper)
         key = low.tobytes() + high.tobytes()
@@ -158,36 +155,34 @@ def _projected_newton(
     least, last = value(step), None
     for _ in range(settings.projections):
         gradient = _gradient(hessian, slope, local, step)
-        held = (lower >= upper) | ((step <= lower) & (gradient > 0)) | ((step >= upper) & (gradient < 0))
-        if last is not None and np.array_equal(held, last):
+        active = (lower >= upper) | ((step <= lower) & (gradient > 0)) | ((step >= upper) & (gradient < 0))
+        if last is not None and np.array_equal(active, last):
             break
-        target = _solve_held(hessian, slope, local, held, np.where(held, step, 0.0))
-        inside, part = bool(np.all((target >= lower) & (target <= upper))), 1.0
+        target = _solve_active(hessian, slope, local, active, np.where(active, step, 0.0))
+        inside, fraction = bool(np.all((target >= lower) & (target <= upper))), 1.0
         trial = np.clip(target, lower, upper)
-        while (
-            not (found := value(trial)) < least and part > settings.shortest
-        ):  # directions without curvature are long
-            part *= 0.25
-            trial = np.clip(step + part * (target - step), lower, upper)
+        while not (found := value(trial)) < least and fraction > settings.shortest:
+            fraction *= 0.25
+            trial = np.clip(step + fraction * (target - step), lower, upper)
         if not found < least:
             break
-        step, least, last = trial, found, held if inside and part == 1.0 else None
+        step, least, last = trial, found, active if inside and fraction == 1.0 else None
     return step
 
 
-def _solve_held(hessian: Array, slope: Array, local: int, held: Flags, value: Array) -> Array:
-    """Minimise over the free columns with the held ones at `value`, by eliminating local columns first."""
+def _solve_active(hessian: Array, slope: Array, local: int, active: Flags, value: Array) -> Array:
+    """Minimise over the free columns with the active ones at `value`, by eliminating local columns first."""
     if not local:
-        return _solve_held_shared(hessian[0], slope[0], ~held[0], value[0])[None]
+        return _solve_active_shared(hessian[0], slope[0], ~active[0], value[0])[None]
     gradient = slope + (hessian @ value[:, :, None])[..., 0]
-    masked = _without(hessian, held)
-    gradient = np.where(held, 0.0, gradient)
+    masked = _without(hessian, active)
+    gradient = np.where(active, 0.0, gradient)
     own, shared = slice(0, local), slice(local, None)
     right = np.concatenate([gradient[:, own, None], masked[:, own, shared]], axis=2)
     solved = _spd_solve(masked[:, own, own], right)
     schur = (masked[:, shared, shared] - masked[:, shared, own] @ solved[..., 1:]).sum(axis=0)
-    held_shared = held[0, shared]
-    schur[held_shared, held_shared] = 1.0
+    active_shared = active[0, shared]
+    schur[active_shared, active_shared] = 1.0
     right = (gradient[:, shared] - (masked[:, shared, own] @ solved[..., :1])[..., 0]).sum(axis=0)
     step = value.copy()
     if schur.size:
@@ -197,7 +192,7 @@ def _solve_held(hessian: Array, slope: Array, local: int, held: Flags, value: Ar
     return step
 
 
-def _solve_held_shared(hessian: Array, slope: Array, free: Flags, value: Array) -> Array:
+def _solve_active_shared(hessian: Array, slope: Array, free: Flags, value: Array) -> Array:
     """Minimise over the free columns of one matrix (width, width)."""
     if free.all():
         return -_spd_solve(hessian, slope[:, None])[:, 0]
@@ -240,20 +235,20 @@ class _OnLine:
     low: Array  # (unknowns,)
     high: Array
 
-    def room(self, current: Array, move: Array, held: Flags) -> Array:
-        """(unknowns,): what part of a move each bound allows."""
+    def room(self, current: Array, move: Array, active: Flags) -> Array:
+        """(unknowns,): what fraction of a move each bound allows."""
         with np.errstate(divide="ignore", invalid="ignore"):
             up, down = (self.high - current) / move, (self.low - current) / move
-        part = np.where(move > 0, up, np.where(move < 0, down, np.inf))
-        return np.where(held, np.inf, part)
+        fraction = np.where(move > 0, up, np.where(move < 0, down, np.inf))
+        return np.where(active, np.inf, fraction)
 
-    def wrong(self, found: LineStep, held: Flags, rounding: float) -> Array:
-        """(unknowns,): by how much each held unknown pushes away from its bound, in units of its curvature's root."""
+    def wrong(self, found: LineStep, active: Flags, rounding: float) -> Array:
+        """(unknowns,): how strongly each active unknown pushes off its bound, in units of its curvature's root."""
         current = found.step
         gradient = self.slope + self.matrix @ current
         if self.normal is not None:
             gradient = gradient - found.slope * self.normal
-        push = np.where(current >= self.high, gradient, -gradient) * (held & (self.low < self.high))
+        push = np.where(current >= self.high, gradient, -gradient) * (active & (self.low < self.high))
         if self.normal is not None and found.variance == 0:  # at a corner the multiplier of the line is open
             push = push * (self.normal == 0)
         size = np.abs(self.slope) + self.matrix.absolute() @ np.abs(current)
@@ -271,39 +266,39 @@ def solve_on_line(
 ) -> LineStep | None:
     """argmin 1/2 d'Hd + g'd over low <= d <= high and, if `normal` is given, normal'd = gap; None if there is none.
 
-    A primal active set: from a point in the box towards the minimum over the free unknowns; the bound that blocks the
-    way is held, and bounds whose multiplier has the wrong sign are released, one at a time.
+    A primal active set moves from a point in the box towards the minimum over the free unknowns; the bound that blocks
+    the move becomes active, and bounds whose multiplier has the wrong sign are released, one at a time.
     """
-    if normal is not None and np.count_nonzero(normal) == 1:  # an unknown that is held needs no bounds
+    if normal is not None and np.count_nonzero(normal) == 1:  # an unknown that the line fixes needs no bounds
         own = normal != 0
         nearest, farthest = np.sort([low[own] * normal[own], high[own] * normal[own]], axis=0)
         if not np.all((nearest <= gap) & (gap <= farthest)):
             return None
         low, high = np.where(own, -np.inf, low), np.where(own, np.inf, high)
-    task, held = _OnLine(matrix, slope, normal, gap, low, high), np.zeros(len(slope), bool)
-    found = _held_step(task, held, np.zeros(len(slope)))
+    task, active = _OnLine(matrix, slope, normal, gap, low, high), np.zeros(len(slope), bool)
+    found = _active_step(task, active, np.zeros(len(slope)))
     if found is None or np.all((found.step >= low) & (found.step <= high)):
         return found
     current = _inside(task)
     if current is None:
         return None
     for _ in range(settings.rounds * (len(slope) + 1)):
-        found = _held_step(task, held, current)
+        found = _active_step(task, active, current)
         if found is None:
             return None
         move = found.step - current
-        room = task.room(current, move, held)
+        room = task.room(current, move, active)
         blocking = int(np.argmin(room))
         if room[blocking] < 1:
             current = np.clip(current + max(room[blocking], 0.0) * move, low, high)
             current[blocking] = high[blocking] if move[blocking] > 0 else low[blocking]
-            held[blocking] = True
+            active[blocking] = True
             continue
-        wrong = task.wrong(found, held, settings.rounding)
+        wrong = task.wrong(found, active, settings.rounding)
         if not wrong.any():
             return found
         current = found.step
-        held[int(np.argmax(wrong))] = False
+        active[int(np.argmax(wrong))] = False
     return found
 
 
@@ -314,9 +309,8 @@ def _inside(task: _OnLine) -> Array | None:
     if normal is None:
         return start
     sign = np.sign(gap - normal @ start) or 1.0
-    reach = np.where(sign * normal > 0, high - start, np.where(normal != 0, start - low, 0.0)) * np.abs(
-        normal
-    )
+    reach = np.where(sign * normal > 0, high - start, np.where(normal != 0, start - low, 0.0))
+    reach *= np.abs(normal)
     missing = abs(gap - normal @ start)
     if missing > reach.sum() * (1 + 1e-12):
         return None
@@ -328,10 +322,10 @@ def _inside(task: _OnLine) -> Array | None:
         return np.clip(start + np.where(normal != 0, sign * taken / normal, 0.0), low, high)
 
 
-def _held_step(task: _OnLine, held: Flags, value: Array) -> LineStep | None:
-    """The minimum with some unknowns held at `value` and no bounds for the others; None if the matrix is singular."""
+def _active_step(task: _OnLine, active: Flags, value: Array) -> LineStep | None:
+    """The minimum with the active unknowns at `value` and no bounds for the others; None if the matrix is singular."""
     matrix, slope, normal = task.matrix, task.slope, task.normal
-    free, step = ~held, np.where(held, value, 0.0)
+    free, step = ~active, np.where(active, value, 0.0)
     direction = np.zeros(len(slope))
     right = (slope + matrix @ step)[free]
     if free.any():

@@ -35,7 +35,7 @@ class Discretisation:
     problem: Problem = field(repr=False)
     mesh: Mesh
     surrogate: Objective | None = field(default=None, repr=False)  # minimised instead of the problem's own
-    chunk_size: int = 200_000  # numbers in the Newton matrices of a chunk: they should stay in the cache
+    chunk_size: int = 200_000  # numbers in the Newton matrices of a chunk, so that they stay in the cache
 
     @property
     def objective(self) -> Objective:
@@ -115,10 +115,10 @@ class Discretisation:
         """(experiments, parameters of model and noise) in natural units."""
         return self.problem.layout.measured_values(unknowns)
 
-    def spread(self, per_experiment: Array) -> Array:
+    def spread(self, per_experiment: Array, segments: slice = slice(None)) -> Array:
         """(experiments, k) -> (segments, 1, k), or (k,) of a single experiment: to broadcast over nodes."""
-        one = len(per_experiment) == 1
-        values: Array = per_experiment[0] if one else per_experiment[self.mesh.experiment][:, None, :]
+        one, owner = len(per_experiment) == 1, self.mesh.experiment[segments]
+        values: Array = per_experiment[0] if one else per_experiment[owner][:, None, :]
         return values
 
     def of_samples(self, per_experiment: Array) -> Array:

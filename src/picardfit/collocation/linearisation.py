@@ -26,19 +26,19 @@ from picardfit.problem.objective import curved, whitened
 
 @dataclass(frozen=True)
 class Reuse:
-    """When derivatives from a point close by serve again; all values are measured (iterations against time)."""
+    """When derivatives from a point close by are reused; tuned on fits (iterations against time)."""
 
     rate: float = 0.02  # fraction of an error that a sweep with the old inverse may leave
-    sweeps: int = 4  # of iterative refinement, before fresh matrices are cheaper
-    error: float = 2e-6  # relative error of refined derivatives; less than what `moved` lets pass
-    moved: float = 5e-6  # of the states' scale: how far the path may move until derivatives are made anew
+    sweeps: int = 4  # of iterative refinement; beyond these, fresh matrices are cheaper
+    error: float = 2e-6  # relative error of refined derivatives; less than what `moved` tolerates
+    moved: float = 5e-6  # how far the path may move before derivatives are recomputed, relative to the scale
 
 
 @dataclass(frozen=True)
 class Positivity:
-    """How states that cannot be negative are kept so."""
+    """How states that cannot be negative are kept positive."""
 
-    kept: float = 0.1  # fraction of a state that a step leaves at least
+    kept: float = 0.1  # smallest fraction of a state that a step may leave
     negligible: float = 1e-6  # fraction of its scale below which a state counts as zero
 
 
@@ -86,7 +86,7 @@ def linearise(
 ) -> Linearisation:
     """Derivatives of data and jumps with respect to segment states and free parameters.
 
-    `expected`: with the Fisher information where the search prefers another curvature.
+    `expected`: use the Fisher information even where the search prefers another curvature.
     """
     layout = system.problem.layout
     chain = None if layout.linear else layout.parameter_slopes(point.unknowns)
@@ -94,7 +94,7 @@ def linearise(
         zip(*(_derivatives(system, point, chain, chunk, reuse) for chunk in system.chunks), strict=True)
     )
     rate, old = max(groups.pop()), None if point.nearby is None else point.nearby.inverse
-    # each group is let go once it is joined: all of them twice would be most of the memory of a fit
+    # drop each group once it is joined: keeping all of them twice would take most of the memory of a fit
     multipliers, inverse, at_samples, ends = (_joined(groups.pop(0), old) for _ in range(4))
     outputs, jacobian = _outputs(system, point, chain, at_samples)
     terms = system.objective.terms(outputs, expected)
@@ -151,13 +151,11 @@ def _derivatives(
     `chain` (experiments, free parameters) is d natural / d internal, or None where that is 1 everywhere.
     """
     mine = chunk.segments
-    params = system.spread(point.params)
     field, nearby = system.field.part(mine), point.nearby and point.nearby.part(mine)
-    _, wrt_x, wrt_p = field.linearise(point.path[mine], params if params.ndim == 1 else params[mine])
+    _, wrt_x, wrt_p = field.linearise(point.path[mine], system.spread(point.params, mine))
     wrt_p = wrt_p[..., system.problem.layout.free_columns]
     if chain is not None:
-        chain = system.spread(chain)
-        wrt_p *= (chain if chain.ndim == 1 else chain[mine])[..., None, :]
+        wrt_p *= system.spread(chain, mine)[..., None, :]
     solved, inverse, rate = _solved(field.mesh, wrt_x, right_sides(field.mesh, wrt_p), nearby, reuse)
     multipliers = solved.reshape(*wrt_p.shape[:3], -1)
     ends = end_derivatives(field.mesh, chunk.linked, multipliers)
@@ -169,8 +167,8 @@ def _solved(
 ) -> tuple[Array, Array, float]:
     """(I - h A (x) f_x)^-1 right, an inverse of the matrix, and the fraction of an error that a sweep with it leaves.
 
-    The inverse is the one from nearby where a few sweeps with it are exact enough: products of small matrices are much
-    cheaper than inverses. They begin with the derivatives from there, which differ by about as much as the matrices do.
+    The inverse from nearby is used if a few sweeps with it are accurate enough: products of small matrices are much
+    cheaper than inverses. The sweeps start from the derivatives there, whose error is about that of the matrices.
     """
     if nearby is not None:
         old, near, states = nearby.inverse, nearby.multipliers, wrt_x.shape[2]
@@ -202,7 +200,7 @@ def advance(
     contraction: Contraction = USUAL,
     positivity: Positivity = Positivity(),
 ) -> Point | None:
-    """Move along the multipliers S, then contract; `positive` states lose at most nine tenths until they are small."""
+    """Move along the multipliers S, then contract; a step takes at most nine tenths of a `positive` state."""
     mesh, layout = system.mesh, system.problem.layout
     unknowns = np.minimum(np.maximum(point.unknowns + unknowns_step, layout.lower), layout.upper)
     states = point.states + states_step
@@ -220,12 +218,11 @@ def advance(
 def curvature_of_step(
     system: Discretisation, point: Point, linear: Linearisation, trial: Point
 ) -> tuple[Array, Array]:
-    """What the linear model missed on the way from a point to a trial: slope (segments, columns) and jumps.
+    """The error of the linear model between a point and a trial: as slope (segments, columns) and as jumps.
 
-    The point need not be where the model was made.
-
-    A second solve with the same factors takes it back (a second-order correction; for small steps this is geodesic
-    acceleration): e = r(trial) - r - J d for the data, likewise for the jumps.
+    With the step d it is e = r(trial) - r - J d for the data, likewise for the jumps; the slope is J' e. A second solve
+    with the same factors corrects the step (second-order correction; for small steps, geodesic acceleration). The model
+    need not have been made at the point.
     """
     mesh, layout = system.mesh, system.problem.layout
     moved = trial.states - point.states

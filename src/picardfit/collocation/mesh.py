@@ -1,12 +1,13 @@
 """Segments, nodes and integration weights: the grid on which the Picard operator acts.
 
-Each experiment's time span is cut into segments; on a segment the path is held at the nodes c_i of a `Rule`.
+Each experiment's time span is cut into segments; on a segment the path is given by its values at the nodes c_i of a
+`Rule`.
 Axis order: (segments, nodes, states).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, lru_cache
@@ -24,7 +25,7 @@ from picardfit.problem.unknowns import compact
 TINY = float(np.finfo(float).tiny)  # keeps denominators from being zero
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
-QuickIndex = slice | Indices  # of rows: a slice where they are neighbours
+QuickIndex = slice | Indices  # a slice where the indices are consecutive: NumPy then makes views, not copies
 
 
 class Nodes(Enum):
@@ -37,7 +38,7 @@ class Nodes(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """Nodes c on [0, 1] with the integrals of their Lagrange polynomials; `rule` makes each of them once."""
+    """Nodes c on [0, 1] with the integrals of their Lagrange polynomials; made and cached by `rule`."""
 
     nodes: Array  # (nodes,)
 
@@ -76,8 +77,8 @@ class Rule:
     def along(self, fractions: Array) -> Array:
         """(points, 1 + nodes): the path at each fraction from the start state and the values at the nodes.
 
-        For u = P u this polynomial is the solution x + h sum_k w_k f(u_k) itself; for stiff equations it is the better
-        way to write it, because an error of u is not multiplied by h f_x.
+        For u = P u this polynomial is the solution x + h sum_k w_k f(u_k) itself; for stiff equations this form is more
+        accurate, because an error of u is not multiplied by h f_x.
         """
         s = 2 * np.asarray(fractions, float) - 1
         return legendre.legvander(s, len(self._path_modes) - 1) @ self._path_modes
@@ -92,7 +93,7 @@ class Rule:
 
     @cached_property
     def tail(self) -> Array:
-        """(2, 1 + nodes): the last two Legendre coefficients of the path, in the size that those of h f have."""
+        """(2, 1 + nodes): the last two Legendre coefficients of the path, scaled to the size of those of h f."""
         return 2 * (2 * len(self.nodes) - 1) * self._path_modes[-2:]
 
 
@@ -125,7 +126,7 @@ def rule(count: int, family: Nodes = Nodes.RADAU) -> Rule:
 
 @dataclass(frozen=True)
 class Segments:
-    """Some segments, as far as the Picard operator needs them; a Mesh will do as well."""
+    """Some segments of a mesh, with what the Picard operator needs; a Mesh has the same attributes."""
 
     rule: Rule
     length: Array  # (segments,)
@@ -177,7 +178,7 @@ class Mesh:
 
     @cached_property
     def first_links(self) -> tuple[QuickIndex, QuickIndex]:
-        """Links that begin in the first segment of an experiment, and those experiments: indices quick to use."""
+        """Links that begin in the first segment of an experiment, and those experiments."""
         owner = np.flatnonzero(self.counts > 1)
         return compact(np.searchsorted(self.linked, self.first[owner])), compact(owner)
 
@@ -185,7 +186,7 @@ class Mesh:
     def node_times(self) -> Array:
         """(segments, nodes): times of the nodes, moved inside the segment by one ulp at its ends.
 
-        Knots stand where inputs jump, so a node on a knot must see the value on its own side.
+        Inputs may jump at knots, and a node on a knot must see the value inside its own segment.
         """
         start = self.start[:, None]
         stop = np.concatenate([k[1:] for k in self.knots])[:, None]
@@ -200,12 +201,12 @@ class Mesh:
 
     @cached_property
     def linked_rows(self) -> QuickIndex:
-        """`linked` as an index that is quick to use."""
+        """`linked` as a slice where possible."""
         return compact(self.linked)
 
     @cached_property
     def inner_rows(self) -> QuickIndex:
-        """`inner` as an index that is quick to use."""
+        """`inner` as a slice where possible."""
         return compact(self.inner)
 
     @cached_property
@@ -216,7 +217,7 @@ class Mesh:
 
     @cached_property
     def between(self) -> tuple[QuickIndex, QuickIndex]:
-        """Links between two inner segments, and where the first of these two stands among the inner ones."""
+        """Links between two inner segments, and the number of the first of the two among the inner segments."""
         links = np.delete(np.arange(len(self.linked)), self.first_links[0])
         return compact(links), compact(links - 1)
 
@@ -250,15 +251,8 @@ AnySegments = Segments | Mesh
 
 def uniform_knots(span: tuple[float, float], length: float, breaks: Sequence[float] = ()) -> Array:
     """Knots over a span with segments of at most `length`, and one knot at every break inside."""
-    return subdivide(_pieces(span, breaks), lambda a, b: int(np.ceil((b - a) / length - 1e-9)))
-
-
-def subdivide(knots: Array, parts: Callable[[float, float], int]) -> Array:
-    """Cut each piece between neighbouring knots into parts(a, b) equal segments (at least one)."""
-    cut = [np.linspace(a, b, max(1, parts(a, b)) + 1)[:-1] for a, b in pairwise(knots)]
-    return np.append(np.concatenate(cut), knots[-1])
-
-
-def _pieces(span: tuple[float, float], breaks: Sequence[float]) -> Array:
     inside = [b for b in breaks if span[0] < b < span[1]]
-    return np.unique(np.array([span[0], *inside, span[1]], float))
+    pieces = np.unique(np.array([span[0], *inside, span[1]], float))
+    counts = [max(1, int(np.ceil((b - a) / length - 1e-9))) for a, b in pairwise(pieces)]
+    cut = [np.linspace(a, b, n + 1)[:-1] for (a, b), n in zip(pairwise(pieces), counts, strict=True)]
+    return np.append(np.concatenate(cut), pieces[-1])

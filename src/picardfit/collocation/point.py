@@ -15,7 +15,6 @@ from picardfit.collocation.picard import (
     contract,
     end_states,
     newton,
-    newton_inverses,
     sizes,
 )
 from picardfit.formulas.kernels import Array
@@ -23,20 +22,21 @@ from picardfit.formulas.kernels import Array
 
 @dataclass(frozen=True)
 class Nearby:
-    """What is known of the derivatives of the path from a point close by."""
+    """Derivatives of the path at a point close by, to be reused."""
 
     inverse: Array  # of the Newton matrices: (segments, nodes * states, nodes * states)
     multipliers: Array | None = None  # S: (segments, nodes, states, columns)
-    rate: float = 0.0  # part of an error that a sweep with the inverse left there
+    rate: float = 0.0  # fraction of an error that a sweep with the inverse left there
 
     def part(self, segments: slice) -> Nearby:
+        """The derivatives on some of the segments."""
         own = None if self.multipliers is None else self.multipliers[segments]
         return Nearby(self.inverse[segments], own, self.rate)
 
 
 @dataclass(frozen=True)
 class Point:
-    """Unknowns of the lifted problem with everything evaluated there."""
+    """A point of the lifted problem, with everything that is evaluated there."""
 
     unknowns: Array  # (experiments, width)
     params: Array  # (experiments, parameters of model and noise), natural units
@@ -61,7 +61,7 @@ def point_at(
     residual: float = np.nan,
     nearby: Nearby | None = None,
 ) -> Point:
-    """The point with these unknowns and this path, whether it is contracted or not."""
+    """The point with these unknowns and this path, which need not be contracted."""
     mesh = system.mesh
     with np.errstate(all="ignore"):
         if params is None:
@@ -86,7 +86,7 @@ def evaluate(
 ) -> Point | None:
     """Contract the path and evaluate jumps and data; None if it does not contract or is not finite.
 
-    Without `nearby` Newton matrices are made along the path.
+    Without `nearby`, Newton matrices are computed along the path.
     """
     params = system.parameters(unknowns)
     equation = FixedPoint(system.field, states, system.spread(params), scale)
@@ -111,7 +111,7 @@ def contract_from(
 ) -> tuple[Point | None, Flags]:
     """Contract straight lines between guessed knot states with fresh Newton matrices.
 
-    Returns the point and (segments,) bool: the segments that are too long for a path where there is no point.
+    Returns the point, or None and (segments,) bool: the segments that are too long.
     """
     mesh, layout = system.mesh, system.problem.layout
     states = states.copy()
@@ -133,21 +133,11 @@ def contract_from(
 
 
 def _without_outputs(system: Discretisation, unknowns: Array, states: Array, path: Array) -> Flags:
-    """(segments,) bool: segments with samples whose outputs are not finite, as the logarithm of a state below zero.
+    """(segments,) bool: segments with outputs that are not finite, such as the logarithm of a negative state.
 
-    All segments where there is no such sample.
+    All segments if all outputs are finite.
     """
     outputs = system.outputs(system.at_samples(states, path), system.parameters(unknowns))
     found = np.zeros(len(system.mesh), bool)
     found[system.segment[~np.isfinite(outputs).all(axis=1)]] = True
     return found if found.any() else ~found
-
-
-def carried_inverse(
-    system: Discretisation, unknowns: Array, path: Array, inverse: Array, fresh: Flags
-) -> Array:
-    """The inverses of the Newton matrices with those of the `fresh` segments (bool) made anew, in place."""
-    chosen, spread = np.flatnonzero(fresh), system.spread(system.parameters(unknowns))
-    params = spread if spread.ndim == 1 else spread[chosen]
-    inverse[chosen] = newton_inverses(system.field.part(chosen), path[chosen], params)
-    return inverse

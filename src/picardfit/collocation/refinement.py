@@ -11,8 +11,8 @@ import numpy as np
 from picardfit.collocation.adaptation import carry, joined, merge, segment_scales, split, unresolved
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Flags, Indices, Mesh, Rule
-from picardfit.collocation.picard import USUAL, Contraction, end_states
-from picardfit.collocation.point import Nearby, Point, carried_inverse, evaluate
+from picardfit.collocation.picard import USUAL, Contraction, FixedPoint, end_states, newton_inverses
+from picardfit.collocation.point import Nearby, Point, evaluate
 from picardfit.formulas.kernels import Array
 
 
@@ -29,15 +29,13 @@ class Joining:
 
 @dataclass(frozen=True)
 class Resolution:
-    """What is asked of a mesh: nodes, the unresolved part of a path relative to its scale, and limits."""
+    """Requirements on a mesh: its nodes, how well it resolves a path, and limits."""
 
-    rule: Rule | None  # None: the nodes that it has
-    tolerance: float
+    rule: Rule | None  # None: keep the nodes of the mesh
+    tolerance: float  # last Legendre modes of the path, relative to its scale
     rounds: int  # times that nodes may be raised or a segment halved
     segments: int  # in all, at most
-    by_value: bool = (
-        True  # whether the scale of a segment may be the value of a state there (`segment_scales`)
-    )
+    by_value: bool = True  # whether a segment's scale may be the value of a state there (`segment_scales`)
 
 
 class Refined(NamedTuple):
@@ -49,7 +47,7 @@ class Refined(NamedTuple):
 
 
 class _Carried(NamedTuple):
-    """A path on its way to a finer mesh, not yet contracted there."""
+    """A path interpolated to a finer mesh, not yet contracted there."""
 
     mesh: Mesh
     states: Array
@@ -65,10 +63,10 @@ def refined(
     wanted: Sequence[Resolution],
     contraction: Contraction = USUAL,
 ) -> Refined:
-    """The point where its path is resolved; the same system and point when there is no need.
+    """Refine the mesh until the path is resolved; returns the same system and point if it is.
 
-    Each of the resolutions that are `wanted` raises the nodes first. A path is halved as it is until it is resolved,
-    and only then contracted again; that may show more to resolve.
+    For each of the `wanted` resolutions, nodes are raised before segments are halved. The path is interpolated until it
+    is resolved and only then contracted again; that may show more to resolve.
     """
     origin, rounds = np.arange(len(point.jumps)), [one.rounds for one in wanted]
     while any(rounds):
@@ -78,9 +76,12 @@ def refined(
         if ahead is begin:
             break
         finer, nearby = replace(system, mesh=ahead.mesh), None
-        if point.nearby is not None and _has(ahead.mesh.rule, system.mesh):
-            old = point.nearby.inverse[ahead.source]
-            nearby = Nearby(carried_inverse(finer, point.unknowns, ahead.path, old, ahead.source < 0))
+        if point.nearby is not None and _same_nodes(ahead.mesh.rule, system.mesh.rule):
+            inverse, fresh = point.nearby.inverse[ahead.source], np.flatnonzero(ahead.source < 0)
+            every = FixedPoint(finer.field, ahead.states, finer.spread(point.params), scale)
+            equation = every.part(fresh)
+            inverse[fresh] = newton_inverses(equation.field, ahead.path[fresh], equation.params)
+            nearby = Nearby(inverse)
         moved = evaluate(finer, point.unknowns, ahead.states, ahead.path, scale, nearby, contraction)
         if moved is None:
             break
@@ -88,30 +89,24 @@ def refined(
     return Refined(system, point, origin)
 
 
-def _has(rule: Rule, mesh: Mesh) -> bool:
-    """Whether the mesh has these nodes; rules that came from another process are copies."""
-    return np.array_equal(rule.nodes, mesh.rule.nodes)
+def _same_nodes(rule: Rule, other: Rule) -> bool:
+    """Whether two rules have the same nodes; a rule from another process is a copy."""
+    return np.array_equal(rule.nodes, other.nodes)
 
 
 def _halved(at: _Carried, scale: Array, wanted: Resolution, rounds: int) -> tuple[_Carried, int]:
-    """The path with the nodes that are wanted and segments halved, as far as it needs them, and the rounds left."""
+    """The path with the wanted nodes and with halved segments as far as it needs them, and the rounds left."""
     while rounds:
-        chosen = _open(at, scale, wanted)
-        if not chosen.any():
+        scales = segment_scales(at.mesh, at.states, at.path, scale) if wanted.by_value else scale
+        chosen = unresolved(at.mesh, at.states, at.path, scales, wanted.tolerance)
+        if not chosen.any() or len(at.mesh) + chosen.sum() > wanted.segments:
             break
-        if wanted.rule is None or _has(wanted.rule, at.mesh):
+        if wanted.rule is None or _same_nodes(wanted.rule, at.mesh.rule):
             at = _cut(at, chosen, at.mesh.rule)
         else:
             at = _cut(at, np.zeros(len(at.mesh), bool), wanted.rule)
         rounds -= 1
     return at, rounds
-
-
-def _open(at: _Carried, scale: Array, wanted: Resolution) -> Flags:
-    """(segments,) bool: segments to halve; none where there would be too many."""
-    scales = segment_scales(at.mesh, at.states, at.path, scale) if wanted.by_value else scale
-    chosen = unresolved(at.mesh, at.states, at.path, scales, wanted.tolerance)
-    return chosen & bool(len(at.mesh) + chosen.sum() <= wanted.segments)
 
 
 def _cut(at: _Carried, chosen: Flags, rule: Rule) -> _Carried:
@@ -132,9 +127,9 @@ def coarsened(
     joining: Joining = Joining(),
     contraction: Contraction = USUAL,
 ) -> Refined:
-    """The point with segments joined that resolve the path better than needed; the same where they are few.
+    """Join segments that resolve the path better than needed; returns the same system and point if they are few.
 
-    Where a path has moved, knots are left over from what it was like before.
+    After a path has moved, it no longer needs some of the knots that it needed before.
     """
     mesh, states, path, origin = system.mesh, point.states, point.path, np.arange(len(point.jumps))
     same = Refined(system, point, origin)

@@ -1,12 +1,12 @@
-"""Second derivatives of what is minimised: what Gauss-Newton leaves out.
+"""The second derivatives that Gauss-Newton leaves out.
 
-With v the slope of data and continuity by the path u on a segment, and u = P u differentiated twice, what is missing is
+With v the slope of data and continuity by the path u on a segment, differentiating u = P u twice gives
 
     v' u_ab = w' (f_zz [z_a, z_b]),   w = h A' (I - h A (x) f_x)^-T v,   z = (state at a node, parameters),
 
 where z_a is the derivative of z by column a: S, and one for a parameter itself. Columns of f_zz [., z_b] are
-differences of the exact first derivatives along z_b. Observables and initial states that are not linear add theirs,
-and the objective its own second derivatives, unless it has kinks: then its curvature stays the one the search uses.
+differences of the exact first derivatives along z_b. Nonlinear observables and initial states add their second
+derivatives, and so does the objective, unless it has kinks: then its curvature stays the one that the search uses.
 """
 
 from __future__ import annotations
@@ -22,17 +22,14 @@ from picardfit.collocation.linearisation import Linearisation
 from picardfit.collocation.mesh import Indices
 from picardfit.collocation.point import Point
 from picardfit.formulas.kernels import Array, BatchedMap
-from picardfit.problem.unknowns import UnknownsLayout
 
 
 @dataclass(frozen=True)
 class Differencing:
     """How first derivatives are differenced."""
 
-    step: float = (
-        1e-7  # in units of the states' scale or the parameters' size: near the root of machine precision
-    )
-    numbers: int = 500_000  # derivatives that are evaluated together: they should stay in the cache
+    step: float = 1e-7  # over the states' scale or the parameters' size; about the root of machine precision
+    numbers: int = 500_000  # derivatives that are evaluated together, so that they stay in the cache
 
 
 def has_second_order(system: Discretisation) -> bool:
@@ -79,7 +76,7 @@ class _Differences:
         self._differencing = differencing
         layout, own = system.problem.layout, system.problem.layout.columns.parameters
         self._log = layout.log[:, own]  # (experiments, free parameters)
-        self._size = _sizes(layout, point.unknowns)[:, own]
+        self._size = layout.unit(point.unknowns)[:, own]
         self._chain = layout.parameter_slopes(point.unknowns)
         self._slope = system.objective.terms(linear.outputs).slope[:, None, :]  # (samples, 1, rows)
 
@@ -173,9 +170,9 @@ class _Differences:
         return [slice(k, min(k + each, columns)) for k in range(0, columns, each)]
 
     def _moved(self, chosen: slice, speed: Array, experiment: Indices) -> tuple[Array, Array, Array]:
-        """How far to go along the chosen columns, and parameters and their slopes there, each (chosen, rows, ...).
+        """Step lengths along the chosen columns, and parameters and their slopes there, each (chosen, rows, ...).
 
-        `speed` (chosen, rows) is that of the states relative to their scale, `experiment` (rows,) whose row it is.
+        `speed` (chosen, rows): of the states relative to their scale; `experiment` (rows,): the experiment of each row.
         """
         layout, states = self._system.problem.layout, len(self._scale)
         columns = np.arange(states + self._size.shape[1])[chosen]
@@ -196,11 +193,6 @@ class _Differences:
         return length[:, experiment], params[:, experiment], chain[:, experiment]
 
 
-def _sizes(layout: UnknownsLayout, unknowns: Array) -> Array:
-    """(experiments, width): what steps of the unknowns are measured by."""
-    return np.where(layout.log | (unknowns == 0), 1.0, np.abs(unknowns))
-
-
 def _of_initial(
     system: Discretisation, point: Point, linear: Linearisation, forces: Array, step: float
 ) -> Array | None:
@@ -211,7 +203,7 @@ def _of_initial(
     slope = linear.quadratic.slope[:, :states].copy()
     slope[mesh.linked] += (forces[:, None, :] @ linear.quadratic.end[..., :states])[:, 0]
     first, unknowns = slope[mesh.first][:, None, :], point.unknowns
-    size = _sizes(layout, unknowns)
+    size = layout.unit(unknowns)
     result = np.empty((len(unknowns), layout.width, layout.width))
     for b in range(layout.width):
         moved, length = unknowns.copy(), step * size[:, b]

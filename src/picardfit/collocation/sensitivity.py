@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.collocation.adaptation import MeshLimits, resolve
+from picardfit.collocation.adaptation import resolve
 from picardfit.collocation.condensing import forward
 from picardfit.collocation.mesh import TINY, Flags, Mesh, rule
 from picardfit.collocation.picard import (
@@ -29,20 +29,20 @@ from picardfit.simulation.trajectories import Run, trajectories
 
 @dataclass(frozen=True)
 class SensitivityMesh:
-    """The mesh on which derivatives of a solution are computed; it limits their error to about 1e-8."""
+    """The mesh for derivatives of a solution, fine enough for errors of about 1e-8."""
 
     nodes: int = 9
     fewest: int = 24  # segments to begin with
     resolution: float = 1e-7  # last Legendre modes of h f, relative to the size of each state
     rounds: int = 30  # halvings of a segment
     segments: int = 20_000  # meshes with more are not split again
-    room: float = 1e-9  # closest knot beside an edge, relative to the time span
-    closest: float = 1e-12  # closest knots beside each other, likewise
+    room: float = 1e-9  # smallest distance of a knot from an edge, relative to the time span
+    closest: float = 1e-12  # smallest distance of two knots, relative to the time span
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """A solution with its derivatives; columns are [initial states | model parameters], natural units."""
+    """A solution with its derivatives by [initial states | model parameters], in natural units."""
 
     states: Array  # (times, states)
     derivatives: Array  # (times, states, states + parameters)
@@ -61,12 +61,12 @@ def sensitivity(
         fixed = np.concatenate([np.eye(states), np.zeros((states, len(run.params)))], axis=1)
         return Sensitivity(np.tile(run.initial, (count, 1)), np.repeat(fixed[None], count, axis=0))
 
-    def attempt(mesh: Mesh) -> tuple[_OnMesh | None, Flags]:
-        found = _on_mesh(model, run, mesh)
+    def attempt(mesh: Mesh) -> tuple[_Solved | None, Flags]:
+        found = _solved(model, run, mesh)
         return found, np.zeros(len(mesh), bool) if found is None else found.tails > settings.resolution
 
     first = Mesh(rule(settings.nodes), (_first_knots(run, knots, settings),))
-    found = resolve(first, attempt, MeshLimits(settings.rounds, settings.segments))
+    found = resolve(first, attempt, settings.rounds, settings.segments)
     return None if found is None else _chain(model, run, found)
 
 
@@ -84,7 +84,7 @@ def _first_knots(run: Run, knots: Array | None, settings: SensitivityMesh) -> Ar
 
 
 @dataclass(frozen=True)
-class _OnMesh:
+class _Solved:
     """A solution on a mesh."""
 
     mesh: Mesh
@@ -93,26 +93,26 @@ class _OnMesh:
     tails: Array  # (segments,): largest of the last Legendre modes of h f, relative to the size of each state
 
 
-def _on_mesh(model: Model, run: Run, mesh: Mesh) -> _OnMesh | None:
+def _solved(model: Model, run: Run, mesh: Mesh) -> _Solved | None:
     """The solution at the knots and nodes of a mesh, by independent integration; None if there is none."""
     (knots,) = mesh.knots
     wanted = np.unique(np.concatenate([knots, mesh.node_times.ravel()]))
-    solved = trajectories(model, [replace(run, times=wanted)])[0]
-    if solved is None:
+    values = trajectories(model, [replace(run, times=wanted)])[0]
+    if values is None:
         return None
-    states = solved[np.searchsorted(wanted, knots[:-1])]
-    path = solved[np.searchsorted(wanted, mesh.node_times)]
+    states = values[np.searchsorted(wanted, knots[:-1])]
+    path = values[np.searchsorted(wanted, mesh.node_times)]
     size = np.maximum(np.abs(path).max(axis=(0, 1)), TINY)
     slopes = _field(model, run, mesh).slopes(path, run.params)
-    return _OnMesh(mesh, states, path, (tails(mesh, slopes) / size).max(axis=1))
+    return _Solved(mesh, states, path, (tails(mesh, slopes) / size).max(axis=1))
 
 
 def _field(model: Model, run: Run, mesh: Mesh) -> Field:
     return Field(model.rhs, mesh, values_at(run.inputs, model.inputs, mesh.node_times))
 
 
-def _chain(model: Model, run: Run, found: _OnMesh) -> Sensitivity:
-    """Carry the derivatives from segment to segment and evaluate solution and derivatives at the times of the run."""
+def _chain(model: Model, run: Run, found: _Solved) -> Sensitivity:
+    """Chain the derivatives from segment to segment; evaluate solution and derivatives at the times of the run."""
     mesh, states, path = found.mesh, found.states, found.path
     count, parameters, field = states.shape[1], len(run.params), _field(model, run, mesh)
     with np.errstate(all="ignore"):

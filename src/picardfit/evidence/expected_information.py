@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from picardfit.collocation.adaptation import MeshLimits, first_mesh, resolve, state_scale, unresolved
+from picardfit.collocation.adaptation import first_mesh, resolve, state_scale, unresolved
 from picardfit.collocation.condensing import closing_step, reduced, start_derivatives
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, linearise
@@ -153,7 +153,7 @@ def on_mesh(
         chosen[mesh.linked] |= (np.abs(point.jumps) > DEFAULT.astray * scale).any(axis=1)
         return (system, point), chosen
 
-    return resolve(mesh, attempt, MeshLimits(DEFAULT.refinements, DEFAULT.most_segments))
+    return resolve(mesh, attempt, DEFAULT.refinements, DEFAULT.most_segments)
 
 
 def _knot_states(problem: Problem, unknowns: np.ndarray, mesh: Mesh) -> np.ndarray | None:

@@ -151,8 +151,11 @@ class UnknownsLayout:
         """(experiments, width): how far an unknown may reasonably move from a start, in internal coordinates."""
         with np.errstate(invalid="ignore"):
             width = self.upper - self.lower
-        own = np.where(self.log | (unknowns == 0), 1.0, np.abs(unknowns))
-        return np.where(np.isfinite(width) & (width > 0), width, own)
+        return np.where(np.isfinite(width) & (width > 0), width, self.unit(unknowns))
+
+    def unit(self, unknowns: np.ndarray) -> np.ndarray:
+        """(experiments, width): the unit for small steps of an unknown: its size, or 1 for a logarithm or zero."""
+        return np.where(self.log | (unknowns == 0), 1.0, np.abs(unknowns))
 
     def parameters(self, unknowns: np.ndarray) -> np.ndarray:
         """(experiments, parameters): all parameters in natural units."""

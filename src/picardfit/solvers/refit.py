@@ -1,7 +1,7 @@
 """A fit from a nearby solution: Gauss-Newton on the unknowns alone, with exact continuity.
 
 Near a solution neither penalties nor multipliers are needed. The inner states follow the unknowns along derivatives
-that are carried from segment to segment (collocation/recursion.py), and the same matrices close the jumps that a step
+that are carried from segment to segment (collocation/condensing.py), and the same matrices close the jumps that a step
 leaves, so that every point is feasible and the objective itself measures progress. Profiles hold one quantity at a
 value; a bootstrap changes the data.
 """

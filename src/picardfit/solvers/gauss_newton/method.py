@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from picardfit.checks import as_whole, check_positive, is_number, is_whole
-from picardfit.collocation.adaptation import MeshLimits, first_mesh, resolve, state_scale
+from picardfit.collocation.adaptation import first_mesh, resolve, state_scale
 from picardfit.collocation.condensing import Quadratic
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation, linearise
@@ -130,8 +130,7 @@ class LiftedGaussNewton:
             point, failed = contract_from(system, unknowns, states, scale, loose)
             return (system, point), failed
 
-        limits = MeshLimits(self.refinement.first_rounds, self.max_segments)
-        system, point = resolve(mesh, attempt, limits)
+        system, point = resolve(mesh, attempt, self.refinement.first_rounds, self.max_segments)
         if point is None:
             return NoPath()
         state = self._at(system, point, scale, stage=0, damping=self.damping.start)

@@ -3,7 +3,7 @@
 Jumps are measured in units of each knot's own scale. A force is a multiplier of the augmented Lagrangian times its
 penalty; forces are carried from mesh to mesh and from penalty to penalty. Stationarity of the state at a knot demands
 y_j = g_(j+1) + B_(j+1)' y_(j+1), with g the slope of the data on the segment after the knot and B the derivative of
-that segment's end by its start (collocation/recursion.py).
+that segment's end by its start (collocation/condensing.py).
 """
 
 from __future__ import annotations
