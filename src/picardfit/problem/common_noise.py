@@ -20,13 +20,12 @@ class CommonNoise:
     """
 
     data: Array  # (samples, outputs), NaN where not measured
-    frozen: Array | None = None  # (samples, 2 outputs): levels held
+    frozen: Array | None = None  # (samples, 2 outputs): fixed levels
     accuracy: Accuracy = field(default_factory=Accuracy)
     measured: NDArray[np.bool_] = field(init=False, repr=False)
     filled: Array = field(init=False, repr=False)  # zero where not measured
     outputs: int = field(init=False, repr=False)
     unit: float = field(init=False, repr=False)  # one half per measurement
-    known_level = True
     smooth = True
     least = 0.0
 
@@ -39,7 +38,7 @@ class CommonNoise:
 
     def value(self, rows: Array) -> float:
         with np.errstate(all="ignore"):
-            residual, a, v = self._parts(rows)
+            residual, a, v = self._residual_and_levels(rows)
             white, shrink = residual / a, v / a
             total = 1 + np.sum(shrink**2, axis=1)
             squares = np.sum(white**2, axis=1) - np.sum(shrink * white, axis=1) ** 2 / total
@@ -52,7 +51,7 @@ class CommonNoise:
     nllh = value
 
     def terms(self, rows: Array, expected: bool = False) -> Terms:
-        n, (residual, a, v) = self.outputs, self._parts(rows)
+        n, (residual, a, v) = self.outputs, self._residual_and_levels(rows)
         with np.errstate(all="ignore"):
             root = _rank_one_root(a, v)  # L^-1: (samples, outputs, outputs)
             inverse = root.transpose(0, 2, 1) @ root
@@ -78,7 +77,7 @@ class CommonNoise:
             factor[:, n:, 2 * n :] = by_v.reshape(len(rows), n * n, n) / np.sqrt(2)
         return Terms(self.value(rows), slope * _tiled(seen, rows), factor)
 
-    def _parts(self, rows: Array) -> tuple[Array, Array, Array]:
+    def _residual_and_levels(self, rows: Array) -> tuple[Array, Array, Array]:
         """Residuals, a and v, each (samples, outputs): 0, 1 and 0 where nothing was measured."""
         n = self.outputs
         levels = rows[:, n:] if self.frozen is None else self.frozen
@@ -97,19 +96,19 @@ class CommonNoise:
 
     def floor(self, rows: Array) -> float:
         """Changes of the value below this are errors of contraction and rounding."""
-        _, a, v = self._parts(rows)
+        _, a, v = self._residual_and_levels(rows)
         size = float(np.nansum(self.filled**2 / (a**2 + v**2)))
         return self.accuracy.rounding * self.unit + self.accuracy.contracted**2 * size
 
     def curvature(self, size: Array, rows: Array) -> float:
         """Sum over measurements of curvature times size^2; each output counts with its median curvature."""
-        _, a, v = self._parts(rows)
+        _, a, v = self._residual_and_levels(rows)
         return sum_of_medians(np.where(self.measured, 1 / (a**2 + v**2), np.nan), size)
 
     def with_frozen(self, levels: Array) -> CommonNoise:
-        """The objective while the search is far from the optimum: levels held, and a factor for each output of its own.
+        """The objective while the search is far from the optimum: levels fixed, and independent outputs.
 
-        The directions v follow the outputs, and far from the optimum wrong ones would weigh most.
+        The directions v follow the predicted outputs; far from the optimum, wrong ones would dominate.
         """
         n = self.outputs
         total = not_too_small(np.hypot(levels[:, :n], levels[:, n:]), self.measured)
@@ -120,7 +119,7 @@ class CommonNoise:
 
     def residuals(self, rows: Array) -> Array:
         """(samples, outputs): L^-1 (y - g) with covariance L L', standard normal and independent; else NaN."""
-        residual, a, v = self._parts(rows)
+        residual, a, v = self._residual_and_levels(rows)
         with np.errstate(all="ignore"):
             white = (_rank_one_root(a, v) @ residual[..., None])[..., 0]
         return np.where(self.measured, white, np.nan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import nan
@@ -22,11 +23,11 @@ InitialValue = float | str | Parameter  # a known value, a formula of parameters
 
 @dataclass(frozen=True, eq=False, init=False)
 class Rest:
-    """The system was in a steady state before an experiment, under inputs of its own.
+    """The system was in a steady state before an experiment, under constant inputs.
 
-    `inputs`: input -> number; `initial`: state -> number or formula of parameters, from where the steady state was
-    reached. States that the experiment's own `initial` names are set anew when the experiment begins, the others keep
-    their steady values.
+    `inputs`: input -> number; `initial`: state -> number or formula of parameters, from which the steady state was
+    reached. States in the experiment's own `initial` are reset when the experiment begins, the others keep their
+    steady values.
     """
 
     inputs: dict[str, Constant]
@@ -63,11 +64,11 @@ class Experiment:
     `t0`: when the initial state holds; None is 0, or the first sample if that is earlier.
     `planned`: (n, k) True where something will be measured, for an experiment that is still to be done; its
     observations are all NaN. `pf.plan` makes such experiments.
-    `rest`: the steady state before the experiment; `initial` then names only what was set anew.
-    `remarks`: what was left out when it was read; a fit repeats them among its warnings.
+    `rest`: the steady state before the experiment; `initial` then names only the states that were reset.
+    `remarks`: what was left out when the data were read; a fit repeats them among its warnings.
 
-    After construction `times` (n,) ascends, repeated measurements keep rows of their own, rows without a
-    number are gone, `values` (n, k) has NaN where nothing was measured, and all arrays are read-only.
+    After construction, `times` (n,) is sorted, repeated measurements have rows of their own, rows without a number are
+    dropped, `values` (n, k) is NaN where nothing was measured, and all arrays are read-only.
     """
 
     times: np.ndarray
@@ -94,26 +95,28 @@ class Experiment:
         rest: Rest | None = None,
         remarks: str | Iterable[str | Notice] = (),
     ) -> None:
-        title = _experiment_name(name)
-        try:
-            rows = (
+        if not isinstance(name, (str, int)) or isinstance(name, bool):
+            raise InputError("problem.experiment_name", value=name)
+        title = str(name)
+        with _in_experiment(title):
+            rows, values, sampled = (
                 _rows(times, observations) if planned is None else _planned_rows(times, observations, planned)
             )
             checked: dict[str, object] = {
                 "inputs": {n: as_input(n, spec) for n, spec in as_mapping(inputs, "inputs").items()},
                 "initial": {n: _initial(n, spec) for n, spec in as_mapping(initial, "initial").items()},
-                "t0": _initial_time(t0, float(rows.times[0])),
-                "rest": _rest(rest),
+                "t0": _initial_time(t0, float(rows[0])),
             }
-        except InputError as error:
-            raise _in_experiment(error, title) from None
+            if not isinstance(rest, Rest | None):
+                raise InputError("problem.not_a_rest", value=rest)
         checked |= {
-            "times": rows.times,
-            "observations": {observable: rows.values[:, k] for k, observable in enumerate(observations)},
+            "times": rows,
+            "observations": {observable: values[:, k] for k, observable in enumerate(observations)},
             "observables": tuple(observations),
-            "values": rows.values,
+            "values": values,
             "name": title,
-            "planned": rows.planned,
+            "planned": sampled,
+            "rest": rest,
             "remarks": _notices(remarks),
         }
         for attribute, value in checked.items():
@@ -121,17 +124,13 @@ class Experiment:
 
     def inputs_at(self, names: Sequence[str], times: np.ndarray) -> np.ndarray:
         """The inputs of these names at any times: (*times.shape, names)."""
-        try:
+        with _in_experiment(self.name):
             return values_at(self.inputs, names, times)
-        except InputError as error:
-            raise _in_experiment(error, self.name) from error
 
     def check_inputs(self, names: Sequence[str]) -> None:
         """InputError when an input of these names is not finite somewhere in the experiment."""
-        try:
+        with _in_experiment(self.name):
             check_finite(self.inputs, names, self.t0, self.times)
-        except InputError as error:
-            raise _in_experiment(error, self.name) from error
 
     def __reduce__(self) -> tuple[type[Experiment], tuple[object, ...]]:
         observed = (self.times, self.observations, self.name, self.inputs, self.initial, self.t0)
@@ -187,17 +186,11 @@ def plan(
     return Experiment(rows, nothing, name, inputs, initial, t0, sampled)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Samples sorted by time, without rows where nothing was or will be measured."""
-
-    times: np.ndarray  # (n,)
-    values: np.ndarray  # (n, k), NaN where not measured
-    planned: np.ndarray | None = None  # (n, k) bool
+_Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # times (n,), values (n, k), planned (n, k) or None
 
 
 def _rows(given: object, observations: object) -> _Rows:
-    """The samples of an experiment that was done."""
+    """The samples of an experiment that was done, sorted by time, without rows where nothing was measured."""
     columns = _observations(observations)
     if not columns:
         raise InputError("problem.no_observations", key=("data",))
@@ -214,7 +207,7 @@ def _rows(given: object, observations: object) -> _Rows:
     if (times[1:] < times[:-1]).any():
         order = np.argsort(times, kind="stable")
         times, values = times[order], values[order]
-    return _Rows(read_only(times), read_only(values))
+    return read_only(times), read_only(values), None
 
 
 def _observations(given: object) -> dict[str, object]:
@@ -232,7 +225,7 @@ def _column(name: str, values: object, count: int) -> np.ndarray:
 
 
 def _planned_rows(given: object, observations: object, planned: object) -> _Rows:
-    """The samples of an experiment still to be done; all values are NaN."""
+    """The samples of an experiment still to be done, sorted by time; all values are NaN."""
     names = _observations(observations)
     times, table = number_array(given, "the times"), np.array(planned, bool)
     if table.shape != (len(times), len(names)) or not table.any():
@@ -243,11 +236,11 @@ def _planned_rows(given: object, observations: object, planned: object) -> _Rows
     order = np.argsort(times, kind="stable")
     order = order[table[order].any(axis=1)]
     values = np.full((len(order), len(names)), nan)
-    return _Rows(read_only(times[order]), read_only(values), read_only(table[order]))
+    return read_only(times[order]), read_only(values), read_only(table[order])
 
 
 def _own_samples(name: str, pair: object) -> tuple[np.ndarray, np.ndarray]:
-    """The times and values of an observable that brings its own sampling times."""
+    """The times and values of an observable with its own sampling times."""
     if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
         raise InputError("problem.no_pair", name, key=("data",))
     times = number_array(pair[0], f"the times of `{name}`")
@@ -284,22 +277,9 @@ def _notices(remarks: str | Iterable[str | Notice]) -> tuple[Notice, ...]:
     )
 
 
-def _in_experiment(error: InputError, name: str) -> InputError:
-    if not name:
-        return error.within("problem.in_unnamed_experiment", "")
-    return error.within("problem.in_experiment", name)
-
-
-def _experiment_name(name: object) -> str:
-    if not isinstance(name, (str, int)) or isinstance(name, bool):
-        raise InputError("problem.experiment_name", value=name)
-    return str(name)
-
-
-def _rest(rest: object) -> Rest | None:
-    if not isinstance(rest, Rest | None):
-        raise InputError("problem.not_a_rest", value=rest)
-    return rest
+def _in_experiment(name: str) -> AbstractContextManager[None]:
+    """Name the experiment in every InputError raised inside."""
+    return concerning("problem.in_experiment" if name else "problem.in_unnamed_experiment", name)
 
 
 def _initial(name: str, spec: object) -> InitialValue:
@@ -334,7 +314,7 @@ class LongGap:
 
 
 def runs(owner: np.ndarray) -> list[tuple[int, slice]]:
-    """(value, where) of every stretch of equal values in an array."""
+    """(value, slice) of every run of equal values in an array."""
     if not len(owner):
         return []
     edges = [0, *(np.flatnonzero(owner[1:] != owner[:-1]) + 1).tolist(), len(owner)]

@@ -1,7 +1,7 @@
-"""What is minimised: a sum over sampling instants of a function of the predicted rows.
+"""The objective: a sum over sampling instants of a function of the predicted rows.
 
-Every objective gives, at predicted rows (samples, rows), its value, its slope and a factor of its curvature; the
-solvers need nothing else. For least squares the rows are the outputs g. A likelihood has further rows, its levels:
+At predicted rows (samples, rows) every objective has a value, a slope and a factor of its curvature; the solvers need
+nothing else. For least squares the rows are the outputs g. A likelihood has further rows, its levels:
 [g | s] for independent noise of standard deviation (or scale) s, [g | s | degrees] when the degrees of Student's t are
 estimated, and [g | a | v] for noise with one factor per instant, covariance diag(a^2) + v v'.
 
@@ -26,12 +26,12 @@ from picardfit.problem.objective import Accuracy, Terms, not_too_small, sum_of_m
 
 @dataclass(frozen=True)
 class Kinks:
-    """How the kink |e| of a Laplace density is rounded: to sqrt(e^2 + width^2). Measured on simulated data."""
+    """How the kink |e| of a Laplace density is rounded: to sqrt(e^2 + width^2). Tuned on simulated data."""
 
     last: float = 5e-5  # width where the search ends: the cost is then at most 1e-4 above the smallest
     around: float = 5e-3  # width on the way there, and of fits around a fit (profiles, bootstraps)
-    frozen: float = 1.0  # width while levels are held: as wide as the density itself
-    narrowing: float = 0.1  # each width over the one before
+    frozen: float = 1.0  # width while levels are frozen: as wide as the density itself
+    narrowing: float = 0.1  # ratio of each width to the one before
     majorising: float = 0.1  # smallest curvature used by the search, over the one that majorises the density
 
 
@@ -43,7 +43,6 @@ class LeastSquares:
     accuracy: Accuracy = field(default_factory=Accuracy)
     measured: Array = field(init=False, repr=False)  # 1 where measured, else 0
     filled: Array = field(init=False, repr=False)  # zero where not measured
-    known_level = False  # the size of the noise is only known from the residuals
     smooth = True  # there are second derivatives everywhere
 
     def __post_init__(self) -> None:
@@ -114,8 +113,10 @@ class Likelihood:
 
     data: Array  # (samples, outputs), NaN where not measured
     columns: tuple[Column, ...]
-    frozen: Array | None = None  # (samples, rows - outputs): levels held, constants left out
-    width: float | None = None  # of the rounded kinks of Laplace densities; None: where the search ends
+    frozen: Array | None = (
+        None  # (samples, rows - outputs): fixed levels; constants of the value are left out
+    )
+    width: float | None = None  # of the rounded kinks of Laplace densities; None: the final one
     kinks: Kinks = field(default_factory=Kinks)
     accuracy: Accuracy = field(default_factory=Accuracy)
     measured: NDArray[np.bool_] = field(init=False, repr=False)
@@ -128,8 +129,7 @@ class Likelihood:
     free_degrees: NDArray[np.bool_] = field(init=False, repr=False)  # (outputs,): the degrees are a row
     outputs: int = field(init=False, repr=False)
     unit: float = field(init=False, repr=False)  # one half per measurement
-    known_level = True
-    least = 0.0  # no value of a likelihood is too small to compare with
+    least = 0.0  # a likelihood may have any value
 
     def __post_init__(self) -> None:
         measured = np.isfinite(self.data)
@@ -179,11 +179,11 @@ class Likelihood:
             return float(np.sum(np.where(self.measured, cost + np.log(s), 0.0)) + self.offset)
 
     def terms(self, rows: Array, expected: bool = False) -> Terms:
-        """`expected`: the Fisher information; else a curvature that suits the search.
+        """Value, slope and curvature: the Fisher information if `expected`, otherwise one that suits the search.
 
-        A Laplace density has its kinks where the search ends, and steps with the Fisher information zigzag there (more
-        than 300 iterations where this takes 40): the search uses the second derivative of the rounded density, but at
-        least a tenth of the curvature that majorises it.
+        The optimum of a Laplace likelihood lies at kinks, where steps with the Fisher information zigzag. There the
+        search uses the second derivative of the rounded density, but at least a tenth of the curvature that majorises
+        it.
         """
         width = self._width
         with np.errstate(all="ignore"):
@@ -226,17 +226,17 @@ class Likelihood:
         return slope, full
 
     def _standardised(self, rows: Array) -> tuple[Array, Array, Array, Array]:
-        """Residuals e, scales, h'(g) and degrees, each (samples, outputs); harmless where nothing was measured."""
+        """Residuals e, scales, h'(g) and degrees, each (samples, outputs); finite where nothing was measured."""
         n = self.outputs
         g, levels = rows[:, :n], rows[:, n:] if self.frozen is None else self.frozen
         s = np.where(self.measured, levels[:, :n], 1.0)
-        degrees = np.where(self.free_degrees, levels[:, n:], self.degrees) if levels.shape[1] > n else None
-        degrees = np.broadcast_to(self.degrees, g.shape) if degrees is None else degrees
-        g = np.where(
-            self.measured, g, self.target if not self.log.any() else np.exp(self.target * self.bases)
-        )
+        degrees = np.broadcast_to(self.degrees, g.shape)
+        if levels.shape[1] > n:
+            degrees = np.where(self.free_degrees, levels[:, n:], self.degrees)
+        logarithms = self.log.any()
+        g = np.where(self.measured, g, np.exp(self.target * self.bases) if logarithms else self.target)
         predicted, by_output = g, np.ones_like(g)
-        if self.log.any():
+        if logarithms:
             predicted = np.where(self.log, np.log(g) / self.bases, g)
             by_output = np.where(self.log, 1 / (g * self.bases), 1.0)
         e = np.where(self.measured, (self.target - predicted) / s, 0.0)
@@ -285,7 +285,7 @@ class Likelihood:
         return Shape.LAPLACE not in self.groups
 
     def with_frozen(self, levels: Array) -> Likelihood:
-        """The objective while the search is far from the optimum: levels held, none much below its median."""
+        """The objective while the search is far from the optimum: levels fixed, none much below its median."""
         return replace(self, frozen=not_too_small(levels, self.measured), width=self.kinks.frozen)
 
     def rounded(self) -> Likelihood | None:
@@ -305,7 +305,7 @@ class Likelihood:
         return np.where(self.measured, normal, np.nan)
 
     def gaps(self, rows: Array) -> Array:
-        """(samples, outputs): (h(y) - h(g)) / s, alike in all samples of an output; NaN where not measured."""
+        """(samples, outputs): (h(y) - h(g)) / s, identically distributed for each output; NaN where not measured."""
         return np.where(self.measured, self._standardised(rows)[0], np.nan)
 
     def moved(self, rows: Array, gaps: Array) -> Array:

@@ -1,9 +1,8 @@
-"""Values by name -> the unknowns of a problem, as `problem.loss` and `fit(start=...)` are given them; and back."""
+"""Values by name, as `problem.loss` and `fit(start=...)` take them, to the unknowns of a problem and back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,14 +14,6 @@ from picardfit.problem.unknowns import UnknownsLayout
 
 if TYPE_CHECKING:
     from picardfit.problem.problem import Problem
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """When a value that need not be given repeats what the problem says."""
-
-    relative: float = 1e-6  # as many digits as people copy from a table
-    least: float = 1e-6  # size from which on differences are relative: below it they are absolute
 
 
 def unknowns_from(
@@ -60,7 +51,8 @@ def unknowns_from(
     lost[:, len(layout.initial_states) :] &= ~np.array(spared, bool)
     if missing == "error" and lost.any():
         raise _without_value(layout, *np.argwhere(lost)[0])
-    _check_agreement(problem, "problem.fixed_otherwise", layout.names, values, layout.base, _fixed(problem))
+    fixed = np.array([one.fixed is not None for one in problem.parameters.values()], bool)
+    _check_agreement(problem, "problem.fixed_otherwise", layout.names, values, layout.base, fixed)
     known = layout.initial(unknowns)[0]
     settled = np.ones(known.shape, bool)
     settled[:, layout.initial_states] = ~layout.exists[:, : len(layout.initial_states)]
@@ -97,10 +89,9 @@ def _exact_at_bounds(problem: Problem, unknowns: np.ndarray) -> np.ndarray:
     layout = problem.layout
     values = layout.parameters(unknowns)
     for c, k in enumerate(layout.column_parameters, len(layout.initial_states)):
-        for edge, bound in zip(
-            (layout.lower, layout.upper), problem.parameters[layout.names[k]].bounds, strict=True
-        ):
-            values[layout.log[:, c] & (unknowns[:, c] == edge[:, c]), k] = bound
+        lower, upper = problem.parameters[layout.names[k]].bounds
+        values[layout.log[:, c] & (unknowns[:, c] == layout.lower[:, c]), k] = lower
+        values[layout.log[:, c] & (unknowns[:, c] == layout.upper[:, c]), k] = upper
     return values
 
 
@@ -131,12 +122,6 @@ def labels_of(problem: Problem) -> list[str]:
     return [*names, *(layout.label(e, c) for e, c in places if c < initial)]
 
 
-def _fixed(problem: Problem) -> np.ndarray:
-    """(experiments, parameters) bool."""
-    fixed = np.array([p.fixed is not None for p in problem.parameters.values()], bool)
-    return np.tile(fixed, (len(problem.experiments), 1))
-
-
 def _parameter_values(problem: Problem, given: object, argument: str) -> np.ndarray:
     """(experiments, parameters): the values by name, NaN where none was given."""
     known = list(problem.parameters)
@@ -145,24 +130,22 @@ def _parameter_values(problem: Problem, given: object, argument: str) -> np.ndar
         name, where = _split(key, known)
         if name not in known:
             raise _not_a_parameter(problem, key, name, argument)
-        values[:, known.index(name)] = _over_experiments(
-            problem, name, value if where is None else {where: value}, values[:, known.index(name)]
-        )
+        by_experiment = value if where is None else {where: value}
+        _fill_parameter(problem, name, by_experiment, values[:, known.index(name)])
     return values
 
 
-def _over_experiments(problem: Problem, name: str, value: object, before: np.ndarray) -> np.ndarray:
-    """(experiments,): the value of one parameter in each; `before` where a mapping names no value."""
-    parameter, found = problem.parameters[name], before.copy()
+def _fill_parameter(problem: Problem, name: str, value: object, row: np.ndarray) -> None:
+    """Fill in the value of one parameter in each experiment (experiments,), or in those that a mapping names."""
+    parameter = problem.parameters[name]
     if not isinstance(value, Mapping):
         _check_single(problem, name, parameter.local, value)
-        found[:] = as_number(value, f"value of `{name}`")
-        return found
+        row[:] = as_number(value, f"value of `{name}`")
+        return
     if not parameter.local and parameter.fixed is None:
         raise InputError("problem.shared_by_experiment", name, key=("parameters", name))
     for one, number in value.items():
-        found[experiment_index(problem, one)] = as_number(number, f"value of `{name}[{one}]`")
-    return found
+        row[experiment_index(problem, one)] = as_number(number, f"value of `{name}[{one}]`")
 
 
 def _not_a_parameter(problem: Problem, key: str, name: str, argument: str) -> InputError:
@@ -241,23 +224,18 @@ def _check_agreement(
     given: np.ndarray,
     expected: np.ndarray,
     settled: np.ndarray,
-    agreement: Agreement = Agreement(),
+    digits: float = 1e-6,
 ) -> None:
-    """Values given where the problem settles them must repeat it; NaN (not given, or not known) passes.
+    """InputError unless values given where the problem settles them repeat it; NaN (not given, or not known) passes.
 
-    All arrays are (experiments, labels).
+    All arrays are (experiments, labels). `digits`: the relative difference that passes, as many digits as people copy
+    from a table; of values below it, the square of it, absolute.
     """
-    slack = agreement.relative * np.maximum(np.abs(expected), agreement.least)
-    wrong = settled & (np.abs(given - expected) > slack)
+    wrong = settled & (np.abs(given - expected) > digits * np.maximum(np.abs(expected), digits))
     if wrong.any():
         e, column = np.argwhere(wrong)[0]
-        raise InputError(
-            code,
-            labels[column],
-            expected=float(expected[e, column]),
-            given=float(given[e, column]),
-            experiment=problem.names[e],
-        )
+        wanted, found = float(expected[e, column]), float(given[e, column])
+        raise InputError(code, labels[column], expected=wanted, given=found, experiment=problem.names[e])
 
 
 def units_of(problem: Problem) -> dict[str, str]:

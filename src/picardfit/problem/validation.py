@@ -1,9 +1,9 @@
-"""What a problem is given, checked: experiments that fit the model, initial states, parameters."""
+"""Checks of what a problem is given: experiments that match the model, initial states, parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -17,27 +17,25 @@ from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.model.scatter import Scatter
 from picardfit.problem.experiment import Experiment, Rest
 
-InitialSpec: TypeAlias = (
-    float | sympy.Expr | Parameter | Rest
-)  # known, a formula, unknown, or the steady state before
+# A known value, a formula, an unknown value, or the steady state before the experiment.
+InitialSpec: TypeAlias = float | sympy.Expr | Parameter | Rest
 
 
 def named_experiments(experiments: object) -> tuple[Experiment, ...]:
     """The experiments with a name each: unnamed ones are called `experiment 1` and so on."""
     given = (experiments,) if isinstance(experiments, Experiment) else experiments
-    iterable = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
-    members = tuple(given) if iterable and isinstance(given, Iterable) else ()
+    several = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
+    members = tuple(given) if several and isinstance(given, Iterable) else ()
     strange = [one for one in members if not isinstance(one, Experiment)]
-    if not iterable or (strange and not isinstance(experiments, list | tuple)):
+    if not several or (strange and not isinstance(experiments, list | tuple)):
         raise InputError("problem.not_experiments", key=("experiments",), value=experiments)
     if not members:
         raise InputError("problem.no_experiments", key=("experiments",))
     if strange and isinstance(strange[0], list) and any(isinstance(one, Experiment) for one in strange[0]):
         raise InputError("problem.nested_experiments", key=("experiments",))
     if strange:
-        raise InputError(
-            "problem.not_an_experiment", key=("experiments",), value=strange[0], container=experiments
-        )
+        code, key = "problem.not_an_experiment", ("experiments",)
+        raise InputError(code, key=key, value=strange[0], container=experiments)
     named = tuple(
         one if one.name else replace(one, name=f"experiment {k}") for k, one in enumerate(members, 1)
     )
@@ -49,20 +47,12 @@ def named_experiments(experiments: object) -> tuple[Experiment, ...]:
     return named
 
 
-@dataclass(frozen=True)
-class MeasuredRange:
-    """Sizes of measurements whose squares and their sums stay within the range of floating point."""
+def check_experiments(model: Model, experiments: Sequence[Experiment], limit: float = 1e100) -> None:
+    """InputError unless observables, inputs and initial states of the experiments are those of the model.
 
-    largest: float = 1e100  # and its inverse is the smallest; squares overflow at 1e154
-
-    def holds(self, size: float) -> bool:
-        return size == 0 or 1 / self.largest <= size <= self.largest
-
-
-def check_experiments(
-    model: Model, experiments: Sequence[Experiment], sizes: MeasuredRange = MeasuredRange()
-) -> None:
-    """InputError unless observables, inputs and initial states of the experiments are those of the model."""
+    The largest measurement of an observable must be between 1 / `limit` and `limit`, so that squares of measurements
+    and their sums neither overflow (beyond 1e154) nor vanish.
+    """
     for one in experiments:
         _check_names(model, one)
         if one.rest is not None:
@@ -70,29 +60,22 @@ def check_experiments(
     for name in model.observables:
         columns = [one.observations[name] for one in experiments if name in one.observables]
         largest = max((float(np.nanmax(np.abs(column), initial=0.0)) for column in columns), default=0.0)
-        if not sizes.holds(largest):
+        if largest != 0 and not 1 / limit <= largest <= limit:
             word = "large" if largest > 1 else "small"
             raise InputError("problem.measured_size", name, key=("data",), size=largest, word=word)
 
 
 def _check_names(model: Model, one: Experiment) -> None:
     """InputError unless the model has what an experiment names, and the experiment gives what the model needs."""
+    known, inputs = model.observables, model.inputs
     for name in one.observables:
-        if name not in model.observables:
-            raise InputError(
-                "problem.unknown_observable",
-                name,
-                key=("data",),
-                experiment=one.name,
-                known=model.observables,
-                close=closest(name, model.observables),
-            )
+        if name not in known:
+            code, close = "problem.unknown_observable", closest(name, known)
+            raise InputError(code, name, key=("data",), experiment=one.name, known=known, close=close)
     for name in one.inputs:
-        if name not in model.inputs:
-            close = closest(name, model.inputs)
-            raise InputError(
-                "problem.unknown_input", name, key=("inputs", name), experiment=one.name, close=close
-            )
+        if name not in inputs:
+            code, close = "problem.unknown_input", closest(name, inputs)
+            raise InputError(code, name, key=("inputs", name), experiment=one.name, close=close)
     for name in model.inputs:
         if name not in one.inputs:
             raise InputError("problem.missing_input", name, key=("inputs", name), experiment=one.name)
@@ -113,13 +96,9 @@ def _check_rest(model: Model, one: Experiment, rest: Rest) -> None:
 
 def _check_state(model: Model, name: str, where: str) -> None:
     if name not in model.states:
+        known, close = model.states, closest(name, model.states)
         raise InputError(
-            "problem.unknown_state",
-            name,
-            key=("initial", name),
-            where=where,
-            known=model.states,
-            close=closest(name, model.states),
+            "problem.unknown_state", name, key=("initial", name), where=where, known=known, close=close
         )
 
 
@@ -206,7 +185,7 @@ def all_parameters(
 def _unknown_in_initial(
     name: str, initial: Mapping[str, Mapping[str, InitialSpec]], known: Iterable[str]
 ) -> InputError:
-    """The first initial formula that uses a name that is no parameter."""
+    """The error that names the first initial formula with this unknown name."""
     close = closest(name, known)
     for experiment, specs in initial.items():
         for state, spec in specs.items():
@@ -217,7 +196,7 @@ def _unknown_in_initial(
 
 
 def _unknown_parameter(model: Model, name: str, known: Sequence[str]) -> InputError:
-    """Why a name has no place in `parameters`."""
+    """Why a name may not stand in `parameters`."""
     key = ("parameters", name)
     if name in model.dropped:
         return InputError("problem.parameter_of_unused_helper", name, key=key, helper=model.dropped[name])
