@@ -43,7 +43,7 @@ class Quadratic:
 
 @dataclass(frozen=True)
 class Factor:
-    """The factorised inner block with what couples it to the unknowns; serves any number of right-hand sides."""
+    """The factorised inner block and its coupling to the unknowns, for any number of right-hand sides."""
 
     mesh: Mesh
     columns: UnknownsColumns

@@ -87,7 +87,7 @@ class Discretisation:
 
     @cached_property
     def selected(self) -> QuickIndex | None:
-        """Which states the rows of the objective are, where each of them is a state itself; else None."""
+        """The states that the rows of the objective are, if every row is a state itself; otherwise None."""
         rows = self.problem.measurement
         if not isinstance(rows, BatchedMap):
             return None
@@ -101,8 +101,6 @@ class Discretisation:
         """The mesh in chunks whose Newton matrices stay in the cache."""
         mesh, size = self.mesh, len(self.mesh.rule.nodes) * len(self.problem.model.states)
         count = len(mesh)
-        if count * size**2 <= self.chunk_size:
-            return [Chunk(slice(0, count), slice(0, len(self.blocks.segment)), mesh.linked)]
         edges = [*range(0, count, max(self.chunk_size // size**2, 1)), count]
         blocks = np.searchsorted(self.blocks.segment, edges)
         links = np.searchsorted(mesh.linked, edges)

@@ -84,7 +84,7 @@ class Samples:
 @shown
 @dataclass(frozen=True, eq=False, init=False)
 class Problem:
-    """What is to be estimated from what.
+    """A model, data, and what is known of parameters and initial states.
 
     `parameters`: name -> (lower, upper), pf.Parameter, or a number that fixes it; names left out are free.
     `initial`: state -> the same, or a formula text of parameters; an experiment's own `initial` wins. A state
@@ -92,10 +92,10 @@ class Problem:
     `truth`: the values that made the data, where they are known (simulated data).
     `noise`: how the measurements scatter, one pf.Noise (LogNormal, StudentT, Laplace) or one for each observable; then
     the likelihood is maximised. Without it: plain least squares.
-    `nominal`: values of the parameters that came with the problem; nothing starts from them.
+    `nominal`: values of the parameters that came with the problem; searches do not start from them.
 
-    After construction every experiment has a name and `parameters` holds all parameters, those of the noise and of
-    initial formulas included; `initial_by_experiment` says what is known of each state.
+    After construction, every experiment has a name, `parameters` holds all parameters, including those of the noise and
+    of initial formulas, and `initial_by_experiment` holds what is known of each initial state.
     """
 
     model: Model
@@ -159,7 +159,7 @@ class Problem:
 
     @cached_property
     def objective(self) -> Objective:
-        """What the data cost: least squares, or a negative log-likelihood; priors come on top."""
+        """The misfit of the data: least squares, or a negative log-likelihood; without priors."""
         if self.scatter is None:
             return self.least_squares
         return likelihood(self.scatter, self.samples.data)

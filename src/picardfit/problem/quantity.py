@@ -20,12 +20,12 @@ LABEL = r"[\w.]+(\(0\))?(\[[^\]]*\])?"  # what looks like the label of one unkno
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number that depends on the unknowns: the unknown at `place` in its internal coordinate, or a formula."""
+    """A number that depends on the unknowns: one unknown in its internal coordinate, or a formula."""
 
     label: str
     place: tuple[int, int] | None  # experiment and column of the unknown
     formula: BatchedMap | None  # of all parameters in the first experiment, then of `members`
-    members: tuple[tuple[int, int], ...] = ()  # places of unknowns that belong to one experiment
+    members: tuple[tuple[int, int], ...] = ()  # experiment and column of unknowns of one experiment
 
     def value(self, layout: UnknownsLayout, unknowns: np.ndarray) -> float:
         if self.formula is None:
@@ -54,7 +54,7 @@ class Quantity:
         return np.concatenate([layout.parameters(unknowns)[0], own])[None]
 
     def bounds(self, layout: UnknownsLayout) -> tuple[float, float]:
-        """Between which values it can lie, as far as that is known."""
+        """The bounds of an unknown; those of a formula are not known."""
         if self.formula is not None:
             return -np.inf, np.inf
         return float(layout.lower[self.place]), float(layout.upper[self.place])
@@ -71,36 +71,38 @@ def quantity(problem: Problem, text: object) -> Quantity:
     if not isinstance(text, str):
         raise InputError("problem.quantity_not_text", value=text)
     layout, parameters = problem.layout, problem.parameters
-    places = {
+    positions = {
         layout.label(e, c): (int(e) if c < layout.local else 0, int(c))
         for e, c in np.argwhere(layout.exists)[::-1]
     }
     label = text.strip()
     if len(problem.names) == 1:
         label = label.replace(f"(0)[{problem.names[0]}]", "(0)")
-    if label in places:
-        return Quantity(label, places[label], None)
+    if label in positions:
+        return Quantity(label, positions[label], None)
     if label in parameters and parameters[label].local:
         raise InputError("problem.quantity_local", label, experiment=problem.names[0])
     if label in parameters:
         raise InputError("problem.quantity_fixed", label)
     if re.fullmatch(LABEL, label):
-        raise InputError("problem.quantity_unknown", label, known=list(places), close=closest(label, places))
-    return _formula(problem, label, places)
+        raise InputError(
+            "problem.quantity_unknown", label, known=list(positions), close=closest(label, positions)
+        )
+    return _formula(problem, label, positions)
 
 
-def _formula(problem: Problem, text: str, places: Mapping[str, tuple[int, int]]) -> Quantity:
-    """Unknowns whose labels a formula cannot hold, such as `prey(0)[pond 1]`, stand in it under other names."""
+def _formula(problem: Problem, text: str, positions: Mapping[str, tuple[int, int]]) -> Quantity:
+    """A formula of unknowns; labels that are no identifiers, such as `prey(0)[pond 1]`, are renamed in it."""
     parameters = problem.parameters
-    own = {label: f"unknown_{k}_" for k, label in enumerate(places) if not label.isidentifier()}
+    own = {label: f"unknown_{k}_" for k, label in enumerate(positions) if not label.isidentifier()}
     written = text
     if own:
         longest_first = "|".join(re.escape(label) for label in sorted(own, key=len, reverse=True))
         written = re.sub(rf"(?<![\w.])({longest_first})(?!\w)", lambda found: own[found[0]], text)
     _check_initial(problem, text, written, own)
     used = names(expression := parse(written))
-    members = {name: places[label] for label, name in own.items() if name in used}
-    _check_names(problem, text, used - members.keys(), places)
+    members = {name: positions[label] for label, name in own.items() if name in used}
+    _check_names(problem, text, used - members.keys(), positions)
     if not members and not any(parameters[n].fixed is None for n in used):
         raise InputError("problem.quantity_constant", text)
     formula = BatchedMap([expression], parameters=(*parameters, *members))
@@ -108,7 +110,7 @@ def _formula(problem: Problem, text: str, places: Mapping[str, tuple[int, int]])
 
 
 def _check_initial(problem: Problem, text: str, written: str, labels: Iterable[str]) -> None:
-    """InputError when a formula names an initial state that is no unknown."""
+    """InputError if a formula names an initial state that is not estimated."""
     for state in re.findall(r"(\w+)\s*\(\s*0\s*\)", written):
         if state not in problem.model.states:
             continue
