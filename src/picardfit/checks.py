@@ -1,4 +1,4 @@
-"""Plain values from what users give, and the name that their source gives a value."""
+"""Checks that turn what users pass into plain values, and the name that a value has in their source."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ V = TypeVar("V")
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """True for a real number of Python or NumPy; a truth value is none."""
+    """True for a real number of Python or NumPy; booleans do not count."""
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """True for an integer of Python or NumPy; a truth value is none."""
+    """True for an integer of Python or NumPy; booleans do not count."""
     return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
@@ -66,7 +66,7 @@ def as_mapping(given: object, argument: str, example: str = "...") -> dict[str, 
 
 
 class FrozenDict(dict[K, V]):
-    """A dict that was checked once and cannot be changed; unlike a MappingProxyType it can be pickled."""
+    """A dict that cannot be changed; unlike a MappingProxyType it can be pickled."""
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("This was checked when it was made and cannot be changed: make a new one instead.")
@@ -78,7 +78,7 @@ class FrozenDict(dict[K, V]):
         return FrozenDict, (dict(self),)
 
     def copy(self) -> dict[K, V]:
-        """A dict of its own, which may be changed."""
+        """An ordinary dict, which may be changed."""
         return dict(self)
 
 
@@ -102,7 +102,7 @@ def check_positive(settings: object, whole: tuple[str, ...] = (), real: tuple[st
 def name_at_call(depth: int) -> str:
     """`a` of {"a": pf.Parameter(...)}, dict(a=pf.Parameter(...)) or a = pf.Parameter(...); empty if it cannot be told.
 
-    `depth`: how many frames above the caller the call stands. Only read when an error is about to be raised.
+    `depth`: how many frames above the caller the call is. Slow: it parses the source, so call it only for an error.
     """
     frame = sys._getframe(depth + 1)
     position = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
@@ -110,7 +110,10 @@ def name_at_call(depth: int) -> str:
         tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
     except SyntaxError:  # a notebook cell with magic words, a file that changed since
         return ""
-    return next((name for name, value in _named(tree) if _place(value) == position), "")
+    for name, node in _named(tree):
+        if (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset) == position:
+            return name
+    return ""
 
 
 def _named(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
@@ -124,7 +127,3 @@ def _named(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                 yield name, value
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 yield name, value
-
-
-def _place(node: ast.expr) -> tuple[int, int | None, int, int | None]:
-    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset

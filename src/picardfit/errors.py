@@ -1,19 +1,21 @@
-"""What can go wrong, as records: bad input raises InputError, a doubt is a Notice, the end of a fit is a Status.
+"""What can go wrong, as records: bad input raises InputError, a warning is a Notice, the end of a fit is a Status.
 
-A record says what is wrong by a code, whom it concerns (`subject`), with which values, and where that was written
-(`Place`). Its sentence is made from the catalogue beside this file: sentences/ROOM.toml holds one entry for every code
-`ROOM.entry`, with `what` is wrong, the `remedy`, and an `example` of its values. An entry may word either of them
-differently for problem files (`file`) and for the command line (`command`). Nothing is read back from a sentence.
+A record holds a code, what it concerns (`subject`), values, and where that was written (`Place`). Its sentence comes
+from the catalogue beside this file: sentences/ROOM.toml has one entry for every code `ROOM.entry`, with `what` is
+wrong, the `remedy`, and an `example` of its values. An entry may word either of them differently for problem files
+(`file`) and for the command line (`command`). No code reads a sentence back.
 """
 
 from __future__ import annotations
 
+import copyreg
 import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from functools import cache
 from importlib.resources import files
@@ -26,7 +28,7 @@ Key = tuple[str | int, ...]
 
 
 class Audience(StrEnum):
-    """In whose words a sentence is: those of Python code, of a problem file, or of the command line."""
+    """Who reads a sentence: the author of Python code or of a problem file, or a user of the command line."""
 
     PYTHON = "python"
     FILE = "file"
@@ -49,7 +51,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something a user should know that is no error: a warning, or a verdict."""
+    """Something a user should know that is not an error: a warning, or a verdict."""
 
     code: str
     subject: str = ""
@@ -65,18 +67,12 @@ class Notice:
 class InputError(ValueError):
     """Bad input: what is wrong (`code`, `subject`, `values`), where it was written (`place`), and the `remedy`.
 
-    `context`: what the subject is a part of, outermost first: Notice("problem.in_experiment", "pond") puts
+    `context`: what the subject belongs to, outermost first: Notice("problem.in_experiment", "pond") puts
     "Experiment `pond`: " before the sentence.
     """
 
     def __init__(
-        self,
-        code: str,
-        subject: str = "",
-        *,
-        key: Key = (),
-        row: int | None = None,
-        **values: object,
+        self, code: str, subject: str = "", *, key: Key = (), row: int | None = None, **values: object
     ) -> None:
         super().__init__(code, subject)
         self.code = code
@@ -88,12 +84,12 @@ class InputError(ValueError):
     @property
     def remedy(self) -> str:
         """What to do about it, in the words of Python; empty for an error that a user raised."""
-        known = in_catalogue(self.code)
-        return remedy(self.code, self.subject, self.values, Audience.PYTHON) if known else ""
+        known = _in_catalogue(self.code)
+        return _filled(self.code, "remedy", self.subject, self.values, Audience.PYTHON) if known else ""
 
     def sentence(self, audience: Audience = Audience.PYTHON) -> str:
         """What is wrong and what to do, without its place in a file."""
-        if not in_catalogue(self.code):  # raised by somebody else, who wrote a sentence of their own
+        if not _in_catalogue(self.code):  # raised by a user's function: the code is their own sentence
             return self.code
         words = sentence(self.code, self.subject, self.values, audience)
         for one in reversed(self.context):
@@ -103,36 +99,26 @@ class InputError(ValueError):
         return words
 
     def within(self, code: str, subject: str = "", **values: object) -> InputError:
-        """A copy that names what its subject is a part of, such as an experiment."""
+        """A copy that names what its subject belongs to, such as an experiment."""
         return self._with(context=(Notice(code, subject, values), *self.context))
 
-    def at(
-        self,
-        *,
-        file: str | None = None,
-        line: int | None = None,
-        key: Key | None = None,
-        row: int | None = None,
-    ) -> InputError:
-        """A copy in which the given fields of its place are filled in."""
-        here = self.place
-        place = Place(
-            here.key if key is None else key,
-            here.row if row is None else row,
-            here.file if file is None else file,
-            here.line if line is None else line,
-        )
-        return self._with(place=place)
+    def at(self, **fields: Any) -> InputError:
+        """A copy with the given fields of its place (key, row, file, line) filled in; None leaves a field as it is."""
+        known = {name: value for name, value in fields.items() if value is not None}
+        return self._with(place=replace(self.place, **known))
 
     def with_values(self, **values: object) -> InputError:
         """A copy with other values, for example `other_row` as the line of a file."""
         return self._with(values={**self.values, **values})
 
     def _with(self, **changes: object) -> InputError:
-        return _rebuilt(type(self), {**self.__dict__, **changes})
+        made = copy(self)
+        made.__dict__.update(changes)
+        return made
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuilt, (type(self), self.__dict__)
+        # a copy, or a pickle from a worker, restores the attributes without __init__: subclasses have their own
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def __str__(self) -> str:
         if self.place.file is None:
@@ -141,17 +127,11 @@ class InputError(ValueError):
         return f"{where}: {self.sentence(Audience.FILE)}"
 
 
-def _rebuilt(kind: type[InputError], state: Mapping[str, object]) -> InputError:
-    made = kind.__new__(kind, state["code"], state["subject"])
-    made.__dict__.update(state)
-    return made
-
-
 @contextmanager
 def concerning(code: str, subject: str = "", *, key: Key = (), **values: object) -> Iterator[None]:
-    """Say of every InputError raised inside what it is about, and at which key that was declared.
+    """Tell every InputError raised inside what it is about, and under which key that was declared.
 
-    `code` names an entry such as "Observable `{subject}`", whose words then open the sentence.
+    `code` names an entry such as "Observable `{subject}`", which opens the sentence.
     """
     try:
         yield
@@ -181,7 +161,7 @@ class Status(Enum):
 
     @property
     def converged(self) -> bool:
-        """Whether the search ended at an optimum that passed the checks, so that its curvature gives errors."""
+        """Whether the search ended at an optimum whose curvature gives standard errors."""
         return self.success or self is Status.UNDECIDED
 
     def sentence(self, audience: Audience = Audience.PYTHON) -> str:
@@ -219,29 +199,22 @@ _EXPLANATIONS = {  # status -> code of the warning that says the same and why
 
 def sentence(code: str, subject: str, values: Mapping[str, object], audience: Audience) -> str:
     """`What: remedy.`, and `Did you mean `x`?` where the values hold a name that is `close`."""
-    words, what_to_do = (
-        _filled(code, "what", subject, values, audience),
-        remedy(code, subject, values, audience),
-    )
-    whole = f"{words}: {what_to_do}." if what_to_do else f"{words}."
+    what, remedy = (_filled(code, field, subject, values, audience) for field in ("what", "remedy"))
+    whole = f"{what}: {remedy}." if remedy else f"{what}."
     return f"{whole} Did you mean `{values['close']}`?" if values.get("close") else whole
 
 
-def remedy(code: str, subject: str, values: Mapping[str, object], audience: Audience) -> str:
-    """What to do about it; empty where the entry has no remedy."""
-    return _filled(code, "remedy", subject, values, audience)
-
-
-def _filled(code: str, part: str, subject: str, values: Mapping[str, object], audience: Audience) -> str:
+def _filled(code: str, field: str, subject: str, values: Mapping[str, object], audience: Audience) -> str:
+    """One field of an entry, with its values; empty where the entry does not have it."""
     entry = catalogue_entry(code)
     # A user of the command line writes a problem file: its words come next where an entry has none for commands.
     wordings = ("command", "file") if audience is Audience.COMMAND else (audience.value,)
-    template = next((entry[one][part] for one in wordings if part in entry.get(one, {})), entry.get(part, ""))
+    found = (entry[one][field] for one in wordings if field in entry.get(one, {}))
     words = {
         name: value.sentence(audience).rstrip(".") if isinstance(value, Conclusion | Status) else value
         for name, value in values.items()
     }
-    return _FORMATTER.vformat(template, (), {"subject": subject, **words})
+    return _FORMATTER.vformat(next(found, entry.get(field, "")), (), {"subject": subject, **words})
 
 
 def catalogue_entry(code: str) -> dict[str, Any]:
@@ -252,8 +225,7 @@ def catalogue_entry(code: str) -> dict[str, Any]:
     return catalogue(room)[name]
 
 
-def in_catalogue(code: str) -> bool:
-    """Whether a code has an entry."""
+def _in_catalogue(code: str) -> bool:
     try:
         catalogue_entry(code)
     except (KeyError, OSError):
@@ -269,8 +241,8 @@ def catalogue(room: str) -> dict[str, dict[str, Any]]:
 
 
 class _Words(Formatter):
-    """Format specs for words: {names:list}, {names:list:8}, {n:count:value}, {thing:kind}, {values:values:none},
-    {values:at:6} ("at x = 0, y = 2"), {x:nonfinite}, {subject:capital} (at the beginning of a sentence)."""
+    """Format specs for words: {names:list}, {names:list:8}, {n:count:value}, {thing:kind}, {values:values:none}
+    ("a = 1.2, b = 3"), {values:at:6} ("at x = 0, y = 2"), {x:nonfinite}, {subject:capital}."""
 
     def format_field(self, value: Any, spec: str) -> str:
         kind, _, rest = spec.partition(":")
@@ -282,11 +254,12 @@ class _Words(Formatter):
             case "kind":
                 return type_words(value)
             case "values":
-                return named_values(value) or rest
+                return ", ".join(f"{name} = {number:.4g}" for name, number in value.items()) or rest
             case "nonfinite":
                 return "not a real number" if isnan(float(value)) else "infinite"
             case "at":
-                return at_values(value, int(rest))
+                first = [f"{name} = {number:.6g}" for name, number in list(value.items())[: int(rest)]]
+                return f"at {', '.join(first) or 'all values'}"
             case "capital":
                 return str(value[:1].upper() + value[1:])
         return format(value, spec)
@@ -296,7 +269,7 @@ _FORMATTER = _Words()
 
 
 def _lowered(words: str) -> str:
-    """A sentence as it goes on after a colon: an ordinary first word loses its capital."""
+    """A sentence after a colon: an ordinary first word loses its capital."""
     first, _, rest = words.partition(" ")
     return f"{first.lower() if first.isalpha() and first == first.capitalize() else first} {rest}"
 
@@ -308,24 +281,13 @@ def listing(names: Iterable[str], most: int | None = None) -> str:
     return shown if most is None or len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-def at_values(values: Mapping[str, float], most: int) -> str:
-    """`at x = 0, y = 2`, of the first `most` values."""
-    shown = [f"{name} = {value:.6g}" for name, value in list(values.items())[:most]]
-    return f"at {', '.join(shown)}" if shown else "at all values"
-
-
 def counted(number: int, word: str) -> str:
     """`1 value`, `2 values`."""
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def named_values(values: Mapping[str, float]) -> str:
-    """`a = 1.2, b = 3`."""
-    return ", ".join(f"{name} = {value:.4g}" for name, value in values.items())
-
-
 def type_words(value: object) -> str:
-    """`an Experiment`, `a list`: what kind of thing a value is."""
+    """`an Experiment`, `a list`: the type of a value with its article."""
     name = type(value).__name__
     return f"{'an' if name[:1].lower() in 'aeiou' or name == 'ndarray' else 'a'} {name}"
 
@@ -352,10 +314,11 @@ def closest(name: str, known: Iterable[str], cutoff: float = SIMILAR) -> str:
 
 def closest_file(path: Path) -> str:
     """The file in the folder of a missing one that has nearly its name, whatever its ending."""
-    names = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
+    siblings = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
     by_stem: dict[str, list[str]] = {}
-    for one in sorted(names):
-        by_stem.setdefault(_letters(Path(one).stem), []).append(one)
+    for one in siblings:
+        if one.is_file():
+            by_stem.setdefault(_letters(one.stem), []).append(one.name)
     close = difflib.get_close_matches(_letters(path.stem), by_stem, n=1, cutoff=SIMILAR_STEMS)
     return closest(path.name, by_stem[close[0]], cutoff=0.0) if close else ""
 
