@@ -1,7 +1,7 @@
 """The arithmetic of formulas as SymPy expressions.
 
-SymPy does not take our own `where`, `min`, `max`, `abs` and `sign` apart, and numbers are kept within the range of
-floats, so that no text can make it compute for ever.
+`where`, `min`, `max`, `abs` and `sign` are functions of our own, which SymPy does not try to simplify, and numbers
+stay within the range of floats: no text can keep SymPy busy for ever.
 """
 
 from __future__ import annotations
@@ -16,30 +16,19 @@ from sympy.logic.boolalg import Boolean
 from picardfit.errors import InputError
 
 TIME = sympy.Symbol("t", real=True)
-RELATIONS = {
-    "<": sympy.Lt,
-    "<=": sympy.Le,
-    ">": sympy.Gt,
-    ">=": sympy.Ge,
-    "==": sympy.Eq,
-    "!=": sympy.Ne,
-}
+RELATIONS = {kind.rel_op: kind for kind in (sympy.Lt, sympy.Le, sympy.Gt, sympy.Ge, sympy.Eq, sympy.Ne)}
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How large numbers and formulas may be, so that reading a text always ends soon."""
+    """How large numbers and formulas may be, so that reading a text ends soon. All are choices."""
 
-    whole: int = (
-        2**53
-    )  # larger integers become floats, as they would in NumPy: the last that floats count exactly
-    exponent: int = 1000  # float**1000 overflows for every base above 2, so that a larger one is a mistake
+    whole: int = 2**53  # larger integers become floats, which hold all integers up to here exactly
+    exponent: int = 1000  # float**1000 overflows for every base above 2, so a larger exponent is a mistake
     characters: int = 20_000  # of one formula: several pages
-    nesting: int = 150  # parentheses and calls: well below Python's own limit of recursion
-    depth: int = 150  # levels of the expression once definitions are written out, for the same reason
-    parts: int = (
-        50_000  # of the expression once definitions are written out: its Jacobian still takes seconds only
-    )
+    nesting: int = 150  # of parentheses and calls: well below Python's own recursion limit
+    depth: int = 150  # of the expression tree after definitions are written out, for the same reason
+    parts: int = 50_000  # nodes of that tree: its Jacobian still takes only seconds
 
 
 LIMITS = Limits()
@@ -88,7 +77,7 @@ def names(expr: sympy.Basic) -> set[str]:
 
 
 def names_outside_conditions(expressions: Iterable[sympy.Basic]) -> set[str]:
-    """The names on which the expressions depend other than through a condition or a sign."""
+    """The names on which the expressions depend otherwise than through a condition or a sign."""
     found: set[str] = set()
     waiting, seen = list(expressions), set()
     while waiting:
@@ -108,12 +97,12 @@ def symbol(name: str) -> sympy.Symbol:
 
 
 def as_number(expr: sympy.Basic) -> sympy.Expr:
-    """A condition as 1 or 0; numbers pass."""
+    """A condition as 1 or 0; a number as it is."""
     return Where(expr, sympy.S.One, sympy.S.Zero) if is_condition(expr) else expr
 
 
 def as_condition(expr: sympy.Basic) -> sympy.Basic:
-    """A number as `not zero`; conditions pass."""
+    """A number as the condition that it is not zero; a condition as it is."""
     return expr if is_condition(expr) else sympy.Ne(expr, 0)
 
 
@@ -126,12 +115,12 @@ def number(value: float) -> sympy.Expr:
 
 
 def _tame(expr: sympy.Expr) -> sympy.Expr:
-    """Exact coefficients that outgrew a float are rounded, so that no integer grows without limit."""
-    coefficient, rest = expr.as_coeff_Mul()
+    """Round an exact coefficient that a float cannot hold; InputError if the coefficient is not finite."""
+    coefficient, factors = expr.as_coeff_Mul()
     if coefficient.is_Rational and max(abs(coefficient.p), coefficient.q) <= LIMITS.whole:
         return expr
     rounded = number(float(sympy.Float(coefficient)))
-    return rounded * rest if coefficient.is_Rational else expr
+    return rounded * factors if coefficient.is_Rational else expr
 
 
 def add(*terms: sympy.Basic) -> sympy.Expr:

@@ -1,6 +1,6 @@
-"""The code of kernels: straight lines generated from shared sub-expressions.
+"""Kernels: straight-line Python code generated from expressions, each shared sub-expression computed once.
 
-It holds register names and numbers, never text of the user.
+The code holds only register names and numbers, never a user's text.
 """
 
 from __future__ import annotations
@@ -20,124 +20,96 @@ from picardfit.formulas.algebra import TIME, Where, nested_where, symbol
 from picardfit.formulas.functions import BY_KIND, FUNCTIONS
 
 _CHAINS: dict[type, str] = {And: "logical_and({}, {})", Or: "logical_or({}, {})"}
-_COMPARISONS = {
-    "<": "{} < {}",
-    "<=": "{} <= {}",
-    ">": "{} > {}",
-    ">=": "{} >= {}",
-    "==": "{} == {}",
-    "!=": "{} != {}",
+_NAMED = {one.array.__name__: one for one in FUNCTIONS.values() if one.array is not None}
+_ARRAYS: dict[str, object] = {name: one.array for name, one in _NAMED.items()} | {
+    name: getattr(np, name) for name in ("where", "inf", "nan", "logical_and", "logical_or", "logical_not")
 }
-_ARRAYS: dict[str, object] = {
-    **{one.array.__name__: one.array for one in FUNCTIONS.values() if one.array is not None},
-    **{
-        name: getattr(np, name)
-        for name in ("where", "inf", "nan", "logical_and", "logical_or", "logical_not")
-    },
-}
-_FLOATS: dict[str, object] = {
-    **{one.array.__name__: one.plain for one in FUNCTIONS.values() if one.array is not None and one.plain},
+_FLOATS: dict[str, object] = {  # the same names for plain floats
+    **{name: one.plain for name, one in _NAMED.items() if one.plain is not None},
     "inf": math.inf,
     "nan": math.nan,
     "where": lambda condition, a, b: a if condition else b,
     "logical_and": lambda a, b: bool(a) and bool(b),
     "logical_or": lambda a, b: bool(a) or bool(b),
     "logical_not": lambda a: not a,
-}  # the same names for plain floats
+}
 
 Table = tuple[tuple[tuple[int, ...], sympy.Expr], ...]  # (position on the last axes of an array, expression)
 Kernel = Callable[..., Any]  # compiled code
+Groups = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]  # names of states, parameters, inputs
 
 
 @lru_cache(maxsize=256)
-def kernel(
-    tables: tuple[Table, ...], states: tuple[str, ...], parameters: tuple[str, ...], inputs: tuple[str, ...]
-) -> Kernel:
+def kernel(tables: tuple[Table, ...], groups: Groups) -> Kernel:
     """A function kernel(t, x, p, u, *arrays) that writes one table of expressions into each array.
 
     x, p and u are sequences of components, which broadcast against each other and against t.
     """
-    writer = _Writer(_registers(states, parameters, inputs))
+    writer = _Writer(groups)
     arrays = [f"array{k}" for k in range(len(tables))]
     for array, table in zip(arrays, tables, strict=True):
         for position, expr in table:
             writer.store(array, position, expr)
-    return _compiled(arrays, (states, parameters, inputs), [*writer.lines(), " return"], _ARRAYS)
+    return _compiled(arrays, groups, [*writer.lines_with_reuse(), " return"], _ARRAYS)
 
 
 @lru_cache(maxsize=256)
-def point_kernel(
-    expressions: tuple[sympy.Expr, ...],
-    states: tuple[str, ...],
-    parameters: tuple[str, ...],
-    inputs: tuple[str, ...],
-) -> Kernel:
+def point_kernel(expressions: tuple[sympy.Expr, ...], groups: Groups) -> Kernel:
     """A function kernel(t, x, p, u) of plain floats that returns the expressions as a list of floats.
 
     Where an expression has no finite value it may raise ZeroDivisionError, OverflowError or ValueError.
     """
-    writer = _Writer(_registers(states, parameters, inputs))
-    rows = [writer.operand(expr) for expr in expressions]
-    lines = writer.lines(keep=rows)
-    return _compiled([], (states, parameters, inputs), [*lines, f" return [{', '.join(rows)}]"], _FLOATS)
+    writer = _Writer(groups)
+    rows = ", ".join([writer.operand(expr) for expr in expressions])
+    return _compiled([], groups, [*writer.lines(), f" return [{rows}]"], _FLOATS)
 
 
-def _registers(
-    states: Sequence[str], parameters: Sequence[str], inputs: Sequence[str]
-) -> dict[sympy.Symbol, str]:
-    registers = {TIME: "t"}
-    for letter, group in zip("xpu", (states, parameters, inputs), strict=True):
-        registers |= {symbol(name): f"{letter}{i}" for i, name in enumerate(group)}
-    return registers
-
-
-def _compiled(
-    arrays: list[str], groups: Sequence[Sequence[str]], body: list[str], namespace: dict[str, object]
-) -> Kernel:
+def _compiled(arrays: list[str], groups: Groups, body: list[str], namespace: dict[str, object]) -> Kernel:
     lines = [f"def kernel({', '.join(['t', 'x', 'p', 'u', *arrays])}):"]
     for letter, group in zip("xpu", groups, strict=True):
         if group:
             lines.append(f" {', '.join(f'{letter}{i}' for i in range(len(group)))}, = {letter}")
-    scope: dict[str, Any] = dict(namespace)
+    scope = dict(namespace)
     exec(compile("\n".join([*lines, *body]), "<picardfit kernel>", "exec"), scope)
-    compiled: Kernel = scope["kernel"]
-    return compiled
+    return scope["kernel"]  # type: ignore[return-value]
 
 
 class _Writer:
-    """Straight-line code in which equal sub-expressions are computed once."""
+    """Straight-line code that computes equal sub-expressions once.
 
-    def __init__(self, registers: dict[sympy.Symbol, str], largest_unrolled: int = 16) -> None:
-        # x**16 is four products, about as fast as np.power ever is
+    Powers up to `largest_unrolled` become products: x**16 is four of them, about as fast as np.power ever is.
+    """
+
+    def __init__(self, groups: Groups, largest_unrolled: int = 16) -> None:
         self._largest_unrolled = largest_unrolled
-        self._known: dict[sympy.Basic, str] = dict(registers)  # expression -> operand
+        self._known: dict[sympy.Basic, str] = {TIME: "t"}  # expression -> operand
+        for letter, group in zip("xpu", groups, strict=True):
+            self._known |= {symbol(name): f"{letter}{i}" for i, name in enumerate(group)}
         self._computed: dict[tuple[str, tuple[str, ...]], str] = {}  # (template, operands) -> operand
-        self._rank = {name: 1 if name[0] == "p" else 2 for name in registers.values()}
+        self._rank = {name: 1 if name[0] == "p" else 2 for name in self._known.values()}
         self._code: list[tuple[str, str, tuple[str, ...]]] = []  # (target or "", template, operands)
 
     def store(self, array: str, position: tuple[int, ...], expr: sympy.Expr) -> None:
         index = ", ".join(map(str, position))
         self._code.append(("", f"{array}[..., {index}] = {{}}", (self.operand(expr),)))
 
-    def lines(self, keep: Iterable[str] | None = None) -> list[str]:
-        """The code with registers reused as soon as their value is dead, so that arrays are freed early.
+    def lines(self) -> list[str]:
+        """The code with one register for each value."""
+        return [f" {target} = {template.format(*operands)}" for target, template, operands in self._code]
 
-        With `keep` every register keeps its own name: the caller wants those values.
-        """
-        if keep is not None:
-            return [f" {target} = {template.format(*operands)}" for target, template, operands in self._code]
+    def lines_with_reuse(self) -> list[str]:
+        """The code that reuses a register after the last use of its value, which frees arrays early."""
         last_use = {name: i for i, (_, _, operands) in enumerate(self._code) for name in operands}
-        places: dict[str, str] = {}
+        registers: dict[str, str] = {}
         free: list[str] = []
         lines = []
         for i, (target, template, operands) in enumerate(self._code):
-            text = template.format(*(places.get(name, name) for name in operands))
-            free.extend(
-                places[name] for name in dict.fromkeys(operands) if name in places and last_use[name] == i
-            )
+            text = template.format(*(registers.get(name, name) for name in operands))
+            dead = [name for name in dict.fromkeys(operands) if name in registers and last_use[name] == i]
+            free.extend(registers[name] for name in dead)
             if target:
-                places[target] = free.pop() if free else f"r{len(places)}"
-                text = f"{places[target]} = {text}"
+                registers[target] = free.pop() if free else f"r{len(registers)}"
+                text = f"{registers[target]} = {text}"
             lines.append(" " + text)
         return lines
 
@@ -186,7 +158,7 @@ class _Writer:
                 return self._emit(name + "({})", *operands)
             return self._chain(name + "({}, {})", operands)
         if isinstance(expr, Relational):
-            return self._emit(_COMPARISONS[expr.rel_op], *(self.operand(a) for a in args))
+            return self._emit(f"{{}} {expr.rel_op} {{}}", *(self.operand(a) for a in args))
         if kind is Not:
             return self._emit("logical_not({})", self.operand(args[0]))
         if kind in _CHAINS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import final
 
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from picardfit.errors import InputError, listing
 from picardfit.formulas.algebra import names, symbol
-from picardfit.formulas.codegen import Kernel, Table, kernel, point_kernel
+from picardfit.formulas.codegen import Groups, Kernel, Table, kernel, point_kernel
 from picardfit.formulas.derivatives import Slopes
 
 Array = NDArray[np.float64]
@@ -24,21 +25,10 @@ Entries = dict[tuple[int, int], sympy.Expr]  # (row, column) -> expression
 class BatchedMap:
     """Rows of expressions in (t, states, parameters, inputs) as functions of arrays.
 
-    Shapes: t (*batch), x (*batch, states), p (*batch, parameters), u (*batch, inputs), where the four batches
-    broadcast against each other; overflow and division by zero give inf or NaN, silently. Compiled at first
-    use, once for equal contents; pickles carry the expressions only.
+    Shapes: t (*batch), x (*batch, states), p (*batch, parameters), u (*batch, inputs); the four batches broadcast
+    against each other. Overflow and division by zero silently give inf or NaN. The code is compiled at first use,
+    once for equal contents; pickles carry only the expressions.
     """
-
-    __slots__ = (
-        "_jacobian",
-        "_linearise",
-        "_point",
-        "_value",
-        "expressions",
-        "inputs",
-        "parameters",
-        "states",
-    )
 
     def __init__(
         self,
@@ -49,10 +39,6 @@ class BatchedMap:
     ) -> None:
         self.expressions = tuple(sympy.S(e) if isinstance(e, int | float) else e for e in expressions)
         self.states, self.parameters, self.inputs = tuple(states), tuple(parameters), tuple(inputs)
-        self._jacobian: tuple[Entries, Entries] | None = None
-        self._value: Kernel | None = None
-        self._linearise: Kernel | None = None
-        self._point: Kernel | None = None
         known = ("t", *self.states, *self.parameters, *self.inputs)
         if len(set(known)) < len(known):
             twice = sorted({n for n in known if known.count(n) > 1})
@@ -63,82 +49,82 @@ class BatchedMap:
 
     def value(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike) -> Array:
         """The rows, (*batch, rows)."""
-        if self._value is None:
-            self._value = kernel((self._rows(),), self.states, self.parameters, self.inputs)
         batch, arguments = _components(t, x, p, u)
         value = np.empty((*batch, len(self.expressions)))
         with np.errstate(all="ignore"):
-            self._value(*arguments, value)
+            self._value_kernel(*arguments, value)
         return value
 
     def at_point(self, t: float, x: list[float], p: list[float], u: list[float]) -> list[float]:
-        """The rows at one point given as plain floats. Many times faster than `value` there."""
-        if self._point is None:
-            self._point = point_kernel(self.expressions, self.states, self.parameters, self.inputs)
+        """The rows at one point given as plain floats, many times faster than by `value`."""
         try:
-            rows: list[float] = self._point(t, x, p, u)
+            return self._point_kernel(t, x, p, u)  # type: ignore[no-any-return]
         except (ZeroDivisionError, OverflowError, ValueError):  # where arrays give inf or NaN
             return list(map(float, self.value(t, np.array(x), np.array(p), np.array(u))))
-        return rows
 
     def linearise(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike) -> tuple[Array, Array, Array]:
         """Value and derivatives: (*batch, rows), (*batch, rows, states), (*batch, rows, parameters)."""
-        if self._linearise is None:
-            tables = (self._rows(), *(tuple(entries.items()) for entries in self.jacobian))
-            self._linearise = kernel(tables, self.states, self.parameters, self.inputs)
-        rows = len(self.expressions)
         batch, arguments = _components(t, x, p, u)
-        value, wrt_x, wrt_p = _zeros(
-            (*batch, rows), (*batch, rows, len(self.states)), (*batch, rows, len(self.parameters))
-        )
+        rows = (*batch, len(self.expressions))
+        value, wrt_x, wrt_p = _zeros(rows, (*rows, len(self.states)), (*rows, len(self.parameters)))
         with np.errstate(all="ignore"):
-            self._linearise(*arguments, value, wrt_x, wrt_p)
+            self._linear_kernel(*arguments, value, wrt_x, wrt_p)
         return value, wrt_x, wrt_p
 
-    @property
+    @cached_property
+    def _value_kernel(self) -> Kernel:
+        return kernel((self._rows(),), self._groups)
+
+    @cached_property
+    def _point_kernel(self) -> Kernel:
+        return point_kernel(self.expressions, self._groups)
+
+    @cached_property
+    def _linear_kernel(self) -> Kernel:
+        return kernel((self._rows(), *(tuple(entries.items()) for entries in self.jacobian)), self._groups)
+
+    @cached_property
     def jacobian(self) -> tuple[Entries, Entries]:
         """The non-zero derivatives {(row, column): expression} with respect to states and to parameters."""
-        if self._jacobian is None:
-            slopes = Slopes()
-            self._jacobian = self._slopes(slopes, self.states), self._slopes(slopes, self.parameters)
-        return self._jacobian
+        slopes = Slopes()
 
-    def _slopes(self, slopes: Slopes, group: Sequence[str]) -> Entries:
-        return {
-            (i, k): slope
-            for i, expr in enumerate(self.expressions)
-            for k, name in enumerate(group)
-            if (slope := slopes.slope(expr, symbol(name))) != 0
-        }
+        def wrt(group: Sequence[str]) -> Entries:
+            return {
+                (i, k): slope
+                for i, expr in enumerate(self.expressions)
+                for k, name in enumerate(group)
+                if (slope := slopes.slope(expr, symbol(name))) != 0
+            }
+
+        return wrt(self.states), wrt(self.parameters)
 
     @property
     def jacobian_pattern(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which derivatives can be non-zero: bool (rows, states), bool (rows, parameters)."""
-        wrt_states, wrt_parameters = self.jacobian
-        return self._pattern(wrt_states, self.states), self._pattern(wrt_parameters, self.parameters)
+        columns = (len(self.states), len(self.parameters))
+        patterns = [np.zeros((len(self.expressions), count), dtype=bool) for count in columns]
+        for pattern, entries in zip(patterns, self.jacobian, strict=True):
+            for row, column in entries:
+                pattern[row, column] = True
+        return patterns[0], patterns[1]
 
-    def _pattern(self, entries: Entries, group: Sequence[str]) -> NDArray[np.bool_]:
-        pattern = np.zeros((len(self.expressions), len(group)), dtype=bool)
-        for place in entries:
-            pattern[place] = True
-        return pattern
+    @property
+    def _groups(self) -> Groups:
+        return self.states, self.parameters, self.inputs
 
     def _rows(self) -> Table:
         return tuple(((i,), expr) for i, expr in enumerate(self.expressions))
 
-    def _content(
-        self,
-    ) -> tuple[tuple[sympy.Expr, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        return self.expressions, self.states, self.parameters, self.inputs
-
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, BatchedMap) and self._content() == other._content()
+        if not isinstance(other, BatchedMap):
+            return False
+        return self.expressions == other.expressions and self._groups == other._groups
 
     def __hash__(self) -> int:
-        return hash(self._content())
+        return hash((self.expressions, self._groups))
 
     def __reduce__(self) -> tuple[type[BatchedMap], tuple[object, ...]]:
-        return BatchedMap, self._content()
+        return BatchedMap, (self.expressions, *self._groups)
 
     def __repr__(self) -> str:
         everything = (*self.states, *self.parameters, *self.inputs)
@@ -148,7 +134,7 @@ class BatchedMap:
 def _components(
     t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike
 ) -> tuple[tuple[int, ...], tuple[Array, Array, Array, Array]]:
-    """The common batch shape, and the arguments with components first: those of the states are used most."""
+    """The common batch shape, and the arguments with components on the first axis."""
     t, x = np.asarray(t, dtype=float), np.asarray(x, dtype=float)
     p, u = np.asarray(p, dtype=float), np.asarray(u, dtype=float)
     batch = x.shape[:-1]
@@ -158,14 +144,14 @@ def _components(
 
 
 def _first(array: Array) -> Array:
-    """The last axis moved to the front."""
+    """The last axis moved to the front; np.moveaxis alone would take longer than a small kernel."""
     if array.ndim < 3:
         return array.T
     return array.transpose(2, 0, 1) if array.ndim == 3 else np.moveaxis(array, -1, 0)
 
 
 def _zeros(*shapes: tuple[int, ...]) -> list[Array]:
-    """Arrays cut from one block: several large ones would go back to the system and be faulted in anew."""
+    """Arrays cut from one block: the allocator would return several large ones to the system and fault them in anew."""
     ends = list(accumulate(math.prod(shape) for shape in shapes))
     block = np.zeros(ends[-1])
     return [block[a:b].reshape(shape) for a, b, shape in zip([0, *ends], ends, shapes, strict=False)]
