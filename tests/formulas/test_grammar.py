@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from picardfit.errors import InputError
 from picardfit.formulas.algebra import names
 from picardfit.formulas.codegen import kernel
-from picardfit.formulas.grammar import names_in_order, parse
+from picardfit.formulas.derivatives import breakpoints
+from picardfit.formulas.grammar import names_in_order, parse, to_text
 from picardfit.formulas.kernels import BatchedMap
-from picardfit.formulas.printing import to_text
-from picardfit.formulas.switching import breakpoints
 
 NOTHING = np.zeros(0)
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from picardfit.errors import counted as count
-from picardfit.formulas.grammar import parse
-from picardfit.formulas.printing import to_text
+from picardfit.formulas.grammar import parse, to_text
 from picardfit.problem.named_values import units_of
 
 if TYPE_CHECKING:

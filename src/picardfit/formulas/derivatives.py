@@ -1,20 +1,25 @@
-"""Derivatives of expressions, by rules of our own.
+"""Derivatives of expressions, and the times at which expressions jump or bend.
 
-Those of SymPy divide by the base of a power (x**n -> n*x**n/x, NaN at x = 0) and turn `abs`, `min` and `max` into
-distributions.
+The rules are our own: those of SymPy divide by the base of a power (x**n -> n*x**n/x, NaN at x = 0) and turn `abs`,
+`min` and `max` into distributions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import sympy
+from sympy.core.relational import Relational
 
 from picardfit.errors import InputError
-from picardfit.formulas.algebra import Maximum, Minimum, Where, nested_where
+from picardfit.formulas.algebra import TIME, Absolute, Maximum, Minimum, Sign, Where, nested_where, symbol
 from picardfit.formulas.functions import BY_KIND
+
+_EXTREMES = (Minimum, Maximum, sympy.Min, sympy.Max)
 
 
 class Slopes:
-    """Derivatives of expressions, sharing what they have in common."""
+    """Derivatives of expressions; those of shared sub-expressions are computed once."""
 
     def __init__(self) -> None:
         self._free: dict[sympy.Basic, frozenset[sympy.Symbol]] = {}
@@ -29,7 +34,7 @@ class Slopes:
         return self._free[expr]
 
     def slope(self, expr: sympy.Expr, symbol: sympy.Symbol) -> sympy.Expr:
-        """d expr / d symbol; conditions are taken as constant, kinks get one of their one-sided slopes."""
+        """d expr / d symbol; conditions count as constant, and a kink has one of its one-sided slopes."""
         if expr == symbol:
             return sympy.S.One
         if symbol not in self.free(expr):
@@ -53,7 +58,7 @@ class Slopes:
             return Where(args[0], self.slope(args[1], symbol), self.slope(args[2], symbol))
         if kind is sympy.Piecewise:
             return self.slope(nested_where(expr), symbol)
-        if kind in (Minimum, Maximum, sympy.Min, sympy.Max):
+        if kind in _EXTREMES:
             first, *rest = args
             slope = self.slope(first, symbol)
             relation = sympy.Le if kind in (Minimum, sympy.Min) else sympy.Ge
@@ -77,3 +82,48 @@ class Slopes:
             grows = sympy.log(base) * base**exponent
             terms.append(outer * (grows if base.is_positive else Where(base > 0, grows, sympy.S.Zero)))
         return sympy.Add(*terms)
+
+
+# ---- jumps and kinks ----------------------------------------------------------------------------------------
+
+
+def breakpoints(expressions: Iterable[sympy.Expr]) -> tuple[float, ...]:
+    """Times at which a condition in t alone switches or a kink lies: t < 3, abs(2*t - 5), max(t, 1).
+
+    Only switches linear in t are found; when a condition on a state switches is not known beforehand.
+    """
+    return zeros_in_time(_switches(expressions))
+
+
+def zeros_in_time(differences: Iterable[sympy.Expr]) -> tuple[float, ...]:
+    """Where expressions linear in t alone are zero; others are ignored."""
+    slopes = Slopes()
+    found = set()
+    for difference in set(differences):
+        if slopes.free(difference) == {TIME}:
+            slope = slopes.slope(difference, TIME)
+            if slope.is_number and slope != 0:
+                found.add(float(-difference.xreplace({TIME: sympy.S.Zero}) / slope))
+    return tuple(sorted(found))
+
+
+def switches_with(expressions: Iterable[sympy.Expr], others: Iterable[str]) -> tuple[sympy.Expr, ...]:
+    """Expressions in t and at least one of the names `others` (inputs) whose change of sign switches a formula."""
+    others = {symbol(name) for name in others}
+    found = _switches(expressions) if others else set()
+    slopes = Slopes()
+    return tuple(d for d in found if TIME in (free := slopes.free(d)) and {TIME} < free <= {TIME, *others})
+
+
+def _switches(expressions: Iterable[sympy.Basic]) -> set[sympy.Expr]:
+    """Expressions whose change of sign switches one of the formulas."""
+    found = set()
+    kinds = (Relational, Absolute, Sign, sympy.Abs, sympy.sign, *_EXTREMES)
+    for node in set().union(*(expr.atoms(*kinds) for expr in expressions)):
+        if isinstance(node, Relational):
+            found.add(node.lhs - node.rhs)
+        elif isinstance(node, _EXTREMES):
+            found |= {a - b for i, a in enumerate(node.args) for b in node.args[:i]}
+        else:
+            found.add(node.args[0])
+    return found

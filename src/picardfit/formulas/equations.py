@@ -1,4 +1,4 @@
-"""Equations as text: lines -> statements -> expressions by state, with helpers."""
+"""Equations as text -> statements -> expressions by state, with helpers."""
 
 from __future__ import annotations
 
@@ -55,26 +55,27 @@ def read_equations(text: str, inputs: tuple[str, ...]) -> Equations:
     _check_statements(statements, inputs)
     lines = {s.name: s.line for s in statements if not s.is_state}
     states = [s.name for s in statements if s.is_state]
-    found = Equations({}, {}, [])
+    rates: dict[str, sympy.Expr] = {}
+    helpers: Helpers = {}
+    names: list[str] = []
     for statement in statements:
         with _in_line(statement.line):
             _check_primes(statement, states)
             used = names_in_order(statement.formula)
-            _check_order(statement, used, lines, found.helpers)
-            expr = parse(statement.formula, {n: e for n, (e, _) in found.helpers.items()})
-        spelled = spell_out(used, found.helpers)
+            _check_order(statement, used, lines, helpers)
+            expr = parse(statement.formula, {n: e for n, (e, _) in helpers.items()})
         if statement.is_state:
-            found.rates[statement.name] = expr
-            found.names.extend(spelled)
+            rates[statement.name] = expr
+            names += spell_out(used, helpers)
         else:
-            found.helpers[statement.name] = (expr, spelled)
-    return found
+            helpers[statement.name] = (expr, spell_out(used, helpers))
+    return Equations(rates, helpers, names)
 
 
 def _check_order(
     statement: Statement, used: Sequence[str], lines: Mapping[str, int], helpers: Helpers
 ) -> None:
-    """Helpers are defined before they are used; `lines`: where each of them is defined."""
+    """Check that helpers are defined before they are used; `lines`: where each of them is defined."""
     for name in used:
         if name == statement.name and not statement.is_state:
             raise InputError("formulas.defined_by_itself", name)
@@ -84,7 +85,7 @@ def _check_order(
 
 @contextmanager
 def _in_line(line: int) -> Iterator[None]:
-    """Errors inside are about this line of the equations."""
+    """Tell errors raised inside that they are about this line of the equations."""
     try:
         yield
     except InputError as error:
@@ -92,7 +93,7 @@ def _in_line(line: int) -> Iterator[None]:
 
 
 def statements_of(text: str) -> list[Statement]:
-    """The lines of a model as they stand there."""
+    """The statements of a model as they were written."""
     found = []
     for line, piece in _split(text):
         with _in_line(line):
@@ -101,7 +102,7 @@ def statements_of(text: str) -> list[Statement]:
 
 
 def equation_faults(text: str) -> list[InputError]:
-    """One error for every statement that is wrong by itself; how statements fit together is not checked."""
+    """One error for every statement that is wrong by itself; conflicts between statements are not checked."""
     try:
         pieces = _split(text)
     except InputError as error:
@@ -119,15 +120,15 @@ def equation_faults(text: str) -> list[InputError]:
     return faults
 
 
-def spell_out(used: Sequence[str], helpers: Mapping[str, tuple[sympy.Expr, list[str]]]) -> list[str]:
-    """The names a formula uses, helpers replaced by the names they use."""
+def spell_out(used: Sequence[str], helpers: Helpers) -> list[str]:
+    """The names that a formula uses, each helper replaced by the names that it uses."""
     return list(dict.fromkeys(n for name in used for n in (helpers[name][1] if name in helpers else [name])))
 
 
 def _split(text: str) -> list[tuple[int, str]]:
-    """Statements with the line each starts on.
+    """Statements, each with the line it starts on.
 
-    A statement goes on in the next line inside parentheses, after a backslash, after an operator, and when the next
+    A statement continues in the next line inside parentheses, after a backslash, after an operator, and if the next
     line begins with an operator.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -203,7 +204,7 @@ def _check_primes(statement: Statement, states: Sequence[str]) -> None:
 
 
 def check_target(name: str) -> None:
-    """A name that an equation, or a list of names, may declare."""
+    """Check that equations, or a list of names, may declare this name."""
     if name == "t":
         raise InputError("formulas.time_redefined")
     if name in RESERVED:

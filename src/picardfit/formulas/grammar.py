@@ -1,8 +1,8 @@
-"""Formula text -> expression, by a grammar of our own.
+"""Formula text -> expression and back, by a grammar of our own.
 
-The text is read by a small precedence parser: no Python parser, no `eval`, no `sympify`. What is not in the
+A small precedence parser reads the text: no Python parser, no `eval`, no `sympify`. What is not in the
 grammar (attributes, subscripts, strings, unknown functions) cannot be expressed, and every other word is a
-name, so that `lambda`, `I`, `E`, `S`, `N` or `beta` are ordinary parameters. Precedence is that of Python;
+name, so `lambda`, `I`, `E`, `S`, `N` and `beta` are ordinary parameters. Precedence is that of Python;
 `^` is `**`, `&` and `|` are `and` and `or`. A condition used as a number is 1 or 0; a number used as a
 condition is true when it is not zero.
 """
@@ -16,25 +16,12 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 import sympy
+from sympy.printing.str import StrPrinter
 
 from picardfit.errors import InputError, closest
-from picardfit.formulas.algebra import (
-    LIMITS,
-    RELATIONS,
-    add,
-    as_condition,
-    as_number,
-    both,
-    choose,
-    compare,
-    divide,
-    either,
-    multiply,
-    number,
-    power,
-    symbol,
-)
-from picardfit.formulas.functions import FUNCTIONS
+from picardfit.formulas import algebra
+from picardfit.formulas.algebra import LIMITS, RELATIONS, as_number, symbol
+from picardfit.formulas.functions import FUNCTIONS, NAMES
 
 _CONSTANTS = {"pi": sympy.pi, "True": sympy.true, "False": sympy.false}
 _LOGICAL_WORDS = ("and", "or", "not", "if", "else")
@@ -83,26 +70,26 @@ def parse(text: str, definitions: Mapping[str, sympy.Expr] | None = None) -> sym
 
 
 def names_in_order(text: str) -> tuple[str, ...]:
-    """The names in a formula in order of first appearance, also those that cancel out."""
+    """The names in a formula in order of first appearance, including those that cancel out."""
     found = tokens(text)
     return tuple(dict.fromkeys(t.text for t in found if t.kind == "name" and t.text not in RESERVED))
 
 
 def _placed(error: InputError, text: str, position: int) -> InputError:
-    """The complaint with the column it is about, and what stands around it."""
+    """The error with its column and the text around it."""
     start = text.rfind("\n", 0, position) + 1
     line = text[start:].split("\n", 1)[0].rstrip()
     return error.within("formulas.at_column", shortened(line, position - start), column=position - start + 1)
 
 
 def shortened(text: str, position: int = 0) -> str:
-    """At most 80 characters of a text, those around a position."""
+    """At most 80 characters of a text around a position."""
     cut = max(0, position - 40)
     return ("…" if cut else "") + text[cut : cut + 80] + ("…" if len(text) > cut + 80 else "")
 
 
 def tokens(text: str) -> list[Token]:
-    """The numbers, names and operators of a formula, ending in one of kind `end`."""
+    """The numbers, names and operators of a formula, and a last token of kind `end`."""
     found = []
     position = 0
     while position < len(text):
@@ -185,15 +172,15 @@ class _Parser:
             self._take()
             condition = self._expression(2)
             self._expect("else", "formulas.no_else")
-            return choose(condition, left, self._expression(1))
+            return algebra.choose(condition, left, self._expression(1))
         if token.text == "**":
             self._take()
-            return self._apply(token, power, left, self._expression(SIGN_STRENGTH))
-        parts: list[tuple[str, sympy.Basic]] = [("", left)]
+            return self._apply(token, algebra.power, left, self._expression(SIGN_STRENGTH))
+        operators, values = [], [left]
         while self._peek.kind == "operator" and STRENGTH.get(self._peek.text) == strength:
-            operator = self._take()
-            parts.append((operator.text, self._expression(strength + 1)))
-        return self._apply(token, _combine, parts)
+            operators.append(self._take().text)
+            values.append(self._expression(strength + 1))
+        return self._apply(token, _combine, operators, values)
 
     def _expect(self, text: str, code: str) -> None:
         if self._peek.text != text:
@@ -214,9 +201,9 @@ class _Parser:
             return inside
         if token.text in ("+", "-"):
             inside = as_number(self._expression(SIGN_STRENGTH))
-            return inside if token.text == "+" else multiply(sympy.S.NegativeOne, inside)
+            return inside if token.text == "+" else algebra.multiply(sympy.S.NegativeOne, inside)
         if token.text == "not":
-            return sympy.Not(as_condition(self._expression(NOT_STRENGTH)))
+            return sympy.Not(algebra.as_condition(self._expression(NOT_STRENGTH)))
         self._next -= 1
         if token.kind == "end":
             self._fail(token, "formulas.missing_at_end")
@@ -235,10 +222,7 @@ class _Parser:
                 self._fail(token, "formulas.misspelt_function", token.text, function=close)
             self._fail(token, "formulas.unknown_function", token.text, functions=", ".join(FUNCTIONS))
         self._take()
-        if token.text == "piecewise" and self._at_pair():
-            args = self._pairs()
-        else:
-            args = self._arguments()
+        args = self._pairs() if token.text == "piecewise" and self._at_pair() else self._arguments()
         function = FUNCTIONS[token.text]
         if not function.fewest <= len(args) <= function.most:
             exact = function.fewest == function.most
@@ -247,17 +231,20 @@ class _Parser:
         return self._apply(token, function.build, *args)
 
     def _arguments(self) -> list[sympy.Basic]:
-        """Expressions separated by commas, up to and with the closing parenthesis."""
-        args = []
+        """Expressions separated by commas, up to and including the closing parenthesis."""
+        return self._list(lambda: [self._expression(0)])[0]
+
+    def _list(self, item: Callable[[], list[sympy.Basic]]) -> tuple[list[sympy.Basic], Token]:
+        """What `item` reads, separated by commas, and the closing parenthesis."""
+        found: list[sympy.Basic] = []
         while self._peek.text != ")":
-            args.append(self._expression(0))
+            found += item()
             if self._peek.text != ")":
                 self._expect(",", "formulas.not_closed")
-        self._take()
-        return args
+        return found, self._take()
 
     def _at_pair(self) -> bool:
-        """Whether a pair (value, condition) opens here rather than a number in parentheses."""
+        """Whether a pair (value, condition) begins here rather than a number in parentheses."""
         depth = 0
         for token in self._tokens[self._next :]:
             depth += (token.text == "(") - (token.text == ")")
@@ -267,66 +254,86 @@ class _Parser:
 
     def _pairs(self) -> list[sympy.Basic]:
         """The arguments (a, c), (b, d), (e, True) of `piecewise`, as a, c, b, d, e."""
-        args = []
-        while self._peek.text != ")":
-            pair = self._peek
-            if not self._at_pair():
-                self._fail(pair, "formulas.piecewise_pairs")
-            self._take()
-            inside = self._arguments()
-            if len(inside) != 2:
-                self._fail(pair, "formulas.piecewise_pairs")
-            args += inside
-            if self._peek.text != ")":
-                self._expect(",", "formulas.not_closed")
-        end = self._take()
+        args, end = self._list(self._pair)
         if args[-1] != sympy.true:
             self._fail(end, "formulas.piecewise_pairs")
         return args[:-1]
 
+    def _pair(self) -> list[sympy.Basic]:
+        begin, inside = self._peek, []
+        if self._at_pair():
+            self._take()
+            inside = self._arguments()
+        if len(inside) != 2:
+            self._fail(begin, "formulas.piecewise_pairs")
+        return inside
+
 
 def _read_number(text: str) -> sympy.Expr:
     if text.isascii() and text.isdigit() and float(text) <= LIMITS.whole:
-        return number(int(text))
-    return number(float(text))
+        return algebra.number(int(text))
+    return algebra.number(float(text))
 
 
-def _combine(parts: Sequence[tuple[str, sympy.Basic]]) -> sympy.Basic:
+def _combine(operators: Sequence[str], values: Sequence[sympy.Basic]) -> sympy.Basic:
     """One chain of operators of equal strength, such as a - b + c or 0 < x <= 1."""
-    operators = [operator for operator, _ in parts[1:]]
-    values = [value for _, value in parts]
     first = operators[0]
     if first in ("and", "or"):
-        return (both if first == "and" else either)(*values)
+        return (algebra.both if first == "and" else algebra.either)(*values)
     if first in RELATIONS:
-        pairs = zip(operators, values[:-1], values[1:], strict=True)
-        links = [compare(operator, a, b) for operator, a, b in pairs]
-        return both(*links) if len(links) > 1 else links[0]
-    if first in ("+", "-"):
-        signed = (
-            multiply(sympy.S.NegativeOne, v) if o == "-" else v
-            for o, v in zip(operators, values[1:], strict=True)
-        )
-        return add(values[0], *signed)
-    factors = (divide(sympy.S.One, v) if o == "/" else v for o, v in zip(operators, values[1:], strict=True))
-    return multiply(values[0], *factors)
+        links = list(map(algebra.compare, operators, values[:-1], values[1:]))
+        return algebra.both(*links) if len(links) > 1 else links[0]
+    chain = [values[0]]
+    for operator, value in zip(operators, values[1:], strict=True):
+        if operator == "-":
+            value = algebra.multiply(sympy.S.NegativeOne, value)
+        elif operator == "/":
+            value = algebra.divide(sympy.S.One, value)
+        chain.append(value)
+    return (algebra.add if first in ("+", "-") else algebra.multiply)(*chain)
 
 
 def _check_size(expr: sympy.Basic) -> None:
-    """Definitions that repeat each other grow exponentially: refuse before anything walks the whole tree."""
+    """Refuse a tree that is too large before anything walks it: repeated definitions grow exponentially."""
     measured: dict[sympy.Basic, tuple[int, int]] = {}
 
     def measure(node: sympy.Basic) -> tuple[int, int]:
         if node not in measured:
-            below = [measure(a) for a in node.args]
-            measured[node] = (
-                1 + sum(size for size, _ in below),
-                1 + max((depth for _, depth in below), default=0),
-            )
+            sizes, depths = zip(*map(measure, node.args), strict=True) if node.args else ((), ())
+            measured[node] = 1 + sum(sizes), 1 + max(depths, default=0)
         return measured[node]
 
     size, depth = measure(expr)
     if size > LIMITS.parts or depth > LIMITS.depth:
-        raise InputError(
-            "formulas.too_large", size=size, depth=depth, parts=LIMITS.parts, levels=LIMITS.depth
-        )
+        limits = {"parts": LIMITS.parts, "levels": LIMITS.depth}
+        raise InputError("formulas.too_large", size=size, depth=depth).with_values(**limits)
+
+
+# ---- expression -> text -------------------------------------------------------------------------------------
+
+
+class _Printer(StrPrinter):
+    """Text that `parse` reads back to the same expression."""
+
+    def _print_Function(self, expr: sympy.Basic) -> str:
+        name = NAMES.get(expr.func, expr.func.__name__)
+        return f"{name}({', '.join(self._print(a) for a in expr.args)})"
+
+    _print_Abs = _print_Function
+
+    def _print_Float(self, expr: sympy.Basic) -> str:
+        return repr(float(expr))
+
+    def _print_Relational(self, expr: sympy.Basic) -> str:
+        return f"({self._print(expr.lhs)} {expr.rel_op} {self._print(expr.rhs)})"
+
+    def _print_And(self, expr: sympy.Basic, word: str = " and ") -> str:
+        return f"({word.join(sorted(self._print(a) for a in expr.args))})"
+
+    def _print_Or(self, expr: sympy.Basic) -> str:
+        return self._print_And(expr, " or ")
+
+
+def to_text(expr: sympy.Expr) -> str:
+    """The formula of an expression, in the language of `parse`."""
+    return str(_Printer().doprint(expr))

@@ -1,7 +1,7 @@
-"""What a Python function receives in place of numbers and vectors while its equations are traced.
+"""What a Python function receives while its equations are traced.
 
-`Traced` is an expression that calculates like a number; `Components` are the states, parameters or inputs, of numbers
-or of expressions.
+`Traced` is an expression that calculates like a number; `Components` is a vector of states, parameters or inputs,
+which holds numbers or expressions.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from picardfit.formulas.functions import FUNCTIONS
 
 
 class Untraceable(Exception):
-    """The function needs a number where tracing has a symbol."""
+    """The function needs a number where tracing has only a symbol."""
 
 
 class NoSuchName(AttributeError, KeyError):
-    """A function asks for a state, parameter or input that was not declared: its name, and the declared ones."""
+    """A function reads a state, parameter or input that was not declared: (its name, the declared names)."""
 
 
 class _Handled(NDArrayOperatorsMixin):
-    """Operators and NumPy functions for what stands in place of numbers and vectors."""
+    """Operators and NumPy functions of Traced and Components."""
 
     __slots__ = ()
 
@@ -113,7 +113,7 @@ class Components(_Handled):
 
 
 def _unwrap(value: Any) -> Any:
-    """Containers and symbols as plain arrays, also inside lists."""
+    """Traced and Components as plain arrays, also inside lists."""
     if isinstance(value, list | tuple):
         return type(value)(_unwrap(v) for v in value)
     return as_array(value) if isinstance(value, _Handled) else value
@@ -160,9 +160,7 @@ def _heaviside(a: sympy.Basic, at_zero: sympy.Basic) -> sympy.Expr:
     )
 
 
-_METHODS = {
-    one.array.__name__: one.build for one in FUNCTIONS.values() if one.array is not None and one.most == 1
-}
+_METHODS = {one.array.__name__: one.build for one in FUNCTIONS.values() if one.array and one.most == 1}
 _UFUNCS: dict[np.ufunc, Callable[..., sympy.Basic]] = {
     **{one.array: one.build for one in FUNCTIONS.values() if one.array is not None},
     np.add: algebra.add,
@@ -186,10 +184,7 @@ _UFUNCS: dict[np.ufunc, Callable[..., sympy.Basic]] = {
     np.greater_equal: partial(algebra.compare, ">="),
     np.equal: partial(algebra.compare, "=="),
     np.not_equal: partial(algebra.compare, "!="),
-    np.logical_and: algebra.both,
-    np.logical_or: algebra.either,
-    np.bitwise_and: algebra.both,
-    np.bitwise_or: algebra.either,
-    np.logical_not: lambda a: sympy.Not(algebra.as_condition(a)),
-    np.invert: lambda a: sympy.Not(algebra.as_condition(a)),
+    **dict.fromkeys((np.logical_and, np.bitwise_and), algebra.both),
+    **dict.fromkeys((np.logical_or, np.bitwise_or), algebra.either),
+    **dict.fromkeys((np.logical_not, np.invert), lambda a: sympy.Not(algebra.as_condition(a))),
 }

@@ -1,8 +1,8 @@
 """Python functions as model equations: traced to expressions where possible, else evaluated numerically.
 
 A function f(t, x, p, u) is called once with symbols in place of numbers. If it only calculates, the result
-is an ordinary BatchedMap with exact Jacobians. If it decides (`if x[0] > 1`) or calls what knows no symbols
-(an interpolator), the function itself is evaluated, and its Jacobians come from central differences.
+is an ordinary BatchedMap with exact Jacobians. If it decides (`if x[0] > 1`) or calls a function that does not
+accept symbols (an interpolator), it is evaluated as it is, and its Jacobians come from central differences.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from picardfit.formulas.algebra import TIME, as_number, symbol
 from picardfit.formulas.kernels import Array, BatchedMap
 from picardfit.formulas.traced_values import Components, NoSuchName, Traced, expression_of
 
-_FAILURES = (ArithmeticError, ValueError)  # of a function at a point where it has no value
+_FAILURES = (ArithmeticError, ValueError)  # what a function raises at a point where it has no value
 PythonFunction = Callable[..., Any]
 
 
@@ -35,15 +35,16 @@ class Differences:
 
 @dataclass(frozen=True)
 class Trials:
-    """Ordinary points at which a function is tried, and how well two ways to compute it must agree there."""
+    """Points at which a function is tried, and how well two ways to compute it must agree there.
 
-    shift: tuple[float, ...] = (0.0, 0.31, 0.77)  # of all values, one for each point: no round numbers
+    The points are arbitrary: values near 1, no two of them equal.
+    """
+
+    shift: tuple[float, ...] = (0.0, 0.31, 0.77)  # added to all values, one for each point
     time: float = 0.7
     between_groups: float = 0.05  # between states, parameters and inputs
-    between_members: float = 0.13  # so that no two values are equal
-    traced: float = (
-        1e-9  # relative difference of a traced function: another order of operations rounds differently
-    )
+    between_members: float = 0.13  # between two states, two parameters or two inputs
+    traced: float = 1e-9  # relative difference of a traced function, which rounds in another order
     traced_zero: float = 1e-12  # absolute difference
     vectorised: float = 1e-12  # relative difference of a function called with arrays: the same operations
 
@@ -75,11 +76,9 @@ class NumericMap:
 
     @property
     def jacobian_pattern(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which derivatives can be non-zero: nothing is known, so all of them."""
-        rows = len(self.rows)
-        return np.ones((rows, len(self.states)), dtype=bool), np.ones(
-            (rows, len(self.parameters)), dtype=bool
-        )
+        """Which derivatives can be non-zero: all of them, because nothing is known about the function."""
+        wrt_x, wrt_p = (np.ones((len(self.rows), len(g)), dtype=bool) for g in (self.states, self.parameters))
+        return wrt_x, wrt_p
 
     def value(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike) -> Array:
         """The rows, (*batch, rows)."""
@@ -93,14 +92,13 @@ class NumericMap:
     def linearise(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike) -> tuple[Array, Array, Array]:
         """Value and derivatives: (*batch, rows), (*batch, rows, states), (*batch, rows, parameters)."""
         batch, (times, states, params, inputs) = _flatten(t, x, p, u)
-        columns, count = len(states) + len(params), times.size
-        here = np.concatenate([states, params])  # (columns, points)
+        split, here = len(states), np.concatenate([states, params])  # (columns, points)
+        columns, count = here.shape
         steps = self.differences.step * np.maximum(np.abs(here), self.differences.smallest)
         moves = np.eye(columns)[:, :, None] * steps  # (column moved, columns, points)
         moved = np.concatenate([here[None], here + moves, here - moves])
         copies = len(moved)
         moved = np.moveaxis(moved, 0, 1).reshape(columns, copies * count)
-        split = len(states)
         values = self.evaluate(np.tile(times, copies), moved[:split], moved[split:], np.tile(inputs, copies))
         values = values.reshape(copies, count, len(self.rows))
         value, above, below = values[0], values[1 : columns + 1], values[columns + 1 :]
@@ -120,7 +118,7 @@ class NumericMap:
                 try:
                     return np.ascontiguousarray(self.at_once(t, x, p, u).T)
                 except _FAILURES:
-                    pass  # some point has no value: find out which
+                    pass  # some point has no value: go point by point
             result = np.full((t.size, len(self.rows)), np.nan)
             for k in range(t.size):
                 try:
@@ -132,21 +130,22 @@ class NumericMap:
     def at_once(self, t: Array, x: Array, p: Array, u: Array) -> Array:
         """One call of the function, (rows, *shape of t)."""
         result = self.call(t, x, p, u)
-        if isinstance(result, Mapping):
-            values = [result[name] for name in self.rows]
-        else:
-            single = len(self.rows) == 1 and np.ndim(result) == np.ndim(t)
-            values = [result] if single else _sequence(result)
+        single = len(self.rows) == 1 and not isinstance(result, Mapping) and np.ndim(result) == np.ndim(t)
+        values = [result] if single else self.in_order(result)
         return np.stack([np.broadcast_to(np.asarray(v, dtype=float), np.shape(t)) for v in values])
 
     def call(self, t: object, x: np.ndarray, p: np.ndarray, u: np.ndarray) -> Any:
         """What the function returns for components x, p and u."""
         arguments = [t, Components(self.states, x), Components(self.parameters, p)]
-        return (
-            self.function(*arguments, Components(self.inputs, u))
-            if self.takes_inputs
-            else self.function(*arguments)
-        )
+        if self.takes_inputs:
+            arguments.append(Components(self.inputs, u))
+        return self.function(*arguments)
+
+    def in_order(self, result: Any) -> list[Any]:
+        """What the function returned, a mapping or a sequence, in the order of the rows."""
+        if isinstance(result, Mapping):
+            return [result[name] for name in self.rows]
+        return _sequence(result)
 
 
 def _flatten(
@@ -163,9 +162,7 @@ def _flatten(
 
 
 def _sequence(result: Any) -> list[Any]:
-    if isinstance(result, Traced) or np.ndim(result) == 0:
-        return [result]
-    return list(result)
+    return [result] if isinstance(result, Traced) or np.ndim(result) == 0 else list(result)
 
 
 def map_of_function(
@@ -176,11 +173,10 @@ def map_of_function(
     rows: tuple[str, ...] | None,
     settings: Trials = Trials(),
 ) -> tuple[BatchedMap | NumericMap, tuple[str, ...]]:
-    """The map computed by a function, and the names of its rows (its own names if `rows` is None)."""
+    """The map that a function computes, and the names of its rows (chosen by the function if `rows` is None)."""
     label = getattr(function, "__name__", "the function")
-    numeric = NumericMap(
-        function, _takes_inputs(function, inputs, label), rows or (), states, parameters, inputs
-    )
+    takes_inputs = _takes_inputs(function, inputs, label)
+    numeric = NumericMap(function, takes_inputs, rows or (), states, parameters, inputs)
     trials = settings.points(len(states), len(parameters), len(inputs))
     result = _trial(numeric, label, *(a[..., 0] for a in trials))
     numeric = replace(numeric, rows=_row_names(result, rows, label))
@@ -188,8 +184,8 @@ def map_of_function(
     traced = _trace(numeric)
     if traced is not None:
         t, *vectors = trials
-        expected, rtol, atol = traced.value(t, *(v.T for v in vectors)), settings.traced, settings.traced_zero
-        if np.allclose(expected, values, rtol=rtol, atol=atol, equal_nan=True):
+        found = traced.value(t, *(v.T for v in vectors))
+        if np.allclose(found, values, settings.traced, settings.traced_zero, equal_nan=True):
             return traced, numeric.rows
     return _vectorise(numeric, trials, values, settings.vectorised), numeric.rows
 
@@ -218,9 +214,8 @@ def _trial(numeric: NumericMap, label: str, *point: np.ndarray) -> Any:
             return numeric.call(*point)
     except NoSuchName as error:
         name, known = error.args
-        raise InputError(
-            "formulas.function_asks", label, name=name, known=known, close=closest(name, known)
-        ) from error
+        close = closest(name, known)
+        raise InputError("formulas.function_asks", label, name=name, known=known, close=close) from error
     except Exception as error:  # the function is the user's: it may raise anything
         t, x, p, _ = point
         kind = type(error).__name__
@@ -233,20 +228,15 @@ def _row_names(result: Any, rows: tuple[str, ...] | None, label: str) -> tuple[s
     if result is None:
         raise InputError("formulas.function_returns_nothing", label)
     if isinstance(result, Mapping):
+        names = tuple(map(str, result))
         if rows is not None and set(result) != set(rows):
-            raise InputError(
-                "formulas.function_returns_names", label, names=list(map(str, result)), rows=rows
-            )
-        return rows or tuple(map(str, result))
+            raise InputError("formulas.function_returns_names", label, names=list(names), rows=rows)
+        return rows or names
     values = _sequence(result)
     count = len(values)
-    wrong = [
-        v
-        for v in values
-        if np.ndim(v) > 0 or not isinstance(v, int | float | np.number | np.bool_ | np.ndarray)
-    ]
-    if wrong:
-        raise InputError("formulas.function_returns_value", label, value=wrong[0])
+    for value in values:
+        if np.ndim(value) > 0 or not isinstance(value, int | float | np.number | np.bool_ | np.ndarray):
+            raise InputError("formulas.function_returns_value", label, value=value)
     if rows is not None and count != len(rows):
         raise InputError("formulas.function_returns_count", label, count=count, states=len(rows), rows=rows)
     return rows or tuple(f"y{k + 1}" for k in range(count))
@@ -255,23 +245,16 @@ def _row_names(result: Any, rows: tuple[str, ...] | None, label: str) -> tuple[s
 def _trace(numeric: NumericMap) -> BatchedMap | None:
     """The function as expressions, or None if it cannot be traced."""
     groups = (numeric.states, numeric.parameters, numeric.inputs)
-    vectors = []
-    for names in groups:
-        vector = np.empty(len(names), dtype=object)
-        vector[:] = [Traced(symbol(n)) for n in names]
-        vectors.append(vector)
+    vectors = [np.array([Traced(symbol(name)) for name in names], dtype=object) for names in groups]
     try:
-        result = numeric.call(Traced(TIME), *vectors)
-        values = [result[name] for name in numeric.rows] if isinstance(result, Mapping) else _sequence(result)
+        values = numeric.in_order(numeric.call(Traced(TIME), *vectors))
         return BatchedMap([as_number(expression_of(v)) for v in values], *groups)
-    except (
-        Exception
-    ):  # symbols can make any function of the user fail in any way: it is then evaluated numerically
+    except Exception:  # symbols can make a user's function fail in any way: it is then evaluated numerically
         return None
 
 
 def _vectorise(numeric: NumericMap, trials: Sequence[Array], values: Array, tolerance: float) -> NumericMap:
-    """The map that calls its function with arrays if that gives the same values as point by point."""
+    """The map that calls its function with arrays, if that gives the same values as calls point by point."""
     arrays = replace(numeric, vectorised=True)
     try:
         with np.errstate(all="ignore"):

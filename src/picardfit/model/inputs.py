@@ -18,9 +18,9 @@ import numpy as np
 from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError, closest, concerning
 from picardfit.formulas.algebra import names
+from picardfit.formulas.derivatives import breakpoints
 from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import BatchedMap
-from picardfit.formulas.switching import breakpoints
 from picardfit.model.number_arrays import number_array, read_only
 
 

@@ -14,11 +14,10 @@ import sympy
 from picardfit.display.hook import shown
 from picardfit.errors import InputError, closest, concerning
 from picardfit.formulas.algebra import names, names_outside_conditions, symbol
-from picardfit.formulas.equations import NAME, check_target, read_equations, spell_out, statements_of
-from picardfit.formulas.grammar import names_in_order, parse
+from picardfit.formulas.derivatives import breakpoints, switches_with, zeros_in_time
+from picardfit.formulas.equations import NAME, Helpers, check_target, read_equations, spell_out, statements_of
+from picardfit.formulas.grammar import names_in_order, parse, to_text
 from picardfit.formulas.kernels import BatchedMap
-from picardfit.formulas.printing import to_text
-from picardfit.formulas.switching import breakpoints, switches_with, zeros_in_time
 from picardfit.formulas.tracing import NumericMap, PythonFunction, map_of_function
 from picardfit.model.inputs import Constant, Input
 
@@ -245,7 +244,7 @@ def _checked_names(names: Sequence[str], kind: str) -> tuple[str, ...]:
 def _read_observables(
     observables: Mapping[str, str] | Sequence[str] | None,
     states: tuple[str, ...],
-    helpers: Mapping[str, tuple[sympy.Expr, list[str]]],
+    helpers: Helpers,
     known: Sequence[str],
     complete: bool = False,
 ) -> tuple[dict[str, sympy.Expr], list[str]]:

@@ -9,9 +9,8 @@ import numpy as np
 import sympy
 
 from picardfit.formulas.algebra import Where, is_condition, names
-from picardfit.formulas.grammar import parse
+from picardfit.formulas.grammar import parse, to_text
 from picardfit.formulas.kernels import BatchedMap
-from picardfit.formulas.printing import to_text
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.inputs import values_at
 from picardfit.model.model import Model

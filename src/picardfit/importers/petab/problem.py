@@ -22,8 +22,7 @@ import sympy
 
 from picardfit.errors import InputError, closest
 from picardfit.formulas.algebra import TIME, add, multiply, names, symbol
-from picardfit.formulas.grammar import RESERVED, names_in_order, parse
-from picardfit.formulas.printing import to_text
+from picardfit.formulas.grammar import RESERVED, names_in_order, parse, to_text
 from picardfit.importers.petab.files import Value
 from picardfit.importers.petab.tables import ObservableRow, ParameterRow, Run, Tables
 from picardfit.importers.sbml import from_document

@@ -9,8 +9,7 @@ import sympy
 
 from picardfit.errors import InputError, closest
 from picardfit.formulas.algebra import TIME, names, symbol
-from picardfit.formulas.grammar import parse
-from picardfit.formulas.printing import to_text
+from picardfit.formulas.grammar import parse, to_text
 from picardfit.importers.sbml.mathml import exact
 from picardfit.model.model import Model
 
