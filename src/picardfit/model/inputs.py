@@ -2,14 +2,13 @@
 
 Every kind has `at(t)` (the values, in the shape of t), `breakpoints` (times of jumps and kinks, where the mesh gets a
 knot), `describe()` (a short text) and `spec()` (a description for JSON, which `input_from_spec` reads back).
-At a jump the value is the new one (right-continuous); for the left limit ask slightly before the jump.
+At a jump the value is the new one (right-continuous); for the left limit evaluate slightly before the jump.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
@@ -71,12 +70,7 @@ class Formula:
         return {"kind": "formula", "text": self.text}
 
 
-class Between(StrEnum):
-    """What a table is between its times."""
-
-    HOLD = "hold"
-    LINEAR = "linear"
-    MARKS = "marks"
+TABLE_KINDS = ("hold", "linear", "marks")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,16 +86,14 @@ class Table:
 
     times: np.ndarray
     values: np.ndarray
-    kind: Between | str = "hold"
+    kind: str = "hold"
 
     def __post_init__(self) -> None:
-        kinds = [one.value for one in Between]
-        if self.kind not in kinds:
-            raise InputError("model.table_kind", value=self.kind, close=closest(str(self.kind), kinds))
-        times, values = (
-            number_array(self.times, "the table times"),
-            number_array(self.values, "the table values"),
-        )
+        if self.kind not in TABLE_KINDS:
+            close = closest(str(self.kind), TABLE_KINDS)
+            raise InputError("model.table_kind", value=self.kind, close=close)
+        times = number_array(self.times, "the table times")
+        values = number_array(self.values, "the table values")
         if len(times) != len(values):
             raise InputError("model.table_lengths", times=len(times), values=len(values))
         order = np.argsort(times, kind="stable")
@@ -115,14 +107,10 @@ class Table:
             raise InputError(code, time=float(repeated[0]))
         object.__setattr__(self, "times", read_only(times))
         object.__setattr__(self, "values", read_only(values))
-        object.__setattr__(self, "kind", Between(self.kind).value)
 
     def __reduce__(self) -> tuple[type[Table], tuple[object, ...]]:
-        return Table, (
-            self.times,
-            self.values,
-            self.kind,
-        )  # arrays forget in a pickle that they are read-only
+        # a pickled array forgets that it is read-only
+        return Table, (self.times, self.values, self.kind)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Table) and self.spec() == other.spec()
@@ -155,12 +143,8 @@ class Table:
         return f"{self.kind} table: {len(self.times)} times from {self.times[0]:g} to {self.times[-1]:g}"
 
     def spec(self) -> dict[str, object]:
-        return {
-            "kind": "table",
-            "times": self.times.tolist(),
-            "values": self.values.tolist(),
-            "between": self.kind,
-        }
+        times, values = self.times.tolist(), self.values.tolist()
+        return {"kind": "table", "times": times, "values": values, "between": self.kind}
 
 
 @dataclass(frozen=True)
@@ -193,10 +177,8 @@ class Signal:
         try:
             value = self.function(time)
         except Exception as error:  # the function is the user's: it may raise anything
-            kind = type(error).__name__
-            raise InputError(
-                "model.signal_failed", self._name, time=time, kind=kind, error=str(error)
-            ) from error
+            values = {"time": time, "kind": type(error).__name__, "error": str(error)}
+            raise InputError("model.signal_failed", self._name).with_values(**values) from error
         if np.size(value) != 1 or np.asarray(value).dtype.kind not in "iufb":
             raise InputError("model.signal_value", self._name, time=time, value=value)
         return float(np.asarray(value).item())
@@ -246,10 +228,10 @@ def values_at(inputs: Mapping[str, Input], names: Sequence[str], times: np.ndarr
 
 @dataclass(frozen=True)
 class PoleSearch:
-    """How inputs are searched for poles before anything is computed."""
+    """How inputs are searched for poles before anything is computed. All are choices."""
 
     grid: int = 257  # times, besides the samples, at which an input is evaluated first
-    steep: float = 10.0  # largest value over the median above which a pole is searched for
+    steep: float = 10.0  # ratio of largest value and median above which the largest may be a pole
     window: int = 33  # times in each window that zooms in on the largest value
     narrowest: float = 1e-9  # width of the last window over that of the first
     vanished: float = 1e-2  # height times width over its first value, below which the peak is integrable
@@ -279,16 +261,14 @@ def check_finite(
         else:
             continue
         how = "piecewise" if isinstance(source, Formula) else "an `if`"
-        shown = source.describe()
-        raise InputError(
-            code, name, key=("inputs", name), source=shown, time=time, first=t0, last=last, how=how
-        )
+        shown = {"source": source.describe(), "time": time, "first": t0, "last": last, "how": how}
+        raise InputError(code, name, key=("inputs", name)).with_values(**shown)
 
 
 def _pole(source: Input, grid: np.ndarray, size: np.ndarray, search: PoleSearch) -> float | None:
     """A time near the largest value where |u| grows at least like 1/distance, so that no solution passes it.
 
-    Zooming in on a pole keeps |u| times the width of the window as it is; on anything integrable it vanishes.
+    While the window narrows around a pole, |u| times its width stays the same; for anything integrable it vanishes.
     """
     k = int(np.argmax(size))
     low, high = grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)]

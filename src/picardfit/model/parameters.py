@@ -13,17 +13,17 @@ import numpy as np
 
 from picardfit.checks import as_number, check_flag, is_number, name_at_call
 from picardfit.errors import InputError, concerning
-from picardfit.model.priors import KINDS, Prior
+from picardfit.model.priors import KINDS, Prior, support
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """What is known about one parameter before the fit.
+    """What is known about a parameter before the fit.
 
     `lower`, `upper`: bounds in natural units (None or an infinity: no bound).
     `log`: search in log(value); the value is then positive, and a missing lower bound means the open bound 0.
     `start`: the value to start from; `fixed`: the value, not estimated (it wins over `start`).
-    `local`: each experiment has a value of its own.  `unit`: printed, never computed with.
+    `local`: each experiment has its own value.  `unit`: printed, never computed with.
     `prior`: what is known besides the bounds, for example pf.Normal(1.0, 0.2); it needs a noise model.
     """
 
@@ -48,7 +48,7 @@ class Parameter:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """(lower, upper) in natural units where the prior allows; an open lower bound of a log parameter is 0."""
+        """(lower, upper) in natural units, within the support of the prior; a log parameter is at least 0."""
         return _allowed(self.lower, self.upper, self.log, self.prior)
 
 
@@ -65,8 +65,7 @@ def as_parameter(name: str, spec: object) -> Parameter:
     if not isinstance(spec, Sequence) or isinstance(spec, (str, bytes)) or len(spec) != 2:
         raise InputError("model.not_a_parameter", name, key=("parameters", name), value=spec)
     with concerning("model.in_parameter", name, key=("parameters", name)):
-        lower, upper = _checked_bounds(spec[0], spec[1], log=False)
-    return Parameter(lower, upper)
+        return Parameter(*_checked_bounds(spec[0], spec[1], log=False))
 
 
 def to_internal(values: np.ndarray, log_mask: np.ndarray) -> np.ndarray:
@@ -141,7 +140,7 @@ def _check_prior(prior: object, lower: float, upper: float, log: bool) -> None:
 
 
 def _allowed(lower: float, upper: float, log: bool, prior: Prior | None) -> tuple[float, float]:
-    """The bounds where log and prior allow."""
+    """The bounds that remain after log and prior."""
     lower = 0.0 if log and lower == -inf else lower
-    low, high = (-inf, inf) if prior is None else prior.support
+    low, high = (-inf, inf) if prior is None else support(prior)
     return max(lower, low), min(upper, high)
