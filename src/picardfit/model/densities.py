@@ -18,7 +18,7 @@ class Shape(Enum):
 
 
 def rho(shape: Shape, e: Array, degrees: Array, width: float) -> tuple[Array, Array]:
-    """-log density and its slope."""
+    """-log density at e and its slope; the kink of Laplace is rounded to sqrt(e^2 + width^2)."""
     if shape is Shape.NORMAL:
         return 0.5 * e * e + 0.5 * np.log(2 * np.pi), e
     if shape is Shape.LAPLACE:
@@ -33,15 +33,13 @@ def rho(shape: Shape, e: Array, degrees: Array, width: float) -> tuple[Array, Ar
 
 def information(shape: Shape, degrees: Array) -> tuple[Array | float, Array | float]:
     """Fisher information of location and of scale at scale 1."""
-    if shape is Shape.NORMAL:
-        return 1.0, 2.0
-    if shape is Shape.LAPLACE:
-        return 1.0, 1.0
-    return (degrees + 1) / (degrees + 3), 2 * degrees / (degrees + 3)
+    if shape is Shape.STUDENT:
+        return (degrees + 1) / (degrees + 3), 2 * degrees / (degrees + 3)
+    return 1.0, 2.0 if shape is Shape.NORMAL else 1.0
 
 
 def degrees_terms(e: Array, s: Array, degrees: Array) -> tuple[Array, Array, Array]:
-    """Slope by the degrees of Student's t, their Fisher information, and that with the scale."""
+    """Student's t at residuals e and scales s: slope by the degrees, their Fisher information, that with the scale."""
     from scipy.special import digamma, polygamma
 
     d, square = degrees, e * e

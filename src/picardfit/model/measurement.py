@@ -1,4 +1,4 @@
-"""From states to what a likelihood needs: the observables and the levels of the noise, as one map."""
+"""From states to the rows that a likelihood needs: observables and noise levels, as one map."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Measurement:
     def levels_at(
         self, t: ArrayLike, g: Array, x: ArrayLike, p: ArrayLike, u: ArrayLike
     ) -> tuple[Array, Array]:
-        """Levels and their derivatives by the parameters at given observables and states."""
+        """Levels and their derivatives with respect to the parameters, at given observables and states."""
         value, _, wrt_p = self.levels.linearise(t, self._both(g, x), p, u)
         return value, wrt_p
 
@@ -77,7 +77,7 @@ class Padded:
 
 
 def padded(rhs: BatchedMap | NumericMap, names: tuple[str, ...]) -> BatchedMap | NumericMap | Padded:
-    """A right-hand side as a function of more parameters, all named; the new ones do not act."""
+    """A right-hand side as a function of all parameters in `names`; those beyond its own have no effect."""
     if names == tuple(rhs.parameters):
         return rhs
     if isinstance(rhs, BatchedMap):

@@ -14,14 +14,13 @@ import sympy
 from picardfit.display.hook import shown
 from picardfit.errors import InputError, closest, concerning
 from picardfit.formulas.algebra import names, names_outside_conditions, symbol
+from picardfit.formulas.codegen import Groups
 from picardfit.formulas.derivatives import breakpoints, switches_with, zeros_in_time
 from picardfit.formulas.equations import NAME, Helpers, check_target, read_equations, spell_out, statements_of
 from picardfit.formulas.grammar import names_in_order, parse, to_text
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap, PythonFunction, map_of_function
 from picardfit.model.inputs import Constant, Input
-
-Groups = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]  # names of states, parameters, inputs
 
 
 @shown
@@ -31,10 +30,10 @@ class Model:
     """An ODE model, from equations as text; `Model.from_function` takes Python functions.
 
     `name' = formula` (or `dname/dt = formula`) is the equation of a state, `name = formula` defines a helper
-    for the lines below it, `#` starts a comment. A formula goes on in the next line inside parentheses and after (or
-    before) an operator. Names that are left over are parameters; `t` is time.
+    for the lines below it, `#` starts a comment. A formula continues in the next line inside parentheses and after (or
+    before) an operator. All other names are parameters; `t` is time.
     Observables are formulas by name, names of states, or None: then every state is observed. Models are equal
-    when their contents are. `units`: name -> unit as text, for tables and pictures only; `t` is the unit of time.
+    if their contents are. `units`: name -> unit as text, for tables and pictures only; `t` is the unit of time.
     """
 
     states: tuple[str, ...]
@@ -60,9 +59,9 @@ class Model:
         outputs, new = _read_observables(observables, states, equations.helpers, (*order, *states, *inputs))
         known = {"t", *states, *inputs}
         parameters = tuple(dict.fromkeys(n for n in (*order, *new) if n not in known))
-        unused = [n for n in inputs if n not in (*order, *new)]
-        if unused:
-            raise InputError("model.unused_input", unused[0], key=("inputs", unused[0]))
+        for name in inputs:
+            if name not in (*order, *new):
+                raise InputError("model.unused_input", name, key=("inputs", name))
         groups = (states, parameters, inputs)
         rhs = BatchedMap(tuple(equations.rates.values()), *groups)
         output = BatchedMap(tuple(outputs.values()), *groups)
@@ -87,9 +86,9 @@ class Model:
         """
         groups = _checked_groups(states, parameters, inputs)
         everything = [n for group in groups for n in group]
-        twice = [n for n in everything if everything.count(n) > 1]
-        if twice:
-            raise InputError("model.declared_twice", twice[0])
+        for name in everything:
+            if everything.count(name) > 1:
+                raise InputError("model.declared_twice", name)
         if not groups[0]:
             raise InputError("model.no_states")
         rhs, _ = map_of_function(f, *groups, groups[0])
@@ -122,13 +121,13 @@ class Model:
         """Times at which the right-hand side may jump or kink under these inputs."""
         found = {*self.breakpoints, *(b for name in self.inputs for b in inputs[name].breakpoints)}
         if self._switches:
-            held = {symbol(n): sympy.Float(s.value) for n, s in inputs.items() if isinstance(s, Constant)}
-            found.update(zeros_in_time(d.xreplace(held) for d in self._switches))
+            known = {symbol(n): sympy.Float(s.value) for n, s in inputs.items() if isinstance(s, Constant)}
+            found.update(zeros_in_time(d.xreplace(known) for d in self._switches))
         return tuple(sorted(found))
 
     @cached_property
     def _switches(self) -> tuple[sympy.Expr, ...]:
-        """What switches at times that inputs decide."""
+        """Expressions of time and inputs whose change of sign switches the right-hand side."""
         return switches_with(self.rhs.expressions, self.inputs) if isinstance(self.rhs, BatchedMap) else ()
 
     @property
@@ -151,7 +150,7 @@ class Model:
         return [(state, formula, True) for state, formula in self.equations.items()]
 
     def unit(self, name: str) -> str:
-        """The unit of a name, empty when none was given; an observable that is a state alone has the state's."""
+        """The unit of a name, or an empty text; an observable that is just a state has the state's unit."""
         if name in self.units:
             return self.units[name]
         alone = self.observable_formulas.get(name) if name not in self.states else None
@@ -168,9 +167,8 @@ class Model:
 
     @property
     def dropped(self) -> dict[str, str]:
-        """Name -> helper, of names that are no parameters because only a helper that nothing uses has them."""
-        lines = self.written if self.text else []
-        helpers = {name: formula for name, formula, is_state in lines if not is_state}
+        """Name -> helper, for names that occur only in a helper that nothing uses: they are not parameters."""
+        helpers = {name: formula for name, formula, is_state in self.written if not is_state}
         known = {"t", *self.states, *self.inputs, *self.parameters, *helpers}
         return {n: h for h, text in helpers.items() for n in names_in_order(text) if n not in known}
 
@@ -235,9 +233,9 @@ def _checked_names(names: Sequence[str], kind: str) -> tuple[str, ...]:
             raise InputError("model.not_a_name", kind, key=(kind,), value=name)
         with concerning("model.in_names", kind, key=(kind, name)):
             check_target(name)
-    twice = [n for n in names if names.count(n) > 1]
-    if twice:
-        raise InputError("model.listed_twice", twice[0], key=(kind, twice[0]), kind=kind)
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError("model.listed_twice", name, key=(kind, name), kind=kind)
     return names
 
 
@@ -248,7 +246,7 @@ def _read_observables(
     known: Sequence[str],
     complete: bool = False,
 ) -> tuple[dict[str, sympy.Expr], list[str]]:
-    """Formulas by name, and the names they use in order; `complete` forbids parameters not known yet."""
+    """Formulas by name, and the names that they use in order; `complete` forbids new parameters."""
     if observables is None:
         return {name: symbol(name) for name in states}, []
     if isinstance(observables, str):
@@ -278,8 +276,8 @@ def _read_observables(
 def _check_observable(used: Sequence[str], variables: Sequence[str], known: set[str], complete: bool) -> None:
     """Raise an InputError for a misspelt name; a name not in the equations may also be a new parameter.
 
-    It counts as misspelt if the formula holds no state or helper at all, or if it is nearly the name of one that the
-    formula does not use.
+    A name counts as misspelt if the formula has no state or helper at all, or if it is close to the name of one that
+    the formula does not use.
     """
     absent = [v for v in variables if v not in used and len(v) >= 3]
     anchored = any(v in used for v in variables)

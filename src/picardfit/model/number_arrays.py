@@ -13,9 +13,7 @@ from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError
 
 NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"  # a number written as text
-MISSING = frozenset(
-    {"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "."}
-)  # "not measured", in lower case
+MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "."}  # "not measured", in lower case
 
 
 def number_array(values: object, subject: str, missing: bool = False) -> np.ndarray:

@@ -1,7 +1,7 @@
-"""A noise model bound to a model: the distribution of each observable and the formulas of its levels.
+"""A noise model bound to a model: the distribution of each observable and the formulas of its noise levels.
 
-For a model with observables g the rows of a sampling instant are [g | s] with the standard deviations (or scales) s,
-[g | s | degrees] when the degrees of freedom of Student's t are estimated, and [g | a | v] for noise with one factor
+A model with observables g has at every sampling instant the rows [g | s] with the standard deviations (or scales) s,
+[g | s | degrees] if the degrees of freedom of Student's t are estimated, and [g | a | v] for noise with one factor
 per instant, whose covariance is diag(a^2) + v v'.
 """
 
@@ -31,7 +31,7 @@ class Column:
 
     shape: Shape = Shape.NORMAL
     base: float | None = None  # residuals are differences of logarithms to this base
-    degrees: float | None = None  # of Student's t; None: a row of its own
+    degrees: float | None = None  # of Student's t; None: estimated, in a row of their own
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,11 @@ class Scatter:
 
     def measurement(self, model: Model, parameters: Sequence[str]) -> Measurement:
         """The map to rows [g | levels], as a function of these parameters (the model's come first)."""
-        places = (*_places(model), *model.states)
-        levels = BatchedMap(self.levels, states=places, parameters=tuple(parameters), inputs=model.inputs)
+        levels = BatchedMap(self.levels, (*_output_names(model), *model.states), parameters, model.inputs)
         return Measurement(model.output, levels, len(model.parameters))
 
     def draw(self, rows: Array, rng: np.random.Generator) -> Array:
-        """(samples, observables): measurements drawn at rows [g | levels]; g itself where a level is 0."""
+        """(samples, observables): measurements drawn at rows [g | levels]; exactly g where a level is 0."""
         count = len(self.columns)
         exact, levels = rows[:, :count], rows[:, count : 2 * count]
         with np.errstate(all="ignore"):
@@ -63,9 +62,9 @@ def bind(noise: NoiseModel | Mapping[str, NoiseModel], model: Model) -> Scatter:
     """What a noise model, or one for each observable, means for a model."""
     if isinstance(noise, Mapping):
         _check_observables(noise, model, ("noise",))
-        lost = [name for name in model.observables if name not in noise]
-        if lost:
-            raise InputError("model.no_noise_for", lost[0], key=("noise",))
+        for name in model.observables:
+            if name not in noise:
+                raise InputError("model.no_noise_for", name, key=("noise",))
         models = [noise[name] for name in model.observables]
         if any(isinstance(one, Noise) and one.common for one in models):
             raise InputError("model.common_in_mapping", key=("noise",))
@@ -74,41 +73,36 @@ def bind(noise: NoiseModel | Mapping[str, NoiseModel], model: Model) -> Scatter:
     for one in models:
         if not isinstance(one, KINDS):
             raise InputError("model.not_a_noise_model", key=("noise",), value=one)
-    levels_of = _LevelReader(model, isinstance(noise, Mapping))
-    rows = [levels_of.rows(one, k) for k, one in enumerate(models)]
+    reader = _LevelReader(model, isinstance(noise, Mapping))
+    columns, levels, extras = zip(*(reader.rows(one, k) for k, one in enumerate(models)), strict=True)
+    if any(extra is not None for extra in extras):
+        levels += tuple(sympy.S.Zero if extra is None else extra for extra in extras)
     common = isinstance(noise, Noise) and noise.common
-    third = [extra for _, _, extra in rows]
-    levels = [level for _, level, _ in rows]
-    if any(extra is not None for extra in third):
-        levels += [sympy.S.Zero if extra is None else extra for extra in third]
-    return Scatter(
-        tuple(column for column, _, _ in rows),
-        common,
-        tuple(levels),
-        levels_of.parameters,
-        tuple(levels_of.names),
-    )
+    return Scatter(columns, common, levels, reader.parameters, tuple(reader.names))
 
 
 class _LevelReader:
-    """Turns levels into expressions, and collects the parameters and the other names that these use."""
+    """Turns noise levels into expressions, and collects the parameters and other names that these use.
+
+    `one_each`: every observable has its own noise model, so levels are named after observables.
+    """
 
     def __init__(self, model: Model, one_each: bool) -> None:
         self.model, self.one_each = model, one_each
         self.parameters: dict[str, Parameter] = {}
         self.names: dict[str, None] = {}
         taken = {*model.parameters, *model.inputs, "t"}
-        places = zip(model.observables, _places(model), strict=True)
-        self.definitions = {name: symbol(place) for name, place in places if name not in taken}
+        outputs = zip(model.observables, _output_names(model), strict=True)
+        self.definitions = {name: symbol(output) for name, output in outputs if name not in taken}
 
     def rows(self, noise: NoiseModel, k: int) -> tuple[Column, sympy.Expr, sympy.Expr | None]:
-        """Distribution, scale, and a third row where there is one, of observable k."""
+        """Of observable k: distribution, row s (or a), and the row of degrees or v where there is one."""
         if isinstance(noise, LogNormal):
             return Column(base=noise.base), self.level(noise, "sigma", k), None
         if isinstance(noise, Laplace):
             return Column(Shape.LAPLACE, noise.base), self.level(noise, "scale", k), None
         additive, proportional = (self.level(noise, field, k) for field in ("additive", "proportional"))
-        relative = proportional * symbol(_places(self.model)[k])
+        relative = proportional * symbol(_output_names(self.model)[k])
         if additive == 0 and proportional == 0:
             raise InputError("model.no_noise", self.model.observables[k], key=("noise",))
         if isinstance(noise, Noise) and noise.common:
@@ -135,27 +129,26 @@ class _LevelReader:
             name = f"{name}.{observable}"
         if isinstance(spec, str):
             return self.formula(spec, name)
+        if isinstance(spec, Parameter) and spec.fixed is not None:
+            spec = spec.fixed
         if is_number(spec):
             return sympy.Float(float(spec)) if spec else sympy.S.Zero
-        parameter = (
-            spec if isinstance(spec, Parameter) else Parameter(float(spec[0]), float(spec[1]), log=True)
-        )
-        if parameter.fixed is not None:
-            return sympy.Float(parameter.fixed) if parameter.fixed else sympy.S.Zero
-        self.parameters[name] = parameter
+        pair = not isinstance(spec, Parameter)
+        self.parameters[name] = Parameter(float(spec[0]), float(spec[1]), log=True) if pair else spec
         return symbol(name)
 
     def formula(self, text: str, name: str) -> sympy.Expr:
+        """The expression of a formula; its names that the model does not have are collected."""
         model = self.model
         with concerning("model.in_level", name, key=("noise",)):
             expression = parse(text, self.definitions)
-        known = {*_places(model), *model.states, *model.inputs, *model.parameters, "t"}
+        known = {*_output_names(model), *model.states, *model.inputs, *model.parameters, "t"}
         self.names |= dict.fromkeys(sorted(names(expression) - known))
         return expression
 
 
-def _places(model: Model) -> tuple[str, ...]:
-    """Names under which level formulas hold the values of the observables; no user can write them."""
+def _output_names(model: Model) -> tuple[str, ...]:
+    """Names of the observables' values in level formulas; they contain a blank, so no user can write them."""
     return tuple(f"observable {k}" for k in range(len(model.observables)))
 
 
@@ -185,9 +178,8 @@ def draw_independent(columns: Sequence[Column], rows: Array, rng: np.random.Gene
     count = len(columns)
     gaps = np.empty((len(rows), count))
     degrees = np.array([np.nan if c.degrees is None else c.degrees for c in columns])
-    degrees = (
-        np.where(np.isnan(degrees), rows[:, 2 * count :], degrees) if rows.shape[1] > 2 * count else degrees
-    )
+    if rows.shape[1] > 2 * count:
+        degrees = np.where(np.isnan(degrees), rows[:, 2 * count :], degrees)
     degrees = np.broadcast_to(degrees, gaps.shape)
     for shape in dict.fromkeys(c.shape for c in columns):
         k = [i for i, c in enumerate(columns) if c.shape is shape]
