@@ -21,8 +21,8 @@ from picardfit.simulation.trajectories import Run, trajectories
 class NonFinite:
     """A formula that is not finite at some values."""
 
-    line: str  # where it stands: "`x'`", "the helper `q`", "the observable `y`", "the initial formula of `x`"
-    formula: str  # its smallest part that is not finite; empty for a Python function, which has no parts
+    line: str  # where it was written: "`x'`", "the helper `q`", "the observable `y`", "the initial formula of `x`"
+    formula: str  # its smallest part that is not finite; empty for a Python function
     value: float  # NaN or an infinity
     values: Mapping[str, float]  # of the names in it, the time first
 
@@ -31,7 +31,7 @@ class NonFinite:
         return f"`{self.formula}` in {self.line}" if self.formula else self.line
 
     def record(self) -> dict[str, object]:
-        """The values of its sentence, which JSON can hold."""
+        """The values for its sentence, in types that JSON has."""
         return {"value": str(self.value), "at": dict(self.values)}
 
 
@@ -52,44 +52,39 @@ class Point:
 
 @dataclass(frozen=True)
 class EndOfRun:
-    """How the place is examined where the solution of a run ends."""
+    """How the end of a solution is examined that does not reach its last time."""
 
-    before: float = 1e-3  # how far before it the solution is computed, as a fraction of the time it lasts
-    rtol: float = 1e-6  # of that solution: a state is shown with six digits
+    before: float = 1e-3  # how long before it the solution is computed, as a fraction of the time it lasts
+    rtol: float = 1e-6  # of that solution: messages show states with six digits
 
 
 def nonfinite_in_run(
     model: Model, run: Run, reached: float, settings: EndOfRun = EndOfRun()
 ) -> NonFinite | None:
-    """What is not finite where a run begins, or else where its solution ends; None if nothing is found."""
-    begin = Point(run.t0, np.asarray(run.initial, float), run.params, _inputs(model, run, run.t0))
+    """What is not finite where a run begins, or else one Euler step beyond the last time that its solution reaches."""
+
+    def inputs(time: float) -> np.ndarray:
+        return values_at(run.inputs, model.inputs, np.array([time]))[0]
+
+    begin = Point(run.t0, np.asarray(run.initial, float), run.params, inputs(run.t0))
     found = nonfinite_equation(model, begin)
-    if found is None and reached > run.t0:
-        found = _at_the_end(model, run, reached, settings)
-    return found
-
-
-def _at_the_end(model: Model, run: Run, reached: float, settings: EndOfRun) -> NonFinite | None:
-    """What is not finite one Euler step beyond the last time that a solution reaches."""
+    if found is not None or reached <= run.t0:
+        return found
     before = reached - settings.before * (reached - run.t0)
     states = trajectories(model, [replace(run, times=np.array([before]))], rtol=settings.rtol)[0]
     if states is None:
         return None
-    slope = model.rhs.value(before, states[0], run.params, _inputs(model, run, before))
+    slope = model.rhs.value(before, states[0], run.params, inputs(before))
     later = before + 2 * (reached - before)
     x = states[0] + (later - before) * slope
-    return nonfinite_equation(model, Point(later, x, run.params, _inputs(model, run, later)))
-
-
-def _inputs(model: Model, run: Run, time: float) -> np.ndarray:
-    return values_at(run.inputs, model.inputs, np.array([time]))[0]
+    return nonfinite_equation(model, Point(later, x, run.params, inputs(later)))
 
 
 def nonfinite_equation(model: Model, point: Point) -> NonFinite | None:
     """The first line of the model that is not finite at a point; helpers come before the lines that use them."""
-    values = point.named(model)
     if isinstance(model.rhs, NumericMap):
-        return _of_function(model, model.rhs, [f"`{name}'`" for name in model.states], point)
+        return _first_row(model, model.rhs, [f"`{name}'`" for name in model.states], point)
+    values = point.named(model)
     for name, formula, is_state in model.written:
         expression = parse(formula)
         value = _evaluate([expression], values)[0]
@@ -102,19 +97,21 @@ def nonfinite_equation(model: Model, point: Point) -> NonFinite | None:
 
 def nonfinite_observable(model: Model, measured: Sequence[str], point: Point) -> NonFinite | None:
     """The first of the measured observables that is not finite at a point."""
-    labels = [_observable(name) for name in model.observables]
-    if isinstance(model.output, NumericMap):
-        found = _of_function(model, model.output, labels, point)
-        return found if found and found.line in {_observable(name) for name in measured} else None
-    values = point.named(model)
-    for name, label, expression in zip(model.observables, labels, model.output.expressions, strict=True):
-        if name in measured and not np.isfinite(_evaluate([expression], values)[0]):
-            return nonfinite_formula(label, expression, values)
+    labels = [f"the observable `{name}`" if name in measured else "" for name in model.observables]
+    return _first_row(model, model.output, labels, point)
+
+
+def _first_row(
+    model: Model, mapping: BatchedMap | NumericMap, labels: Sequence[str], point: Point
+) -> NonFinite | None:
+    """The first row of a map that is not finite; rows with an empty label do not count."""
+    rows, values = mapping.value(point.t, point.x, point.p, point.u), point.named(model)
+    for k, label in enumerate(labels):
+        if label and not np.isfinite(rows[k]):
+            if isinstance(mapping, NumericMap):
+                return NonFinite(label, "", float(rows[k]), values)
+            return nonfinite_formula(label, mapping.expressions[k], values)
     return None
-
-
-def _observable(name: str) -> str:
-    return f"the observable `{name}`"
 
 
 def nonfinite_derivative(model: Model, point: Point) -> NonFinite | None:
@@ -126,49 +123,32 @@ def nonfinite_derivative(model: Model, point: Point) -> NonFinite | None:
         if len(wrong):
             row, column = wrong[0]
             line = f"the derivative of `{model.states[row]}'` by `{columns[column]}`"
-            return NonFinite(line, "", float(slope[row, column]), _used(model, row, values))
+            if isinstance(model.rhs, BatchedMap):
+                values = _values_in(model.rhs.expressions[row], values)
+            return NonFinite(line, "", float(slope[row, column]), values)
     return None
 
 
-def _used(model: Model, row: int, values: Mapping[str, float]) -> dict[str, float]:
-    if isinstance(model.rhs, NumericMap):
-        return dict(values)
-    return _values_of(names(model.rhs.expressions[row]), values)
-
-
-def _of_function(model: Model, mapping: NumericMap, labels: Sequence[str], point: Point) -> NonFinite | None:
-    found = mapping.value(point.t, point.x, point.p, point.u)
-    wrong = np.flatnonzero(~np.isfinite(found))
-    if not len(wrong):
-        return None
-    return NonFinite(labels[wrong[0]], "", float(found[wrong[0]]), point.named(model))
-
-
 def nonfinite_formula(line: str, expression: sympy.Expr, values: Mapping[str, float]) -> NonFinite:
-    """An expression that is not finite at these values; `line` says where it stands."""
-    part, value = _smallest(expression, values)
-    return NonFinite(line, to_text(part), value, _values_of(names(part), values))
-
-
-def _values_of(used: set[str], values: Mapping[str, float]) -> dict[str, float]:
-    """The values of these names; the time comes first."""
-    return {name: value for name, value in values.items() if name in used or name == "t"}
-
-
-def _smallest(expression: sympy.Expr, values: Mapping[str, float]) -> tuple[sympy.Expr, float]:
-    """The innermost part that is not finite, and its value."""
+    """The innermost part of an expression that is not finite at these values; `line` says where it was written."""
     value = float(_evaluate([expression], values)[0])
     while True:
         parts = [part for part in _parts(expression, values) if not part.is_number]
-        found = _evaluate(parts, values) if parts else np.zeros(0)
+        found = _evaluate(parts, values)
         wrong = np.flatnonzero(~np.isfinite(found))
         if not len(wrong):
-            return expression, value
+            return NonFinite(line, to_text(expression), value, _values_in(expression, values))
         expression, value = parts[wrong[0]], float(found[wrong[0]])
 
 
+def _values_in(expression: sympy.Expr, values: Mapping[str, float]) -> dict[str, float]:
+    """The time, and the values of the names in an expression."""
+    used = names(expression) | {"t"}
+    return {name: value for name, value in values.items() if name in used}
+
+
 def _parts(expression: sympy.Expr, values: Mapping[str, float]) -> list[sympy.Expr]:
-    """The numbers that an expression is made of; of a case distinction the one that holds."""
+    """The arguments of an expression that are numbers; of a case distinction only the case that applies."""
     if isinstance(expression, Where):
         condition, yes, no = expression.args
         holds = _evaluate([Where(condition, sympy.S.One, sympy.S.Zero)], values)[0]

@@ -1,4 +1,4 @@
-"""simulate(): the solution of a model at given values; and the noise of the paper, to make data from it."""
+"""simulate(): the solution of a model at given values; and the paper's noise, to make data from it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,8 @@ class Simulation:
         """A table with the columns time, states, and the observables that are no states."""
         import pandas as pd
 
-        return pd.DataFrame({"time": self.times} | self.observables | self.states)[
-            ["time", *self.states, *(name for name in self.observables if name not in self.states)]
-        ]
+        others = {name: values for name, values in self.observables.items() if name not in self.states}
+        return pd.DataFrame({"time": self.times} | self.states | others)
 
 
 def simulate(
@@ -62,10 +61,7 @@ def simulate(
     states = trajectories(model, [run])[0]
     if states is None:
         raise _no_solution(model, run)
-    if noise is None:
-        outputs = observed(model, run, states)
-    else:
-        outputs = _measured(model, run, states, noise, seed)
+    outputs = observed(model, run, states) if noise is None else _measured(model, run, states, noise, seed)
     back = np.argsort(order, kind="stable")
     return Simulation(
         times=run.times[back],
@@ -128,7 +124,7 @@ def _checked_run(model: Model, parameters, initial, times, inputs, t0) -> tuple[
 
 
 def _of_model(model: Model, parameters: Mapping[str, float]) -> Mapping[str, float]:
-    """The parameters without those that only initial formulas or the noise of a problem use, if no other is missing."""
+    """The parameters without those that only a problem's initial formulas or noise use, if none is missing."""
     if not isinstance(parameters, Mapping) or not set(model.parameters) <= set(parameters):
         return parameters
     own = (*model.parameters, *model.states, *model.inputs)
@@ -145,15 +141,9 @@ def _complete(kind: str, names: tuple[str, ...], given: Mapping[str, float], arg
 def _complete_names(kind: str, names: tuple[str, ...], given: Mapping[str, object], argument: str) -> None:
     for name in given:
         if name not in names:
-            raise InputError(
-                "simulation.unknown_name",
-                str(name),
-                key=(argument, str(name)),
-                argument=argument,
-                kind=kind,
-                known=names,
-                close=closest(str(name), names),
-            )
+            values = {"argument": argument, "kind": kind, "known": names, "close": closest(str(name), names)}
+            key = (argument, str(name))
+            raise InputError("simulation.unknown_name", str(name), key=key).with_values(**values)
     for name in names:
         if name not in given:
             raise InputError("simulation.no_value", name, key=(argument,), kind=kind, argument=argument)

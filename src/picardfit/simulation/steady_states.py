@@ -1,8 +1,8 @@
 """The steady state of a system under constant inputs, and its derivatives by the start and the parameters.
 
-The solution is integrated until it hardly moves; Newton's method then solves f(x, p) = 0 together with the conservation
-laws L (x - x0) = 0, where the rows of L are all vectors with L f = 0 at every x. The derivatives follow by implicit
-differentiation of these equations; explicit time dependence is frozen at t.
+The system is integrated until it hardly moves; Newton's method then solves f(x, p) = 0 together with the conservation
+laws L (x - x0) = 0, where the rows of L span all vectors with L f = 0 at every x. Implicit differentiation of these
+equations gives the derivatives. Explicit time dependence is frozen at t.
 """
 
 from __future__ import annotations
@@ -23,15 +23,11 @@ TINY = np.finfo(float).tiny
 
 @dataclass(frozen=True)
 class SteadySearch:
-    """How a steady state is approached by integration and then solved by Newton's method."""
+    """How a steady state is approached by integration and then solved by Newton's method. All are choices."""
 
-    windows: int = (
-        32  # of time, each `growth` times longer than the one before: 1e19 times the fastest time scale
-    )
-    growth: float = 4.0
-    still: float = (
-        1e-3  # change of the states in one window, relative to their size, from which on Newton may start
-    )
+    windows: int = 32  # of time: in total 1e19 times the fastest time scale
+    growth: float = 4.0  # length of a window over that of the window before
+    still: float = 1e-3  # change of the states in a window, relative to their size, below which Newton starts
     near: float = 0.05  # how far from the integrated solution, relative to its size, the steady state may lie
     converged: float = 1e-13  # Newton step relative to the size of the states, close to rounding
     steps: int = 30  # of Newton's method
@@ -39,7 +35,7 @@ class SteadySearch:
     conserved: float = 1e-11  # size of L f relative to f at random points
     lowest: float = 0.1  # the random points lie between these multiples of the size of the states
     highest: float = 2.0
-    least: float = 1e-3  # of the largest state: the size that a state has at least
+    least: float = 1e-3  # smallest size of a state, as a fraction of the largest
     rtol: float = 1e-9  # of the integration
     atol: float = 1e-12  # of the integration, relative to the size of each state
     integrator_steps: int = 20_000  # in one window
@@ -64,18 +60,12 @@ def steady_state(
 ) -> Steady | None:
     """The steady state reached from `start` (states,); None if the solution reaches none."""
     x, p, u = (tuple(np.asarray(a, float).tolist()) for a in (start, params, inputs))
-    if isinstance(rhs, BatchedMap):
-        return _remembered(rhs, float(t), x, p, u, settings)
-    return _settle(rhs, float(t), x, p, u, settings)
+    # a Python function may depend on more than its arguments: its results are not cached
+    settle = _settle if isinstance(rhs, BatchedMap) else _settle.__wrapped__
+    return settle(rhs, float(t), x, p, u, settings)
 
 
 @lru_cache(maxsize=256)
-def _remembered(
-    rhs: BatchedMap, t: float, start: Floats, params: Floats, inputs: Floats, settings: SteadySearch
-) -> Steady | None:
-    return _settle(rhs, t, start, params, inputs, settings)
-
-
 def _settle(
     rhs: BatchedMap | NumericMap,
     t: float,
@@ -111,19 +101,16 @@ def _settle(
     return None
 
 
+@dataclass(frozen=True, eq=False)
 class _Frozen:
     """The autonomous system x' = f(x) at fixed time, parameters and inputs, and what it conserves."""
 
-    def __init__(
-        self,
-        rhs: BatchedMap | NumericMap,
-        t: float,
-        p: np.ndarray,
-        u: np.ndarray,
-        start: np.ndarray,
-        settings: SteadySearch,
-    ) -> None:
-        self.rhs, self.t, self.p, self.u, self.start, self.settings = rhs, t, p, u, start, settings
+    rhs: BatchedMap | NumericMap
+    t: float
+    p: np.ndarray
+    u: np.ndarray
+    start: np.ndarray
+    settings: SteadySearch
 
     def slope(self, x: np.ndarray) -> np.ndarray:
         return self.rhs.value(self.t, x, self.p, self.u)
@@ -135,16 +122,15 @@ class _Frozen:
         """The states after a window of time, or None if there is no solution."""
         from scipy.integrate import odeint
 
+        ours = self.settings
+        accuracy = {"rtol": ours.rtol, "atol": ours.atol * size, "mxstep": ours.integrator_steps}
         path, report = odeint(
-            lambda _, x: self.slope(x),
+            lambda x, _: self.slope(x),
             x,
             [0.0, window],
-            Dfun=lambda _, x: self.jacobian(x),
-            tfirst=True,
-            rtol=self.settings.rtol,
-            atol=self.settings.atol * size,
-            mxstep=self.settings.integrator_steps,
+            Dfun=lambda x, _: self.jacobian(x),
             full_output=True,
+            **accuracy,
         )
         successful = report["message"] == "Integration successful." and np.isfinite(path[-1]).all()
         return path[-1] if successful else None
@@ -205,7 +191,7 @@ class _Frozen:
 
 
 def _solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
-    """The solution with rows brought to equal size; None where there is none."""
+    """The solution of matrix x = right, with rows scaled to equal size; None where there is none."""
     norm = np.linalg.norm(matrix, axis=1, keepdims=True)
     if not (np.isfinite(matrix).all() and np.isfinite(right).all() and (norm > 0).all()):
         return None

@@ -1,10 +1,10 @@
 """Independent integration with SciPy: the second opinion behind certificates, `problem.loss` and `simulate`.
 
-Nothing here knows the Picard operator. Many runs are integrated as one large system by LSODA, which
-changes between Adams and BDF formulas by itself: the piece of every run between two of its breaks is
-mapped to tau in [0, 1], so that runs with different horizons are integrated together. If a stack fails, each of
-its runs is tried alone, in its own unit of time, with LSODA and then Radau. (LSODA through `odeint` spends little
-time in Python between evaluations, where DOP853 step by step needs three times as long for the same accuracy.)
+Nothing here knows the Picard operator. LSODA, which switches between Adams and BDF formulas by itself, integrates
+many runs as one large system: the piece of every run between two of its breaks is mapped to tau in [0, 1], so that
+runs with different horizons go together. If such a stack fails, each of its runs is tried alone, in its own unit of
+time, with LSODA and then Radau. (LSODA through `odeint` spends little time in Python between evaluations; DOP853 step
+by step takes three times as long for the same accuracy.)
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from picardfit.model.inputs import Constant, Input, Table, values_at
 from picardfit.model.model import Model
 
-_ONE_AT_A_TIME = Lock()  # older LSODA keeps its state in one place for all threads
+_ONE_AT_A_TIME = Lock()  # older versions of LSODA share their state between threads
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Evaluations of the right-hand side before an attempt is given up; measured on stiff and chaotic problems."""
+    """Evaluations of the right-hand side after which an attempt is given up; all are choices."""
 
     attempt: int = 60_000
     piece: int = 500  # more for each piece between breaks, where the integrator restarts
@@ -34,12 +35,10 @@ class Budget:
 
 @dataclass(frozen=True)
 class Explosion:
-    """A run that has grown by `growth` and still grows at `rate` per piece has no solution beyond."""
+    """A run that has grown by `growth` and still grows at `rate` counts as a blow-up in finite time."""
 
     growth: float = 1e6  # relative to the largest state so far, and at least 1
-    rate: float = (
-        1e11  # |slope| times the length of the piece over the state: a finite-time blow-up, not a fast mode
-    )
+    rate: float = 1e11  # |slope| times the length of the piece over the state: no fast mode is as steep
     every: int = 200  # evaluations between two checks: a check costs about as much as an evaluation
 
 
@@ -47,16 +46,14 @@ class Explosion:
 class Tolerance:
     """How the requested relative accuracy becomes the tolerances of the integrators."""
 
-    margin: float = (
-        20  # LSODA is held to rtol / margin: errors of single steps add up, chaotic runs multiply them
-    )
+    margin: float = 20  # LSODA gets rtol / margin: errors of single steps add up, chaotic runs multiply them
     radau_margin: float = 10  # the same for Radau, whose error estimate is more cautious
     finest: float = 5e-14  # below this relative tolerance rounding errors stop the methods
-    floor: float = 1e-4  # a component is followed with relative accuracy down to this part of its first size
+    floor: float = 1e-4  # fraction of its first size down to which a component has relative accuracy
     growth: float = (
-        0.01  # a component that begins at 0 has the size it reaches while the others change by this much
+        0.01  # a component that begins at 0 has the size it reaches while the others change by this
     )
-    least: float = 1e-12  # of the largest component: the size that a component has at least
+    least: float = 1e-12  # smallest size of a component, as a fraction of the largest
     search: float = 1e-8  # relative tolerance when only the time that a run reaches is wanted
 
 
@@ -64,10 +61,8 @@ class Tolerance:
 class Integration:
     """Settings of the independent integration."""
 
-    smallest_stack: int = 4  # runs from which on they are integrated as one system: fewer are faster alone
-    largest_stack: int = (
-        128  # the step of a stack follows its most difficult run, so that larger ones waste work
-    )
+    smallest_stack: int = 4  # fewer runs are faster one by one
+    largest_stack: int = 128  # the most difficult run decides the step of a stack, so larger ones waste work
     budget: Budget = Budget()
     explosion: Explosion = Explosion()
     tolerance: Tolerance = Tolerance()
@@ -101,10 +96,9 @@ def trajectories(
 ) -> list[np.ndarray | None]:
     """The states (k, states) of each run at its times; None where every method failed.
 
-    `rtol` is what the answer should have; the steps are held to a twentieth of it (a tenth with Radau).
-    `atol` (states,) is absolute; by default it is 1e-4 times the relative tolerance times the first size
-    of each component: its initial value, or, if that is 0, what it grows to while the others change by
-    one percent.
+    `rtol` is the wanted relative accuracy of the answer; single steps get a twentieth of it (a tenth with Radau).
+    `atol` (states,) is absolute; by default it is 1e-4 times the relative tolerance times the first size of each
+    component: its initial value, or, if that is 0, what it grows to while the others change by one percent.
     """
     answers: list[np.ndarray | None] = [None] * len(runs)
     together: dict[int, list[int]] = defaultdict(list)
@@ -115,19 +109,19 @@ def trajectories(
             answers[k] = np.tile(np.asarray(run.initial, float), (len(run.times), 1))
         else:
             together[len(run.edges)].append(k)
+    size = settings.largest_stack
+    stacks = [keys[first : first + size] for keys in together.values() for first in range(0, len(keys), size)]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for members in together.values():
-            for first in range(0, len(members), settings.largest_stack):
-                stack = members[first : first + settings.largest_stack]
-                solved = _stacked(model, [runs[k] for k in stack], rtol, atol, settings)
-                for k, states in zip(stack, solved, strict=True):
-                    answers[k] = states
+        for stack in stacks:
+            solved = _stacked(model, [runs[k] for k in stack], rtol, atol, settings)
+            for k, states in zip(stack, solved, strict=True):
+                answers[k] = states
     return answers
 
 
 def last_time(model: Model, run: Run, settings: Integration = Integration()) -> float:
-    """How far the integration of a run gets: its last time, or about where it explodes."""
+    """The time that the integration of a run reaches: its last time, or about where it explodes."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         watchful = replace(settings, explosion=replace(settings.explosion, every=1))
@@ -179,7 +173,7 @@ class _Piece:
     end: float  # tau, which begins at 0
     start: np.ndarray  # (runs,): time where tau is 0
     length: np.ndarray  # (runs, 1): time in a unit of tau
-    first: np.ndarray  # (runs,): times are kept inside, where the inputs have no jump
+    first: np.ndarray  # (runs,): times are clipped to [first, last], where the inputs do not jump
     last: np.ndarray
     params: np.ndarray  # (runs, parameters)
     inputs: np.ndarray  # (runs, inputs): those that are constant in the piece
@@ -251,17 +245,11 @@ class _Attempt:
     """Runs with equally many pieces, integrated piece by piece with one method and one budget."""
 
     def __init__(
-        self,
-        model: Model,
-        runs: list[Run],
-        rtol: float,
-        atol: np.ndarray | None,
-        settings: Integration,
+        self, model: Model, runs: list[Run], rtol: float, atol: np.ndarray | None, settings: Integration
     ) -> None:
         self.settings = settings
         self.runs, self.rtol, self.atol = runs, max(rtol, settings.tolerance.finest), atol
-        edges = np.array([run.edges for run in runs])  # (runs, pieces + 1)
-        self.edges = edges
+        self.edges = edges = np.array([run.edges for run in runs])  # (runs, pieces + 1)
         self.pieces = [_piece(model, runs, edges[:, k], edges[:, k + 1]) for k in range(edges.shape[1] - 1)]
         self.x = np.array([run.initial for run in runs], float)  # (runs, states)
         self.size = np.abs(self.x)  # (runs, states): the largest so far, at the ends of pieces
@@ -276,30 +264,25 @@ class _Attempt:
 
         width = self.x.shape[1]
         for k, piece in enumerate(self.pieces):
-            grid, places = self._samples(k)
+            grid, positions = self._samples(k)
+            options: dict[str, Any] = {
+                "rtol": self.rtol,
+                "atol": self._tolerance(piece),
+                "tcrit": [piece.end],
+            }
             if len(self.runs) == 1:
-                structure = {"Dfun": piece.jacobian}
+                options["Dfun"] = piece.jacobian
             else:  # runs do not act on each other: differences along a narrow band give the whole Jacobian
-                structure = {"ml": width - 1, "mu": width - 1}
+                options |= {"ml": width - 1, "mu": width - 1}
+            options |= {"mxstep": self.settings.budget.attempt, "tfirst": True, "full_output": True}
             try:
                 with _ONE_AT_A_TIME:
-                    path, report = odeint(
-                        self._watched(piece),
-                        self.x.ravel(),
-                        grid,
-                        tfirst=True,
-                        tcrit=[piece.end],
-                        rtol=self.rtol,
-                        atol=self._tolerance(piece),
-                        mxstep=self.settings.budget.attempt,
-                        full_output=True,
-                        **structure,
-                    )
+                    path, report = odeint(self._watched(piece), self.x.ravel(), grid, **options)
             except _Failure:
                 return False
             if report["message"] != "Integration successful." or not np.isfinite(path).all():
                 return False
-            self._store(path, places)
+            self._store(path, positions)
         return True
 
     def radau(self) -> bool:
@@ -307,18 +290,15 @@ class _Attempt:
         from scipy.integrate import Radau
 
         for k, piece in enumerate(self.pieces):
-            grid, places = self._samples(k)
+            grid, positions = self._samples(k)
             path, done = [self.x.ravel()], 1
+            options: dict[str, Any] = {
+                "rtol": self.rtol,
+                "atol": self._tolerance(piece),
+                "jac": piece.jacobian,
+            }
             try:
-                solver = Radau(
-                    self._watched(piece),
-                    0.0,
-                    path[0],
-                    piece.end,
-                    rtol=self.rtol,
-                    atol=self._tolerance(piece),
-                    jac=piece.jacobian,
-                )
+                solver = Radau(self._watched(piece), 0.0, path[0], piece.end, **options)
                 while solver.status == "running":
                     solver.step()
                     stop = int(np.searchsorted(grid, solver.t, side="right"))
@@ -329,11 +309,11 @@ class _Attempt:
                 return False
             if solver.status == "failed" or not np.isfinite(path).all():
                 return False
-            self._store(np.array(path), places)
+            self._store(np.array(path), positions)
         return True
 
     def _samples(self, k: int) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
-        """The tau wanted in piece k, with its ends; for each run (rows of its times, their places there)."""
+        """The tau wanted in piece k, with its ends; for each run (rows of its times, their positions in that grid)."""
         piece, wanted = self.pieces[k], []
         for r, (run, edges) in enumerate(zip(self.runs, self.edges[:, k : k + 2], strict=True)):
             rows = np.arange(*np.searchsorted(run.times, edges, side="right"))
@@ -341,19 +321,18 @@ class _Attempt:
         grid = np.unique(np.concatenate([[0.0, piece.end], *(tau for _, tau in wanted)]))
         return grid, [(rows, np.searchsorted(grid, tau)) for rows, tau in wanted]
 
-    def _store(self, path: np.ndarray, places: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    def _store(self, path: np.ndarray, positions: list[tuple[np.ndarray, np.ndarray]]) -> None:
         path = path.reshape(len(path), *self.x.shape)  # (grid, runs, states)
-        for r, (rows, place) in enumerate(places):
-            self.found[r][rows] = path[place, r]
+        for r, (rows, position) in enumerate(positions):
+            self.found[r][rows] = path[position, r]
         self.x = path[-1]
         self.size = np.maximum(self.size, np.abs(self.x))
 
     def _tolerance(self, piece: _Piece) -> np.ndarray:
-        """(runs * states,): absolute tolerance in a piece that starts here."""
+        """(runs * states,): absolute tolerance in a piece that starts at the current states."""
         if self.atol is not None:
             return np.tile(self.atol, len(self.runs))
-        slope = np.abs(piece.function()(0.0, self.x.ravel())).reshape(self.x.shape)
-        slope *= piece.end
+        slope = np.abs(piece.function()(0.0, self.x.ravel())).reshape(self.x.shape) * piece.end
         speed = np.max(slope / np.where(self.size > 0, self.size, np.inf), axis=1, keepdims=True)
         ours = self.settings.tolerance
         size = np.where(self.size > 0, self.size, ours.growth * slope / np.maximum(speed, ours.growth))
@@ -362,7 +341,7 @@ class _Attempt:
         return ours.floor * self.rtol * np.nan_to_num(size, nan=1.0).ravel()
 
     def _watched(self, piece: _Piece):
-        """The right-hand side, which gives up when it is called too often or when a run explodes."""
+        """The right-hand side, which raises _Failure if it is called too often or if a run explodes."""
         explosion = self.settings.explosion
         limit = explosion.growth * np.maximum(self.size.max(), 1.0)
         function, span, every, rate = piece.function(), piece.end, explosion.every, explosion.rate
