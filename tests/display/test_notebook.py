@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 
 import picardfit as pf
-import picardfit.parallel.progress as progress
 from picardfit.examples import fitzhugh_nagumo
 from picardfit.parallel.progress import Bar
 
@@ -111,12 +110,11 @@ def kernel(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: running))
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
     monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     return SimpleNamespace(clock=now, shown=display.shown, running=running)
 
 
 def work(kernel, seconds):
-    bar = Bar("starts")
+    bar = Bar("starts", clock=lambda: kernel.clock[0])
     for done in range(1, 11):
         kernel.clock[0] += seconds
         bar.show(done, 10, "best loss <0.5>")

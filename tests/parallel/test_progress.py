@@ -6,8 +6,7 @@ import io
 
 import pytest
 
-import picardfit.parallel.progress as progress
-from picardfit.parallel.progress import Bar
+from picardfit.parallel.progress import Bar, duration
 
 
 class Terminal(io.StringIO):
@@ -15,52 +14,46 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    """Time that passes only when told."""
+def shown(stream, seconds, before=0):
+    """A bar after 30 tasks that take so many seconds each, by a clock of its own."""
     now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    return now
-
-
-def shown(stream, clock, seconds, before=0):
-    bar = Bar("starts", stream)
+    bar = Bar("starts", stream, clock=lambda: now[0])
     for done in range(before + 1, 31):
-        clock[0] += seconds
+        now[0] += seconds
         bar.show(done, 100, "best loss 0.5")
     return bar
 
 
-def test_a_terminal_sees_count_rate_and_remaining_time(clock):
+def test_a_terminal_sees_count_rate_and_remaining_time():
     stream = Terminal()
-    shown(stream, clock, 0.5)
+    shown(stream, 0.5)
     assert stream.getvalue().split("\r")[-1].endswith("30 of 100 starts, 2/s, 35 s left, best loss 0.5")
 
 
-def test_what_a_ledger_had_done_before_does_not_count_for_the_rate(clock):
+def test_what_a_ledger_had_done_before_does_not_count_for_the_rate():
     stream = Terminal()
-    shown(stream, clock, 0.5, before=20)
+    shown(stream, 0.5, before=20)
     assert "30 of 100 starts, 2/s" in stream.getvalue()
 
 
-def test_a_pipe_sees_nothing(clock):
+def test_a_pipe_sees_nothing():
     stream = io.StringIO()
-    shown(stream, clock, 0.5).close()
+    shown(stream, 0.5).close()
     assert stream.getvalue() == ""
 
 
-def test_quick_work_shows_nothing(clock):
+def test_quick_work_shows_nothing():
     stream = Terminal()
-    shown(stream, clock, 0.01).close()
+    shown(stream, 0.01).close()
     assert stream.getvalue() == ""
 
 
-def test_the_line_is_wiped_at_the_end(clock):
+def test_the_line_is_wiped_at_the_end():
     stream = Terminal()
-    shown(stream, clock, 0.5).close()
+    shown(stream, 0.5).close()
     assert stream.getvalue().endswith("\r\x1b[K")
 
 
 @pytest.mark.parametrize("seconds, words", [(7.4, "7 s"), (61, "1 min 1 s"), (7300, "2 h 1 min")])
 def test_durations_in_words(seconds, words):
-    assert progress._duration(seconds) == words
+    assert duration(seconds) == words

@@ -1,8 +1,8 @@
 """An append-only record of finished tasks, so that an interrupted run can be resumed.
 
 JSON, one line each: first a header that says whose tasks these are, then `{"task": 7, "result": ...}` for a finished
-task and `{"task": 8, "failed": "why"}` for one that was given up (it is tried again next time). A line that was being
-written when the run was killed is dropped. The file is not locked: two runs at a time need two files.
+task and `{"task": 8, "failed": "why"}` for one that was given up (the next run tries it again). A line that was being
+written when the run was killed is dropped. The file is not locked: two simultaneous runs need two files.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ FORMAT = {"format": "picardfit ledger", "version": 1}
 
 
 class Ledger:
-    """`done`: task -> result of what the file already holds. `identity` must be that of the run that began it.
+    """`done`: task -> result in the file. `identity` describes the run and must be that of the run that began the file.
 
-    `sync_seconds`: time between two requests that the disk really writes; a power cut loses at most that much.
+    `sync_seconds`: time between two calls of fsync; a power cut loses at most that much work.
     """
 
     def __init__(self, path: str | Path, identity: Mapping[str, object], sync_seconds: float = 1.0) -> None:
@@ -72,11 +72,11 @@ class Ledger:
             self.sync()
 
     def _read(self) -> int:
-        """Fill `done` from the file; how many bytes of it are whole lines. 0 when there is nothing yet."""
+        """Fill `done` and `failed` from the file; return how many of its bytes are complete lines."""
         if not self.path.exists():
             return 0
         content = self.path.read_bytes()
-        lines = content.split(b"\n")[:-1]  # after the last line end stands nothing, or half a line
+        lines = content.split(b"\n")[:-1]  # what follows the last line end is empty, or half a line
         if not lines:
             if content and not _line(_header(self._identity)).startswith(content):
                 raise InputError("parallel.not_a_ledger", str(self.path))
@@ -89,17 +89,14 @@ class Ledger:
                 if number == len(lines):
                     break
                 raise InputError("parallel.ledger_line", str(self.path), line=number)
-            self._take(record)
+            task = record["task"]
+            if "result" in record:
+                self.done[task] = record["result"]
+                self.failed.pop(task, None)
+            else:
+                self.failed[task] = str(record.get("failed", ""))
             size += len(line) + 1
         return size
-
-    def _take(self, record: dict) -> None:
-        task = record["task"]
-        if "result" in record:
-            self.done[task] = record["result"]
-            self.failed.pop(task, None)
-        else:
-            self.failed[task] = str(record.get("failed", ""))
 
     def _check_header(self, header: dict | None) -> None:
         theirs = None if header is None else header.get("run")

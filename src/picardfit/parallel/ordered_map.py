@@ -1,15 +1,14 @@
-"""An ordered map over any executor: several tasks travel together, lost ones are tried again, a ledger keeps them.
+"""An ordered map over any executor: it sends tasks in chunks, repeats lost ones, and keeps results in a ledger.
 
-Used by everything that does many independent things: starts, profiles, bootstraps. A task's result must depend on the
-task alone; then it is the same with every executor, any number of workers, and after an interruption.
-Only `submit` of the standard `concurrent.futures.Executor` is used, so processes, threads, Dask
-(`client.get_executor()`) and MPI (`mpi4py.futures`) are one code path.
+Searches from many starts, profiles and bootstraps use it. The result of a task must depend on the task alone; then it
+is the same with every executor, with any number of workers, and after an interruption. Only `submit` of the standard
+`concurrent.futures.Executor` is used, so processes, threads, Dask (`client.get_executor()`) and MPI
+(`mpi4py.futures`) share one code path.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-import multiprocessing.connection
 import os
 import pickle
 import signal
@@ -20,7 +19,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -31,25 +30,21 @@ from picardfit.parallel.ledger import Ledger
 
 @dataclass(frozen=True)
 class Chunking:
-    """How many tasks travel together, and how many chunks are on their way."""
+    """How many tasks form a chunk, and how many chunks are submitted at a time. All are choices."""
 
     seconds: float = (
         0.5  # of work in a chunk: long against scheduling, short against waiting for the last one
     )
-    share: int = 2  # a chunk is at most the workers' share of what is left, divided by this
-    ahead: int = 2  # chunks on their way for each worker, so that none waits for the next
-    unknown: int = 64  # chunks on their way at least when the executor does not say how many workers it has
+    share: int = 2  # a chunk is at most a worker's share of the remaining tasks, divided by this
+    ahead: int = 2  # chunks submitted for each worker, so that none waits for the next
+    unknown: int = 64  # chunks submitted at least if the executor does not tell how many workers it has
 
     def size(self, seconds: float | None, left: int, workers: int) -> int:
-        """Tasks in a chunk, when one takes so many seconds; 1 while nothing has been measured."""
+        """Tasks in a chunk if one task takes `seconds`; 1 before that is known."""
         if seconds is None:
             return 1
         fair = max(left // (self.share * workers), 1)
         return min(max(int(self.seconds / seconds), 1), fair) if seconds > 0 else fair
-
-    def window(self, workers: int, known: bool) -> int:
-        """Chunks on their way at a time."""
-        return self.ahead * workers if known else max(self.ahead * workers, self.unknown)
 
 
 T = TypeVar("T")
@@ -58,13 +53,13 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Failure:
-    """A task without result, and why."""
+    """Why a task has no result."""
 
     sentence: str
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised by a task that was interrupted half-way and has something to show for it."""
+    """Raised by a task that was interrupted half-way and has a partial result."""
 
     def __init__(self, partial: tuple[int, Any]) -> None:
         super().__init__()
@@ -73,7 +68,7 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass
 class Work(Generic[R]):
-    """What `run_tasks` returns: results by key, in order of the keys."""
+    """What `run_tasks` returns: results and failures by key, in order of the keys."""
 
     results: dict[int, R] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
@@ -81,16 +76,12 @@ class Work(Generic[R]):
     partial: tuple[int, R] | None = None  # what the interrupted task itself had found
 
 
-def _as_it_is(result: Any) -> Any:
-    return result
-
-
 @dataclass(frozen=True)
 class Written(Generic[R]):
-    """How a result becomes something that JSON can hold, and how that becomes the result again."""
+    """How a result becomes a value that JSON has, and how that becomes the result again."""
 
-    encode: Callable[[R], object] = _as_it_is
-    decode: Callable[[object], R] = _as_it_is
+    encode: Callable[[R], Any] = lambda result: result
+    decode: Callable[[Any], R] = lambda value: value
 
 
 def run_tasks(
@@ -105,15 +96,15 @@ def run_tasks(
     chunk: int | None = None,
     retries: int = 2,
 ) -> Work[R]:
-    """Call `function(task)` for every task, here or on the executor's workers.
+    """Call `function(task)` for every task, in this process or on the executor's workers.
 
     `tasks`: by key, or a sequence whose keys are 0, 1, ...
-    `ledger`: finished tasks are read from it and not done again, new ones are appended, in the form that `written`
-    gives them; results that JSON can hold need none. `keep(key, result)`, called as results come in, may drop parts of
-    them before they are stored. `progress(done, all, key, result)`. `chunk`: tasks that travel together; by default
-    as many as fill half a second. A task whose worker dies is tried again `retries` times, then it is a failure, like
-    one that raises an error, and the others go on; the error of an only task done here, and any InputError, is raised.
-    Ctrl-C ends the work with what is done.
+    `ledger`: tasks that it holds are not done again; new results are appended, in the form that `written` gives them.
+    `keep(key, result)`, called as results come in, may drop parts of them before they are stored.
+    `progress(done, all, key, result)` is called after each. `chunk`: tasks sent together; by default as many as fill
+    half a second. A task whose worker dies is tried again `retries` times. A task that still has no result, or that
+    raises an error, becomes a failure, and the others go on; but an InputError is raised, and so is the error of a
+    single task in this process. Ctrl-C ends the work and returns what is done.
     """
     todo = dict(tasks) if isinstance(tasks, Mapping) else dict(enumerate(tasks))
     work: Work[R] = Work()
@@ -128,10 +119,16 @@ def run_tasks(
         stream = _Dispatch(function, todo, executor, chunk, retries).results()
     try:
         for key, result in stream:
-            kept = result if keep is None or isinstance(result, Failure) else keep(key, result)
-            _store(work, ledger, written, key, kept)
+            if isinstance(result, Failure):
+                work.failures[key] = result.sentence
+                if ledger:
+                    ledger.fail(key, result.sentence)
+            else:
+                result = work.results[key] = result if keep is None else keep(key, result)
+                if ledger:
+                    ledger.append(key, written.encode(result))
             if progress is not None:
-                progress(len(work.results) + len(work.failures), total, key, kept)
+                progress(len(work.results) + len(work.failures), total, key, result)
     except KeyboardInterrupt as stop:
         work.interrupted = True
         work.partial = stop.partial if isinstance(stop, Interrupted) else None
@@ -144,19 +141,8 @@ def run_tasks(
     return work
 
 
-def _store(work: Work[R], ledger: Ledger | None, written: Written[R], key: int, result: R | Failure) -> None:
-    if isinstance(result, Failure):
-        work.failures[key] = result.sentence
-        if ledger:
-            ledger.fail(key, result.sentence)
-        return
-    work.results[key] = result
-    if ledger:
-        ledger.append(key, written.encode(result))
-
-
 def check_tools(executor: object, ledger: object, progress: object, progress_takes: str) -> None:
-    """Refuse what is not an executor, the name of a file, or a function that takes the news of progress."""
+    """Check that these are an executor, the name of a file, and a function to report progress to."""
     if isinstance(executor, type):
         raise InputError("parallel.executor_is_a_class", executor.__name__)
     if executor is not None and not callable(getattr(executor, "submit", None)):
@@ -169,7 +155,7 @@ def check_tools(executor: object, ledger: object, progress: object, progress_tak
 
 @contextmanager
 def processes(workers: int) -> Iterator[Executor | None]:
-    """A pool of processes, or None for a single worker; what still runs at its end (after Ctrl-C) is not waited for."""
+    """A pool of processes, or None for a single worker; tasks that still run at the end (after Ctrl-C) are killed."""
     if workers <= 1:
         yield None
         return
@@ -184,10 +170,10 @@ def processes(workers: int) -> Iterator[Executor | None]:
 
 @contextmanager
 def single_threaded() -> Iterator[None]:
-    """One thread for linear algebra where threadpoolctl is installed.
+    """Use one thread for linear algebra, if threadpoolctl is installed.
 
-    Sums over several threads end in other last digits than sums over one, and workers that use all cores each are in
-    each other's way.
+    Sums over several threads differ in their last digits from sums over one, and workers that each use all cores slow
+    each other down.
     """
     controller = _thread_controller()
     with nullcontext() if controller is None else controller.limit(limits=1):
@@ -196,7 +182,7 @@ def single_threaded() -> Iterator[None]:
 
 @cache
 def _thread_controller():
-    """Looking for the libraries takes milliseconds, therefore once; SciPy brings its own and must be there by then."""
+    """Cached because finding the libraries takes milliseconds; SciPy has its own, so it must be loaded before."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:
@@ -206,7 +192,7 @@ def _thread_controller():
     return ThreadpoolController()
 
 
-# ---- here --------------------------------------------------------------------------------------------------
+# ---- in this process -------------------------------------------------------------------------------------------
 
 
 def _serial(
@@ -233,8 +219,8 @@ def attempt(function: Callable[[T], R], task: T) -> R | Failure:
 class _Dispatch(Generic[T, R]):
     """Tasks on their way to the workers of an executor, in chunks.
 
-    A worker that dies takes the chunks on their way with it, and nobody knows which task was the cause. Those tasks
-    wait until all others are done and then go one at a time, so that only the task that kills its worker is given up.
+    When a worker dies, all submitted chunks are lost, and it is unknown which task was the cause. Their tasks wait as
+    suspects until all others are done and then go one at a time, so that only a task that kills its worker is given up.
     """
 
     def __init__(
@@ -247,9 +233,12 @@ class _Dispatch(Generic[T, R]):
         chunking: Chunking = Chunking(),
     ) -> None:
         self.todo, self.chunk, self.retries, self.chunking = todo, chunk, retries, chunking
-        self.crew, self.packed = _Crew(executor, chunking), _Packed(function)
+        self.executor, self.replaced, self.packed = executor, False, _Packed(function)
+        self.workers = _workers(executor) or os.cpu_count() or 1
+        least = 0 if hasattr(executor, "_max_workers") else chunking.unknown
+        self.window = max(chunking.ahead * self.workers, least)  # chunks submitted at a time
         self.waiting: deque[int] = deque(todo)
-        self.suspects: deque[int] = deque()  # tasks of chunks that were lost
+        self.suspects: deque[int] = deque()
         self.deaths: Counter[int] = Counter()  # of workers that had a suspect alone
         self.pending: dict[Future[Any], list[int]] = {}
         self.seconds: float | None = None  # that one task takes
@@ -262,17 +251,20 @@ class _Dispatch(Generic[T, R]):
                 finished = wait(self.pending, return_when=FIRST_COMPLETED).done
                 for future in sorted(finished, key=lambda one: self.pending[one][0]):
                     yield from self._receive(future, alone)
-        except _NoExecutor:
+        except BrokenExecutor:
             lost = {*self.waiting, *self.suspects, *(k for keys in self.pending.values() for k in keys)}
             for key in lost:
                 yield key, Failure(str(Notice("parallel.executor_broke")))
         finally:
-            self.crew.dismiss(self.pending)
+            for future in self.pending:
+                future.cancel()
+            if self.replaced:
+                self.executor.shutdown(cancel_futures=True)
 
     def _send(self) -> bool:
-        """Send chunks while there is room, else a suspect; whether a suspect travels alone."""
-        while self.waiting and len(self.pending) < self.crew.window:
-            size = self.chunk or self.chunking.size(self.seconds, len(self.waiting), self.crew.workers)
+        """Submit chunks while there is room, or else one suspect; whether a suspect goes alone."""
+        while self.waiting and len(self.pending) < self.window:
+            size = self.chunk or self.chunking.size(self.seconds, len(self.waiting), self.workers)
             self._submit(self.waiting, size)
         alone = not self.waiting and not self.pending
         if alone:
@@ -280,15 +272,27 @@ class _Dispatch(Generic[T, R]):
         return alone
 
     def _submit(self, queue: deque[int], size: int) -> None:
-        """Send the first tasks of a queue; they leave it only when the executor has taken them."""
+        """Submit the first tasks of a queue; they leave it only when the executor has accepted them."""
         keys = list(islice(queue, size))
-        self.pending[self.crew.submit(_run_chunk, self.packed, [self.todo[k] for k in keys])] = keys
+        tasks = [self.todo[k] for k in keys]
+        try:
+            future = self.executor.submit(_run_chunk, self.packed, tasks)
+        except BrokenExecutor:
+            if not isinstance(self.executor, ProcessPoolExecutor):
+                raise
+            self._replace(self.executor)
+            future = self.executor.submit(_run_chunk, self.packed, tasks)
+        except RuntimeError as error:
+            raise InputError("parallel.executor_shut_down", reason=str(error)) from None
+        self.pending[future] = keys
         for _ in keys:
             queue.popleft()
 
     def _receive(self, future: Future[Any], alone: bool) -> Iterator[tuple[int, R | Failure]]:
-        """The results of a finished chunk; if it was lost, its tasks are tried again or given up."""
-        keys, error = self.pending.pop(future), _error(future)
+        """The results of a finished chunk; the tasks of a lost chunk are tried again or given up."""
+        keys = self.pending.pop(future)
+        # anything but an InputError means that the worker died or the connection failed
+        error = RuntimeError("it was cancelled") if future.cancelled() else future.exception()
         if isinstance(error, InputError):
             raise error
         if error is None:
@@ -303,16 +307,25 @@ class _Dispatch(Generic[T, R]):
             self.deaths.update(keys if alone else ())
             self.suspects.extend(keys)
 
+    def _replace(self, broken: Any) -> None:
+        """Start a process pool like the broken one, whose settings have no public names."""
+        settings = (broken._mp_context, broken._initializer, broken._initargs)
+        if self.replaced:
+            broken.shutdown(cancel_futures=True)
+        self.executor, self.replaced = ProcessPoolExecutor(self.workers, *settings), True
 
-def _error(future: Future) -> BaseException | None:
-    """Why a chunk has no results; what is not an InputError was the worker's death or a failing connection."""
-    if future.cancelled():
-        return RuntimeError("it was cancelled")
-    return future.exception()
+
+def _workers(executor: Executor) -> int | None:
+    """How many tasks run at a time, if the executor tells: pools, MPI, Dask."""
+    count = getattr(executor, "_max_workers", None) or getattr(executor, "num_workers", None)
+    client = getattr(executor, "_client", None)
+    if count is None and client is not None:
+        count = sum(client.nthreads().values())
+    return count if isinstance(count, int) and count > 0 else None
 
 
 def _run_chunk(packed: _Packed, tasks: Sequence) -> tuple[list, float]:
-    """On a worker: the results in order, and the seconds one task took."""
+    """On a worker: the results in order, and the seconds that one task took."""
     with _as_worker(), single_threaded():
         began = time.perf_counter()
         results = [attempt(packed.function, task) for task in tasks]
@@ -321,12 +334,12 @@ def _run_chunk(packed: _Packed, tasks: Sequence) -> tuple[list, float]:
 
 @contextmanager
 def _as_worker() -> Iterator[None]:
-    """Ctrl-C is for the main process: a worker process that hears it too must not hand in half a task."""
-    child = multiprocessing.parent_process() is not None
-    if not child or threading.current_thread() is not threading.main_thread():
+    """Ignore Ctrl-C in a worker process: it is for the main process, and would leave half a task."""
+    parent = multiprocessing.parent_process()
+    if parent is None or threading.current_thread() is not threading.main_thread():
         yield
         return
-    _end_with_parent()
+    _end_with(parent)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
@@ -335,101 +348,38 @@ def _as_worker() -> Iterator[None]:
 
 
 @cache
-def _end_with_parent() -> None:
-    """Processes of a pool would wait for work for ever when the main process is killed."""
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
+def _end_with(parent: multiprocessing.process.BaseProcess) -> None:
+    """End this worker if its parent is killed; it would otherwise wait for work for ever."""
 
     def watch() -> None:
-        multiprocessing.connection.wait([parent.sentinel])
+        parent.join()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
-class _NoExecutor(Exception):
-    """The executor is broken and cannot be replaced."""
-
-
-class _Crew:
-    """The executor, or its successor when a process pool breaks."""
-
-    def __init__(self, executor: Executor, chunking: Chunking) -> None:
-        self._executor, self._own = executor, False
-        self.workers = _workers(executor) or os.cpu_count() or 1
-        known = isinstance(executor, ProcessPoolExecutor) or hasattr(executor, "_max_workers")
-        self.window = chunking.window(self.workers, known)
-
-    def submit(self, *call) -> Future:
-        try:
-            return self._executor.submit(*call)
-        except BrokenExecutor:
-            self._replace()
-            return self._executor.submit(*call)
-        except RuntimeError as error:
-            raise InputError("parallel.executor_shut_down", reason=str(error)) from None
-
-    def dismiss(self, pending: Mapping[Future, object]) -> None:
-        for future in pending:
-            future.cancel()
-        if self._own:
-            self._executor.shutdown(cancel_futures=True)
-
-    def _replace(self) -> None:
-        """A new pool like the broken one; the standard library has no public way to ask how that was made."""
-        broken = self._executor
-        if not isinstance(broken, ProcessPoolExecutor):
-            raise _NoExecutor
-        settings = {"mp_context": "_mp_context", "initializer": "_initializer", "initargs": "_initargs"}
-        given = {name: getattr(broken, place) for name, place in settings.items() if hasattr(broken, place)}
-        if self._own:
-            broken.shutdown(cancel_futures=True)
-        self._executor, self._own = ProcessPoolExecutor(self.workers, **given), True
-
-
-def _workers(executor: Executor) -> int | None:
-    """How many tasks run at a time, where the executor tells: pools, MPI, Dask."""
-    count = getattr(executor, "_max_workers", None) or getattr(executor, "num_workers", None)
-    client = getattr(executor, "_client", None)
-    if count is None and client is not None:
-        count = sum(client.nthreads().values())
-    return count if isinstance(count, int) and count > 0 else None
-
-
-# ---- the function on its way -------------------------------------------------------------------------------
-
-
 class _Packed:
-    """A function with all it carries (a whole problem): pickled once, unpickled once by each worker."""
+    """A function with all its data (a whole problem): pickled once, unpickled once by each worker."""
 
     def __init__(self, function: Callable) -> None:
         self.function = function
-        self._pickled: bytes | None = None
 
     def __reduce__(self):
-        if self._pickled is None:
-            self._pickled = _pickled(self.function)
         return _unpacked, (self._pickled,)
+
+    @cached_property
+    def _pickled(self) -> bytes:
+        """By cloudpickle, if it is installed: it accepts lambdas and the functions of a script."""
+        try:
+            import cloudpickle as pickler
+        except ImportError:
+            pickler = pickle
+        try:
+            return pickler.dumps(self.function)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise InputError("parallel.not_picklable", reason=str(error)) from None
 
 
 @lru_cache(maxsize=2)
 def _unpacked(pickled: bytes) -> _Packed:
     return _Packed(pickle.loads(pickled))
-
-
-def _pickled(function: Callable) -> bytes:
-    """By cloudpickle, where there is one, what pickle cannot carry: lambdas, and functions of a script."""
-    try:
-        plain, reason = pickle.dumps(function), ""
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        plain, reason = None, str(error)
-    if plain is not None and b"__main__" not in plain:
-        return plain
-    try:
-        import cloudpickle
-    except ImportError:
-        if plain is not None:
-            return plain
-        raise InputError("parallel.not_picklable", reason=reason) from None
-    return cloudpickle.dumps(function)

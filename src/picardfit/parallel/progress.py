@@ -1,63 +1,62 @@
-"""A line that says how far long work has come: on a terminal or in a notebook, nothing on a pipe or in a file."""
+"""A line that shows the progress of long work on a terminal or in a notebook; a pipe or a file gets nothing."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
-from typing import Protocol, TextIO
+from typing import TextIO
 
 
 @dataclass(frozen=True)
 class Pace:
-    """When the line is drawn, in seconds, and how wide its bar is."""
+    """When the line is drawn, in seconds, and how wide its bar is. All are choices."""
 
     quiet: float = 1.0  # work that ends sooner shows nothing
-    every: float = 0.2  # between two versions of the line: five a second are read without flicker
+    every: float = 0.2  # between two updates of the line
     width: int = 24  # characters of the bar on a terminal
 
 
-class Surface(Protocol):
-    """Where the line stands."""
-
-    def draw(self, done: int, total: int, text: str) -> None: ...
-
-    def finish(self, text: str) -> None: ...
-
-
 class Bar:
-    """`bar.show(done, total)` as work goes on, `bar.close()` at its end."""
+    """Call `bar.show(done, total)` as work goes on and `bar.close()` at its end. `clock` gives seconds."""
 
-    def __init__(self, words: str, stream: TextIO | None = None, pace: Pace = Pace()) -> None:
-        self._words, self._pace = words, pace
-        self._began = self._shown = time.monotonic()
-        self._first: int | None = None  # what a ledger had done before
+    def __init__(
+        self,
+        words: str,
+        stream: TextIO | None = None,
+        pace: Pace = Pace(),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._words, self._pace, self._clock = words, pace, clock
+        self._began = self._shown = clock()
+        self._first: int | None = None  # tasks that a ledger had done before
         self._surface = _surface(stream, pace.width)
         self._drawn = False
         self._last = ""
 
     def show(self, done: int, total: int, note: str = "") -> None:
-        now = time.monotonic()
+        now = self._clock()
         if self._first is None:
             self._first = done - 1
         spent, more = now - self._began, f", {note}" if note else ""
-        self._last = f"{done} of {total} {self._words} in {_duration(spent)}{more}"
+        self._last = f"{done} of {total} {self._words} in {duration(spent)}{more}"
         if self._surface is None or spent < self._pace.quiet or now - self._shown < self._pace.every:
             return
         self._shown, self._drawn = now, True
         rate = (done - self._first) / spent
-        left = _duration((total - done) / rate)
+        left = duration((total - done) / rate)
         self._surface.draw(done, total, f"{done} of {total} {self._words}, {rate:.3g}/s, {left} left{more}")
 
     def close(self) -> None:
-        """Wipe the line; a notebook keeps how far it came."""
+        """Wipe the line; a notebook keeps a summary."""
         if self._drawn and self._surface is not None:
             self._surface.finish(self._last)
 
 
 class _Terminal:
-    """A line that is written over itself, and wiped at the end."""
+    """A line that overwrites itself."""
 
     def __init__(self, stream: TextIO, width: int) -> None:
         self._stream, self._width = stream, width
@@ -75,7 +74,7 @@ class _Terminal:
 
 
 class _Notebook:
-    """An output of the running cell that is updated in place."""
+    """An output of the running cell, updated in place."""
 
     def __init__(self, display) -> None:
         self._display, self._handle = display, None
@@ -94,8 +93,8 @@ class _Notebook:
             self._handle.update(content, raw=True)
 
 
-def _surface(stream: TextIO | None, width: int) -> Surface | None:
-    """A given stream if it is a terminal; else the notebook that runs this, or the terminal behind stderr."""
+def _surface(stream: TextIO | None, width: int) -> _Terminal | _Notebook | None:
+    """Where to draw: a given stream if it is a terminal; by default the running notebook or the terminal of stderr."""
     if stream is None and (display := _notebook_display()) is not None:
         return _Notebook(display)
     stream = stream or sys.stderr
@@ -103,19 +102,17 @@ def _surface(stream: TextIO | None, width: int) -> Surface | None:
 
 
 def _notebook_display():
-    """IPython's `display` inside a notebook's kernel, else None; IPython is never imported for that."""
-    shell = sys.modules.get("IPython")
-    if shell is None or "ipykernel" not in sys.modules:
-        return None
-    running = shell.get_ipython()
-    if running is None or "IPKernelApp" not in running.config:
+    """IPython's `display` inside a notebook, else None; outside IPython is not imported."""
+    shell = sys.modules["IPython"].get_ipython() if {"IPython", "ipykernel"} <= sys.modules.keys() else None
+    if shell is None or "IPKernelApp" not in shell.config:
         return None
     from IPython.display import display
 
     return display
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """`2 h 1 min`, `1 min 1 s`, `7 s`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
