@@ -374,7 +374,7 @@ def _with_inputs(inputs: np.ndarray, adjoint: np.ndarray) -> np.ndarray:
 
 def _function(rows: Sequence[sympy.Expr], *names: Sequence[str]) -> Callable:
     """A kernel as a function of arrays (points, components, sets) and t (points, 1)."""
-    compiled = kernel((tuple(((i,), row) for i, row in enumerate(rows)),), *(tuple(n) for n in names))
+    compiled = kernel((tuple(((i,), row) for i, row in enumerate(rows)),), tuple(tuple(n) for n in names))
 
     def value(t: np.ndarray, x: np.ndarray, p: np.ndarray, u: np.ndarray) -> np.ndarray:
         found = np.empty((len(x), len(rows), x.shape[-1]))

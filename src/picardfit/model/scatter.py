@@ -74,9 +74,10 @@ def bind(noise: NoiseModel | Mapping[str, NoiseModel], model: Model) -> Scatter:
         if not isinstance(one, KINDS):
             raise InputError("model.not_a_noise_model", key=("noise",), value=one)
     reader = _LevelReader(model, isinstance(noise, Mapping))
-    columns, levels, extras = zip(*(reader.rows(one, k) for k, one in enumerate(models)), strict=True)
-    if any(extra is not None for extra in extras):
-        levels += tuple(sympy.S.Zero if extra is None else extra for extra in extras)
+    rows = [reader.rows(one, k) for k, one in enumerate(models)]
+    columns, levels = tuple(column for column, _, _ in rows), tuple(level for _, level, _ in rows)
+    if any(extra is not None for _, _, extra in rows):
+        levels += tuple(sympy.S.Zero if extra is None else extra for _, _, extra in rows)
     common = isinstance(noise, Noise) and noise.common
     return Scatter(columns, common, levels, reader.parameters, tuple(reader.names))
 
