@@ -17,15 +17,7 @@ from picardfit.errors import InputError
 from picardfit.model.model import Model
 from picardfit.problem.problem import Problem
 
-from .common import (
-    Bounds,
-    Settings,
-    Spread,
-    around,
-    noisy_experiment,
-    parameter_bounds,
-    standard_deviation,
-)
+from .common import Bounds, Settings, Spread, around, noisy_experiment, parameter_bounds, standard_deviation
 
 MODEL = """
 x1' = 10*sigma*(x2 - x1)

@@ -15,15 +15,7 @@ from picardfit.checks import as_whole
 from picardfit.model.model import Model
 from picardfit.problem.problem import Problem
 
-from .common import (
-    Bounds,
-    Settings,
-    Spread,
-    around,
-    noisy_experiment,
-    parameter_bounds,
-    standard_deviation,
-)
+from .common import Bounds, Settings, Spread, around, noisy_experiment, parameter_bounds, standard_deviation
 
 MODEL = """
 x1' = theta1*x2

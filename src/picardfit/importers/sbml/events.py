@@ -1,4 +1,4 @@
-"""Resets of states at known times, written as a system whose states are continuous.
+"""Events of an SBML file: when they happen, and resets of states written as a system whose states are continuous.
 
 An event sets x := r(x, p) at the time s. The solvers know continuous states only, so x becomes a formula of pieces
 that are continuous, and the reset stands in that formula:
@@ -14,12 +14,55 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING
 
 import sympy
 
 from picardfit.errors import InputError
 from picardfit.formulas.algebra import TIME, add, choose, compare, divide, multiply, names, symbol
 from picardfit.formulas.derivatives import Slopes
+from picardfit.importers.sbml.mathml import Owner
+
+if TYPE_CHECKING:
+    import libsbml
+
+
+class Event:
+    """An event of the file; formulas are still libSBML's trees."""
+
+    def __init__(self, event: libsbml.Event, number: int) -> None:
+        self.name = event.getId() or f"number {number}"
+        self.owner = Owner("importers.in_event", self.name, event.getLine())
+        trigger = event.getTrigger()
+        self.trigger = None if trigger is None else trigger.getMath()
+        self.begins_true = trigger is None or not trigger.isSetInitialValue() or trigger.getInitialValue()
+        self.delay = event.getDelay().getMath() if event.isSetDelay() else None
+        self.early = event.getUseValuesFromTriggerTime()
+        self.priority = self._priority(event)
+        self.values = {a.getVariable(): a.getMath() for a in event.getListOfEventAssignments()}
+
+    def _priority(self, event: libsbml.Event) -> float:
+        """The priority, 0 where there is none."""
+        if not event.isSetPriority():
+            return 0.0
+        math = event.getPriority().getMath()
+        if math is None or math.getNumChildren() or not math.isNumber():
+            raise self.owner.at(InputError("importers.priority"))
+        return float(math.getValue())
+
+
+def trigger_time(condition: sympy.Basic, owner: Owner) -> sympy.Expr:
+    """When a condition such as `time >= ...` becomes true: the root of an increasing linear function of time."""
+    if isinstance(condition, sympy.Gt | sympy.Ge | sympy.Lt | sympy.Le):
+        gap = condition.gts - condition.lts
+        slope = Slopes().slope(gap, TIME)
+        if slope.is_number and slope > 0:
+            return divide(multiply(sympy.S.NegativeOne, gap.xreplace({TIME: sympy.S.Zero})), slope)
+    raise owner.at(InputError("importers.event_without_time"))
+
+
+# ---- resets -> continuous pieces -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -33,7 +76,7 @@ class Reset:
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """A system with resets in continuous pieces."""
+    """A system with resets, written in continuous states (the pieces)."""
 
     rates: dict[str, sympy.Expr]  # of the pieces
     meaning: dict[str, sympy.Expr]  # state that was reset -> its formula in pieces
@@ -66,13 +109,13 @@ def continuous(rates: Mapping[str, sympy.Expr], resets: Sequence[Reset], taken: 
 
 @dataclass
 class _Piece:
-    """A continuous state that stands for a reset one between two of its cuts."""
+    """A continuous state that represents a state with resets between two cuts (times, or None for no limit)."""
 
     mark: sympy.Symbol
     begin: sympy.Expr | None = None
     end: sympy.Expr | None = None
-    gain: sympy.Expr = sympy.S.One  # d state / d piece
-    last_gain: sympy.Expr = sympy.S.One  # the same after the last reset
+    gain: sympy.Expr = sympy.S.One  # d state / d piece, a formula of time
+    last_gain: sympy.Expr = sympy.S.One  # d state / d piece after the last reset
 
     def window(self, rate: sympy.Expr) -> sympy.Expr:
         """The rate between the cuts, 0 elsewhere."""
@@ -83,10 +126,10 @@ class _Piece:
 
 @dataclass
 class _State:
-    """A state while resets are worked in, in order of time.
+    """A state to which resets are applied in order of time.
 
-    `value` is its formula in pieces, of which the last moves; `last` is what holds after the last reset, so that
-    formulas grow in proportion to the number of resets.
+    `value` is its formula in pieces, of which only the last one changes; `last` is the branch of that formula that
+    holds after the last reset. Building on `last` lets formulas grow in proportion to the number of resets.
     """
 
     name: str
@@ -99,12 +142,14 @@ class _State:
         self.pieces = [_Piece(symbol(self.name))]
 
     def stretch(self, time: sympy.Expr, factor: sympy.Expr, shift: sympy.Expr) -> None:
+        """Reset the state x to factor*x + shift within its last piece."""
         piece = self.pieces[-1]
         piece.last_gain = multiply(factor, piece.last_gain)
         piece.gain = choose(_from(time), piece.last_gain, piece.gain)
         self._continue(time, add(multiply(factor, self.last), shift))
 
     def cut(self, time: sympy.Expr, start: sympy.Expr) -> None:
+        """Reset the state to `start` and continue it with a new piece."""
         self.pieces[-1].end = time
         self.pieces.append(_Piece(sympy.Dummy(self.name, real=True), begin=time))
         self._continue(time, add(start, self.pieces[-1].mark))
@@ -118,44 +163,42 @@ def _from(time: sympy.Expr) -> sympy.Basic:
     return compare(">=", TIME, time)
 
 
-def _in_order(resets: Sequence[Reset]) -> list[Reset]:
-    """By time; one time that is no number may stand alone."""
-    if len(resets) > 1:
-        for reset in resets:
-            if not reset.time.is_number:
-                raise InputError("importers.reset_order", reset.event)
-        return sorted(resets, key=lambda reset: float(reset.time))
-    return list(resets)
+def _in_order(resets: Sequence[Reset]) -> Sequence[Reset]:
+    """The resets in order of time; a time that is a formula of parameters is allowed for a single reset only."""
+    if len(resets) <= 1:
+        return resets
+    for reset in resets:
+        if not reset.time.is_number:
+            raise InputError("importers.reset_order", reset.event)
+    return sorted(resets, key=lambda reset: float(reset.time))
 
 
 def _apply(reset: Reset, states: Mapping[str, _State]) -> None:
     time = reset.time
     values = {name: value.xreplace({TIME: time}) for name, value in reset.values.items()}
-    lines = {name: line for name, value in values.items() if (line := _line(name, value, states))}
-    bent = [name for name in values if name not in lines]
-    cut = {*bent, *(n for name in bent for n in names(values[name]) if n in states)}
+    linear = {name: pair for name, value in values.items() if (pair := _linear(name, value, states))}
+    others = [name for name in values if name not in linear]
+    cut = {*others, *(n for name in others for n in names(values[name]) if n in states)}
     before = {symbol(name): one.last for name, one in states.items()}
     for name in states:
         if name in cut:
             states[name].cut(time, values.get(name, symbol(name)).xreplace(before))
-        elif name in lines:
-            states[name].stretch(time, *lines[name])
+        elif name in linear:
+            states[name].stretch(time, *linear[name])
 
 
-def _line(name: str, value: sympy.Expr, states: Mapping) -> tuple[sympy.Expr, sympy.Expr] | None:
-    """(a, b) where the value is a x + b with a number a, not 0, and b without states; None elsewhere."""
+def _linear(name: str, value: sympy.Expr, states: Mapping) -> tuple[sympy.Expr, sympy.Expr] | None:
+    """(a, b) if the value is a x + b with a number a, not 0, and b without states; else None."""
     slope = Slopes().slope(value, symbol(name))
     shift = value.xreplace({symbol(name): sympy.S.Zero})
     if not slope.is_number or slope == 0 or names(shift) & set(states):
         return None
-    rest = sympy.expand(value - slope * symbol(name) - shift)  # not 0 where a condition looks at x
-    return (slope, shift) if rest == 0 else None
+    remainder = sympy.expand(value - slope * symbol(name) - shift)  # not 0 where a condition depends on x
+    return (slope, shift) if remainder == 0 else None
 
 
 def _unused(name: str, used: set[str]) -> str:
-    """name_1, name_2, ...: the first that is free; it is then taken."""
-    count = 1
-    while f"{name}_{count}" in used:
-        count += 1
-    used.add(f"{name}_{count}")
-    return f"{name}_{count}"
+    """The first of name_1, name_2, ... that is not used yet; it is added to `used`."""
+    found = next(one for k in count(1) if (one := f"{name}_{k}") not in used)
+    used.add(found)
+    return found

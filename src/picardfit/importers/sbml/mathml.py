@@ -39,7 +39,7 @@ class Owner(NamedTuple):
     line: int
 
     def at(self, error: InputError) -> InputError:
-        """The complaint about this element; one that already names an element (a formula used here) stays."""
+        """The error, said of this element unless it names one already (that of a formula used here)."""
         return error if error.context else error.within(self.context, self.subject).at(line=self.line or None)
 
 
@@ -76,6 +76,18 @@ def expression(
     return kind(*(inner(c) for c in children)) if callable(kind) else kind
 
 
+def identifiers(node: libsbml.ASTNode | None) -> set[str]:
+    """All names in a formula, the empty one for the time."""
+    import libsbml
+
+    if node is None:
+        return set()
+    found = set().union(*(identifiers(node.getChild(i)) for i in range(node.getNumChildren())))
+    if node.isName():
+        found.add("" if node.getType() == libsbml.AST_NAME_TIME else node.getName())
+    return found
+
+
 def exact(value: float) -> sympy.Expr:
     """A number, as an integer where it is whole: 1.0*x is then x."""
     return number(int(value) if float(value).is_integer() else float(value))
@@ -88,7 +100,7 @@ def _call(
     functions: Mapping[str, libsbml.ASTNode],
     depth: int,
 ) -> sympy.Expr:
-    """A function of the file with its arguments put in."""
+    """The body of a function of the file with its arguments substituted."""
     if name not in functions:
         raise InputError("importers.unknown_function", name)
     definition = functions[name]
@@ -107,7 +119,7 @@ def _minus(first: sympy.Basic, second: sympy.Basic | None = None) -> sympy.Expr:
 
 
 def _piecewise(*args: sympy.Basic) -> sympy.Expr:
-    """value, condition, value, condition, ..., otherwise; without the last, the last value holds elsewhere."""
+    """value, condition, value, condition, ..., otherwise; without an otherwise, the last value holds elsewhere."""
     if len(args) % 2 == 0:
         args = args[:-1]
     pairs = list(zip(args[:-1:2], args[1::2], strict=True))

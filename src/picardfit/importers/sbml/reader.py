@@ -1,4 +1,4 @@
-"""The parts of an SBML model, as libSBML holds them -> System."""
+"""A libSBML model -> System."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from picardfit.errors import InputError, closest
 from picardfit.formulas.algebra import TIME, add, choose, compare, divide, multiply, names, symbol
 from picardfit.formulas.derivatives import Slopes
 from picardfit.formulas.grammar import RESERVED
-from picardfit.importers.sbml.events import Reset, continuous
-from picardfit.importers.sbml.mathml import Owner, exact, expression
+from picardfit.importers.sbml.events import Event, Reset, continuous, trigger_time
+from picardfit.importers.sbml.mathml import Owner, exact, expression, identifiers
 from picardfit.importers.sbml.system import System
-from picardfit.importers.sbml.triggers import Event, identifiers, trigger_time
 
 if TYPE_CHECKING:
     import libsbml
 
 
 class Reader:
-    """One pass over a model of libSBML; what an identifier stands for is worked out when it is asked for."""
+    """The elements of a libSBML model by identifier; what an identifier stands for is computed on first use."""
 
     def __init__(self, model: libsbml.Model) -> None:
         self.model = model
@@ -48,11 +47,11 @@ class Reader:
     def system(self) -> System:
         """The whole content; variables that events reset are written in continuous pieces (see events.py)."""
         everything = [*self.compartments, *self.species, *self._parameters(), *self.references]
-        variables = self._sort_out(everything)
+        variables = self._classify(everything)
         rates = {self.name(i): self._rate(i) for i in self.states}
-        defined = {self.name(i): self.meaning(i) for i in (*self.rules, *self.reactions, *self.switched)}
+        defined = {self.name(i): self.meaning(i) for i in (*self.rules, *self.reactions, *self.stepped)}
         pieces = continuous(rates, self._resets(), (*self.spelling.values(), *self.locals))
-        moving = {i for i in self.states if i not in self.held or self.name(i) not in pieces.meaning}
+        moving = {i for i in self.states if i not in self.reset_only or self.name(i) not in pieces.meaning}
         constants = {self.name(i): self._number(i) for i in everything if i not in {*moving, *self.rules}}
         constants |= self.locals
         initial = {self.name(i): self._initial(i, i in moving) for i in everything}
@@ -73,15 +72,19 @@ class Reader:
             variables=tuple(map(self.name, variables)),
         )
 
-    def _sort_out(self, everything: list[str]) -> list[str]:
-        """What moves by itself; sets `states` (that, and what events reset), `held` and `switched`."""
+    def _classify(self, everything: list[str]) -> list[str]:
+        """The variables that reactions or rate rules change.
+
+        Sets `states` (these, and `reset_only`), `reset_only` (what only events change, to values that depend on states)
+        and `stepped` (what only events change, to constants: a formula of time).
+        """
         moving = [i for i in everything if i in self.rate_rules or (self._moves(i) and i not in self.rules)]
         if not moving:
             raise InputError("importers.nothing_changes")
         self._check_events()
-        self.held = {i for i in self._targets() - set(moving) if not self._is_stepped(i)}
-        self.states = [*moving, *(i for i in everything if i in self.held)]
-        self.switched = self._targets() - set(self.states)
+        self.reset_only = {i for i in self._targets() - set(moving) if not self._is_stepped(i)}
+        self.states = [*moving, *(i for i in everything if i in self.reset_only)]
+        self.stepped = self._targets() - set(self.states)
         return moving
 
     def name(self, identifier: str) -> str:
@@ -108,7 +111,7 @@ class Reader:
         if identifier not in self.spelling:
             close = closest(identifier, self.spelling)
             raise InputError("importers.undefined_identifier", identifier, close=close)
-        if identifier not in (*self.rules, *self.reactions, *self.switched):
+        if identifier not in (*self.rules, *self.reactions, *self.stepped):
             return symbol(self.name(identifier))
         if identifier not in self.known:
             if identifier in self.waiting:
@@ -151,7 +154,7 @@ class Reader:
                     raise event.owner.at(InputError("importers.event_volume", target, names=diluted))
 
     def _is_stepped(self, identifier: str) -> bool:
-        """Whether events set it to formulas of constants only, and none looks at it: it is then a formula of time."""
+        """Whether events set it to formulas of constants only, and no event uses it: it is then a formula of time."""
         seen = set().union(*(identifiers(math) for event in self.events for math in event.values.values()))
         if identifier in seen or seen & {*self.rules, *self.reactions}:
             return False
@@ -192,7 +195,7 @@ class Reader:
         return expr
 
     def _resets(self) -> list[Reset]:
-        """What events do to states."""
+        """The resets of states by events."""
         resets = []
         for event in self.events:
             values = {
@@ -240,7 +243,7 @@ class Reader:
         return changes
 
     def _moves(self, identifier: str) -> bool:
-        """Whether reactions change it, or its compartment grows round a fixed amount."""
+        """Whether reactions change it, or a growing compartment dilutes it."""
         species = self.species.get(identifier)
         if species is None or identifier in self.changes:
             return species is not None
@@ -249,7 +252,7 @@ class Reader:
 
     def _rate(self, identifier: str) -> sympy.Expr:
         """d/dt of what the identifier stands for, between events."""
-        if identifier in self.held:
+        if identifier in self.reset_only:
             return sympy.S.Zero
         if identifier in self.rate_rules:
             rule = self.rate_rules[identifier]
@@ -322,7 +325,7 @@ class Reader:
         return self.model.getInitialAssignment(identifier) if identifier else None
 
     def _initial(self, identifier: str, moving: bool) -> sympy.Expr | None:
-        """The initial value where an assignment or a state needs a formula for it."""
+        """The initial value as a formula: of an initial assignment, a species or a variable; None for others."""
         if identifier in self.rules:
             return None
         assignment = self._assignment(identifier)
@@ -347,7 +350,7 @@ class Reader:
 
 
 def _refuse(model: libsbml.Model) -> None:
-    """What has no place in a system of ordinary differential equations, by name."""
+    """InputError for elements that a system of ordinary differential equations cannot express."""
     for rule in model.getListOfRules():
         if rule.isAlgebraic():
             raise InputError("importers.algebraic_rule").at(line=rule.getLine() or None)
