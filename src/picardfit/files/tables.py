@@ -79,7 +79,7 @@ def plain_name(name: str) -> str:
 
 
 def _find(names: Iterable[str], name: str) -> str | None:
-    """The one of that name, exactly or else the only one that differs in case, blanks or a unit."""
+    """The exact name, or else the only one that differs from it in case, blanks or a unit alone."""
     if name in (names := list(names)):
         return name
     for spelled in (str.casefold, plain_name):
@@ -89,19 +89,18 @@ def _find(names: Iterable[str], name: str) -> str | None:
     return None
 
 
-def _required(sheet: Sheet, column: str, what: str) -> str:
-    found = _find(sheet.columns, column)
-    if found is None:
-        columns = list(sheet.columns)
-        raise InputError(
-            "files.no_column",
-            str(column),
-            role=what,
-            table=sheet.label,
-            columns=columns,
-            close=closest(str(column), columns),
-        )
-    return found
+def _required(sheet: Sheet, column: str, role: str) -> str:
+    """The column of that name; `role`: what it is needed for."""
+    if (found := _find(sheet.columns, column)) is not None:
+        return found
+    name, columns = str(column), list(sheet.columns)
+    close = closest(name, columns)
+    raise InputError("files.no_column", name, role=role, table=sheet.label, columns=columns, close=close)
+
+
+def _first_found(sheet: Sheet, names: Iterable[str]) -> str | None:
+    """The column with the first of these names that the table has."""
+    return next(filter(None, (_find(sheet.columns, name) for name in names)), None)
 
 
 def _time_column(sheet: Sheet, time: str | None) -> str:
@@ -110,14 +109,12 @@ def _time_column(sheet: Sheet, time: str | None) -> str:
     columns = list(sheet.columns)
     unit = r"\s*([(\[].*[)\]])?"
     for pattern in ("(?i:time)" + unit, "t" + unit, f"(?i:t|{TIME_UNITS})" + unit):
-        # T is also a usual name of a state (tumour, temperature): the time only as the first column.
+        # T is also a common name of a state (tumour, temperature): it is the time only in the first column.
         found = [c for c in columns if re.fullmatch(pattern, c) and (c != "T" or c == columns[0])]
         if len(found) == 1:
             return found[0]
         if found:
-            break
-    if found:
-        raise InputError("files.times_could_be", sheet.label, columns=columns, found=found)
+            raise InputError("files.times_could_be", sheet.label, columns=columns, found=found)
     raise InputError("files.no_time_column", sheet.label, columns=columns, close=closest("time", columns))
 
 
@@ -126,7 +123,7 @@ def _group_column(sheet: Sheet, experiment: str | None) -> str | None:
     if experiment is None:
         return None
     if experiment == "experiment":
-        return next(filter(None, (_find(sheet.columns, c) for c in EXPERIMENT_NAMES)), None)
+        return _first_found(sheet, EXPERIMENT_NAMES)
     return _required(sheet, experiment, "experiment")
 
 
@@ -137,8 +134,7 @@ def _name_list(names: Iterable[str]) -> list[str]:
 
 def _long_columns(sheet: Sheet) -> tuple[str, str] | None:
     """The columns (observable, value) of a long table; None for a wide one."""
-    which = next(filter(None, (_find(sheet.columns, c) for c in OBSERVABLE_NAMES)), None)
-    value = next(filter(None, (_find(sheet.columns, c) for c in VALUE_NAMES)), None)
+    which, value = _first_found(sheet, OBSERVABLE_NAMES), _first_found(sheet, VALUE_NAMES)
     return (which, value) if which and value else None
 
 
@@ -205,7 +201,7 @@ def _groups(sheet: Sheet, column: str | None, name: str) -> list[tuple[str, np.n
         return [(name, np.arange(len(sheet.numbering)))]
     codes, names = sheet.labels(column)
     if "" in names:
-        row = int(np.argmax(codes == list(names).index("")))
+        row = int(np.argmax(codes == names.index("")))
         raise InputError("files.unnamed_experiment", column, where=sheet.place(row))
     order = np.argsort(codes, kind="stable")
     return list(zip(names, np.split(order, np.cumsum(np.bincount(codes))[:-1]), strict=True))

@@ -1,4 +1,4 @@
-"""The line of every key in a TOML text, which tomllib does not give; and what is wrong where tomllib stops.
+"""The line of every key in a TOML text, which tomllib does not report; and what is wrong where tomllib stops.
 
 The scanner follows the structure of valid TOML and checks nothing. On invalid text it stops at the error.
 A key is a path of names and list indices: ("parameters", "a", 0) is the lower bound in `a = [0.1, 10]`.
@@ -12,7 +12,7 @@ from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass
 
-from picardfit.errors import Key
+from picardfit.errors import InputError, Key
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
@@ -34,7 +34,7 @@ class Lines:
     texts: dict[Key, tuple[int, int]]
 
     def of(self, key: Key) -> int | None:
-        """The line of the key, or of its longest beginning that the file has."""
+        """The line of the key, or of the innermost table around it that the file has."""
         for length in range(len(key), 0, -1):
             if key[:length] in self.keys:
                 return self.keys[key[:length]]
@@ -54,10 +54,25 @@ def find_lines(text: str) -> Lines:
     return Lines(scanner.keys, scanner.texts)
 
 
-def syntax_error(text: str, line: int | None, column: int | None) -> str:
-    """The code of what is wrong where tomllib stopped; None stands for the end of the text."""
-    if line is None or column is None:
-        return "files.toml_end"
+def syntax_error(file: str, text: str, error: ValueError) -> InputError:
+    """What is wrong in the text of a file that tomllib refused, with its line.
+
+    Python 3.11 to 3.13 give the position of a TOMLDecodeError only at the end of its sentence. This is the one foreign
+    sentence that is taken apart; its `words` are quoted, but what is wrong is found in the text of the file.
+    """
+    words = str(error)
+    found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", words)
+    if found is None:  # for example a number that Python cannot represent
+        return InputError("files.toml_number", file, words=words.splitlines()[0][:200]).at(line=1)
+    words = words[: found.start()]
+    if found[1] is None:
+        last = max(1, len(text.rstrip().splitlines()))
+        return InputError("files.toml_end", file, column=None, words=words).at(line=last)
+    line, column = int(found[1]), int(found[2])
+    return InputError(_syntax_code(text, line, column), file, column=column, words=words).at(line=line)
+
+
+def _syntax_code(text: str, line: int, column: int) -> str:
     rows = text.split("\n")
     scanner = _scanned("\n".join(rows[: line - 1]) + "\n")
     if scanner.unclosed_lists:
@@ -83,14 +98,14 @@ def _scanned(text: str) -> _Scanner:
 
 
 class _LostError(Exception):
-    """The text is not what the scanner expects."""
+    """The scanner met something that valid TOML does not have there."""
 
 
 class _Scanner:
     def __init__(self, text: str) -> None:
         self.text, self.position = text, 0
-        self.unclosed_lists = 0  # how many lists are open where the scanner stands
-        self.repeated: set[int] = set()  # lines of keys and tables that the text already has
+        self.unclosed_lists = 0  # how many lists are open at the position
+        self.repeated: set[int] = set()  # lines that define a key or table again
         self.keys: dict[Key, int] = {}
         self.texts: dict[Key, tuple[int, int]] = {}
         self._starts = [0, *(m.end() for m in re.finditer("\n", text))]

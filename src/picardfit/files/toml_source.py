@@ -1,9 +1,8 @@
-"""A TOML file under examination: its content, and everything that is wrong with it, each fault with its line."""
+"""A TOML file while it is read: its content, the lines of its keys, and all faults found so far."""
 
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -41,7 +40,7 @@ def schema() -> dict:
 
 
 class Source:
-    """A TOML file: its content, where every key stands in it, and the faults found so far."""
+    """The content of a TOML file, the line of every key, and the faults found so far."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = path, str(path)
@@ -153,25 +152,13 @@ class Source:
         except RecursionError:
             self._stop("files.nested_too_deeply")
         except ValueError as error:
-            self._syntax_error(str(error), text)
+            self._raise(syntax_error(self.name, text, error))
 
-    def _syntax_error(self, words: str, text: str) -> NoReturn:
-        """Stop at the position that tomllib names.
+    def _stop(self, code: str, **values: object) -> NoReturn:
+        self._raise(InputError(code, self.name).with_values(**values))
 
-        Up to Python 3.13 its errors carry the position only at the end of their sentence. This is the one foreign
-        sentence that is taken apart; what is wrong there is found in the text of the file.
-        """
-        found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", words)
-        if found is None:  # a number that Python cannot hold, say
-            self._stop("files.toml_number", line=1, words=words.splitlines()[0][:200])
-        line, column = (int(found[1]), int(found[2])) if found[1] else (None, None)
-        last = max(1, len(text.rstrip().splitlines()))
-        code = syntax_error(text, line, column)
-        self._stop(code, line=line or last, column=column, words=words[: found.start()])
-
-    def _stop(self, code: str, *, line: int | None = None, **values: object) -> NoReturn:
-        fault = InputError(code, self.name).with_values(**values).at(file=self.name, line=line)
-        raise ProblemFileError(self.name, [fault]) from None
+    def _raise(self, fault: InputError) -> NoReturn:
+        raise ProblemFileError(self.name, [fault.at(file=self.name)]) from None
 
 
 def kind_of(value: object) -> str:

@@ -19,14 +19,14 @@ Value = float | str  # a number, or the name of a parameter (in version 2: a for
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table with its place: file and line."""
+    """A row of a table, with its file and line."""
 
     file: str
     line: int
     cells: dict[str, str]
 
     def at(self, error: InputError) -> InputError:
-        """The complaint, placed at this row."""
+        """The error with the file and line of this row."""
         return error.at(file=self.file, line=self.line)
 
     def text(self, column: str, default: str = "") -> str:

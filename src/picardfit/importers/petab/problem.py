@@ -3,8 +3,8 @@
 Every pair of conditions (pre-equilibration, simulation) is an experiment. What the condition table sets to numbers
 that differ between experiments becomes an input of the model, constant in each; what it sets to parameters is chosen
 by inputs that are 0 or 1. Placeholders (observableParameter1_..., noiseParameter1_...) that name parameters give one
-observable for each combination; those that are numbers are inputs that belong to the sampling times. Measurements at
-time inf are those of an experiment that begins at rest.
+observable for each combination; those that are numbers become inputs defined at the sampling times. Measurements at
+time inf belong to an experiment that begins at its steady state.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def observable_members(tables: Tables, taken: set[str]) -> dict[str, list[int]]:
 
 
 class Import:
-    """The steps from tables to problem; each result is a table of expressions in states, parameters and inputs."""
+    """The steps from tables to problem; intermediate results are expressions in states, parameters and inputs."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
@@ -172,7 +172,7 @@ class Import:
         return parse(value, definitions={name: self._cell(name) for name in found})
 
     def _given(self, condition: str) -> dict[str, sympy.Expr]:
-        """What parameter table and condition say, by name in the system or of a new constant."""
+        """The values that the parameter table and a condition give, by name in the system or of a new constant."""
         spelling = self.system.spelling
         given = {}
         for name in self.tables.parameters:

@@ -69,13 +69,13 @@ class MeasurementRow:
 
 @dataclass(frozen=True)
 class Condition:
-    """What a condition sets, entity by entity; `source`: the (first) row that does so, None for the model as it is."""
+    """The values that a condition sets, by entity; `source`: its first row, None for the unchanged model."""
 
     source: Row | None
     values: dict[str, Value]
 
     def at(self, error: InputError) -> InputError:
-        """The complaint, placed where the condition is declared."""
+        """The error with the file and line of the row that declares the condition."""
         return error if self.source is None else self.source.at(error)
 
 
