@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import picardfit as pf
+from complaints import complaint
 from picardfit.errors import InputError
 from picardfit.files.tables import read_table
 from picardfit.model.inputs import Constant
@@ -224,49 +225,52 @@ def test_time_column_can_be_named():
 
 
 @pytest.mark.parametrize(
-    "text, words",
+    "text, code, subject, where",
     [
-        ("", "There is nothing in the table"),
-        ("# only a remark\n\n", "There is nothing in the table"),
-        ("time,a\n", "There are column names but no rows"),
-        ("time,a\n,\n", "There are column names but no rows"),
-        ("0,1\n1,2\n", "There are no column names"),
-        ("time,a\n0,1\n#\n\n1,many\n", "Column `a` has 'many' in line 5 of the table"),
-        ("time,a\n0,1\n1,inf\n", "Column `a` has 'inf' in line 3 of the table"),
-        ("time,a\n0,1\n,2\n", "Column `time` has nothing in line 3 of the table"),
-        ("time,a\n0,1\nnoon,2\n", "Column `time` has 'noon' in line 3 of the table"),
-        ("time;a;b\n0;1,5;2.5\n", "Column `a` has '1,5' in line 2 of the table"),
-        ("time;a\n0;1,5\n1;x\n", "Column `a` has 'x' in line 3 of the table"),
-        ("time,a\n0,1\n1,2,3\n", "Line 3 of the table has 3 cells, but there are 2 column names"),
-        ("time,a,a\n0,1,2\n", "There are two columns called `a`"),
-        ("time\n0\n", "There is no column of measurements"),
-        ("age,a\n0,1\n", "None of the columns `age`, `a` in the table is called time: pass time='...'"),
-        ("day,hour,a\n0,1,2\n", "several columns that could be the time (`day`, `hour`): pass time='...'"),
-        ("experiment,time,a\nx,0,1\n,1,2\n", "Column `experiment` is blank in line 3 of the table"),
-        (
-            "experiment,time,a,b\nx,0,,\ny,1,,\n",
-            "There is no number in `a`, `b` of the table: fill in at least",
-        ),
-        ("time,observable,value\n0,a,1\n1,,2\n", "Column `observable` is blank in line 3 of the table"),
+        ("", "empty_table", "the table", None),
+        ("# only a remark\n\n", "empty_table", "the table", None),
+        ("time,a\n", "no_rows", "the table", None),
+        ("time,a\n,\n", "no_rows", "the table", None),
+        ("0,1\n1,2\n", "no_column_names", "the table", None),
+        ("time,a\n0,1\n#\n\n1,many\n", "cell", "a", "line 5 of the table"),
+        ("time,a\n0,1\n1,inf\n", "cell", "a", "line 3 of the table"),
+        ("time,a\n0,1\n,2\n", "time_cell", "time", "line 3 of the table"),
+        ("time,a\n0,1\nnoon,2\n", "time_cell", "time", "line 3 of the table"),
+        ("time;a;b\n0;1,5;2.5\n", "cell_of_names", "a", "line 2 of the table"),
+        ("time;a\n0;1,5\n1;x\n", "cell", "a", "line 3 of the table"),
+        ("time,a\n0,1\n1,2,3\n", "long_row", "the table", 3),
+        ('time,a,note\n0,1,"two\nlines"\n1,many,x\n', "cell", "a", "line 4 of the table"),
+        ('time,a\n0,"9"9\n', "quotes", "the table", None),
+        ("time,a\n0,1\n1,1_000\n", "cell", "a", "line 3 of the table"),
+        ("time,a,a\n0,1,2\n", "two_columns", "a", None),
+        ("time\n0\n", "no_measured_column", "the table", None),
+        ("age,a\n0,1\n", "no_time_column", "the table", None),
+        ("day,hour,a\n0,1,2\n", "times_could_be", "the table", None),
+        ("experiment,time,a\nx,0,1\n,1,2\n", "unnamed_experiment", "experiment", "line 3 of the table"),
+        ("experiment,time,a,b\nx,0,,\ny,1,,\n", "no_measurement", "the table", None),
+        ("time,observable,value\n0,a,1\n1,,2\n", "unnamed_observable", "observable", "line 3 of the table"),
     ],
 )
-def test_bad_table_is_named_with_its_place(text, words):
-    assert words in fault(table, text)
+def test_bad_table_is_named_with_its_place(text, code, subject, where):
+    error = complaint(table, text)
+    assert (error.code, error.subject) == (f"files.{code}", subject)
+    assert error.values.get("where", error.values.get("line")) == where
 
 
 @pytest.mark.parametrize(
-    "options, words",
+    "options, code, subject, values",
     [
-        ({"time": "tme"}, "There is no time column `tme` in the table"),
-        ({"time": "tme"}, "Did you mean `time`?"),
-        ({"experiment": "pond"}, "There is no experiment column `pond`"),
-        ({"inputs": ["dose"]}, "There is no input column `dose`"),
-        ({"observables": ["pry"]}, "Did you mean `prey`?"),
-        ({"observables": []}, "There is no column of measurements"),
+        ({"time": "tme"}, "no_column", "tme", {"role": "time", "close": "time"}),
+        ({"experiment": "pond"}, "no_column", "pond", {"role": "experiment", "close": ""}),
+        ({"inputs": ["dose"]}, "no_column", "dose", {"role": "input", "close": ""}),
+        ({"observables": ["pry"]}, "no_column", "pry", {"role": "observable", "close": "prey"}),
+        ({"observables": []}, "no_measured_column", "the table", {}),
     ],
 )
-def test_bad_option_is_named_with_the_columns(options, words):
-    assert words in fault(table, PLAIN, **options)
+def test_bad_option_is_named_with_the_columns(options, code, subject, values):
+    error = complaint(table, PLAIN, **options)
+    assert (error.code, error.subject) == (f"files.{code}", subject)
+    assert values.items() <= error.values.items()
 
 
 def test_unknown_observable_of_a_long_table():

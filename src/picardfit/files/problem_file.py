@@ -30,7 +30,7 @@ TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xls", ".xlsx")
 
 @dataclass(frozen=True)
 class ProblemFile:
-    """What stands in a problem file. `problem` is None when the file names no data (a plan)."""
+    """The content of a problem file; `problem` is None if the file names no data (a plan)."""
 
     path: Path
     title: str
@@ -69,7 +69,7 @@ def read_problem(path: str | Path) -> Problem:
 
 
 def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
-    """Everything in a problem file; without `needs_data` a file that names no data is a plan, not a fault."""
+    """The content of a problem file; without `needs_data`, a file that names no data is accepted as a plan."""
     path = Path(path)
     _check_kind(path)
     source = Source(path / FILE_NAME if path.is_dir() else path)
@@ -122,7 +122,7 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
 
 
 def _check_kind(path: Path) -> None:
-    """Complain of a file that cannot be a problem file, by its ending."""
+    """InputError for a file whose ending shows that it is no problem file."""
     kind = path.suffix.lower()
     if kind in (".yaml", ".yml"):
         raise InputError("files.petab_not_toml", str(path))

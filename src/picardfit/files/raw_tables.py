@@ -211,7 +211,8 @@ def _from_text(text: str, label: str, stem: str) -> Sheet:
     except csv.Error as error:
         raise InputError("files.quotes", label, reason=error) from None
     columns = [np.array([row[k] for row in rows], dtype=object) for k in range(len(names))]
-    comma = _has_decimal_comma("\n".join(body), separator)
+    whole = "\n".join(body)
+    comma = separator != "," and bool(re.search(r"\d,\d", whole)) and not re.search(r"\d\.\d", whole)
     return _checked_columns([n.strip() for n in names], columns, label, stem, np.array(numbering, int), comma)
 
 
@@ -220,10 +221,6 @@ def _separator(header: str) -> str:
     bare = re.sub(r'"[^"]*"', "", header.strip(" "))
     best = max("\t;,", key=bare.count)
     return best if bare.count(best) else " "
-
-
-def _has_decimal_comma(body: str, separator: str) -> bool:
-    return separator != "," and bool(re.search(r"\d,\d", body)) and not re.search(r"\d\.\d", body)
 
 
 def _from_frame(frame: pd.DataFrame, label: str, stem: str) -> Sheet:

@@ -17,7 +17,7 @@ EQUATIONS: Key = ("equations",)
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs of the model: all their names, the values that hold in every experiment, and columns of the data."""
+    """The names of all inputs, values that hold in every experiment, and inputs that are columns of the data."""
 
     names: tuple[str, ...]
     values: dict[str, Input]
@@ -86,7 +86,7 @@ def read_model(source: Source, content: Mapping[str, object], inputs: Inputs) ->
 def _model(
     source: Source, text: str, observables: dict[str, str] | None, inputs: Inputs, units: dict[str, str]
 ) -> Model | None:
-    """The model; a fault of a unit is noted and that unit left out, so that the rest of the file can be examined."""
+    """The model. A bad unit is noted and left out, so that the remaining file can be checked against the model."""
     while True:
         try:
             return Model(text, observables, inputs.names, units)

@@ -63,7 +63,7 @@ def described(source: Source, key: Key, value: object, kinds: Mapping[str, type]
 
 
 def _pairs(value: object) -> object:
-    """Lists of two numbers as pairs, also inside tables."""
+    """Lists of two numbers as tuples, which stand for bounds; also inside tables."""
     if isinstance(value, dict):
         return {key: _pairs(one) for key, one in value.items()}
     return tuple(value) if isinstance(value, list) and len(value) == 2 else value

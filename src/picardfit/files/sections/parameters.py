@@ -121,7 +121,7 @@ def _bounds(source: Source, key: Key, table: Mapping[str, object]) -> dict[str, 
 
 
 def _parameter(source: Source, key: Key, table: Mapping[str, Any]) -> Parameter | None:
-    """The Parameter, which checks the kinds of the values itself."""
+    """The Parameter of these fields; it checks their types itself."""
     try:
         return Parameter(**table)
     except InputError as error:

@@ -35,7 +35,7 @@ METHODS: Mapping[str, type] = {
 
 @dataclass(frozen=True)
 class Limits:
-    """The largest values that a file may ask for; larger ones are typing errors, and the fit would never end."""
+    """The largest values that a file may ask for (chosen); larger ones are typing errors: the fit would never end."""
 
     nodes: int = 100
     polish_nodes: int = 100

@@ -87,25 +87,25 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Listing:
-    """The YAML file: its entries and the folder of the files they name."""
+    """The entries of a YAML file, or of one mapping in it; the files they name are in its folder."""
 
     path: Path
     content: dict
 
-    def files(self, entry: str, content: dict | None = None) -> list[Path]:
+    def files(self, entry: str) -> list[Path]:
         """The files of an entry that holds a name or a list of names."""
-        given = (self.content if content is None else content).get(entry)
+        given = self.content.get(entry)
         given = [] if given is None else given if isinstance(given, list) else [given]
         for name in given:
             if not isinstance(name, str):
                 raise InputError("importers.not_a_file_name", str(name), entry=entry, key=(entry,))
         return [self.path.parent / name for name in given]
 
-    def sheet(self, kind: str, paths: Sequence[Path], columns: Sequence[str]) -> Sheet:
-        """The tables of a kind, which must have these columns."""
+    def sheet(self, kind: str, entry: str, columns: Sequence[str]) -> Sheet:
+        """The tables of a kind that an entry names, which must have these columns."""
         import pandas as pd
 
-        if not paths:
+        if not (paths := self.files(entry)):
             raise InputError("importers.no_table", kind)
         frames = [_frame(path, kind, columns) for path in paths]
         rows = [
@@ -114,6 +114,10 @@ class Listing:
             for line, cells in zip(frame.index, frame.itertuples(index=False), strict=True)
         ]
         return Sheet(kind, tuple(rows), pd.concat(frames, ignore_index=True).fillna(""))
+
+    def optional_rows(self, kind: str, entry: str, columns: Sequence[str]) -> tuple[Row, ...]:
+        """The rows of the tables of a kind; none where there are no tables."""
+        return self.sheet(kind, entry, columns).rows if self.files(entry) else ()
 
 
 def read_listing(path: Path) -> Listing:

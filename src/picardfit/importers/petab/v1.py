@@ -28,25 +28,18 @@ def first_version(listed: Listing) -> Tables:
     problems = listed.content.get("problems")
     if not isinstance(problems, list) or len(problems) != 1 or not isinstance(problems[0], dict):
         raise InputError("importers.not_one_problem", key=("problems",))
-    own = problems[0]
-    parameters = listed.sheet(
-        "parameter", listed.files("parameter_file"), ("parameterId", "parameterScale", "estimate")
-    )
-    conditions = listed.sheet("condition", listed.files("condition_files", own), ("conditionId",))
-    observables = listed.sheet(
-        "observable", listed.files("observable_files", own), ("observableId", "observableFormula")
-    )
-    measurements = listed.sheet(
-        "measurement",
-        listed.files("measurement_files", own),
-        ("observableId", "simulationConditionId", "measurement", "time"),
-    )
+    own = Listing(listed.path, problems[0])
+    parameters = listed.sheet("parameter", "parameter_file", ("parameterId", "parameterScale", "estimate"))
+    conditions = own.sheet("condition", "condition_files", ("conditionId",))
+    observables = own.sheet("observable", "observable_files", ("observableId", "observableFormula"))
+    columns = ("observableId", "simulationConditionId", "measurement", "time")
+    measurements = own.sheet("measurement", "measurement_files", columns)
     observed = {name: _observable(name, row) for name, row in observables.by("observableId").items()}
     known = {name: _condition(row) for name, row in conditions.by("conditionId").items()}
     measured, frame = all_measurements(
         measurements, [_measurement(row, observed, known) for row in measurements.rows]
     )
-    document, model_file = one_model(listed.files("sbml_files", own))
+    document, model_file = one_model(own.files("sbml_files"))
     return Tables(
         name=listed.path.stem,
         document=document,

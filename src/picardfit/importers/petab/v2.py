@@ -48,13 +48,10 @@ def second_version(listed: Listing, wide: float = 100.0) -> Tables:
     """
     if listed.files("mapping_files"):
         raise InputError("importers.mapping_table", key=("mapping_files",))
-    parameters = listed.sheet("parameter", listed.files("parameter_files"), ("parameterId", "estimate"))
-    observables = listed.sheet(
-        "observable", listed.files("observable_files"), ("observableId", "observableFormula", "noiseFormula")
-    )
-    measurements = listed.sheet(
-        "measurement", listed.files("measurement_files"), ("observableId", "measurement", "time")
-    )
+    parameters = listed.sheet("parameter", "parameter_files", ("parameterId", "estimate"))
+    columns = ("observableId", "observableFormula", "noiseFormula")
+    observables = listed.sheet("observable", "observable_files", columns)
+    measurements = listed.sheet("measurement", "measurement_files", ("observableId", "measurement", "time"))
     document, model_file = one_model(_model_files(listed))
     conditions, experiments = _runs(listed, document)
     observed = {name: _observable(name, row) for name, row in observables.by("observableId").items()}
@@ -83,11 +80,9 @@ def _model_files(listed: Listing) -> list[Path]:
         raise InputError("importers.model_files", key=("model_files",))
     for name, one in models.items():
         if one.get("language") != "sbml":
-            language = str(one.get("language") or "no language")
-            raise InputError(
-                "importers.model_language", str(name), language=language, key=("model_files", name)
-            )
-    return [path for one in models.values() for path in listed.files("location", one)]
+            language, key = str(one.get("language") or "no language"), ("model_files", name)
+            raise InputError("importers.model_language", str(name), language=language, key=key)
+    return [path for one in models.values() for path in Listing(listed.path, one).files("location")]
 
 
 def _parameter(name: str, row: Row, wide: float) -> ParameterRow:
@@ -116,9 +111,8 @@ def _runs(
     merged_conditions: dict[str, Condition] = {AS_IS: Condition(None, {})}
     experiments: dict[str, tuple[str | None, str]] = {AS_IS: (None, AS_IS)}
     periods: dict[str, dict[float, tuple[Row, list[str]]]] = {}  # experiment -> begin -> its conditions
-    paths = listed.files("experiment_files")
-    rows = listed.sheet("experiment", paths, ("experimentId", "time", "conditionId")).rows if paths else ()
-    for row in rows:
+    columns = ("experimentId", "time", "conditionId")
+    for row in listed.optional_rows("experiment", "experiment_files", columns):
         experiment, time = row.text("experimentId"), row.number("time")
         if time is None or time not in (-inf, 0.0):
             given = row.text("time", "nothing")
@@ -156,9 +150,8 @@ def _merged(row: Row, ids: list[str], conditions: dict[str, Condition], experime
 
 def _conditions(listed: Listing) -> dict[str, Condition]:
     found: dict[str, Condition] = {}
-    paths = listed.files("condition_files")
     columns = ("conditionId", "targetId", "targetValue")
-    for row in listed.sheet("condition", paths, columns).rows if paths else ():
+    for row in listed.optional_rows("condition", "condition_files", columns):
         condition, target, value = (row.required(column) for column in columns)
         found.setdefault(condition, Condition(row, {})).values[target] = as_value(value)
     return found
