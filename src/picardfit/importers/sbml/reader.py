@@ -37,6 +37,9 @@ class Reader:
             for r in (*reaction.getListOfReactants(), *reaction.getListOfProducts())
             if r.isSetId()
         }
+        self.parameters = [p.getId() for p in model.getListOfParameters()]
+        # what can have a value: a state, a constant, or the target of a rule
+        self.quantities = [*self.compartments, *self.species, *self.parameters, *self.references]
         self.spelling = self._spellings()
         self.events = [Event(e, k) for k, e in enumerate(model.getListOfEvents(), 1)]
         self.locals: dict[str, float | None] = {}  # local parameters by their new name
@@ -46,16 +49,15 @@ class Reader:
 
     def system(self) -> System:
         """The whole content; variables that events reset are written in continuous pieces (see events.py)."""
-        everything = [*self.compartments, *self.species, *self._parameters(), *self.references]
-        variables = self._classify(everything)
+        variables = self._classify()
         rates = {self.name(i): self._rate(i) for i in self.states}
         defined = {self.name(i): self.meaning(i) for i in (*self.rules, *self.reactions, *self.stepped)}
         pieces = continuous(rates, self._resets(), (*self.spelling.values(), *self.locals))
         moving = {i for i in self.states if i not in self.reset_only or self.name(i) not in pieces.meaning}
-        constants = {self.name(i): self._number(i) for i in everything if i not in {*moving, *self.rules}}
-        constants |= self.locals
-        initial = {self.name(i): self._initial(i, i in moving) for i in everything}
-        parameters = [*map(self.name, self._parameters()), *self.locals]
+        unchanged = [i for i in self.quantities if i not in {*moving, *self.rules}]
+        constants = {self.name(i): self._number(i) for i in unchanged} | self.locals
+        initial = {self.name(i): self._initial(i, i in moving) for i in self.quantities}
+        parameters = [*map(self.name, self.parameters), *self.locals]
         inside = {symbol(n): e for n, e in pieces.meaning.items()}
         return System(
             name=self.model.getName() or self.model.getId(),
@@ -72,18 +74,20 @@ class Reader:
             variables=tuple(map(self.name, variables)),
         )
 
-    def _classify(self, everything: list[str]) -> list[str]:
+    def _classify(self) -> list[str]:
         """The variables that reactions or rate rules change.
 
         Sets `states` (these, and `reset_only`), `reset_only` (what only events change, to values that depend on states)
         and `stepped` (what only events change, to constants: a formula of time).
         """
-        moving = [i for i in everything if i in self.rate_rules or (self._moves(i) and i not in self.rules)]
+        moving = [
+            i for i in self.quantities if i in self.rate_rules or (self._moves(i) and i not in self.rules)
+        ]
         if not moving:
             raise InputError("importers.nothing_changes")
         self._check_events()
         self.reset_only = {i for i in self._targets() - set(moving) if not self._is_stepped(i)}
-        self.states = [*moving, *(i for i in everything if i in self.reset_only)]
+        self.states = [*moving, *(i for i in self.quantities if i in self.reset_only)]
         self.stepped = self._targets() - set(self.states)
         return moving
 
@@ -92,7 +96,7 @@ class Reader:
 
     def _spellings(self) -> dict[str, str]:
         """Names that mean something in formulas (`t`, `log`, `pi`, `if`, ...) get a `_` at the end."""
-        ids = [*self.compartments, *self.species, *self._parameters(), *self.references, *self.reactions]
+        ids = [*self.quantities, *self.reactions]
         taken = set(ids)
         spelling = {}
         for identifier in ids:
@@ -102,9 +106,6 @@ class Reader:
             taken.add(name)
             spelling[identifier] = name
         return spelling
-
-    def _parameters(self) -> list[str]:
-        return [p.getId() for p in self.model.getListOfParameters()]
 
     def meaning(self, identifier: str) -> sympy.Expr:
         """What an identifier stands for in states, constants and time."""
@@ -262,7 +263,8 @@ class Reader:
             for reaction, reference, sign in self.changes.get(identifier, ())
         ]
         species = self.species[identifier]
-        amount = multiply(self._conversion(species), add(*terms))
+        factor = species.getConversionFactor() or self.model.getConversionFactor()
+        amount = multiply(self.meaning(factor) if factor else sympy.S.One, add(*terms))
         if self._is_amount(species):
             return amount
         compartment = species.getCompartment()
@@ -298,10 +300,6 @@ class Reader:
         if value != value:
             raise owner.at(InputError("importers.no_stoichiometry"))
         return exact(value)
-
-    def _conversion(self, species: libsbml.Species) -> sympy.Expr:
-        factor = species.getConversionFactor() or self.model.getConversionFactor()
-        return self.meaning(factor) if factor else sympy.S.One
 
     def _is_amount(self, species: libsbml.Species) -> bool:
         compartment = self.compartments.get(species.getCompartment())
