@@ -436,7 +436,7 @@ def test_a_model_that_is_nowhere_finite_is_a_result_in_words():
 
 def test_a_fit_without_solution_can_be_printed():
     fit = pf.fit(problem(pf.Model("x' = log(-1 - k^2) - x")))
-    assert says(str(fit), "no success", "not finite")
+    assert says(str(fit), "unsuccessful", "not finite")
 
 
 def test_a_fit_without_solution_has_a_certificate_of_nothing():

@@ -124,7 +124,7 @@ def test_a_fit_at_its_bounds_says_so_first():
     fit = pf.fit(tumor.generate(seed=1))
     kind, _, sentences = summary(fit)
     assert kind == "mind"
-    assert any(one.startswith("On a bound: theta5, rho and v0") for one in sentences)
+    assert any(one.startswith("At a bound: theta5, rho and v0") for one in sentences)
 
 
 def test_what_the_data_do_not_determine_is_named():
@@ -179,9 +179,9 @@ def judged(**errors):
     [
         (
             {"a": 0.1, "b": 0.05, "c": 0.02},
-            "All three parameters are determined to ± 10 % or better (the least: a).",
+            "All three parameters are determined to ± 10 % or better (least certain: a).",
         ),
-        ({"a": 0.1, "b": 0.05}, "Both parameters are determined to ± 10 % or better (the least: a)."),
+        ({"a": 0.1, "b": 0.05}, "Both parameters are determined to ± 10 % or better (least certain: a)."),
         ({"a": 0.1, "b": 0.38, "c": 0.02}, "All three parameters are determined; b only to ± 38 %."),
         (
             {"a": 0.4, "b": 0.5, "c": 3.0},

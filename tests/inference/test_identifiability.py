@@ -113,7 +113,7 @@ def test_the_tumor_model_does_not_show_theta5_and_rho(tumor):
 
 def test_an_estimate_at_a_bound_is_judged_by_the_data(tumor):
     sentence = tumor.verdicts["theta5"].sentence
-    assert "sits at a bound" in sentence
+    assert "lies at a bound" in sentence
     assert sentence.startswith("theta5: not determined by these data")
 
 

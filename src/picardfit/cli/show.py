@@ -64,7 +64,7 @@ def _second_opinion(certificate: Certificate) -> str:
     if math.isinf(certificate.reintegrated_loss):
         return "an independent integration finds no solution at these values"
     if certificate.agrees:
-        return f"an independent integration gives the same loss up to a relative {certificate.mismatch:.0e}"
+        return f"an independent integration gives the same loss, to a relative difference of {certificate.mismatch:.0e}"
     return (
         f"an independent integration gives another loss, {number(certificate.reintegrated_loss, 6)}: "
         f"the path is not a solution of the equations"

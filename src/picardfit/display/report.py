@@ -1,4 +1,4 @@
-"""A fit as one HTML file for people: summary, equations, estimates, pictures, evidence, how to do it again.
+"""A fit as one HTML file for people: summary, equations, estimates, pictures, evidence, how to repeat it.
 
 The page is templates/report.html; this module collects what it shows. The file needs nothing else (pictures are inline
 SVG, the style is inline) and prints well on A4.
@@ -157,7 +157,7 @@ def _pictures(fit: Fit, level: float) -> list[Markup]:
         drawn.append(picture(plot_fit(fit, band=level, experiments=page), caption))
         caption = "More experiments, drawn in the same way."
     if fit.solution is not None:
-        caption = "Data minus fit; each experiment has its own shape. Dashed: two standard deviations."
+        caption = "Data minus fit; each experiment has its own marker. Dashed: two standard deviations."
         caption += " A pattern here means that the model misses something."
         drawn.append(picture(plot_residuals(fit), caption))
     return drawn
@@ -170,7 +170,7 @@ def _determined(fit: Fit, found: Identifiability, most: int) -> dict[str, object
         caption = "How well each unknown is determined; dashed lines separate determined, weakly and not determined."
         drawn.append(picture(plot_identifiability(found), caption))
     if len(fit.covariance_labels) > 1:
-        caption = "Correlations of the estimates: a large square means that errors in the two come together."
+        caption = "Correlations of the estimates: a large square means that the errors of the two are strongly related."
         drawn.append(picture(plot_correlation(fit), caption))
     return {
         "verdicts": table(("unknown", "verdict"), [(n, verdict_words(v)) for n, v in found.verdicts.items()]),
@@ -194,7 +194,7 @@ def _starts(fit: Fit, settings: ReportSettings) -> dict[str, object]:
         for k, one in enumerate(fit.optima, 1)
     ]
     header = ("optimum", "loss", "starts", *names)
-    caption = "The starts in order of loss. A long first step means that the best optimum is easy to find."
+    caption = "The starts in order of loss. A wide first step means that the best optimum is easy to find."
     return {
         "hits": fit.hits,
         "count": len(fit.starts),

@@ -82,7 +82,7 @@ def problem_text(problem: Problem, most: int = 20) -> str:
     experiments = problem.experiments
     lines = [
         model_text(problem.model),
-        f"{count(len(experiments), 'experiment')}, {problem.measurements} numbers measured:",
+        f"{count(len(experiments), 'experiment')}, {count(problem.measurements, 'measurement')}:",
         *(f"  {one}" for one in experiments[:most]),
     ]
     if len(experiments) > most:
@@ -161,7 +161,7 @@ def estimates(fit: Fit, level: float = 0.95) -> list[Estimate]:
         elif error == math.inf or name in lost:
             remark = "not determined by these data"
         elif (low, high) == bounds[name]:
-            remark = "its interval is all of its bounds"
+            remark = "its interval spans its bounds"
         if not fit.status.converged:
             error = low = high = None
         found.append(Estimate(name, value, error, low, high, units.get(name, ""), remark))
@@ -259,7 +259,7 @@ def fit_line(fit: Fit, most: int = 8) -> str:
 
 
 def _success(fit: Fit) -> str:
-    return "success" if fit.success else "no success"
+    return "success" if fit.success else "unsuccessful"
 
 
 def error_lines(fit: Fit) -> list[str]:
@@ -269,8 +269,8 @@ def error_lines(fit: Fit) -> list[str]:
     if math.isfinite(fit.residual_variance):
         return []
     return [
-        f"Standard errors are not defined with {_numbers(fit)}: nothing is left over to tell the noise by; measure "
-        f"more, or give the noise levels."
+        f"Standard errors are not defined with {_numbers(fit)}: no data are left to estimate the noise from; "
+        f"measure more, or give the noise levels."
     ]
 
 

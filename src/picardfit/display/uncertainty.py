@@ -26,7 +26,7 @@ MOST_TIMES, SIDE_BY_SIDE = 10, 3  # rows of a table of bands, and bands in one t
 MOST_PARAMETERS, MOST_CANDIDATES = 12, 30  # columns and rows of a table of designs
 ENDS = {  # how one side of a profile ended, unless its end was found
     End.BOUND: "the bound is reached first",
-    End.AT_BOUND: "the estimate sits on its bound",
+    End.AT_BOUND: "the estimate lies at its bound",
     End.OPEN: "not determined: the threshold is never reached",
     End.FAILED: "could not be followed further",
     End.INTERRUPTED: "was interrupted",
@@ -45,7 +45,7 @@ def certificate_text(found: Certificate) -> str:
             f"loss, integrated by SciPy  {found.reintegrated_loss:.9g} (differs by {found.mismatch:.1e})",
             f"decrease still promised    {found.gradient:.1e} of the loss",
             f"at a bound                 {_some(found.at_bound)}",
-            f"left free altogether       {lost}",
+            f"not determined             {lost}",
             f"mesh                       {found.segments} segments with {found.nodes} nodes",
         ]
     )
@@ -66,7 +66,9 @@ def profile_text(found: Profile) -> str:
             lines.append(f"  {word}: {ENDS[end]}")
     lines += [f"  {remark}" for remark in found.remarks]
     if found.better is not None:
-        lines.append("  a lower objective than the fit's was met on the way: fit again from profile.better")
+        lines.append(
+            "  a lower objective than that of the fit was found on the way: fit again from profile.better"
+        )
     return "\n".join(lines)
 
 
@@ -148,11 +150,11 @@ def _analysis_sentences(found: Analysis) -> list[str]:
     """What the numbers of an analysis mean, one sentence a line."""
     said = [
         f"All of these are sampled estimates ({found.samples} points and a local search): lower bounds of the suprema.",
-        "The Picard operator surely contracts on segments shorter than T on the ball; T along the data is what "
-        "matters in practice, near the start's path and parameters.",
+        "The Picard operator is guaranteed to contract on segments shorter than T on the ball; T along the data is "
+        "what matters in practice, near the start's path and parameters.",
         f"Measured there on segments of length {number(found.segment_length, 4)}: P changes distances by a factor of "
         f"up to {number(found.contraction, 3)}; the theorem allows T K_x = "
-        f"{number(found.segment_length * found.along_data.state_slope, 3)}, and P contracts below 1.",
+        f"{number(found.segment_length * found.along_data.state_slope, 3)}, and P contracts where this is below 1.",
     ]
     if not np.isfinite(found.on_ball.state_slope):
         said.append("The equations are not finite everywhere on the ball: the theorem gives no T for it.")
@@ -167,7 +169,8 @@ def _remark_1(found: Analysis) -> str:
     """What Remark 1 of the paper gives for the step sizes."""
     where = f"L_lambda,n (lambda = {found.continuity:g}, {found.unknowns} unknowns)"
     if np.isnan(found.convexity):
-        return f"Remark 1: the curvature of {where} was not measured, there are too many unknowns or it is not finite."
+        why = "because there are too many unknowns or it is not finite"
+        return f"Remark 1: the curvature of {where} was not measured, {why}."
     if found.convexity == 0:
         return (
             f"Remark 1: mu = 0, so {where} is not strongly convex at the start and the remark gives no step sizes "

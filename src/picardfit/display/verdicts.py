@@ -51,9 +51,10 @@ def verdict_words(one: Verdict) -> str:
     else:
         said = f"not determined{' within its bounds' if one.exceeds_bounds else ''} by these data ({told})"
     if one.at_bound:
-        said += "; its estimate sits at a bound"
+        said += "; its estimate lies at a bound"
     if one.alternatives:
-        said += f"; {', '.join(number(value, 4) for value in one.alternatives)} fits as well"
+        verb = "fits" if len(one.alternatives) == 1 else "fit"
+        said += f"; {', '.join(number(value, 4) for value in one.alternatives)} {verb} as well"
     return said
 
 
@@ -92,11 +93,11 @@ def identifiability_text(found: Identifiability) -> str:
 def group_text(group: Group) -> str:
     """Which combinations of a group of unknowns can be determined."""
     if len(group.names) == group.lost:
-        return f"{', '.join(group.names)}: {'do' if group.lost > 1 else 'does'} not act on what is measured"
+        return f"{', '.join(group.names)}: {'do' if group.lost > 1 else 'does'} not affect what is measured"
     found = ", ".join(one.text for one in group.determined)
     if hidden := len(group.names) - group.lost - len(group.determined):
         combinations = "one combination" if hidden == 1 else f"{hidden} combinations"
-        found = f"{f'{found}, and ' if found else ''}{combinations} of them of no simple form"
+        found = f"{f'{found}, and ' if found else ''}{combinations} of them without a simple form"
     return f"{words(group.names, len(group.names))}: only {found}"
 
 
@@ -146,7 +147,7 @@ def summary(fit: Fit, found: Identifiability | None = None) -> Summary:
         doubts |= any(one.kind != "determined" for one in found.verdicts.values())
     if fit.solution is not None and fit.certificate.at_bound:
         bound = words(fit.certificate.at_bound)
-        sentences.append(f"On a bound: {bound}; a bound, not the data, sets these values.")
+        sentences.append(f"At a bound: {bound}; the bounds, not the data, set these values.")
         doubts = True
     if fit.success and found is not None and found.alternatives:
         others = words(other_values(fit, found.alternatives[0]))
@@ -155,7 +156,7 @@ def summary(fit: Fit, found: Identifiability | None = None) -> Summary:
     if fit.status.converged:
         if fit.problem.noise is None and math.isfinite(fit.residual_variance):
             size = number(fit.residual_variance**0.5, 2)
-            sentences.append(f"A measurement lies typically {size} away from the fit.")
+            sentences.append(f"Measurements typically lie {size} away from the fit.")
         sentences += map(str, fit.diagnostics.remarks)
     if not fit.success or found is None:
         return Summary("failed", "The fit did not succeed.", [fit.message, *sentences])
@@ -167,7 +168,7 @@ def determined_words(fit: Fit, found: Identifiability) -> str:
     """`All six parameters are determined; b only to ± 38 %.`"""
     own = {name: one for name, one in found.verdicts.items() if name in fit.parameters}
     if not math.isfinite(fit.residual_variance):
-        return "There are estimates but no errors: no more was measured than is unknown."
+        return "There are estimates but no standard errors: there are no more measurements than unknowns."
     if not found.verdicts:
         return "Nothing was left to estimate."
     return _judged_words("parameter", own) if own else _judged_words("initial state", found.verdicts)
@@ -197,7 +198,7 @@ def _judged_words(kind: str, judged: Mapping[str, Verdict], most: int = 4) -> st
     if not weak and not lost:
         worst = max(judged, key=lambda name: judged[name].error)
         parts[0] += f" to {spread(judged[worst])}"
-        parts[0] += f" or better (the least: {worst})" if total > 1 else ""
+        parts[0] += f" or better (least certain: {worst})" if total > 1 else ""
     return "; ".join(parts) + "."
 
 
