@@ -54,7 +54,7 @@ def check(
         file = _opened(problem)
         examination = Examination() if quick else examine(file.problem)
         notices = [*file.remarks, *file.problem.remarks, *_warnings(file.problem), *examination.warnings]
-        warnings = [one if isinstance(one, str) else one.sentence(Audience.COMMAND) for one in notices]
+        warnings = [one.sentence(Audience.COMMAND) for one in notices]
         if as_json:
             print_json(_record(file, examination, warnings))
         else:

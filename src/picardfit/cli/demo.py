@@ -42,10 +42,8 @@ def demo(
         with watched() as progress:
             result = fit(problem, progress=progress)
         show_fit(result)
-        report, saved = (
-            result.report(out / "report.html", f"Example {example.value}"),
-            result.save(out / "fit.json"),
-        )
+        report = result.report(out / "report.html", f"Example {example.value}")
+        saved = result.save(out / "fit.json")
         typer.echo(f"report     {report}    (open it in a browser)")
         typer.echo(f'saved fit  {saved}    (pf.load("{saved}") reads it back)')
     if not result.success:

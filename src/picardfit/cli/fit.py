@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -89,12 +89,8 @@ def changed(
     max_iterations: int | None,
 ) -> FitSettings:
     """The settings of the file, overridden by those of the command line that were given."""
-    settings = replace(
-        settings,
-        starts=settings.starts if starts is None else starts,
-        seed=settings.seed if seed is None else seed,
-        workers=settings.workers if workers is None else workers,
-    )
+    given: dict[str, Any] = {"starts": starts, "seed": seed, "workers": workers}
+    settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
     if max_iterations is not None:
         settings = replace(settings, method=replace(settings.method, max_iterations=max_iterations))
     return settings

@@ -96,13 +96,54 @@ def _scatter(file: ProblemFile, additive: float, proportional: float) -> Scatter
 
 @dataclass(frozen=True)
 class _Study:
-    """What to simulate: the values by name or name[experiment], and the noise to add."""
+    """What to simulate: a problem file, values by name or name[experiment], and the noise to add."""
 
     file: ProblemFile
     values: dict[str, float]
     scatter: Scatter | None  # the noise of the file; None: additive and proportional
     additive: float
     proportional: float
+
+    def value(self, name: str, experiment: str) -> float:
+        """The value of a parameter in an experiment: given, true, fixed or the start, in this order."""
+        spec = self.file.parameters.get(name)
+        known = (self._given(name, experiment), getattr(spec, "fixed", None), getattr(spec, "start", None))
+        for found in known:
+            if found is not None:
+                return found
+        raise InputError("cli.no_value", name, kind="parameter", experiment=experiment)
+
+    def initial(self, condition: Condition, name: str, experiment: str) -> float:
+        """The initial value of a state: given, true, or known from the file (a formula is computed)."""
+        from picardfit.checks import as_number, is_number
+        from picardfit.model.parameters import Parameter
+
+        given = self._given(name, experiment)
+        if given is not None:
+            return given
+        spec = condition.initial.get(name, self.file.initial.get(name))
+        if isinstance(spec, str):
+            return self._formula(spec, experiment)
+        if is_number(spec):
+            return as_number(spec, f"initial value of `{name}`")
+        if isinstance(spec, Parameter) and spec.start is not None:
+            return spec.start
+        raise InputError("cli.no_value", name, kind="initial state of", experiment=experiment)
+
+    def _given(self, name: str, experiment: str) -> float | None:
+        return self.values.get(f"{name}[{experiment}]", self.values.get(name))
+
+    def _formula(self, text: str, experiment: str) -> float:
+        import numpy as np
+
+        from picardfit.formulas.grammar import names_in_order, parse
+        from picardfit.formulas.kernels import BatchedMap
+
+        names, nothing = names_in_order(text), np.empty(0)
+        numbers = np.array([self.value(name, experiment) for name in names])
+        return float(
+            BatchedMap([parse(text)], (), names, ()).value(np.array(0.0), nothing, numbers, nothing)[0]
+        )
 
 
 def _table(
@@ -136,10 +177,9 @@ def _experiment(
     from picardfit.simulation.simulate import noisy
     from picardfit.simulation.simulate import simulate as solve
 
-    file, values, scatter = study.file, study.values, study.scatter
-    model = file.model
-    parameters = {p: _value(file, values, p, name) for p in model.parameters}
-    initial = {s: _initial(file, values, condition, s, name) for s in model.states}
+    file, scatter, model = study.file, study.scatter, study.file.model
+    parameters = {p: study.value(p, name) for p in model.parameters}
+    initial = {s: study.initial(condition, s, name) for s in model.states}
     with file.locating("experiments", name):
         t0 = planned_time(name, replace(condition, initial=initial), times, ())
     found = solve(model, parameters, initial, times, condition.inputs, t0)
@@ -147,7 +187,7 @@ def _experiment(
         exact = np.stack([found.observables[n] for n in model.observables], axis=-1)
         return found, noisy(rng, exact, study.additive, study.proportional)
     names = (*model.parameters, *scatter.names, *scatter.parameters)
-    every = np.array([_value(file, values, p, name) for p in names])
+    every = np.array([study.value(p, name) for p in names])
     path = np.stack([found.states[n] for n in model.states], axis=-1)
     inputs = values_at(condition.inputs, model.inputs, found.times)
     levels = scatter.measurement(model, names).value(found.times, path, every, inputs)
@@ -171,50 +211,6 @@ def _conditions(file: ProblemFile) -> dict[str, tuple[Condition, np.ndarray | No
     for name in (file.truth or {}).get("initial", {}):
         planned.setdefault(name, (Condition(file.inputs, {}, file.t0), None))
     return planned or {PLAN: (Condition(file.inputs, {}, file.t0), None)}
-
-
-def _value(file: ProblemFile, values: dict[str, float], name: str, experiment: str) -> float:
-    """The value of a parameter in an experiment: given, true, fixed or the start."""
-    for key in (f"{name}[{experiment}]", name):
-        if key in values:
-            return values[key]
-    spec = file.parameters.get(name)
-    for found in (getattr(spec, "fixed", None), getattr(spec, "start", None)):
-        if found is not None:
-            return found
-    raise InputError("cli.no_value", name, kind="parameter", experiment=experiment)
-
-
-def _initial(
-    file: ProblemFile, values: dict[str, float], condition: Condition, name: str, experiment: str
-) -> float:
-    """The initial value of a state: given, true, or known from the file (a formula is computed)."""
-    from picardfit.checks import as_number, is_number
-    from picardfit.model.parameters import Parameter
-
-    for key in (f"{name}[{experiment}]", name):
-        if key in values:
-            return values[key]
-    spec = condition.initial.get(name, file.initial.get(name))
-    if isinstance(spec, str):
-        return _formula(file, values, spec, experiment)
-    if is_number(spec):
-        return as_number(spec, f"initial value of `{name}`")
-    if isinstance(spec, Parameter) and spec.start is not None:
-        return spec.start
-    raise InputError("cli.no_value", name, kind="initial state of", experiment=experiment)
-
-
-def _formula(file: ProblemFile, values: dict[str, float], text: str, experiment: str) -> float:
-    import numpy as np
-
-    from picardfit.formulas.grammar import names_in_order, parse
-    from picardfit.formulas.kernels import BatchedMap
-
-    names = names_in_order(text)
-    numbers = np.array([_value(file, values, name, experiment) for name in names])
-    nothing = np.empty(0)
-    return float(BatchedMap([parse(text)], (), names, ()).value(np.array(0.0), nothing, numbers, nothing)[0])
 
 
 def _values(
