@@ -53,42 +53,30 @@ __all__ = sorted(_HOME_OF)
 
 _hook.register(  # class -> the functions that draw it in a terminal ("": its repr), in a notebook and as a picture
     {
-        "Analysis": ("picardfit.display.uncertainty:analysis_text", "picardfit.display.notebook:plain_html"),
-        "Bands": ("picardfit.display.uncertainty:bands_text", "picardfit.display.notebook:plain_html"),
-        "Bootstrap": (
-            "picardfit.display.uncertainty:bootstrap_text",
-            "picardfit.display.notebook:plain_html",
-        ),
-        "Certificate": (
-            "picardfit.display.uncertainty:certificate_text",
-            "picardfit.display.notebook:plain_html",
-        ),
-        "Combination": (
-            "picardfit.display.verdicts:combination_text",
-            "picardfit.display.notebook:plain_html",
-        ),
-        "Design": ("picardfit.display.uncertainty:design_text", "picardfit.display.notebook:design_html"),
-        "Diagnostics": (
-            "picardfit.display.verdicts:diagnostics_text",
-            "picardfit.display.notebook:plain_html",
-        ),
-        "Experiment": ("", "picardfit.display.notebook:experiment_html"),
-        "Fit": ("picardfit.display.text:fit_text", "picardfit.display.notebook:fit_html"),
-        "Group": ("picardfit.display.verdicts:group_text", "picardfit.display.notebook:plain_html"),
+        "Analysis": ("uncertainty:analysis_text", "notebook:plain_html"),
+        "Bands": ("uncertainty:bands_text", "notebook:plain_html"),
+        "Bootstrap": ("uncertainty:bootstrap_text", "notebook:plain_html"),
+        "Certificate": ("uncertainty:certificate_text", "notebook:plain_html"),
+        "Combination": ("verdicts:combination_text", "notebook:plain_html"),
+        "Design": ("uncertainty:design_text", "notebook:design_html"),
+        "Diagnostics": ("verdicts:diagnostics_text", "notebook:plain_html"),
+        "Experiment": ("", "notebook:experiment_html"),
+        "Fit": ("text:fit_text", "notebook:fit_html"),
+        "Group": ("verdicts:group_text", "notebook:plain_html"),
         "Identifiability": (
-            "picardfit.display.verdicts:identifiability_text",
-            "picardfit.display.notebook:identifiability_html",
-            "picardfit.display.plots:plot_identifiability",
+            "verdicts:identifiability_text",
+            "notebook:identifiability_html",
+            "plots:plot_identifiability",
         ),
-        "Model": ("picardfit.display.text:model_text", "picardfit.display.notebook:model_html"),
-        "Problem": ("picardfit.display.text:problem_text", "picardfit.display.notebook:problem_html"),
+        "Model": ("text:model_text", "notebook:model_html"),
+        "Problem": ("text:problem_text", "notebook:problem_html"),
         "Profile": (
-            "picardfit.display.uncertainty:profile_text",
-            "picardfit.display.notebook:profile_html",
-            "picardfit.display.plots:plot_profiles",
+            "uncertainty:profile_text",
+            "notebook:profile_html",
+            "plots:plot_profiles",
         ),
-        "Structure": ("picardfit.display.verdicts:structure_text", "picardfit.display.notebook:plain_html"),
-        "Verdict": ("picardfit.display.verdicts:verdict_text", "picardfit.display.notebook:plain_html"),
+        "Structure": ("verdicts:structure_text", "notebook:plain_html"),
+        "Verdict": ("verdicts:verdict_text", "notebook:plain_html"),
     }
 )
 

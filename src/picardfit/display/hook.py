@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = (
-    False  # type checkers take it for True; `typing` and `pathlib` would make `import picardfit` slower
-)
+TYPE_CHECKING = False  # type checkers read True; importing `typing` would make `import picardfit` slower
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
@@ -20,15 +18,14 @@ if TYPE_CHECKING:
 
     _Class = TypeVar("_Class", bound=type)
 
-_PAINTERS: dict[
-    str, tuple[str, ...]
-] = {}  # class -> "module:function" of its text, HTML and, if any, picture
+_PAINTERS: dict[str, tuple[str, ...]] = {}  # class -> painters of its text, its HTML and, if any, its picture
 
 
 def register(painters: Mapping[str, tuple[str, ...]]) -> None:
     """Register the functions that turn an object of a class, by its name, into text, into HTML and into a picture.
 
-    An empty text painter stands for the `repr` of the object, or for the `__str__` that its class defines itself.
+    A painter is a function of `display`, as "module:function". An empty text painter stands for the `repr` of the
+    object, or for the `__str__` that its class defines itself.
     """
     _PAINTERS.update(painters)
 
@@ -43,8 +40,7 @@ def shown(kind: _Class) -> _Class:
     def html(self: object) -> str:
         return _painter(_PAINTERS[kind.__name__][1])(self)
 
-    drawn = {"__str__": vars(kind).get("__str__", text), "_repr_html_": html}
-    for name, method in drawn.items():
+    for name, method in {"__str__": vars(kind).get("__str__", text), "_repr_html_": html}.items():
         setattr(kind, name, method)
     return kind
 
@@ -56,4 +52,4 @@ def picture(one: object, path: str | Path | None) -> Figure:
 
 def _painter(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
-    return getattr(import_module(module), function)
+    return getattr(import_module(f"picardfit.display.{module}"), function)

@@ -21,6 +21,7 @@ import scipy
 import sympy
 from markupsafe import Markup
 
+from picardfit.display import plots
 from picardfit.display.markup import (
     environment,
     equations,
@@ -29,15 +30,6 @@ from picardfit.display.markup import (
     parameter_table,
     picture,
     table,
-)
-from picardfit.display.plots import (
-    pages,
-    plot_convergence,
-    plot_correlation,
-    plot_fit,
-    plot_identifiability,
-    plot_residuals,
-    plot_waterfall,
 )
 from picardfit.display.plots.style import STYLE
 from picardfit.display.recipe import recipe, starts_asked
@@ -116,7 +108,7 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
         "method": method,
         "effort": effort(fit),
         "settings": table(("setting", "value"), list(_settings(fit.method))),
-        "convergence": picture(plot_convergence(fit), caption) if len(fit.trace) else "",
+        "convergence": picture(plots.plot_convergence(fit), caption) if len(fit.trace) else "",
         "program": recipe(fit),
         "call": f"fit = pf.fit(problem, pf.{method}(...), {starts_asked(fit)}seed={fit.seed})",
         "seed": fit.seed,
@@ -153,13 +145,13 @@ def _pictures(fit: Fit, level: float) -> list[Markup]:
     if fit.status.converged:
         caption += f" Shade: where the true curve lies with {100 * level:g} % confidence, point by point."
     drawn = []
-    for page in pages(fit):
-        drawn.append(picture(plot_fit(fit, band=level, experiments=page), caption))
+    for page in plots.pages(fit):
+        drawn.append(picture(plots.plot_fit(fit, band=level, experiments=page), caption))
         caption = "More experiments, drawn in the same way."
     if fit.solution is not None:
         caption = "Data minus fit; each experiment has its own marker. Dashed: two standard deviations."
         caption += " A pattern here means that the model misses something."
-        drawn.append(picture(plot_residuals(fit), caption))
+        drawn.append(picture(plots.plot_residuals(fit), caption))
     return drawn
 
 
@@ -168,10 +160,10 @@ def _determined(fit: Fit, found: Identifiability, most: int) -> dict[str, object
     drawn = []
     if found.verdicts:
         caption = "How well each unknown is determined; dashed lines separate determined, weakly and not determined."
-        drawn.append(picture(plot_identifiability(found), caption))
+        drawn.append(picture(plots.plot_identifiability(found), caption))
     if len(fit.covariance_labels) > 1:
         caption = "Correlations of the estimates: a large square means that the errors of the two are strongly related."
-        drawn.append(picture(plot_correlation(fit), caption))
+        drawn.append(picture(plots.plot_correlation(fit), caption))
     return {
         "verdicts": table(("unknown", "verdict"), [(n, verdict_words(v)) for n, v in found.verdicts.items()]),
         "combinations": {
@@ -199,7 +191,7 @@ def _starts(fit: Fit, settings: ReportSettings) -> dict[str, object]:
         "hits": fit.hits,
         "count": len(fit.starts),
         "optima": table(header, rows, range(1, len(header)), settings.optima) if rows else "",
-        "picture": picture(plot_waterfall(fit), caption),
+        "picture": picture(plots.plot_waterfall(fit), caption),
     }
 
 
