@@ -130,11 +130,17 @@ def test_the_ending_names_the_format(neuron, tmp_path, ending, magic):
 
 
 @pytest.mark.parametrize(
-    "name, words", [("fit.doc", "picture format"), ("fit", "picture format"), ("a/b.png", "folder")]
+    "name, code, subject",
+    [
+        ("fit.doc", "display.picture_format", "fit.doc"),
+        ("fit", "display.picture_format", "fit"),
+        ("a/b.png", "display.no_folder", "a"),
+    ],
 )
-def test_a_bad_file_name_is_explained(neuron, tmp_path, name, words):
-    with pytest.raises(pf.InputError, match=words):
+def test_a_bad_file_name_is_explained(neuron, tmp_path, name, code, subject):
+    with pytest.raises(pf.InputError) as error:
         neuron.plot(tmp_path / name)
+    assert (error.value.code, error.value.subject) == (code, str(tmp_path / subject))
 
 
 def test_no_global_figures_are_made():
@@ -240,8 +246,9 @@ def test_chosen_experiments_are_drawn(ponds):
 
 
 def test_an_unknown_experiment_is_named(ponds):
-    with pytest.raises(pf.InputError, match="no experiment `pond 9`"):
+    with pytest.raises(pf.InputError) as error:
         ponds.plot(experiments=["pond 9"])
+    assert (error.value.code, error.value.subject) == ("problem.no_such_experiment", "pond 9")
 
 
 def test_pages_hold_every_drawn_experiment_once(ponds):

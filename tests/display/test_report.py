@@ -144,8 +144,9 @@ def test_a_failed_fit_is_reported_without_a_table(fit, tmp_path):
 
 
 def test_a_missing_folder_is_named(fit, tmp_path):
-    with pytest.raises(pf.InputError, match="does not exist: create it"):
+    with pytest.raises(pf.InputError) as error:
         fit.report(tmp_path / "nowhere" / "report.html")
+    assert (error.value.code, error.value.subject) == ("files.no_folder", str(tmp_path / "nowhere"))
 
 
 def test_tables_scroll_inside_their_own_box(outline):
