@@ -59,7 +59,7 @@ def environment() -> Environment:
 
 
 def draw(macro: str, *content: object) -> Markup:
-    """One of the macros of templates/macros.html, filled."""
+    """Render one of the macros of templates/macros.html."""
     return getattr(environment().get_template("macros.html").module, macro)(*content)
 
 
@@ -122,7 +122,7 @@ def typeset(lines: Sequence[Equation]) -> Markup:
 
 
 def parameter_table(problem: Problem) -> Markup:
-    """What is known of the parameters beforehand."""
+    """Bounds, scales and priors of the parameters."""
     rows = []
     for name, one in problem.parameters.items():
         *known, unit = parameter_row(name, one, problem.model.unit(name))

@@ -70,7 +70,7 @@ def write_report(fit: Fit, path: str | Path, title: str, settings: ReportSetting
 
 
 def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object]:
-    """Everything that templates/report.html names."""
+    """Every variable of templates/report.html."""
     from picardfit import __version__
 
     problem, model = fit.problem, fit.problem.model

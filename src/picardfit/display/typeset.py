@@ -30,7 +30,7 @@ SIGNS = {"-": "−", "<=": "≤", ">=": "≥", "==": "=", "!=": "≠", "<": "&lt
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a formula: its MathML, about how many letters wide, and how strongly it holds together."""
+    """A part of a formula: its MathML, about how many letters wide, and how strongly it binds."""
 
     markup: str
     width: float
@@ -65,7 +65,7 @@ def name_mathml(name: str, prime: bool = False) -> str:
 
 
 def _lines(piece: Piece) -> list[str]:
-    """The formula in as many lines as its width asks for."""
+    """The formula in as many lines as its width requires."""
     if piece.width <= WIDEST or not piece.terms:
         return [piece.markup]
     lines, width = [""], 0.0
@@ -86,7 +86,7 @@ def _math(markup: str) -> str:
 
 
 class Reader:
-    """Precedence climbing over the tokens of a formula that is known to be right."""
+    """Precedence climbing over the tokens of a formula that is known to be valid."""
 
     def __init__(self, formula: str) -> None:
         self._tokens, self._next = tokens(formula), 0
@@ -132,11 +132,11 @@ class Reader:
             return inside
         inside = self.expression(NOT_STRENGTH if token.text == "not" else SIGN_STRENGTH)
         if token.text == "not":
-            held = _held(inside, STRENGTH["+"])
-            return Piece(f"<mo>¬</mo>{held.markup}", held.width + 1, NOT_STRENGTH)
+            inner = _enclosed(inside, STRENGTH["+"])
+            return Piece(f"<mo>¬</mo>{inner.markup}", inner.width + 1, NOT_STRENGTH)
         if token.text == "+":
             return inside
-        return _negative(_held(inside, STRENGTH["*"]))
+        return _negative(_enclosed(inside, STRENGTH["*"]))
 
     def _call(self, function: str) -> Piece:
         self._take()
@@ -168,8 +168,8 @@ class Reader:
         return [value] if last else [value, condition]
 
 
-def _held(piece: Piece, strength: int) -> Piece:
-    """The piece, in parentheses if it is weaker than its place asks for."""
+def _enclosed(piece: Piece, strength: int) -> Piece:
+    """The piece, in parentheses if it binds more weakly than `strength`."""
     if piece.strength >= strength:
         return piece
     return Piece(f"<mrow><mo>(</mo>{piece.markup}<mo>)</mo></mrow>", piece.width + 2, ATOM)
@@ -180,7 +180,7 @@ def _negative(piece: Piece) -> Piece:
 
 
 def _sum(left: Piece, operator: str, right: Piece) -> Piece:
-    left, right = _held(left, STRENGTH["+"]), _held(right, STRENGTH["*"])
+    left, right = _enclosed(left, STRENGTH["+"]), _enclosed(right, STRENGTH["*"])
     terms = (*(left.terms or (("+", left),)), (operator, right))
     markup = f"{left.markup}<mo>{SIGNS.get(operator, operator)}</mo>{right.markup}"
     return Piece(markup, left.width + right.width + 2, STRENGTH["+"], terms)
@@ -189,7 +189,7 @@ def _sum(left: Piece, operator: str, right: Piece) -> Piece:
 def _product(left: Piece, right: Piece) -> Piece:
     if len(left.terms) == 1:  # -a * b is -(a * b), which needs no parentheses
         return _negative(_product(left.terms[0][1], right))
-    left, right = _held(left, STRENGTH["*"]), _held(right, STRENGTH["*"])
+    left, right = _enclosed(left, STRENGTH["*"]), _enclosed(right, STRENGTH["*"])
     between = "<mo>⋅</mo>" if re.match(r"(<mrow>)?<m(n|sup><mn)>", right.markup) else SPACE
     return Piece(f"{left.markup}{between}{right.markup}", left.width + right.width + 0.5, STRENGTH["*"])
 
@@ -202,14 +202,14 @@ def _fraction(above: Piece, below: Piece) -> Piece:
 
 
 def _power(base: Piece, exponent: Piece) -> Piece:
-    base = _held(base, ATOM)
+    base = _enclosed(base, ATOM)
     markup = f"<msup><mrow>{base.markup}</mrow><mrow>{exponent.markup}</mrow></msup>"
     return Piece(markup, base.width + 0.7 * exponent.width, STRENGTH["**"])
 
 
 def _infix(left: Piece, operator: str, right: Piece) -> Piece:
     strength = STRENGTH[operator]
-    left, right = _held(left, strength), _held(right, strength + (operator in RELATIONS))
+    left, right = _enclosed(left, strength), _enclosed(right, strength + (operator in RELATIONS))
     shown = (
         f"<mo>{SIGNS[operator]}</mo>" if operator in RELATIONS else f"<mtext>&#160;{operator}&#160;</mtext>"
     )

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def plot_identifiability(found: Identifiability, path: str | Path | None = None) -> Figure:
-    """Relative standard errors as bars on a log axis, lines at the thresholds; what is left free reaches the edge."""
+    """Relative standard errors as bars on a log axis, with the thresholds; what is undetermined reaches the edge."""
     sure, weak = found.settings.sure, found.settings.weak
     names = list(found.verdicts)[: STYLE.bars][::-1]
     errors = np.array([found.verdicts[name].error for name in names])

@@ -99,7 +99,7 @@ def figure_of(width: float, height: float) -> Figure:
 
 @contextmanager
 def placed(figure: Figure) -> Iterator[None]:
-    """The panels have their places while this lasts; by itself Matplotlib draws a figure twice to find them."""
+    """Fix the positions of the panels in this context; otherwise Matplotlib draws a figure twice to find them."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
