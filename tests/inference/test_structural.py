@@ -69,7 +69,7 @@ def test_two_leaking_compartments_show_two_sums_and_a_product():
 
 def test_what_does_not_act_is_said():
     found = pf.structural(pf.Model("x' = -a*x; z' = -b*z"), pf.plan(TIMES, ["x"]))
-    assert [str(g) for g in found.groups] == [f"{n}: does not act on what is measured" for n in ("z(0)", "b")]
+    assert [str(g) for g in found.groups] == [f"{n}: does not affect what is measured" for n in ("z(0)", "b")]
 
 
 def test_a_second_input_resolves_a_pair():
