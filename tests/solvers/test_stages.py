@@ -14,16 +14,13 @@ from picardfit.solvers.gauss_newton.stages import (
     Limits,
     MeshRefinement,
     Next,
-    Pace,
     StageEvidence,
     Stages,
     Verdict,
-    after_crawling,
     after_rejection,
     decide,
     is_calm,
     judge,
-    pace,
     still_to_gain,
 )
 
@@ -173,25 +170,16 @@ def test_damping_follows_the_ratio_of_gained_and_predicted_decrease(ratio, facto
 
 
 @pytest.mark.parametrize(
-    "loss, lowest, idle, expected",
-    [
-        (1.0, np.inf, 0, Pace.FALLING),
-        (0.99, 1.0, 40, Pace.FALLING),
-        (1.0, 1.0, 0, Pace.WAITING),
-        (0.9999, 1.0, 39, Pace.WAITING),  # less than 3e-4
-        (0.9999, 1.0, 40, Pace.CRAWLING),
-        (1.5, 1.0, 40, Pace.CRAWLING),
-    ],
+    "loss, lowest, falling",
+    [(1.0, np.inf, True), (0.99, 1.0, True), (1.0, 1.0, False), (0.9999, 1.0, False), (1.5, 1.0, False)],
 )
-def test_pace_of_a_long_stage(loss, lowest, idle, expected):
-    assert pace(loss, lowest, 1.0, idle, Crawling()) is expected
+def test_a_long_stage_falls_where_it_gains_more_than_a_little(loss, lowest, falling):
+    assert Crawling().is_falling(loss, lowest, 1.0) is falling
 
 
-@pytest.mark.parametrize(
-    "promised, expected", [(1e-4, Next.STAY), (5e-4, Next.STALLED), (np.inf, Next.STALLED)]
-)
+@pytest.mark.parametrize("promised, expected", [(1e-4, False), (5e-4, True), (np.inf, True)])
 def test_a_crawling_search_is_given_up_where_much_is_promised(promised, expected):
-    assert after_crawling(promised, 1.0, Crawling()) is expected
+    assert Crawling().gives_up(promised, 1.0) is expected
 
 
 def test_other_settings_decide_otherwise():

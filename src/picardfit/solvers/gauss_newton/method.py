@@ -35,18 +35,15 @@ from picardfit.solvers.gauss_newton.stages import (
     Limits,
     MeshRefinement,
     Next,
-    Pace,
     SecondDerivatives,
     StageEvidence,
     Stages,
     Verdict,
-    after_crawling,
     after_rejection,
     decide,
     is_calm,
     judge,
     nothing_left,
-    pace,
     still_to_gain,
 )
 from picardfit.solvers.gauss_newton.state import NoPath, State, merit_size
@@ -226,10 +223,8 @@ class LiftedGaussNewton:
                 return None
             case Verdict.ROUNDING:  # nothing but rounding errors is left
                 return self._settled(state, 0.0)
-        left = still_to_gain(
-            trial.gained, trial.predicted, damping, self._is_last(state), self.damping, self.acceptance.trust
-        )
-        newton = model is not linear.quadratic
+        last, trust, newton = self._is_last(state), self.acceptance.trust, model is not linear.quadratic
+        left = still_to_gain(trial.gained, trial.predicted, damping, last, self.damping, trust)
         return self._settled(self._moved(state, trial, linear, newton, size), left)
 
     def _moved(self, state: State, trial: Trial, linear: Linearisation, newton: bool, size: float) -> State:
@@ -337,13 +332,11 @@ class LiftedGaussNewton:
             return state
         loss, rules = state.point.data, self.crawling
         size = state.system.objective.size(state.point.outputs, loss)
-        match pace(loss, state.lowest, size, state.idle, rules):
-            case Pace.FALLING:
-                return replace(state, lowest=loss, idle=0)
-            case Pace.WAITING:
-                return replace(state, idle=state.idle + 1)
-        promised = promised_decrease(state, self.damping.weakest)
-        if after_crawling(promised, merit_size(state), rules) is Next.STALLED:
+        if rules.is_falling(loss, state.lowest, size):
+            return replace(state, lowest=loss, idle=0)
+        if state.idle < rules.steps:
+            return replace(state, idle=state.idle + 1)
+        if rules.gives_up(promised_decrease(state, self.damping.weakest), merit_size(state)):
             return replace(state, status=Status.STALLED)
         return replace(state, idle=0)  # it converges slowly
 

@@ -100,6 +100,14 @@ class Crawling:
     steps: int = 40  # accepted or not
     promised: float = 5e-4  # decrease by an undamped step, relative to the merit; less is slow convergence
 
+    def is_falling(self, loss: float, lowest: float, size: float) -> bool:
+        """Whether the loss is clearly below its value when it last fell."""
+        return loss < lowest - self.decrease * size
+
+    def gives_up(self, promised: float, size: float) -> bool:
+        """Whether a stage that no longer falls should end: an undamped step would still promise much."""
+        return not promised < self.promised * size
+
 
 @dataclass(frozen=True)
 class MeshRefinement:
@@ -134,14 +142,6 @@ class Verdict(Enum):
     ACCEPT = auto()
     REJECT = auto()
     ROUNDING = auto()  # it failed, but it promised less than rounding errors hide
-
-
-class Pace(Enum):
-    """How a long last stage goes on."""
-
-    FALLING = auto()  # the loss still falls
-    WAITING = auto()
-    CRAWLING = auto()  # the loss has hardly fallen for many steps
 
 
 @dataclass(frozen=True)
@@ -239,15 +239,3 @@ def after_rejection(damping: float, last: bool, rules: Damping) -> Next:
     if damping < rules.largest:
         return Next.DAMP
     return Next.STALLED if last else Next.NEXT_STAGE
-
-
-def pace(loss: float, lowest: float, size: float, idle: int, rules: Crawling) -> Pace:
-    """How the loss falls in a long last stage; `lowest` is its value when it last fell, `idle` steps ago."""
-    if loss < lowest - rules.decrease * size:
-        return Pace.FALLING
-    return Pace.WAITING if idle < rules.steps else Pace.CRAWLING
-
-
-def after_crawling(promised: float, size: float, rules: Crawling) -> Next:
-    """Give up where an undamped step would promise much; less than that is slow convergence."""
-    return Next.STAY if promised < rules.promised * size else Next.STALLED

@@ -13,7 +13,6 @@ bound, and by |u - P u|, as the gradient of Algorithm 2 may vanish at the start.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
@@ -40,7 +39,7 @@ from picardfit.solvers.picard_gradient.sets import ConvexSet, Feasible, check_se
 
 
 @dataclass(frozen=True, kw_only=True)
-class PicardGradient(ABC):
+class PicardGradient:
     """The settings that Algorithms 1-4 share, which `GradientDescent` describes, and their iteration."""
 
     rate: float | None = None
@@ -52,14 +51,17 @@ class PicardGradient(ABC):
     parameter_set: ConvexSet | None = None
     state_set: ConvexSet | None = None
     exact: ClassVar[bool] = False
+    lifted: ClassVar[bool] = False  # whether the segments have start states of their own
 
     def __post_init__(self) -> None:
         _check(self)
 
     @property
-    @abstractmethod
     def scheme(self) -> Scheme:
-        """What distinguishes the algorithm from the others."""
+        """What distinguishes the algorithm: settings that it does not have keep the defaults of `Scheme`."""
+        known = {one.name for one in fields(Scheme)}
+        mine = {one.name: getattr(self, one.name) for one in fields(self) if one.name in known}
+        return Scheme(lifted=self.lifted, **mine)
 
     def init(self, problem: Problem, start: Start) -> State:
         """u_0 = x_0, constant on every segment (lifted) or over the whole span (chained)."""
@@ -120,10 +122,6 @@ class GradientDescent(PicardGradient):
 
     order: int = 10
 
-    @property
-    def scheme(self) -> Scheme:
-        return Scheme(self.order, 0.0, self.rate, self.tolerance, segments=self.segments)
-
 
 @dataclass(frozen=True)
 class GradientContractive(PicardGradient):
@@ -134,10 +132,6 @@ class GradientContractive(PicardGradient):
     """
 
     sigma: float = 0.5
-
-    @property
-    def scheme(self) -> Scheme:
-        return Scheme(0, self.sigma, self.rate, self.tolerance, segments=self.segments)
 
 
 @dataclass(frozen=True)
@@ -150,10 +144,6 @@ class GradientContractMultiplier(PicardGradient):
 
     order: int = 2
     sigma: float = 0.5
-
-    @property
-    def scheme(self) -> Scheme:
-        return Scheme(self.order, self.sigma, self.rate, self.tolerance, segments=self.segments)
 
 
 @dataclass(frozen=True)
@@ -172,6 +162,7 @@ class ExtendedGradientContractMultiplier(PicardGradient):
     continuity: float = 5.0
     segment_length: float | None = None
     segments: int | None = None
+    lifted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check(self)
@@ -180,19 +171,6 @@ class ExtendedGradientContractMultiplier(PicardGradient):
         as_number(self.continuity, "continuity")
         if self.segments is not None and self.segment_length is not None:
             raise InputError("solvers.both_segments")
-
-    @property
-    def scheme(self) -> Scheme:
-        return Scheme(
-            self.order,
-            self.sigma,
-            self.rate,
-            self.tolerance,
-            lifted=True,
-            continuity=self.continuity,
-            segments=self.segments,
-            segment_length=self.segment_length,
-        )
 
 
 def _check(method: PicardGradient) -> None:

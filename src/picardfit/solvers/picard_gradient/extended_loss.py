@@ -39,15 +39,15 @@ class LineSearch:
 class Scheme:
     """What the four algorithms differ in."""
 
-    order: int  # n
-    sigma: float  # 0: the path stays
+    lifted: bool  # whether the segments have start states of their own
     rate: float | None  # alpha; None: by line search
     tolerance: float  # epsilon
-    lifted: bool = False  # whether the segments have start states of their own
+    order: int = 0  # n
+    sigma: float = 0.0  # 0: the path stays
     continuity: float = 0.0  # lambda
     segments: int | None = None  # J, of each experiment
     segment_length: float | None = None  # T, in units of time; with neither, T = 1/K_x
-    most_segments: int = 1000  # of an experiment, where T = 1/K_x: a limit of time and memory
+    most_segments: int = 1000  # of an experiment, where T = 1/K_x: chosen, to limit time and memory
     line_search: LineSearch = LineSearch()
 
 
