@@ -10,7 +10,7 @@ import pytest
 
 import picardfit as pf
 from arrows import whole
-from picardfit.evidence.fisher import Held, Information, at_bound, information, quantile
+from picardfit.evidence.fisher import AtBound, Information, at_bound, information, quantile
 
 DECAY = pf.Model("x' = -k*x")
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
@@ -253,7 +253,7 @@ def test_unknowns_at_bounds_are_let_loose_one_at_a_time():
 )
 def test_how_far_an_unknown_is_carried(slope, curvature, room):
     one, follow, variances = (
-        Held("b", (0, 0), -1, slope, curvature),
+        AtBound("b", (0, 0), -1, slope, curvature),
         np.array([0.0, 0.3, 2.0]),
         np.array([0.2, 0.5, 1.1]),
     )
@@ -264,7 +264,7 @@ def test_how_far_an_unknown_is_carried(slope, curvature, room):
 
 
 def test_nothing_holds_what_a_flat_direction_carries():
-    reach = Held("b", (0, 0), -1, 0.0, 0.0).carried(np.array([0.0, 0.3]), np.ones(2), 2.0, np.inf)
+    reach = AtBound("b", (0, 0), -1, 0.0, 0.0).carried(np.array([0.0, 0.3]), np.ones(2), 2.0, np.inf)
     assert reach.tolist() == [2.0, np.inf]
 
 
@@ -384,7 +384,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
 
 
 def test_what_is_free_is_carried_anywhere_without_a_warning():
-    held = Held("k", (0, 0), -1, slope=0.5, curvature=2.0)
+    held = AtBound("k", (0, 0), -1, slope=0.5, curvature=2.0)
     with np.errstate(all="raise"):
         found = held.carried(np.array([0.0, 0.1]), np.array([np.inf, np.inf]), rise=1.0, room=1.0)
     assert not np.isfinite(found).any()

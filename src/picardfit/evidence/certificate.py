@@ -117,8 +117,8 @@ def _undetermined(solution: Solution, found: Information, fall: float) -> tuple[
     """
     layout, unknowns = solution.system.problem.layout, solution.unknowns
     reach = layout.size(unknowns)
-    pushed = {one.label for one in found.held if one.slope * reach[one.place] > fall}
-    if len(pushed) == len(found.held):
+    pushed = {one.label for one in found.bounded if one.slope * reach[one.index] > fall}
+    if len(pushed) == len(found.bounded):
         return found.undetermined
     free = information(solution, everything=True)
     return tuple(name for name in free.undetermined if name not in pushed)

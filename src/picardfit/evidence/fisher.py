@@ -29,7 +29,7 @@ from picardfit.solvers.refit import Expansion, expansion_at, gradient_at, over_u
 
 @dataclass(frozen=True)
 class FisherSettings:
-    """When the information counts as none, and an unknown as sitting on a bound."""
+    """When a direction counts as undetermined, and an unknown as being at a bound."""
 
     determined: float = 1e-12
     """Eigenvalues of the scaled information below this are directions that the data do not determine: they are the
@@ -44,26 +44,26 @@ DEFAULT = FisherSettings()
 
 
 @dataclass(frozen=True)
-class Held:
-    """An unknown that sits on a bound: how the objective rises when it leaves it, the others following."""
+class AtBound:
+    """An unknown at its bound: how the objective rises when it leaves the bound and the others are fitted again."""
 
     label: str
-    place: tuple[int, int]  # experiment and column
-    side: int  # -1 on its lower bound, 1 on its upper bound
+    index: tuple[int, int]  # experiment and column
+    sign: int  # -1 on its lower bound, 1 on its upper bound
     slope: float  # away from the bound, at least 0
     curvature: float
 
     def reach(self, rise: float) -> float:
-        """How far from the bound the objective has risen by so much; inf where it never does."""
+        """The distance from the bound at which the objective has risen by `rise`; inf where it never does."""
         root = np.sqrt(self.slope**2 + 2 * self.curvature * rise)
         return float(2 * rise / (self.slope + root)) if self.slope + root > 0 else np.inf
 
     def carried(self, follow: np.ndarray, variances: np.ndarray, rise: float, room: float) -> np.ndarray:
-        """How far unknowns get from their estimates until the objective has risen by so much, if this one may leave.
+        """How far other unknowns get from their estimates until the objective has risen by `rise`.
 
-        `follow` (unknowns,) is how far they are carried along, at least 0, for each step from the bound, `room` the
-        largest such step, `variances` (unknowns,) their own with this one held. The farthest point of
-        follow d + sqrt(2 variance (rise - slope d - curvature d^2 / 2)) over 0 <= d <= room.
+        This one may move by 0 <= d <= `room` from its bound. `follow` (unknowns,): how far the others move with it, at
+        least 0, for d = 1; `variances` (unknowns,): their own while this one stays at its bound. The result is the
+        largest value of follow d + sqrt(2 variance (rise - slope d - curvature d^2 / 2)).
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             both = follow**2 + variances * self.curvature
@@ -84,10 +84,9 @@ class Information:
     arrow: Arrow  # over the unknowns, internal; least squares: for residuals of unit variance
     slope: np.ndarray  # (unknowns,): gradient of the objective
     at_bound: tuple[str, ...]
-    held: tuple[Held, ...] = ()  # the unknowns at a bound
-    hessian: np.ndarray = field(
-        default_factory=lambda: np.zeros((0, 0, 0))
-    )  # (experiments, width, width), where unknowns are held
+    bounded: tuple[AtBound, ...] = ()  # the unknowns at a bound
+    hessian: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    """(experiments, width, width), kept where unknowns are at a bound."""
     observe: Observe | None = None  # curvature of the objective along a few directions
 
     @cached_property
@@ -135,9 +134,9 @@ class Information:
         """1/2 g' H^-1 g over the determined directions: what one more Gauss-Newton step would gain."""
         return 0.5 * self.inverse.energy(self.slope) if self.arrow.finite else np.nan
 
-    def follow(self, one: Held) -> np.ndarray:
-        """(unknowns,): how far each moves, the objective being least, when a held one leaves its bound by 1."""
-        (experiment, column), local = one.place, self.arrow.there.shape[1]
+    def follow(self, one: AtBound) -> np.ndarray:
+        """(unknowns,): how far the minimum moves when an unknown leaves its bound by 1."""
+        (experiment, column), local = one.index, self.arrow.there.shape[1]
         if column < local:
             own = np.zeros(self.arrow.there.shape)
             own[experiment] = self.hessian[experiment, column, :local]
@@ -145,7 +144,7 @@ class Information:
         else:
             own = self.hessian[:, column, :local]
             shared = self.hessian[:, column, self.arrow.columns].sum(axis=0)
-        return one.side * self.inverse.times(self.arrow.join(own, shared))
+        return one.sign * self.inverse.times(self.arrow.join(own, shared))
 
     @cached_property
     def inverse(self) -> Inverse:
@@ -165,9 +164,9 @@ def quantile(level: float, freedom: float) -> float:
 class Yardstick:
     """How far from the optimum an interval reaches, by what is known of the noise.
 
-    A likelihood that estimates its noise level takes it for smaller than it is, as sqrt((n - p)/n), with n measurements
-    and p unknowns of the curves. `inflation`, n/(n - p), sets that right: with one level for all the intervals are
-    those of least squares, which are exact for linear models.
+    A likelihood underestimates the noise level that it estimates by sqrt((n - p)/n), with n measurements and p unknowns
+    of the curves. `inflation`, n/(n - p), corrects that: with one level for all measurements the intervals are those of
+    least squares, which are exact for linear models.
     """
 
     freedom: float  # degrees of freedom of the variance; inf when it is known
@@ -204,21 +203,19 @@ def information(solution: Solution, everything: bool = False) -> Information:
     hessian, gradient = with_priors(system, solution.unknowns, hessian, gradient)
     chosen = layout.exists & (everything | ~bound)
     index, arrow, slope = over_unknowns(chosen, system, hessian, gradient)
-    labels, held = (
-        tuple(layout.label(e, c) for e, c in one) for one in (index, unknowns_index(bound, layout.local))
-    )
-    inner = Information(
-        labels, index, arrow, slope, held, observe=partial(observed_curvature, solution, index)
-    )
+    labels = tuple(layout.label(e, c) for e, c in index)
+    on_bounds = tuple(layout.label(e, c) for e, c in unknowns_index(bound, layout.local))
+    observe = partial(observed_curvature, solution, index)
+    inner = Information(labels, index, arrow, slope, on_bounds, observe=observe)
     if everything or not bound.any():
         return inner
-    return replace(inner, held=_held(solution, inner, hessian, gradient, bound), hessian=hessian)
+    return replace(inner, bounded=_bounded(solution, inner, hessian, gradient, bound), hessian=hessian)
 
 
-def _held(
+def _bounded(
     solution: Solution, inner: Information, hessian: np.ndarray, gradient: np.ndarray, bound: np.ndarray
-) -> tuple[Held, ...]:
-    """The unknowns at a bound, each let loose alone: its curvature is the Schur complement against the free ones."""
+) -> tuple[AtBound, ...]:
+    """The unknowns at a bound, each released alone: its curvature is the Schur complement against the free ones."""
     if not np.isfinite(hessian).all():
         return ()
     layout = solution.system.problem.layout
@@ -236,10 +233,10 @@ def _held(
         explained[k] = inner.inverse.energy(inner.arrow.join(own, total[c, inner.arrow.columns]))
         curvature[k] = total[c, c]
     middle = 0.5 * (layout.lower[experiment, column] + layout.upper[experiment, column])
-    side = np.where(solution.unknowns[experiment, column] > middle, 1, -1)
-    away, curvature = np.maximum(-side * slope, 0.0), np.maximum(curvature - explained, 0.0)
+    sign = np.where(solution.unknowns[experiment, column] > middle, 1, -1)
+    away, curvature = np.maximum(-sign * slope, 0.0), np.maximum(curvature - explained, 0.0)
     return tuple(
-        Held(layout.label(e, c), (int(e), int(c)), int(side[k]), float(away[k]), float(curvature[k]))
+        AtBound(layout.label(e, c), (int(e), int(c)), int(sign[k]), float(away[k]), float(curvature[k]))
         for k, (e, c) in enumerate(index)
     )
 

@@ -17,33 +17,33 @@ def interval_ends(
     """(low, high) of every unknown in natural units, `factor` standard errors wide, cut off at the bounds.
 
     An unknown at its bound: from there as far as the quadratic model of its profile stays below factor^2 / 2. The
-    others reach farther to the side to which they go when it leaves its bound.
+    intervals of the others are longer in the direction in which they move when it leaves its bound.
     """
     layout, unknowns = solution.system.problem.layout, solution.unknowns
     at = tuple(found.index.T)
     below, above = _reaches(found, layout.upper - layout.lower, factor, variance)
     low, high = np.full_like(layout.lower, np.nan), np.full_like(layout.lower, np.nan)
     low[at], high[at] = unknowns[at] - below, unknowns[at] + above
-    for one in found.held:
-        bound = unknowns[one.place]
-        other = bound - one.side * one.reach(0.5 * factor**2 * variance)
-        low[one.place], high[one.place] = min(bound, other), max(bound, other)
+    for one in found.bounded:
+        bound = unknowns[one.index]
+        other = bound - one.sign * one.reach(0.5 * factor**2 * variance)
+        low[one.index], high[one.index] = min(bound, other), max(bound, other)
     low = layout.natural(np.maximum(low, layout.lower))
     high = layout.natural(np.minimum(high, layout.upper))
-    places = [*map(tuple, found.index), *(one.place for one in found.held)]
-    return {layout.label(*p): (float(low[p]), float(high[p])) for p in places}
+    every = [*map(tuple, found.index), *(one.index for one in found.bounded)]
+    return {layout.label(*one): (float(low[one]), float(high[one])) for one in every}
 
 
 def _reaches(
     found: Information, room: np.ndarray, factor: float, variance: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(unknowns,) below and above the estimates; unknowns at their bounds are let loose one at a time."""
+    """(unknowns,) below and above the estimates; unknowns at their bounds are released one at a time."""
     variances = found.variances()
     below = factor * np.sqrt(variance * variances)
     above = below.copy()
-    for one in found.held:
+    for one in found.bounded:
         follow = found.follow(one)
-        reach = one.carried(np.abs(follow), variances, 0.5 * factor**2 * variance, room[one.place])
+        reach = one.carried(np.abs(follow), variances, 0.5 * factor**2 * variance, room[one.index])
         below = np.where(follow < 0, np.maximum(below, reach), below)
         above = np.where(follow > 0, np.maximum(above, reach), above)
     return below, above
@@ -71,9 +71,8 @@ def correlation(found: Information, names: Iterable[str], variance: float) -> np
     number = {name: k for k, name in enumerate(found.labels)}
     for name in (names := list(names)):
         if name not in number:
-            raise InputError(
-                "evidence.no_covariance", str(name), known=list(number), close=closest(str(name), number)
-            )
+            close = closest(str(name), number)
+            raise InputError("evidence.no_covariance", str(name), known=list(number), close=close)
     covariance = found.covariance(variance, np.array([number[name] for name in names], int))
     size = np.sqrt(np.diag(covariance))
     with np.errstate(invalid="ignore"):
