@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -176,20 +176,20 @@ class Contraction:
     careful_lengths: int = 4  # 1, 1/2, 1/4, ... that are tried in each of them
     sufficient: float = 0.1  # required decrease of |u - P u|, as a fraction of the step length (Armijo)
 
-    @property
+    @cached_property
     def limit(self) -> float:
         """The largest |u - P u| that is accepted."""
         return max(self.acceptable, self.slack * self.tolerance)
 
-    @property
+    @cached_property
     def quick(self) -> Newton:
         return Newton(self.quick_steps)
 
-    @property
+    @cached_property
     def first(self) -> Newton:
         return Newton(self.first_steps, fresh=True, persist=True)
 
-    @property
+    @cached_property
     def careful(self) -> Newton:
         return Newton(
             self.careful_steps, fresh=True, halvings=self.careful_lengths, sufficient=self.sufficient

@@ -11,6 +11,7 @@ transitions.py changes stage, multipliers and mesh.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -117,7 +118,7 @@ class LiftedGaussNewton:
         scale = state_scale(problem, [states for _, states in start.tables])
         mesh = first_mesh(problem, start, rule(self.nodes, self.family), scale)
         unknowns = np.clip(start.unknowns, problem.layout.lower, problem.layout.upper)
-        surrogate, loose = None, replace(self.contraction, tolerance=self.stages.contracted)
+        surrogate, loose = None, self._loose_contraction
         if len(self.penalties) > 1 and problem.scatter is not None:
             surrogate = frozen_objective(problem, unknowns, smoothed(problem), start.at_samples(problem))
 
@@ -190,7 +191,7 @@ class LiftedGaussNewton:
     # ---- one step --------------------------------------------------------------------------------------------------
 
     def step(self, state: State) -> State:
-        """One step: with second derivatives where they may help, else of Gauss-Newton; a failed one is damped more."""
+        """One step: Newton's where second derivatives may help, otherwise Gauss-Newton; a rejected one adds damping."""
         linear, rules = state.linear or linearise(state.system, state.point), self.second_derivatives
         found = None
         if state.second_order and state.jump < rules.jump and has_second_order(state.system):
@@ -200,18 +201,18 @@ class LiftedGaussNewton:
                 pause = min(2**state.failures, rules.longest_pause)
                 state = replace(state, failures=state.failures + 1, pause=pause)
         if found is None:
-            found = self._tried(state, linear, linear.quadratic, state.damping)
-        return self._watched(self._rejected(state, linear) if found is None else found)
+            found = self._attempt(state, linear, linear.quadratic, state.damping)
+        return self._stalled_if_crawling(self._after_rejection(state, linear) if found is None else found)
 
     def _newton_step(self, state: State, linear: Linearisation) -> State | None:
-        """The state after a step with second derivatives, or None where it is rejected."""
+        """The state after a step with second derivatives, or None if it is rejected."""
         forces = state.knot_penalty * (state.point.jumps + state.multipliers)
         model = newton_model(state.system, state.point, linear, forces, state.scale)
-        found = self._tried(state, linear, model, min(state.damping, self.second_derivatives.damping))
+        found = self._attempt(state, linear, model, min(state.damping, self.second_derivatives.damping))
         return None if found is None else replace(found, failures=0)
 
-    def _tried(self, state: State, linear: Linearisation, model: Quadratic, damping: float) -> State | None:
-        """The state after a step to the minimum of a damped model, or None where it is rejected."""
+    def _attempt(self, state: State, linear: Linearisation, model: Quadratic, damping: float) -> State | None:
+        """The state after a step to the minimum of a damped model, or None if it is rejected."""
         weakest, contraction = self.damping.weakest, self._contraction(state)
         trial = trial_step(state, linear, model, damping, weakest, self.correction, contraction)
         if trial is None:
@@ -222,10 +223,10 @@ class LiftedGaussNewton:
             case Verdict.REJECT:
                 return None
             case Verdict.ROUNDING:  # nothing but rounding errors is left
-                return self._settled(state, 0.0)
+                return self._after_acceptance(state, 0.0)
         last, trust, newton = self._is_last(state), self.acceptance.trust, model is not linear.quadratic
         left = still_to_gain(trial.gained, trial.predicted, damping, last, self.damping, trust)
-        return self._settled(self._moved(state, trial, linear, newton, size), left)
+        return self._after_acceptance(self._moved(state, trial, linear, newton, size), left)
 
     def _moved(self, state: State, trial: Trial, linear: Linearisation, newton: bool, size: float) -> State:
         """The state at the point of an accepted trial."""
@@ -244,9 +245,9 @@ class LiftedGaussNewton:
             linear=linear.moved(state.system, trial.point, state.scale),
         )
 
-    def _rejected(self, state: State, linear: Linearisation) -> State:
-        """The state with more damping, or in the next stage; a path that is only nearly contracted is made exact."""
-        state = self._contracted(state, linear)
+    def _after_rejection(self, state: State, linear: Linearisation) -> State:
+        """The state with more damping, or in the next stage, after its path was contracted as exactly as possible."""
+        state = self._with_exact_path(state, linear)
         current = linear if linear.path is state.point.path else None
         damping = state.damping * self.damping.grow ** (state.rejections + 1)
         match after_rejection(damping, self._is_last(state), self.damping):
@@ -257,8 +258,8 @@ class LiftedGaussNewton:
                 return self._next_stage(replace(state, linear=current), self.damping.after_failure)
         return replace(state, status=Status.STALLED)
 
-    def _contracted(self, state: State, linear: Linearisation) -> State:
-        """The state with its path contracted to the fixed point, if it was only nearly so and that helps."""
+    def _with_exact_path(self, state: State, linear: Linearisation) -> State:
+        """The state with its path contracted to the full tolerance, if it was not and that lowers |u - P u| enough."""
         point, contraction = state.point, self.contraction
         if point.residual <= contraction.tolerance:
             return state
@@ -270,8 +271,8 @@ class LiftedGaussNewton:
 
     # ---- what follows a step ---------------------------------------------------------------------------------------
 
-    def _settled(self, state: State, left: float) -> State:
-        """The state after what follows an accepted step; `left` is the decrease that further steps may bring."""
+    def _after_acceptance(self, state: State, left: float) -> State:
+        """Decide what follows an accepted step, and do it; `left` is the decrease that further steps may bring."""
         limits = Limits(self.tolerance, self.resolution, self.patience)
         evidence = self._evidence(state, left)
         if nothing_left(evidence, self.stages, limits):
@@ -283,14 +284,14 @@ class LiftedGaussNewton:
             coarse = transitions.on_coarser_mesh(state, self.resolution, self.joining, contraction)
             if coarse.system is not state.system:
                 return coarse
-            return self._settled(replace(state, joined_at=state.jump), left)
+            return self._after_acceptance(replace(state, joined_at=state.jump), left)
         calm = evidence.last and is_calm(evidence, self.stages)
         if calm or state.calm:
             state = replace(state, calm=state.calm + 1 if calm else 0)
-        return self._followed(state, following, calm)
+        return self._carry_out(state, following, calm)
 
-    def _followed(self, state: State, following: Next, calm: bool) -> State:
-        """The state after what was decided to follow a step."""
+    def _carry_out(self, state: State, following: Next, calm: bool) -> State:
+        """The state after the change of stage, multipliers, objective or mesh that was decided upon."""
         match following:
             case Next.NEXT_STAGE:
                 state = self._next_stage(state, min(state.damping, self.damping.resumed))
@@ -326,8 +327,8 @@ class LiftedGaussNewton:
             state.system.surrogate is not None,
         )
 
-    def _watched(self, state: State) -> State:
-        """The state of a long last stage, which ends where many steps hardly lower the loss although much is left."""
+    def _stalled_if_crawling(self, state: State) -> State:
+        """The state, STALLED if many steps of a long last stage hardly lowered the loss although much is left."""
         if state.status is not None or not self._is_last(state) or state.stage_steps <= self.patience:
             return state
         loss, rules = state.point.data, self.crawling
@@ -350,8 +351,10 @@ class LiftedGaussNewton:
 
     def _contraction(self, state: State) -> Contraction:
         """How paths are contracted in this stage: less exactly while continuity is loose."""
-        if self._is_last(state):
-            return self.contraction
+        return self.contraction if self._is_last(state) else self._loose_contraction
+
+    @cached_property
+    def _loose_contraction(self) -> Contraction:
         return replace(self.contraction, tolerance=self.stages.contracted)
 
     def _between_stages(self, state: State) -> tuple[Resolution, ...]:
