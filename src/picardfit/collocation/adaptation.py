@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class FirstMesh:
-    """The first mesh of an experiment; tuned on fits: more segments take longer, with fewer some fits fail."""
+    """The first mesh of an experiment; the values are chosen, not derived."""
 
     fewest: int = 6  # segments
     most: int = 60  # segments, unless there are more than half as many samples

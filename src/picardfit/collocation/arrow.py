@@ -31,7 +31,7 @@ Observe = Callable[[Array], tuple[Array, Array] | None]
 class Judgement:
     """Which directions count as determined; curvatures are eigenvalues relative to the largest, in unit scale.
 
-    Tuned on models with known ties between parameters, except `rounding` (machine precision).
+    The values are chosen, except `rounding` (machine precision).
     """
 
     negligible: float = 1e-6  # component of an unknown along a direction that counts as none

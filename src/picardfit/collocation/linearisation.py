@@ -26,7 +26,7 @@ from picardfit.problem.objective import curved, whitened
 
 @dataclass(frozen=True)
 class Reuse:
-    """When derivatives from a point close by are reused; tuned on fits (iterations against time)."""
+    """When derivatives from a point close by are reused (docs/decisions/005); the values are chosen."""
 
     rate: float = 0.02  # fraction of an error that a sweep with the old inverse may leave
     sweeps: int = 4  # of iterative refinement; beyond these, fresh matrices are cheaper

@@ -18,7 +18,7 @@ from picardfit.formulas.kernels import Array
 
 @dataclass(frozen=True)
 class Joining:
-    """When neighbouring segments become one; all values are measured on the benchmark problems."""
+    """When neighbouring segments become one (docs/decisions/006); `rounds` and `length_ratio` are chosen."""
 
     rounds: int = 6  # times that neighbours are joined in one go: one segment replaces up to 2^6
     worthwhile: float = 0.7  # largest fraction of the segments that may remain, or the mesh stays as it is

@@ -26,7 +26,7 @@ from picardfit.problem.objective import Accuracy, Terms, not_too_small, sum_of_m
 
 @dataclass(frozen=True)
 class Kinks:
-    """How the kink |e| of a Laplace density is rounded: to sqrt(e^2 + width^2). Tuned on simulated data."""
+    """How the kink |e| of a Laplace density is rounded: to sqrt(e^2 + width^2). The widths are chosen."""
 
     last: float = 5e-5  # width where the search ends: the cost is then at most 1e-4 above the smallest
     around: float = 5e-3  # width on the way there, and of fits around a fit (profiles, bootstraps)
