@@ -2,8 +2,8 @@
 
     python benchmarks/iterations.py [--sets 12] [--rounds 150]
 
-First the iterations of one search (`second_look=False`) on so many data sets of ten noisy problems, the last three with
-a likelihood, and of the same without second derivatives. Then the steps of five fits of Lorenz (30 to 45 segments at
+First the iterations of one search on so many data sets of ten noisy problems, the last three with a likelihood, and of
+the same without second derivatives. Then the steps of five fits of Lorenz (30 to 45 segments at
 their ends), each repeated so many times in turn: the least time of each, which hardly depends on what else the machine
 does.
 """
@@ -97,7 +97,7 @@ def main() -> None:
             )
         ):
             found = [
-                pf.fit(make(seed), method=method, second_look=False).iterations
+                pf.fit(make(seed), method=method, policy=pf.SearchPolicy(most=1)).iterations
                 for seed in range(options.sets)
             ]
             total[k] += sum(found)

@@ -50,7 +50,7 @@ def measured(
     return (
         rate,
         processor_time() - before,
-        [fit.parameters, fit.initial_states, *(s.parameters for s in fit.starts)],
+        [fit.parameters, fit.initial_states, *(s.parameters for s in fit.searches)],
     )
 
 

@@ -37,7 +37,7 @@ FENCE = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL |
 COPY = re.compile(r"<!-- files: (\S+) -->")
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[-+]?\d+)?")
 FREE = re.compile(
-    r"\d+ iterations(?: of \d+ from \d+ starts)? in [\d.]+ s|\d+ segments|a factor of [\d.e+]+|difference of [\d.e-]+$"
+    r"\d+ iterations(?: of \d+ in \d+ searches,| in) [\d.]+ s|\d+ segments|a factor of [\d.e+]+|difference of [\d.e-]+$"
 )
 CLOSE = 0.03  # relative difference of two numbers that count as the same
 TINY = 1e-4  # numbers below this are errors of rounding

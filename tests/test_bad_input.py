@@ -424,7 +424,7 @@ def test_division_by_zero_at_the_start_is_left_for_other_starts():
     model = pf.Model("x' = a/(b - 1) - x")
     fit = pf.fit(problem(model, parameters={"a": (0, 2), "b": pf.Parameter(0, 3, start=1.0)}))
     assert fit.success
-    assert fit.starts[0].status is pf.Status.NOT_FINITE
+    assert fit.searches[0].status is pf.Status.NOT_FINITE
 
 
 def test_a_model_that_is_nowhere_finite_is_a_result_in_words():
@@ -563,7 +563,7 @@ def test_starts_which_are_no_count(starts):
 
 
 def test_starts_may_be_a_numpy_integer():
-    assert len(pf.fit(problem(), starts=np.int64(2)).starts) == 2
+    assert len(pf.fit(problem(), starts=np.int64(2)).searches) == 2
 
 
 @pytest.mark.parametrize("seed", [-1, None, 0.5])

@@ -33,6 +33,8 @@ _HOMES = {  # module -> the public names that live in it
     "files.tables": ("read_table",),
     "fit": ("Fit", "fit"),
     "solvers.picard_gradient.sets": ("Ball", "Box", "HalfSpace", "Product", "Simplex"),
+    "search.policy": ("SearchPolicy",),
+    "search.rescue.settings": ("Rescue",),
     "simulation.simulate": ("Simulation", "simulate"),
     "solvers.picard_gradient.algorithms": (
         "ExtendedGradientContractMultiplier",

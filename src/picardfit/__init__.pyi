@@ -42,6 +42,8 @@ from picardfit.problem.experiment import Experiment as Experiment
 from picardfit.problem.experiment import Rest as Rest
 from picardfit.problem.experiment import plan as plan
 from picardfit.problem.problem import Problem as Problem
+from picardfit.search.policy import SearchPolicy as SearchPolicy
+from picardfit.search.rescue.settings import Rescue as Rescue
 from picardfit.simulation.simulate import Simulation as Simulation
 from picardfit.simulation.simulate import simulate as simulate
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton as LiftedGaussNewton

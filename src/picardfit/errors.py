@@ -154,6 +154,7 @@ class Status(Enum):
     DIVERGED = "status.diverged"
     FAILED = "status.failed"
     INTERRUPTED = "status.interrupted"
+    SET_ASIDE = "status.set_aside"
 
     @property
     def success(self) -> bool:

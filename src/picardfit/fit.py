@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isnan, nan
 from pathlib import Path
@@ -22,7 +22,7 @@ from picardfit.evidence.certificate import Certificate, path_rows, path_value
 from picardfit.evidence.curves import checked_times, outputs_at, states_along
 from picardfit.evidence.fisher import Information, Yardstick, information, yardstick_of
 from picardfit.evidence.intervals import correlation, interval_ends, natural_covariance, standard_errors
-from picardfit.evidence.optima import Optimum, StartResult, count_hits, margin_as_good, optima_of
+from picardfit.evidence.optima import Optimum, SearchSummary, count_hits, margin_as_good, optima_of
 from picardfit.evidence.residual_tests import Diagnostics, diagnose, named_residuals
 from picardfit.parallel.ordered_map import check_tools
 from picardfit.problem.named_values import (
@@ -35,7 +35,8 @@ from picardfit.problem.named_values import (
 )
 from picardfit.problem.problem import Problem
 from picardfit.search.estimate import estimate
-from picardfit.search.multistart import Request
+from picardfit.search.policy import SearchPolicy
+from picardfit.search.searches import Request
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Method, Progress, Solution
 
@@ -56,7 +57,7 @@ def fit(
     start: Mapping[str, object] | None = None,
     start_initial: Mapping[str, object] | None = None,
     starts: int = 1,
-    second_look: bool = True,
+    policy: SearchPolicy | None = None,
     seed: int = 0,
     executor: Executor | None = None,
     ledger: str | Path | None = None,
@@ -67,33 +68,33 @@ def fit(
     `start`: values of parameters to begin with (`start_initial`: of initial states); values that are not given come
     from the bounds. This applies to the first of several `starts`; the others are spread evenly over the bounds
     (around `start` where there are none) by `seed`. The result is the same with every `executor`, which may be any
-    `concurrent.futures.Executor`. If a single start of `LiftedGaussNewton` fails, or converges but may have ended in a
-    local optimum, a few more follow unless `second_look` is False.
+    `concurrent.futures.Executor`. With the default, one start, `policy` decides how many searches there are: until two
+    that began elsewhere agree on the best optimum. `pf.SearchPolicy(most=1)` makes exactly one search.
     `ledger`: a file that keeps finished starts, so that the same call resumes an interrupted run, also with more
     starts. `progress` is called with a `Progress` after every iteration, or with an executor after every start. By
     default several starts show a progress bar on a terminal; False switches it off.
     """
     method = LiftedGaussNewton() if method is None else method
     starts, seed = as_whole(starts, "starts", 1), as_whole(seed, "seed", 0)
-    _check_arguments(problem, method, second_look)
+    policy = SearchPolicy() if policy is None else policy
+    _check_arguments(problem, method, policy)
     check_tools(executor, ledger, progress, "a pf.Progress")
     began = time.perf_counter()
     problem.check_inputs()
     given = start_values(problem, start, start_initial)
-    asked = None if starts == 1 and second_look else starts
-    found = estimate(Request(problem, method, given, asked, seed), executor, ledger, progress)
+    found = estimate(Request(problem, method, given, starts, seed, policy), executor, ledger, progress)
     return Fit(**vars(found), seconds=time.perf_counter() - began)
 
 
-def _check_arguments(problem: object, method: object, second_look: object) -> None:
+def _check_arguments(problem: object, method: object, policy: object) -> None:
     if not isinstance(problem, Problem):
         raise InputError("fit.not_a_problem", value=problem)
     if isinstance(method, type):
         raise InputError("fit.method_is_a_class", method.__name__)
     if not callable(getattr(method, "step", None)):
         raise InputError("fit.not_a_method", value=method)
-    if not isinstance(second_look, bool):
-        raise InputError("fit.second_look", value=second_look)
+    if not isinstance(policy, SearchPolicy):
+        raise InputError("fit.not_a_policy", value=policy)
     if problem.layout.count() == 0:
         raise InputError("fit.nothing_unknown")
     for one in problem.experiments:
@@ -114,12 +115,11 @@ class Fit:
     iterations: int
     seconds: float
     seed: int
-    starts: tuple[StartResult, ...]
+    searches: tuple[SearchSummary, ...]
     trace: np.ndarray  # (iterations, 3): loss, largest relative jump, Picard residual (NaN: not known)
     warnings: tuple[Notice, ...] = ()
-    asked: int | None = (
-        None  # how many searches were asked for; None: one, and more where that leaves a doubt
-    )
+    policy: SearchPolicy = field(default=SearchPolicy())
+    asked: int = 1  # how many searches were asked for; 1: as many as the policy needed
 
     @property
     def success(self) -> bool:
@@ -210,8 +210,8 @@ class Fit:
 
     @property
     def hits(self) -> int:
-        """How many of the starts reached the best of `optima`."""
-        return count_hits(self.starts)
+        """How many of the searches ended in the best of `optima`."""
+        return count_hits(self.searches)
 
     @property
     def loss_tolerance(self) -> float:
@@ -288,7 +288,7 @@ class Fit:
     @cached_property
     def optima(self) -> tuple[Optimum, ...]:
         """The different optima that the starts reached, the best first."""
-        return optima_of(self.starts, self.standard_errors)
+        return optima_of(self.searches, self.standard_errors)
 
     @property
     def rivals(self) -> tuple[Optimum, ...]:
@@ -297,10 +297,10 @@ class Fit:
 
     def waterfall(self) -> np.ndarray:
         """The losses of all starts in ascending order; infinite where a start found no solution."""
-        losses = np.array([one.loss for one in self.starts])
+        losses = np.array([one.loss for one in self.searches])
         return np.sort(np.where(np.isnan(losses), np.inf, losses))
 
-    def starts_table(self, most: int = 40) -> str:
+    def searches_table(self, most: int = 40) -> str:
         """How the starts ended, as text: the optima they reached, then the starts by ascending loss."""
         from picardfit.display.text import optima_text, waterfall_text
 

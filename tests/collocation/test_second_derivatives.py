@@ -173,9 +173,9 @@ def test_noise_no_longer_slows_the_last_steps():
     slow = pf.fit(
         problem,
         method=pf.LiftedGaussNewton(second_derivatives=SecondDerivatives(missed=np.inf)),
-        second_look=False,
+        policy=pf.SearchPolicy(most=1),
     )
-    fast = pf.fit(problem, second_look=False)
+    fast = pf.fit(problem, policy=pf.SearchPolicy(most=1))
     assert fast.status is slow.status is pf.Status.CONVERGED
     assert slow.loss * (1 - 1e-6) < fast.loss < slow.loss * (1 + 1e-9)
     assert 2 * fast.iterations < slow.iterations
@@ -193,7 +193,7 @@ def test_linearisation_is_left_as_it_was():
                 seen.append(after.linear)
             return after
 
-    pf.fit(problem, method=Watched(), second_look=False)
+    pf.fit(problem, method=Watched(), policy=pf.SearchPolicy(most=1))
     assert seen
     for linear in seen:
         assert (

@@ -22,7 +22,7 @@ from picardfit.display.plots import (
 )
 from picardfit.display.plots.style import STYLE, columns_of, placed
 from picardfit.examples import fitzhugh_nagumo, rosenzweig_macarthur
-from picardfit.fit import StartResult
+from picardfit.fit import SearchSummary
 
 
 @pytest.fixture(scope="module")
@@ -156,10 +156,10 @@ def with_starts(fit, losses, clusters):
     """The fit as if these starts had been made."""
     ends = [pf.Status.CONVERGED if k is not None else pf.Status.STALLED for k in clusters]
     starts = tuple(
-        StartResult(k, loss, end, 3, 0.1, fit.parameters, cluster)
+        SearchSummary(k, loss, end, 3, 0.1, fit.parameters, cluster)
         for k, (loss, end, cluster) in enumerate(zip(losses, ends, clusters, strict=True))
     )
-    return replace(fit, starts=starts)
+    return replace(fit, searches=starts)
 
 
 def test_waterfall_ranks_the_starts_and_groups_them_by_optimum(neuron):
@@ -168,8 +168,8 @@ def test_waterfall_ranks_the_starts_and_groups_them_by_optimum(neuron):
     panel = plot_waterfall(many).axes[0]
     shown = {one.get_label(): one.get_xydata().tolist() for one in panel.lines if one.get_label()[0] != "_"}
     assert shown == {
-        "best optimum (2 starts)": [[1, best], [2, best]],
-        "2. optimum (1 start)": [[3, 2 * best]],
+        "best optimum (2 of 5 searches)": [[1, best], [2, best]],
+        "2. optimum (1 of 5 searches)": [[3, 2 * best]],
         "no optimum reached (1)": [[4, 40 * best]],
         "nothing found (1)": [[5, 80 * best]],
     }

@@ -235,7 +235,7 @@ def test_several_starts_get_a_section_with_their_optima(tmp_path):
     model = pf.Model("x' = -a**2*x", observables={"y": "x**2"})
     fit = pf.fit(pf.Problem(model, run, {"a": (-3, 3)}, {"x": (0, 2)}), starts=4)
     page = fit.report(tmp_path / "report.html").read_text()
-    assert f"{fit.hits} of 4 starts" in page
+    assert f"{fit.hits} of 4 searches" in page
     assert "best optimum (" in page
 
 

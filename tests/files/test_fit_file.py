@@ -9,7 +9,7 @@ import pytest
 import picardfit as pf
 from picardfit.examples import fitzhugh_nagumo, tumor
 from picardfit.files.fit_file import SETS, load, save
-from picardfit.fit import StartResult
+from picardfit.fit import SearchSummary
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,8 @@ def load_record(record, folder):
         "standard_errors",
         "message",
         "seconds",
-        "starts",
+        "searches",
+        "policy",
         "certificate",
     ],
 )
@@ -166,19 +167,19 @@ def test_methods_of_the_paper_and_their_sets_survive(tmp_path, method):
 
 
 def test_a_fit_without_solution_survives(fit, tmp_path):
-    starts = (StartResult(0, float("inf"), pf.Status.NOT_FINITE, 0, 0.1, {}),)
-    failed = replace(fit, solution=None, certificate=None, status=pf.Status.NOT_FINITE, starts=starts)
+    starts = (SearchSummary(0, float("inf"), pf.Status.NOT_FINITE, 0, 0.1, {}),)
+    failed = replace(fit, solution=None, certificate=None, status=pf.Status.NOT_FINITE, searches=starts)
     assert str(reload(failed, tmp_path)) == str(failed)
 
 
 def test_infinite_standard_errors_are_valid_json(fit, tmp_path):
-    starts = (replace(fit.starts[0], loss=float("nan")), replace(fit.starts[0], loss=float("inf")))
-    path = save(replace(fit, starts=starts), tmp_path / "fit.json")
+    starts = (replace(fit.searches[0], loss=float("nan")), replace(fit.searches[0], loss=float("inf")))
+    path = save(replace(fit, searches=starts), tmp_path / "fit.json")
 
     def refuse(word):
         raise AssertionError(word)
 
-    losses = [one["loss"] for one in json.loads(path.read_text(), parse_constant=refuse)["starts"]]
+    losses = [one["loss"] for one in json.loads(path.read_text(), parse_constant=refuse)["searches"]]
     assert losses == [None, "inf"]
 
 

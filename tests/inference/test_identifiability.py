@@ -94,10 +94,10 @@ def test_a_worse_optimum_is_no_alternative():
     model = pf.Model("x' = -k*x")
     data = measured(model, {"k": 0.7}, {"x": 2.0}, np.linspace(0, 3, 20), 0.02, ["x"])
     fit = pf.fit(pf.Problem(model, data))
-    other = replace(fit.starts[0], start=1, cluster=1, parameters={"k": 3.0}, loss=2 * fit.loss)
-    assert replace(fit, starts=(*fit.starts, other)).identifiability().alternatives == ()
+    other = replace(fit.searches[0], start=1, cluster=1, parameters={"k": 3.0}, loss=2 * fit.loss)
+    assert replace(fit, searches=(*fit.searches, other)).identifiability().alternatives == ()
     equal = replace(other, loss=fit.loss)
-    assert len(replace(fit, starts=(*fit.starts, equal)).identifiability().alternatives) == 1
+    assert len(replace(fit, searches=(*fit.searches, equal)).identifiability().alternatives) == 1
 
 
 @pytest.fixture(scope="module")

@@ -254,7 +254,7 @@ def test_stages_do_not_end_while_only_short_steps_are_possible():
     noise = pf.Noise(additive=(1e-3, 2.0), proportional=(1e-3, 2.0))
     problem = pf.Problem(neuron.model, neuron.experiments, neuron.parameters, noise=noise)
     starts = (None, {"theta1": 0.0138, "theta2": 0.867})
-    easy, hard = (pf.fit(problem, start=one, second_look=False) for one in starts)
+    easy, hard = (pf.fit(problem, start=one, policy=pf.SearchPolicy(most=1)) for one in starts)
     assert hard.objective == pytest.approx(easy.objective, abs=1e-4)
 
 

@@ -272,8 +272,8 @@ def test_every_start_reaches_one_loss_with_a_hidden_predator():
         initial={"y": (0.1, 5)},
     )
     fit = pf.fit(problem, starts=5)
-    assert all(s.status.success for s in fit.starts)
-    assert [s.loss for s in fit.starts] == pytest.approx([fit.loss] * 5, rel=1e-6)
+    assert all(s.status.success for s in fit.searches)
+    assert [s.loss for s in fit.searches] == pytest.approx([fit.loss] * 5, rel=1e-6)
 
 
 # meshes
@@ -517,7 +517,7 @@ def flame() -> pf.Problem:
 
 def test_a_search_that_crawls_ends_and_others_follow():
     """It took all 400 iterations to creep along a valley."""
-    single = pf.fit(flame(), second_look=False)
+    single = pf.fit(flame(), policy=pf.SearchPolicy(most=1))
     assert single.status is pf.Status.STALLED
     assert single.iterations < 200
     fit = pf.fit(flame())

@@ -7,7 +7,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.evidence.certificate import path_value
-from picardfit.search.screening import along
+from picardfit.search.searches import along
 from picardfit.solvers.loop import run
 from picardfit.solvers.refit import expansion_at, refined, refit
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from picardfit.cli.common import console, print_table
 from picardfit.display.text import (
     Estimate,
+    agreement,
     cell,
     count,
     error_lines,
@@ -49,8 +50,8 @@ def show_fit(fit: Fit, level: float = 0.95, shown: Shown = Shown()) -> None:
     out.print(f"{count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s, loss {number(fit.loss, 6)}")
     if fit.problem.noise is not None and fit.nllh is not None and fit.aic is not None:
         out.print(f"negative log-likelihood {number(fit.nllh, 6)}, AIC {number(fit.aic, 6)}")
-    if len(fit.starts) > 1 and fit.success:
-        out.print(f"{fit.hits} of {len(fit.starts)} starts reached this optimum")
+    if len(fit.searches) > 1 and fit.success:
+        out.print(agreement(fit))
     if fit.solution is not None:
         out.print(_second_opinion(fit.certificate))
     for other in alternatives(fit)[: shown.alternatives]:

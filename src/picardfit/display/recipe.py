@@ -15,6 +15,7 @@ from picardfit.formulas.tracing import NumericMap
 from picardfit.model.inputs import Constant, Formula, Signal, Table
 from picardfit.model.model import Model
 from picardfit.problem.experiment import Experiment
+from picardfit.search.policy import SearchPolicy
 
 MOST_NUMBERS = 1200  # of measured values that are written out
 
@@ -47,9 +48,8 @@ def recipe(fit: Fit) -> str | None:
 
 def starts_asked(fit: Fit) -> str:
     """`starts=3, ` as the fit was called."""
-    if fit.asked is None:
-        return ""
-    return "second_look=False, " if fit.asked == 1 else f"starts={fit.asked}, "
+    starts = "" if fit.asked == 1 else f"starts={fit.asked}, "
+    return starts if fit.policy == SearchPolicy() else f"{starts}policy={code(fit.policy)}, "
 
 
 def code(value: object) -> str:

@@ -39,6 +39,7 @@ from picardfit.display.text import (
     effort,
     estimate_rows,
     number,
+    shows_searches,
     size_words,
     statistics_lines,
 )
@@ -103,7 +104,7 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
         "experiment_count": len(problem.names),
         "pictures": _pictures(fit, settings.level),
         "found": None if found is None else _determined(fit, found, settings.combinations),
-        "starts": _starts(fit, settings) if len(fit.starts) > 1 else None,
+        "starts": _starts(fit, settings) if shows_searches(fit) else None,
         "checks": "" if fit.solution is None else _checks(fit.certificate, settings.small),
         "method": method,
         "effort": effort(fit),
@@ -185,11 +186,11 @@ def _starts(fit: Fit, settings: ReportSettings) -> dict[str, object]:
         (str(k), number(one.loss, 6), str(one.count), *(number(one.parameters[name], 4) for name in names))
         for k, one in enumerate(fit.optima, 1)
     ]
-    header = ("optimum", "loss", "starts", *names)
-    caption = "The starts in order of loss. A wide first step means that the best optimum is easy to find."
+    header = ("optimum", "loss", "searches", *names)
+    caption = "The searches in order of loss. A wide first step means that the best optimum is easy to find."
     return {
         "hits": fit.hits,
-        "count": len(fit.starts),
+        "count": len(fit.searches),
         "optima": table(header, rows, range(1, len(header)), settings.optima) if rows else "",
         "picture": picture(plots.plot_waterfall(fit), caption),
     }

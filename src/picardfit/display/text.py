@@ -215,13 +215,23 @@ def other_values(fit: Fit, other: Mapping[str, float]) -> list[str]:
 # ---- fits --------------------------------------------------------------------------------------------------
 
 
+def shows_searches(fit: Fit) -> bool:
+    """Whether reports show every search: where several were asked for, or where they did not all agree."""
+    return len(fit.searches) > 1 and (fit.asked > 1 or fit.hits < len(fit.searches))
+
+
+def agreement(fit: Fit) -> str:
+    """`2 of 2 searches agree on this optimum`."""
+    return f"{fit.hits} of {len(fit.searches)} searches agree on this optimum"
+
+
 def effort(fit: Fit) -> str:
     """`7 iterations in 0.02 s`; after several searches also how many iterations all of them took."""
-    total = sum(one.iterations for one in fit.starts)
+    total = sum(one.iterations for one in fit.searches)
     own = count(fit.iterations, "iteration")
-    if len(fit.starts) < 2 or total == fit.iterations:
+    if len(fit.searches) < 2 or total == fit.iterations:
         return f"{own} in {fit.seconds:.2f} s"
-    return f"{own} of {total} from {len(fit.starts)} starts in {fit.seconds:.2f} s"
+    return f"{own} of {total} in {len(fit.searches)} searches, {fit.seconds:.2f} s"
 
 
 def fit_text(fit: Fit, most: int = 40) -> str:
@@ -242,8 +252,8 @@ def fit_text(fit: Fit, most: int = 40) -> str:
     if len(rows) > most:
         lines.append(f"... and {len(rows) - most} more (fit.parameters, fit.initial_states)")
     lines += ["", *statistics_lines(fit)]
-    if len(fit.starts) > 1 and fit.success:
-        lines.append(f"{fit.hits} of {len(fit.starts)} starts reached this optimum")
+    if len(fit.searches) > 1 and fit.success:
+        lines.append(agreement(fit))
         for one in fit.rivals[:3]:
             values = ", ".join(f"{name} = {number(value)}" for name, value in one.parameters.items())
             lines.append(f"another optimum fits as well ({count(one.count, 'start')}): {values}")
@@ -322,7 +332,7 @@ def optima_text(fit: Fit, most: int = 20) -> str:
     lines = columns(rows, left=(3 + len(names),))
     if len(fit.optima) > most:
         lines.append(f"... and {len(fit.optima) - most} more (fit.optima)")
-    if lost := sum(one.cluster is None for one in fit.starts):
+    if lost := sum(one.cluster is None for one in fit.searches):
         lines.append(f"{count(lost, 'start')} reached no optimum")
     return "\n".join(lines)
 
@@ -331,7 +341,7 @@ def waterfall_text(fit: Fit, most: int = 40) -> str:
     """The starts by ascending loss, those that converged before the others."""
     rows = [("", "loss", "optimum", "start", "iterations", "seconds", "status")]
     ranked = sorted(
-        fit.starts, key=lambda one: (not one.status.success, math.isnan(one.loss), one.loss, one.start)
+        fit.searches, key=lambda one: (not one.status.success, math.isnan(one.loss), one.loss, one.start)
     )
     for place, one in enumerate(ranked[:most], 1):
         optimum = "-" if one.cluster is None else str(one.cluster + 1)
@@ -340,5 +350,5 @@ def waterfall_text(fit: Fit, most: int = 40) -> str:
         rows.append((str(place), number(one.loss, 6), optimum, *shown))
     lines = columns(rows, left=(6,))
     if len(ranked) > most:
-        lines.append(f"... and {len(ranked) - most} more (fit.starts)")
+        lines.append(f"... and {len(ranked) - most} more (fit.searches)")
     return "\n".join(lines)

@@ -33,6 +33,7 @@ class SameOptimum:
     exact: float = (
         1e-10  # sum of squares, relative to that of the data, that counts as none: data without noise
     )
+    rounding: float = 1e-7  # relative difference of the objectives that the tolerance of a search leaves
     direction: float = 1e-6  # part of the longest direction that counts as none: rounding
 
 
@@ -40,10 +41,10 @@ DEFAULT = SameOptimum()
 
 
 @dataclass(frozen=True)
-class StartResult:
-    """How one of several starts ended."""
+class SearchSummary:
+    """How one of the searches of a fit ended."""
 
-    start: int
+    start: int  # index of its starting point: 0 is that of the first search
     loss: float  # what was minimised, as `Fit.objective`
     status: Status
     iterations: int
@@ -101,9 +102,14 @@ def clusters(
     return numbers
 
 
-def count_hits(starts: Sequence[StartResult]) -> int:
+def count_hits(starts: Sequence[SearchSummary]) -> int:
     """How many of the starts reached the best optimum."""
     return sum(one.cluster == 0 for one in starts)
+
+
+def same_value(problem: Problem, value: float, same: SameOptimum = DEFAULT) -> float:
+    """Difference of the objectives up to which two values are those of one optimum."""
+    return same.objective * _variance(problem, value)
 
 
 def margin_as_good(problem: Problem, loss: float, same: SameOptimum = DEFAULT) -> float:
@@ -118,16 +124,16 @@ def margin_as_good(problem: Problem, loss: float, same: SameOptimum = DEFAULT) -
     return same.as_good * 2 * loss / freedom if freedom > 0 else 0.0
 
 
-def optima_of(starts: Sequence[StartResult], errors: Mapping[str, float]) -> tuple[Optimum, ...]:
+def optima_of(starts: Sequence[SearchSummary], errors: Mapping[str, float]) -> tuple[Optimum, ...]:
     """The optima that clustered starts reached; `errors`: standard errors by name."""
-    members: dict[int, list[StartResult]] = {}
+    members: dict[int, list[SearchSummary]] = {}
     for one in starts:
         if one.cluster is not None:
             members.setdefault(one.cluster, []).append(one)
     return tuple(_optimum(members[number], errors) for number in sorted(members))
 
 
-def _optimum(members: Sequence[StartResult], errors: Mapping[str, float]) -> Optimum:
+def _optimum(members: Sequence[SearchSummary], errors: Mapping[str, float]) -> Optimum:
     best = min(members, key=lambda one: (one.loss, one.start))
     varying = {}
     for name in best.parameters:

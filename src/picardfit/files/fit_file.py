@@ -20,12 +20,13 @@ from picardfit.collocation.mesh import Nodes
 from picardfit.collocation.picard import residual
 from picardfit.errors import InputError, Status
 from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, path_rows
-from picardfit.evidence.optima import StartResult
+from picardfit.evidence.optima import SearchSummary
 from picardfit.files.json_files import layout, read_json, write_text
 from picardfit.files.sections.settings import METHODS as METHODS_BY_FILE_NAME
 from picardfit.fit import Fit
 from picardfit.problem.records import array, entries, get, get_optional, number, plain
 from picardfit.problem.serialisation import notice_from, notice_record, problem_from, problem_record
+from picardfit.search.policy import SearchPolicy
 from picardfit.search.solution_record import solution_of, solution_record, trace_of
 from picardfit.solvers.loop import Method, Solution
 from picardfit.solvers.picard_gradient.sets import Ball, Box, ConvexSet, HalfSpace, Product, Simplex
@@ -57,7 +58,8 @@ def save(fit: Fit, path: str | Path) -> Path:
         "problem": problem_record(fit.problem),
         "certificate": None if fit.solution is None else asdict(fit.certificate),
         "asked": fit.asked,
-        "starts": [{**asdict(one), "status": one.status.name} for one in fit.starts],
+        "policy": _setting_record(fit.policy),
+        "searches": [{**asdict(one), "status": one.status.name} for one in fit.searches],
         "solution": None if fit.solution is None else solution_record(fit.solution),
         "trace": fit.trace,
     }
@@ -136,10 +138,11 @@ def _fit(record: Mapping[str, object]) -> Fit:
         iterations=get(record, "iterations", int),
         seconds=number(get(record, "seconds"), "seconds"),
         seed=get(record, "seed", int),
-        starts=tuple(_from_fields(StartResult, one) for one in entries(record, "starts", dict)),
+        searches=tuple(_from_fields(SearchSummary, one) for one in entries(record, "searches", dict)),
         trace=trace_of(get(record, "trace")),
         warnings=tuple(map(notice_from, get(record, "warnings", list))),
-        asked=get_optional(record, "asked", int),
+        policy=_from_fields(SearchPolicy, get(record, "policy", dict)),
+        asked=get(record, "asked", int),
     )
     if fit.solution is not None:
         _check_solution(fit, fit.solution, number(get(record, "objective"), "objective"))
@@ -185,6 +188,8 @@ def _from_fields(kind: type, record: Mapping[str, object]) -> Any:
 def _field_value(one: Field[object], value: object) -> object:
     """The value of a field by its annotation, or by its default where that is a record of settings."""
     if is_dataclass(one.default):
+        if value is None and "None" in str(one.type):
+            return None
         return _from_fields(type(one.default), get({one.name: value}, one.name, dict))
     kind, optional, _ = str(one.type).partition(" | None")
     return None if optional and value is None else READERS[kind](value, one.name)

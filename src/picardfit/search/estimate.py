@@ -11,28 +11,18 @@ from typing import Literal
 import numpy as np
 
 from picardfit.errors import Notice, Status
-from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, certify, path_value
-from picardfit.evidence.optima import StartResult, clusters
-from picardfit.parallel.ordered_map import single_threaded
+from picardfit.evidence.certificate import Certificate, path_value
+from picardfit.evidence.optima import SearchSummary, clusters
+from picardfit.parallel.ledger import Ledger
+from picardfit.parallel.progress import Bar
 from picardfit.problem.named_values import parameters_of
 from picardfit.problem.problem import Problem
+from picardfit.search.driver import Found, run_policy
 from picardfit.search.final_status import SearchEvidence, decide_status
-from picardfit.search.multistart import Ending, Request, Searches, outcome_of, search_all
 from picardfit.search.notices import all_notices, switching_parameters
-from picardfit.search.rescue import NO_RESCUE, run_search
-from picardfit.search.second_look import look_again
-from picardfit.solvers.loop import Method, Outcome, Progress, Solution, is_exact
-
-
-@dataclass(frozen=True)
-class Refinement:
-    """When the mesh of a solution is refined, because an independent integration disagrees with its loss."""
-
-    mismatch: float = 1e-6  # relative difference of the losses; a tenth of what `Certificate.agrees` allows
-    factor: float = (
-        1e-2  # of the mesh's resolution from one round to the next; its square in the second, and so on
-    )
-    rounds: int = 3
+from picardfit.search.policy import SearchPolicy
+from picardfit.search.searches import Ending, Request, identity, search_all
+from picardfit.solvers.loop import Method, Progress, Solution
 
 
 @dataclass(frozen=True)
@@ -46,8 +36,9 @@ class SearchResult:
     certificate: Certificate  # NOTHING_CERTIFIED when there is no solution
     iterations: int
     seed: int
-    starts: tuple[StartResult, ...]
-    asked: int | None  # how many searches were asked for; None: one, and more where that leaves a doubt
+    searches: tuple[SearchSummary, ...]
+    policy: SearchPolicy
+    asked: int  # how many searches were asked for; 1: as many as the policy needs
     trace: np.ndarray  # (iterations, 3): loss, largest relative jump, Picard residual (NaN: not known)
     warnings: tuple[Notice, ...]
 
@@ -59,20 +50,26 @@ def estimate(
     progress: Callable[[Progress], None] | Literal[False] | None,
 ) -> SearchResult:
     """Search for the optimum as requested, check the best solution independently, and decide how it all ended."""
-    found = search_all(request, executor, ledger, progress)
-    if request.starts is None:
-        try:
-            found = look_again(request, executor, progress or None, found)
-        except KeyboardInterrupt:
-            found = replace(found, interrupted=True)
-    with single_threaded():
-        return _checked(request, found, ledger)
+    book = None if ledger is None else Ledger(ledger, identity(request))
+    bar = Bar("starts") if progress is None and request.starts > 1 else None
+    before = None
+    try:
+        if request.starts > 1:
+            before = search_all(request, executor, book, progress or None, bar)
+            if not before.endings:
+                raise KeyboardInterrupt
+        found = run_policy(request, book, progress or None, before)
+    finally:
+        if bar:
+            bar.close()
+        if book:
+            book.close()
+    return _result(request, found, ledger)
 
 
-def _checked(request: Request, found: Searches, ledger: str | Path | None) -> SearchResult:
-    """The best of the searches with its certificate, status and warnings."""
-    problem, best = request.problem, found.best
-    outcome, certificate = certify_outcome(request, outcome_of(request, best, found.endings[best]))
+def _result(request: Request, found: Found, ledger: str | Path | None) -> SearchResult:
+    """The best of the searches with its status and warnings."""
+    problem, outcome, certificate = request.problem, found.outcome, found.certificate
     evidence = SearchEvidence(
         ended=outcome.status,
         certificate=certificate,
@@ -84,7 +81,12 @@ def _checked(request: Request, found: Searches, ledger: str | Path | None) -> Se
     status, solution = decide_status(evidence), outcome.solution
     if not status.converged:
         certificate = replace(certificate, undetermined=None)
-    starts = start_results(problem, solution, found.endings)
+    endings = dict(found.searches.endings)
+    if status.success:  # a search that rounding stopped at the optimum has reached it, too
+        value = endings[found.best].value if solution is None else path_value(solution)
+        unknowns = None if solution is None else solution.unknowns
+        endings[found.best] = replace(endings[found.best], status=status, value=value, unknowns=unknowns)
+    searches = search_summaries(problem, solution, endings)
     return SearchResult(
         problem=problem,
         method=request.method,
@@ -93,17 +95,18 @@ def _checked(request: Request, found: Searches, ledger: str | Path | None) -> Se
         certificate=certificate,
         iterations=outcome.iterations,
         seed=request.seed,
-        starts=starts,
+        searches=searches,
+        policy=request.policy,
         asked=request.starts,
         trace=outcome.trace,
-        warnings=all_notices(request, found, status, certificate, solution, starts, ledger),
+        warnings=all_notices(request, found.searches, status, certificate, solution, searches, ledger),
     )
 
 
-def start_results(
+def search_summaries(
     problem: Problem, solution: Solution | None, endings: Mapping[int, Ending]
-) -> tuple[StartResult, ...]:
-    """How every start ended, and in which optimum."""
+) -> tuple[SearchSummary, ...]:
+    """How every search ended, and in which optimum."""
     reached = {
         k: (one.value, one.unknowns)
         for k, one in endings.items()
@@ -113,7 +116,7 @@ def start_results(
     if solution is not None and len(reached) > 1:
         numbers = clusters(solution, path_value(solution), reached)
     return tuple(
-        StartResult(
+        SearchSummary(
             k,
             problem.mean_loss(one.value),
             one.status,
@@ -124,45 +127,3 @@ def start_results(
         )
         for k, one in endings.items()
     )
-
-
-def certify_outcome(
-    request: Request, outcome: Outcome, settings: Refinement = Refinement()
-) -> tuple[Outcome, Certificate]:
-    """The outcome with its certificate; where an independent integration disagrees, on a finer mesh if possible."""
-    if outcome.solution is None or not _is_finite(outcome.solution):
-        return replace(outcome, solution=None), NOTHING_CERTIFIED
-    certificate = certify(outcome.solution)
-    if not outcome.status.success or certificate.mismatch <= settings.mismatch:
-        return outcome, certificate
-    return _refined(request, outcome, certificate, settings)
-
-
-def _refined(
-    request: Request, outcome: Outcome, certificate: Certificate, settings: Refinement
-) -> tuple[Outcome, Certificate]:
-    """Continue an exact search on finer and finer meshes, as long as that reduces the mismatch and it is too large."""
-    method = request.method
-    for round_ in range(1, settings.rounds + 1):
-        if not is_exact(method) or outcome.solution is None or certificate.mismatch <= settings.mismatch:
-            break
-        finer = method.with_resolution(method.resolution * settings.factor**round_)
-        again = run_search(finer, request.problem, outcome.solution, rescue=NO_RESCUE)
-        if not again.status.success or again.solution is None:
-            break
-        renewed = certify(again.solution)
-        if not renewed.mismatch < certificate.mismatch:
-            break
-        outcome, certificate = _after(outcome, again), renewed
-    return outcome, certificate
-
-
-def _after(first: Outcome, second: Outcome) -> Outcome:
-    """The second outcome with the iterations and seconds of both."""
-    trace = np.concatenate([first.trace, second.trace])
-    return replace(second, trace=trace, iterations=len(trace), seconds=first.seconds + second.seconds)
-
-
-def _is_finite(solution: Solution) -> bool:
-    """Whether the equations can be evaluated along the path."""
-    return bool(np.isfinite(solution.point.slopes).all() and np.isfinite(solution.point.data))

@@ -10,12 +10,12 @@ import numpy as np
 
 from picardfit.errors import Notice, Status
 from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, misfit
-from picardfit.evidence.optima import StartResult, count_hits
+from picardfit.evidence.optima import SearchSummary, count_hits
 from picardfit.model.inputs import Table
 from picardfit.problem.experiment import LongGap
 from picardfit.problem.problem import Problem
-from picardfit.search.multistart import Request, Searches
 from picardfit.search.nonfinite_start import never_finite, nonfinite_at_start
+from picardfit.search.searches import Request, Searches
 from picardfit.search.starts import make_start
 from picardfit.solvers.loop import Solution
 
@@ -36,7 +36,7 @@ def all_notices(
     status: Status,
     certificate: Certificate,
     solution: Solution | None,
-    starts: Sequence[StartResult],
+    searches: Sequence[SearchSummary],
     ledger: str | Path | None,
 ) -> tuple[Notice, ...]:
     """Likely causes of a failure first, then what concerns the problem, its solution, and the searches."""
@@ -47,7 +47,7 @@ def all_notices(
         *determination_notices(problem, status, certificate),
         *(contradictions(solution) if solution is not None and status is not Status.DIVERGED else ()),
         *search_notices(found, request.starts, ledger),
-        *single_hit(request, status, solution, starts),
+        *disagreement(request, status, searches),
     )
 
 
@@ -128,37 +128,30 @@ def contradictions(solution: Solution, plausible: Plausibility = Plausibility())
         yield Notice("search.follows_little", values={"followed": max(1 - unexplained, 0.0)})
 
 
-def search_notices(found: Searches, asked: int | None, ledger: str | Path | None) -> Iterator[Notice]:
-    """Searches that were interrupted, left out or failed; `asked`: how many were asked for, None for one and more."""
+def search_notices(found: Searches, asked: int, ledger: str | Path | None) -> Iterator[Notice]:
+    """Searches that were interrupted or failed; `asked`: how many were asked for, 1 for as many as needed."""
     if found.interrupted:
         yield from _interruption(found, asked, ledger)
-    if found.spared:
-        yield Notice("search.second_look_spared")
     if found.failures:
         start, reason = next(iter(found.failures.items()))
-        values = {"failed": len(found.failures), "all": asked or len(found.endings), "start": start}
+        values = {"failed": len(found.failures), "all": max(asked, len(found.endings)), "start": start}
         yield Notice("search.broke_down", values={**values, "reason": reason.rstrip(".")})
 
 
-def _interruption(found: Searches, asked: int | None, ledger: str | Path | None) -> Iterator[Notice]:
-    """How far the searches came; the interruption of a single one shows in its status."""
+def _interruption(found: Searches, asked: int, ledger: str | Path | None) -> Iterator[Notice]:
+    """How far the searches came; the interruption of a first one shows in its status."""
     done = sum(one.status is not Status.INTERRUPTED for one in found.endings.values())
-    if asked is None and done:
-        yield Notice("search.second_look_interrupted")
-    if asked is not None and asked > 1:
+    if asked == 1 and done:
+        yield Notice("search.unconfirmed")
+    if asked > 1:
         code = "search.interrupted" if ledger is None else "search.interrupted_with_ledger"
         yield Notice(code, values={"done": done, "asked": asked})
 
 
-def single_hit(
-    request: Request,
-    status: Status,
-    solution: Solution | None,
-    starts: Sequence[StartResult],
-    fewest: int = 3,  # searches that can disagree; of two the better one is no news
-) -> Iterator[Notice]:
-    """A doubt that a second look leaves: no other of its searches ended where the best one did."""
-    succeeded = sum(one.status.success for one in starts)
-    looked_again = request.starts is None and succeeded >= fewest
-    if looked_again and status.success and count_hits(starts) <= 1:
-        yield Notice("search.single_hit", values={"searches": succeeded})
+def disagreement(request: Request, status: Status, searches: Sequence[SearchSummary]) -> Iterator[Notice]:
+    """Fewer searches than the policy asks for ended in the best optimum, although there were more."""
+    hits, interrupted = count_hits(searches), any(one.status is Status.INTERRUPTED for one in searches)
+    if request.starts > 1 or len(searches) == 1 or not status.success or interrupted:
+        return
+    if hits < request.policy.agree:
+        yield Notice("search.disagree", values={"hits": hits, "searches": len(searches)})

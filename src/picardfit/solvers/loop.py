@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from typing import Any, ClassVar, Protocol, Self, TypeGuard
 
 import numpy as np
@@ -61,6 +62,20 @@ class Outcome:
     iterations: int
     seconds: float
     trace: np.ndarray  # (iterations, 3)
+    work: float = 0.0  # see `StepCost`
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """What a step costs, in units of what it does for one segment of the mesh.
+
+    The same on every machine, so that decisions that depend on it are.
+    """
+
+    fixed: float = 80.0  # benchmarks/iterations.py and scaling.py: 1 ms a step, 12 us a segment
+
+    def of(self, segments: int) -> float:
+        return self.fixed + segments
 
 
 class IterationState(Protocol):
@@ -70,6 +85,9 @@ class IterationState(Protocol):
     def loss(self) -> float: ...
 
     @property
+    def value(self) -> float: ...
+
+    @property
     def jump(self) -> float: ...
 
     @property
@@ -77,6 +95,9 @@ class IterationState(Protocol):
 
     @property
     def status(self) -> Status | None: ...
+
+    @property
+    def segments(self) -> int: ...
 
 
 class Method(Protocol):
@@ -127,12 +148,13 @@ class Run:
     status: Status | None = None  # None while the method has not ended
     trace: tuple[tuple[float, float, float], ...] = ()  # loss, jump, Picard residual
     seconds: float = 0.0
+    work: float = 0.0  # see `StepCost`
 
     def outcome(self, method: Method) -> Outcome:
         """How the run ended; one that the method did not end has reached its limit."""
         trace = np.array(self.trace, float).reshape(-1, 3)
         status = Status.ITERATION_LIMIT if self.status is None else self.status
-        return Outcome(method.solution(self.state), status, len(trace), self.seconds, trace)
+        return Outcome(method.solution(self.state), status, len(trace), self.seconds, trace, self.work)
 
 
 def ignore(*_: float) -> None:
@@ -141,19 +163,22 @@ def ignore(*_: float) -> None:
 
 def run(method: Method, state: IterationState, news: News = ignore) -> Outcome:
     """Iterate from a state until the method ends, the limit is reached, or the user interrupts."""
-    return iterate(method, Run(state, state.status), method.max_iterations, news).outcome(method)
+    return iterate(method, Run(state, state.status), news).outcome(method)
 
 
-def iterate(method: Method, so_far: Run, most: int, news: News = ignore) -> Run:
-    """Continue a run until the method ends, `most` iterations are done in all, or the user interrupts."""
-    began = time.perf_counter()
+def iterate(
+    method: Method, so_far: Run, news: News = ignore, work: float = inf, cost: StepCost = StepCost()
+) -> Run:
+    """Continue a run until the method ends, its limit is reached, it has done this work, or the user interrupts."""
+    began, done = time.perf_counter(), so_far.work
     state, status, trace = so_far.state, so_far.status, list(so_far.trace)
     try:
-        while status is None and len(trace) < most:
+        while status is None and len(trace) < method.max_iterations and done < work:
+            done += cost.of(state.segments)
             state = method.step(state)
             trace.append((state.loss, state.jump, state.residual))
             status = state.status
             news(len(trace), *trace[-1][:2])
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    return Run(state, status, tuple(trace), so_far.seconds + time.perf_counter() - began)
+    return Run(state, status, tuple(trace), so_far.seconds + time.perf_counter() - began, done)

@@ -14,6 +14,7 @@ from picardfit.display.plots.estimates import (
     plot_waterfall,
 )
 from picardfit.display.plots.style import save_figure
+from picardfit.display.text import shows_searches
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -43,7 +44,7 @@ def write_plots(fit: Fit, folder: str | Path, ending: str = "png", band: float |
         pictures["identifiability"] = lambda path: plot_identifiability(fit.identifiability(), path)
     if len(fit.covariance_labels) > 1 and fit.status.converged:
         pictures["correlation"] = lambda path: plot_correlation(fit, path)
-    if len(fit.starts) > 1:
+    if shows_searches(fit):
         pictures["waterfall"] = lambda path: plot_waterfall(fit, path)
     if len(fit.trace):
         pictures["convergence"] = lambda path: plot_convergence(fit, path)

@@ -28,14 +28,14 @@ from picardfit.display.plots.style import (
     with_unit,
     written,
 )
-from picardfit.display.text import count
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from picardfit.fit import Fit, StartResult
+    from picardfit.evidence.optima import SearchSummary
+    from picardfit.fit import Fit
     from picardfit.inference.identifiability import Identifiability
     from picardfit.inference.profile import Profile
 
@@ -179,7 +179,7 @@ def plot_waterfall(fit: Fit, path: str | Path | None = None) -> Figure:
 
     Negative log-likelihoods are drawn as differences from the best one. Starts that found nothing stand at the top.
     """
-    ranked = sorted(fit.starts, key=lambda one: (not np.isfinite(one.loss), one.loss, one.start))
+    ranked = sorted(fit.searches, key=lambda one: (not np.isfinite(one.loss), one.loss, one.start))
     losses = np.array([one.loss for one in ranked])
     finite = losses[np.isfinite(losses)]
     figure = figure_of(STYLE.width, STYLE.header + STYLE.panel_height)
@@ -202,13 +202,13 @@ def plot_waterfall(fit: Fit, path: str | Path | None = None) -> Figure:
     if panel.get_yscale() == "linear" and len(finite):  # differences within rounding errors are drawn flat
         room = STYLE.room * max(abs(least), np.ptp(heights))
         panel.set_ylim(heights.min() - room, heights.max() + room)
-    panel.set_xlabel("starts, the best first")
+    panel.set_xlabel("searches, the best first")
     panel.set_ylabel(label)
     legend(figure, [panel], "")
     return written(figure, path)
 
 
-def _start_groups(fit: Fit, ranked: Sequence[StartResult]) -> list[tuple[str, dict[str, Any], np.ndarray]]:
+def _start_groups(fit: Fit, ranked: Sequence[SearchSummary]) -> list[tuple[str, dict[str, Any], np.ndarray]]:
     """(words, style, which of the ranked starts): one for each of the first optima, then the rest."""
     number = np.array([-1 if one.cluster is None else one.cluster for one in ranked])
     lost = ~np.isfinite([one.loss for one in ranked])
@@ -219,7 +219,7 @@ def _start_groups(fit: Fit, ranked: Sequence[StartResult]) -> list[tuple[str, di
     for k in range(optima):
         style = (filled if k == 0 else hollow) | {"marker": MARKERS[k]}
         chosen = number == k
-        words = f"{'best' if k == 0 else f'{k + 1}.'} optimum ({count(int(chosen.sum()), 'start')})"
+        words = f"{'best' if k == 0 else f'{k + 1}.'} optimum ({int(chosen.sum())} of {len(ranked)} searches)"
         groups.append((words, style, chosen))
     more = number >= optima
     none = (number < 0) & ~lost

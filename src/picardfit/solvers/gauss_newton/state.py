@@ -50,6 +50,11 @@ class State:
         return self.penalty * self.weight / self.knot_scale**2
 
     @property
+    def value(self) -> float:
+        """The objective along the path."""
+        return self.point.data
+
+    @property
     def loss(self) -> float:
         return self.system.problem.mean_loss(self.point.data)
 
@@ -63,6 +68,10 @@ class State:
         """Largest |u - P u| relative to the states' scale."""
         return self.point.residual
 
+    @property
+    def segments(self) -> int:
+        return len(self.system.mesh)
+
 
 @dataclass(frozen=True)
 class NoPath:
@@ -70,8 +79,10 @@ class NoPath:
 
     status: Status = Status.NOT_FINITE
     loss: float = np.inf
+    value: float = np.inf
     jump: float = np.nan
     residual: float = np.nan
+    segments: int = 0
 
 
 def merit(state: State, point: Point | None) -> float:

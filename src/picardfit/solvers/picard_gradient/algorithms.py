@@ -215,6 +215,11 @@ class State:
         return self.gradient.loss
 
     @property
+    def value(self) -> float:
+        """The objective of the problem: half the sum of squared residuals."""
+        return self.gradient.loss * len(self.setting.system.problem.samples.times)
+
+    @property
     def jump(self) -> float:
         return float(np.abs(self.gradient.jumps / self.setting.scale).max(initial=0.0))
 
@@ -222,6 +227,10 @@ class State:
     def residual(self) -> float:
         """Largest |u - P u| before the last contraction; NaN for methods without a path of their own."""
         return self.gap if self.setting.scheme.sigma else float("nan")
+
+    @property
+    def segments(self) -> int:
+        return len(self.path)
 
 
 def projected_step(state: State) -> tuple[Candidate, float] | None:

@@ -2,9 +2,13 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.search.shooting import begin
-from picardfit.search.variations import TRIES, Loose, variations
+from picardfit.search.rescue.settings import Rescue, Variation
+from picardfit.search.rescue.shooting import begin
+from picardfit.search.rescue.variations import Loose, variations
 from prey import counted_prey
+
+SETTINGS, VARIATION = Rescue(), Variation()
+TRIES = VARIATION.tries
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +23,8 @@ def test_variations_stay_in_the_bounds_and_keep_shared_unknowns_shared():
         pf.Model("x' = -k*x"), experiments, {"k": pf.Parameter(0.1, 10, log=True)}, {"x": (0, 5)}
     )
     layout = problem.layout
-    parents = begin(problem, 0.5 * (layout.lower + layout.upper)[None], 1e-3)
-    made = variations(problem, parents, 30, np.random.default_rng(0))
+    parents = begin(problem, 0.5 * (layout.lower + layout.upper)[None], 1e-3, SETTINGS)
+    made = variations(problem, parents, 30, np.random.default_rng(0), VARIATION)
     assert made.shape == (30, *layout.lower.shape)
     assert (made >= layout.lower).all()
     assert (made <= layout.upper).all()
@@ -30,9 +34,9 @@ def test_variations_stay_in_the_bounds_and_keep_shared_unknowns_shared():
 
 def test_moves_are_far_only_where_the_data_say_little(prey):
     unknowns = prey.layout.internal(np.array([[2.0, 1.0, 1.0, 0.5, 0.3, 0.8]]))
-    runner = begin(prey, unknowns[None], 1e-5)
+    runner = begin(prey, unknowns[None], 1e-5, SETTINGS)
     hessian = runner.terms.hessians[0]
-    loose = Loose(prey, unknowns, hessian)
+    loose = Loose(prey, unknowns, hessian, VARIATION.least_size)
     rng = np.random.default_rng(0)
     moves = np.array([loose.move(rng.standard_normal(unknowns.shape), 1e-4, 100.0)[0] for _ in range(2000)])
     costs = 0.5 * np.einsum("ki,ij,kj->k", moves, hessian[0], moves)
@@ -48,9 +52,9 @@ def test_moves_of_several_experiments_keep_shared_unknowns_shared():
         pf.Model("x' = -k*x"), experiments, {"k": pf.Parameter(0.1, 10, log=True)}, {"x": (0, 5)}
     )
     unknowns = problem.layout.internal(np.array([[1.0, 1.0], [1.2, 1.0]]))
-    hessian = begin(problem, unknowns[None], 1e-5).terms.hessians[0]
+    hessian = begin(problem, unknowns[None], 1e-5, SETTINGS).terms.hessians[0]
     rng = np.random.default_rng(0)
-    loose = Loose(problem, unknowns, hessian)
+    loose = Loose(problem, unknowns, hessian, VARIATION.least_size)
     moves = np.array([loose.move(rng.standard_normal(unknowns.shape), 1e-4, 100.0) for _ in range(2000)])
     assert np.array_equal(moves[:, 0, 1], moves[:, 1, 1])
     costs = 0.5 * np.einsum("kei,eij,kej->k", moves, hessian, moves)
@@ -60,7 +64,9 @@ def test_moves_of_several_experiments_keep_shared_unknowns_shared():
 def test_unknowns_at_a_bound_are_drawn_anew_and_the_others_kept_near(prey):
     unknowns = prey.layout.internal(np.array([[2.0, 1.0, 1.0, 0.5, 0.3, 0.8]]))
     unknowns[0, 2] = prey.layout.upper[0, 2]
-    made = variations(prey, begin(prey, unknowns[None], 1e-3), 400 * TRIES, np.random.default_rng(0))
+    made = variations(
+        prey, begin(prey, unknowns[None], 1e-3, SETTINGS), 400 * TRIES, np.random.default_rng(0), VARIATION
+    )
     released = made.reshape(-1, 4, TRIES, unknowns.shape[1])[:, 2].reshape(-1, unknowns.shape[1])
     part = (released - prey.layout.lower)[:, 2] / (prey.layout.upper - prey.layout.lower)[0, 2]
     assert np.mean(part) == pytest.approx(0.5, abs=0.05)

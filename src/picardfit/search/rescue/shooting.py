@@ -15,13 +15,8 @@ import numpy as np
 from picardfit.collocation.bounded_qp import solve_box
 from picardfit.problem.objective import whitened
 from picardfit.problem.problem import Problem
-from picardfit.search.batched_integration import Tracks, march
-
-FIRST_DAMPING = 1e-2
-IDLE = 4  # steps in a row that gain next to nothing, without those that failed, after which one has ended
-STUCK = 1e6  # damping at which a candidate is given up
-LARGEST = 20_000  # states of all tracks that are integrated at once: their steps take about 10 kB each
-REACH = 2.3  # longest step in the logarithm of an unknown: longer ones end on plateaus
+from picardfit.search.rescue.batched_integration import Tracks, march
+from picardfit.search.rescue.settings import Descent, Integration, Rescue
 
 
 @dataclass(frozen=True)
@@ -58,7 +53,7 @@ class Runners:
     many_unknowns: np.ndarray  # (runners, experiments, width)
     terms: Terms
     damping: np.ndarray  # (runners,)
-    idle: np.ndarray  # (runners,): steps in a row that gained next to nothing; IDLE for those given up
+    left: np.ndarray  # (runners,): steps that may still gain next to nothing; 0 where a runner has ended
     varied: np.ndarray  # (runners,) bool: those that began as a variation of another
 
     def __len__(self) -> int:
@@ -69,7 +64,7 @@ class Runners:
             self.many_unknowns[chosen],
             self.terms[chosen],
             self.damping[chosen],
-            self.idle[chosen],
+            self.left[chosen],
             self.varied[chosen],
         )
 
@@ -78,7 +73,7 @@ class Runners:
             np.concatenate([self.many_unknowns, other.many_unknowns]),
             self.terms + other.terms,
             np.concatenate([self.damping, other.damping]),
-            np.concatenate([self.idle, other.idle]),
+            np.concatenate([self.left, other.left]),
             np.concatenate([self.varied, other.varied]),
         )
 
@@ -89,67 +84,79 @@ class Runners:
     @property
     def ended(self) -> np.ndarray:
         """(runners,) bool: those that gain nothing any more."""
-        return self.idle >= IDLE
+        return self.left <= 0
 
 
-def begin(problem: Problem, many_unknowns: np.ndarray, rtol: float, varied: int = 0) -> Runners:
+def begin(
+    problem: Problem, many_unknowns: np.ndarray, rtol: float, settings: Rescue, varied: int = 0
+) -> Runners:
     """Candidates (candidates, experiments, width) that set out; so many of them, the last, are variations."""
-    return setting_out(
-        many_unknowns, terms_of(problem, many_unknowns, np.full(len(many_unknowns), np.inf), rtol), varied
-    )
+    least = np.full(len(many_unknowns), np.inf)
+    terms = terms_of(problem, many_unknowns, least, rtol, settings)
+    return setting_out(many_unknowns, terms, settings.descent, varied)
 
 
-def setting_out(many_unknowns: np.ndarray, terms: Terms, varied: int = 0) -> Runners:
+def setting_out(many_unknowns: np.ndarray, terms: Terms, descent: Descent, varied: int = 0) -> Runners:
     """Candidates (candidates, experiments, width) with their terms, at the first damping."""
     count = len(many_unknowns)
     return Runners(
         many_unknowns,
         terms,
-        np.full(count, FIRST_DAMPING),
-        np.where(np.isfinite(terms.values), 0, IDLE),
+        np.full(count, descent.damping),
+        np.where(np.isfinite(terms.values), descent.idle, 0),
         np.arange(count) >= count - varied,
     )
 
 
-def advance(problem: Problem, runners: Runners, rtol: float, little: float) -> Runners:
+def advance(problem: Problem, runners: Runners, rtol: float, little: float, settings: Rescue) -> Runners:
     """Every runner after one step, or with more damping where that did not go down.
 
     A gain is little below this part of the loss, or below this per measurement of a likelihood.
     """
     if not len(runners):
         return runners
-    trial = stepped(problem, runners)
-    return after(problem, runners, trial, terms_of(problem, trial, runners.values, rtol), little)
+    trial = stepped(problem, runners, settings.descent)
+    ahead = terms_of(problem, trial, runners.values, rtol, settings)
+    return after(problem, runners, trial, ahead, little, settings.descent)
 
 
-def stepped(problem: Problem, runners: Runners) -> np.ndarray:
+def stepped(problem: Problem, runners: Runners, descent: Descent) -> np.ndarray:
     """(runners, experiments, width): where the steps of the runners lead."""
     layout, terms = problem.layout, runners.terms
     trial = runners.many_unknowns.copy()
     for k in np.flatnonzero(np.isfinite(terms.values)):
-        step = _step(problem, trial[k], terms.slopes[k], terms.hessians[k], runners.damping[k])
+        step = _step(problem, trial[k], terms.slopes[k], terms.hessians[k], runners.damping[k], descent)
         trial[k] = np.clip(trial[k] + step, layout.lower, layout.upper)
     return trial
 
 
-def after(problem: Problem, runners: Runners, trial: np.ndarray, ahead: Terms, little: float) -> Runners:
-    """The runners at their trial points, where those are better, or with more damping where they are."""
+def after(
+    problem: Problem, runners: Runners, trial: np.ndarray, ahead: Terms, little: float, descent: Descent
+) -> Runners:
+    """The runners at their trial points where those are better, else with more damping."""
     terms = runners.terms
     better = ahead.values < terms.values
     gain = np.where(better, terms.values - ahead.values, 0.0)
     idle = gain <= little * (terms.values if problem.scatter is None else problem.measurements)
-    damping = np.where(better, np.maximum(0.2 * runners.damping, 1e-5), 10 * runners.damping)
+    lower = np.maximum(descent.decrease * runners.damping, descent.least_damping)
+    damping = np.where(better, lower, descent.increase * runners.damping)
+    left = np.where(better, np.where(idle, runners.left - 1, descent.idle), runners.left)
     return Runners(
         np.where(better[:, None, None], trial, runners.many_unknowns),
         terms.taking(better, ahead),
         damping,
-        np.where(damping > STUCK, IDLE, np.where(better, np.where(idle, runners.idle + 1, 0), runners.idle)),
+        np.where(damping > descent.most_damping, 0, left),
         runners.varied,
     )
 
 
 def _step(
-    problem: Problem, unknowns: np.ndarray, slope: np.ndarray, hessian: np.ndarray, damping: float
+    problem: Problem,
+    unknowns: np.ndarray,
+    slope: np.ndarray,
+    hessian: np.ndarray,
+    damping: float,
+    descent: Descent,
 ) -> np.ndarray:
     """A bounded Levenberg-Marquardt step (experiments, width)."""
     layout = problem.layout
@@ -157,9 +164,10 @@ def _step(
     damped, index = hessian.copy(), np.arange(layout.width)
     diagonal = hessian[:, index, index].copy()
     diagonal[:, layout.local :] = diagonal[:, layout.local :].sum(axis=0) / len(diagonal)
-    least = 1e-6 * float((diagonal * size**2).max(initial=1e-300)) / size**2
+    largest = float((diagonal * size**2).max(initial=np.finfo(float).tiny))
+    least = descent.weakest * largest / size**2
     damped[:, index, index] += damping * np.maximum(diagonal, least)
-    reach = np.where(layout.log, REACH, np.inf)
+    reach = np.where(layout.log, descent.reach, np.inf)
     lower = np.maximum(layout.lower - unknowns, -reach)
     upper = np.minimum(layout.upper - unknowns, reach)
     try:
@@ -169,12 +177,14 @@ def _step(
     return np.where(np.isfinite(step), step, 0.0)
 
 
-def terms_of(problem: Problem, many_unknowns: np.ndarray, least: np.ndarray, rtol: float) -> Terms:
+def terms_of(
+    problem: Problem, many_unknowns: np.ndarray, least: np.ndarray, rtol: float, settings: Rescue
+) -> Terms:
     """Values, slopes and Gauss-Newton curvatures of candidates (candidates, experiments, width).
 
     Those that do not fall below `least` (candidates,) get no slopes.
     """
-    found = Simulated(problem, many_unknowns, rtol)
+    found = Simulated(problem, many_unknowns, rtol, settings)
     return terms_at(problem, many_unknowns, least, found.states, found.slopes)
 
 
@@ -185,7 +195,7 @@ def terms_at(
     states: np.ndarray,
     slopes_of: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Terms:
-    """The same for states at the samples (candidates, samples, states).
+    """Values, slopes and curvatures of candidates whose states at the samples (candidates, samples, states) are known.
 
     `slopes_of` gives their derivatives (chosen, samples, states, width). Without it the states are held, and only the
     parameters that nothing but the measurements have (`measured_only`) get slopes.
@@ -248,13 +258,18 @@ class Simulated:
     """Candidates (candidates, experiments, width) integrated to their samples, as many at a time as memory allows."""
 
     def __init__(
-        self, problem: Problem, many_unknowns: np.ndarray, rtol: float, differentiable: bool = True
+        self,
+        problem: Problem,
+        many_unknowns: np.ndarray,
+        rtol: float,
+        settings: Rescue,
+        differentiable: bool = True,
     ) -> None:
         size = len(problem.experiments) * len(problem.model.states)
-        groups = np.array_split(
-            np.arange(len(many_unknowns)), max(1, -(-len(many_unknowns) * size // LARGEST))
-        )
-        self._parts = [_Part(problem, many_unknowns[few], rtol, differentiable) for few in groups]
+        count = max(1, -(-len(many_unknowns) * size // settings.descent.memory))
+        groups = np.array_split(np.arange(len(many_unknowns)), count)
+        options = (rtol, settings.integration, differentiable)
+        self._parts = [_Part(problem, many_unknowns[few], *options) for few in groups]
         self._edges = np.cumsum([0, *map(len, groups)])
         self.states = np.concatenate([part.states for part in self._parts])  # (candidates, samples, states)
 
@@ -270,7 +285,12 @@ class _Part:
     """Candidates that are integrated side by side; their states are NaN where one failed."""
 
     def __init__(
-        self, problem: Problem, many_unknowns: np.ndarray, rtol: float, differentiable: bool
+        self,
+        problem: Problem,
+        many_unknowns: np.ndarray,
+        rtol: float,
+        integration: Integration,
+        differentiable: bool,
     ) -> None:
         layout = problem.layout
         self.problem, self.many_unknowns = problem, many_unknowns
@@ -279,7 +299,7 @@ class _Part:
         params = np.array([layout.model_values(b) for b in many_unknowns])
         owner = np.repeat(np.arange(self.experiments), self.count)
         tracks = Tracks(owner, *(_by_experiment(a) for a in (initial, params)))
-        self.march = march(problem, tracks, rtol, differentiable)
+        self.march = march(problem, tracks, rtol, integration, differentiable)
         self.states = self._by_sample([self.march.states(track) for track in range(len(owner))], self.count)
 
     def slopes(self, chosen: np.ndarray) -> np.ndarray:

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.search.screening import rank
-from picardfit.search.shooting import measured_only
+from picardfit.search.rescue.relay import rank
+from picardfit.search.rescue.settings import Rescue
+from picardfit.search.rescue.shooting import measured_only
 
 
 def test_scales_and_offsets_of_candidates_are_fitted_without_integrating():
@@ -26,7 +27,7 @@ def test_scales_and_offsets_of_candidates_are_fitted_without_integrating():
     rng = np.random.default_rng(0)
     many_unknowns = rng.uniform(layout.lower, layout.upper, (12, *layout.lower.shape))
     many_unknowns[..., names.index("k")] = 0.0
-    found = rank(problem, many_unknowns).best(8)
+    found = rank(problem, many_unknowns, Rescue()).best(8)
     values = dict(zip(names, np.exp(found.many_unknowns[0, 0]), strict=True))
     assert values["k"] == 1.0
     assert values["offset"] == pytest.approx(0.2, rel=0.1)

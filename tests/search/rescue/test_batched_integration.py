@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.search.batched_integration import Tracks, march
+from picardfit.search.rescue import batched_integration
+from picardfit.search.rescue.batched_integration import March, Tracks
+from picardfit.search.rescue.settings import Integration
 
 TIMES = np.linspace(0.5, 4.0, 8)
 
@@ -15,6 +17,10 @@ def a_problem(text: str, times=TIMES, **experiment) -> pf.Problem:
 
 def one_track(initial, params) -> Tracks:
     return Tracks(np.zeros(1, int), np.array(initial, float)[None], np.array(params, float)[None])
+
+
+def march(problem: pf.Problem, tracks: Tracks, rtol: float) -> March:
+    return batched_integration.march(problem, tracks, rtol, Integration())
 
 
 def marched(problem: pf.Problem, initial, params, rtol: float) -> np.ndarray:

@@ -9,15 +9,22 @@ from __future__ import annotations
 import numpy as np
 
 from picardfit.problem.problem import Problem
-from picardfit.search.shooting import after, measured, measured_only, setting_out, stepped, terms_at, value_of
+from picardfit.search.rescue.settings import Rescue
+from picardfit.search.rescue.shooting import (
+    after,
+    measured,
+    measured_only,
+    setting_out,
+    stepped,
+    terms_at,
+    value_of,
+)
 from picardfit.solvers.noise_levels import fit_noise_parameters
 
-LENDERS = 24  # candidates whose scales and offsets are tried on each other
-STEPS = 10  # of the descent in scales and offsets
-LITTLE = 1e-3  # a gain that hardly counts: of the loss, or per measurement of a likelihood
 
-
-def fit_measured(problem: Problem, many_unknowns: np.ndarray, states: np.ndarray) -> np.ndarray:
+def fit_measured(
+    problem: Problem, many_unknowns: np.ndarray, states: np.ndarray, settings: Rescue
+) -> np.ndarray:
     """Candidates (candidates, experiments, width) with the parameters that only measurements have at their best.
 
     The states at the samples (candidates, samples, states) are held.
@@ -25,10 +32,10 @@ def fit_measured(problem: Problem, many_unknowns: np.ndarray, states: np.ndarray
     noise = problem.layout.noise_columns
     scales = measured_only(problem) & ~noise
     if scales.any():
-        many_unknowns = _borrowed(problem, many_unknowns, states, scales)
+        many_unknowns = _borrowed(problem, many_unknowns, states, scales, settings.lenders)
     if noise.any():
         many_unknowns = _with_levels(problem, many_unknowns, states)
-    return _descended(problem, many_unknowns, states) if scales.any() else many_unknowns
+    return _descended(problem, many_unknowns, states, settings) if scales.any() else many_unknowns
 
 
 def costs(problem: Problem, many_unknowns: np.ndarray, states: np.ndarray) -> np.ndarray:
@@ -38,11 +45,11 @@ def costs(problem: Problem, many_unknowns: np.ndarray, states: np.ndarray) -> np
 
 
 def _borrowed(
-    problem: Problem, many_unknowns: np.ndarray, states: np.ndarray, scales: np.ndarray
+    problem: Problem, many_unknowns: np.ndarray, states: np.ndarray, scales: np.ndarray, lenders: int
 ) -> np.ndarray:
     """Candidates with the scales (width,) of others where those serve better: far off they have no slope."""
     best, least = many_unknowns, costs(problem, many_unknowns, states)
-    for shift in range(1, min(LENDERS, len(many_unknowns))):
+    for shift in range(1, min(lenders, len(many_unknowns))):
         trial = np.where(scales, np.roll(many_unknowns, shift, axis=0), many_unknowns)
         values = costs(problem, trial, states)
         best, least = np.where((values < least)[:, None, None], trial, best), np.minimum(values, least)
@@ -61,12 +68,14 @@ def _with_levels(problem: Problem, many_unknowns: np.ndarray, states: np.ndarray
     return many_unknowns
 
 
-def _descended(problem: Problem, many_unknowns: np.ndarray, states: np.ndarray) -> np.ndarray:
+def _descended(
+    problem: Problem, many_unknowns: np.ndarray, states: np.ndarray, settings: Rescue
+) -> np.ndarray:
     """Candidates after steps downhill in all parameters that only measurements have."""
-    runners = setting_out(
-        many_unknowns, terms_at(problem, many_unknowns, np.full(len(many_unknowns), np.inf), states)
-    )
-    for _ in range(STEPS):
-        trial = stepped(problem, runners)
-        runners = after(problem, runners, trial, terms_at(problem, trial, runners.values, states), LITTLE)
+    descent, unlimited = settings.descent, np.full(len(many_unknowns), np.inf)
+    runners = setting_out(many_unknowns, terms_at(problem, many_unknowns, unlimited, states), descent)
+    for _ in range(settings.calibrations):
+        trial = stepped(problem, runners, descent)
+        ahead = terms_at(problem, trial, runners.values, states)
+        runners = after(problem, runners, trial, ahead, settings.little, descent)
     return runners.many_unknowns

@@ -21,6 +21,7 @@ import numpy as np
 from picardfit.formulas.algebra import TIME
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.problem.problem import Problem
+from picardfit.search.rescue.settings import Integration
 
 GAMMA = 0.25
 STAGE_TIMES = (0.0, 0.386, 0.21, 0.63, 1.0, 1.0)
@@ -42,21 +43,8 @@ COUPLING = (
     (8.083246795921522, -7.981132988064893, -31.52159432874371, 16.31930543123136, -6.058818238834054),
 )
 WHEN = np.array(STAGE_TIMES)[:, None]
+TINY = np.finfo(float).tiny
 SUMS = [np.array(pair).reshape(2, -1) for pair in zip(STAGES, COUPLING, strict=True)]  # of the stages so far
-SHORTEST, LONGEST = 0.2, 6.0  # factors by which a step may change
-SAFETY = 0.9
-FIRST = 1e-2  # change of the states in the first step, relative to their size
-FLOOR = 1e-3  # part of a state's largest value so far below which its relative error does not count
-NOTHING = 1e-9  # the same, of the largest state
-STEPS, STEPS_OF_STOP = 300, 8  # that a track may take, and for each of its stops, at a tolerance of 1e-3
-CROWD = 16  # tracks of one experiment that have arrived, from which on the last may not lag too far behind
-LAST = 0.125  # part of the tracks that are the last
-LAG = 2.0  # how many times the steps of the others they may take
-TINY = 1e-13  # part of the whole time below which a step is given up
-EXPLODED = 1e30
-AHEAD = 1e-6  # part of a step over which f is compared with itself for its derivative by time
-BESIDE = 1e-6  # change of the states, relative to their size, over which Jacobians are compared
-LARGEST = 400_000  # numbers in the Jacobians of the steps that are differentiated at once
 
 
 @dataclass(frozen=True)
@@ -110,7 +98,7 @@ class March:
         place = np.full(len(runner.tracks.experiment), -1)
         place[chosen] = np.arange(len(chosen))
         steps = [_chosen(one, place[one.track] >= 0) for one in self._steps]
-        maps = _step_maps(runner.slopes, steps, moved)
+        maps = _step_maps(runner.slopes, steps, moved, runner.settings)
         slopes = np.zeros((runner.stops.shape[1], *initial_ways.shape))
         now = slopes[0] = initial_ways.copy()
         pushes, states = params_ways[:, moved], now.shape[1]
@@ -124,21 +112,27 @@ class March:
         return [slopes[runner.wanted[runner.tracks.experiment[t]], k] for k, t in enumerate(chosen)]
 
 
-def march(problem: Problem, tracks: Tracks, rtol: float, differentiable: bool = True) -> March:
+def march(
+    problem: Problem,
+    tracks: Tracks,
+    rtol: float,
+    settings: Integration,
+    differentiable: bool = True,
+) -> March:
     """Every track, with steps that keep its local error below a relative tolerance.
 
     Tracks that need too many steps fail, also when they need far more than most of many others do. Derivatives need the
     memory of all steps.
     """
     with np.errstate(all="ignore"):
-        return _Runner(problem, tracks, rtol).run(differentiable)
+        return _Runner(problem, tracks, rtol, settings).run(differentiable)
 
 
 class _Runner:
     """Tracks on their way."""
 
-    def __init__(self, problem: Problem, tracks: Tracks, rtol: float) -> None:
-        self.slopes = _Slopes(problem, tracks)
+    def __init__(self, problem: Problem, tracks: Tracks, rtol: float, settings: Integration) -> None:
+        self.slopes, self.settings = _Slopes(problem, tracks), settings
         self.rtol, self.tracks, self.x = rtol, tracks, tracks.initial.copy()
         stops = [_stops(problem, e) for e in range(len(problem.experiments))]
         most = max(len(s) for s in stops)
@@ -158,7 +152,8 @@ class _Runner:
         path[0] = self.x
         on = np.flatnonzero((self.next <= self.last) & np.isfinite(self.x).all(axis=1))
         step, steps = self._first_step(), []
-        most = (STEPS + STEPS_OF_STOP * self.stops.shape[1]) * max(1.0, 1e-3 / self.rtol) ** 0.25
+        set_ = self.settings
+        most = (set_.steps + set_.steps_of_stop * self.stops.shape[1]) * max(1.0, 1e-3 / self.rtol) ** 0.25
         limit = np.full(len(self.x), most)
         for round_ in range(int(most)):
             if (late := limit[on] <= round_).any():
@@ -171,15 +166,15 @@ class _Runner:
             length = np.where(lands, gap, np.minimum(planned, 0.5 * gap))
             ahead, stages, error = self._try(on, at, x, length)
             taken = error <= 1.0
-            further = length * np.minimum(np.maximum(SAFETY * error**-0.25, SHORTEST), LONGEST)
+            further = length * np.clip(set_.safety * error**-0.25, set_.shortest, set_.longest)
             # a step cut short to land says nothing against the longer one that was planned
             step[on] = further = np.where(taken & lands, np.maximum(planned, further), further)
             tried = _Steps(on, at, length, x, stages, np.where(lands, self.next[on], -1))
             accepted = tried if taken.all() else _chosen(tried, taken)
             steps += [accepted] if differentiable else []
             self._accept(accepted, ahead if accepted is tried else ahead[taken], path)
-            small = ~taken & (further < TINY * self.span[on])
-            lost = small | (taken & ~(np.abs(ahead).max(axis=1) < EXPLODED))
+            small = ~taken & (further < set_.tiny * self.span[on])
+            lost = small | (taken & ~(np.abs(ahead).max(axis=1) < set_.exploded))
             staying = ~lost & (self.next[on] <= self.last[on])
             if not staying.all():
                 on = on[staying]
@@ -192,15 +187,18 @@ class _Runner:
         owner, count = self.tracks.experiment, int(self.tracks.experiment.max(initial=-1)) + 1
         arrived = np.bincount(owner[self.next > self.last], minlength=count)
         left = np.bincount(owner[on], minlength=count)
-        few = (arrived >= CROWD) & (left <= LAST * (arrived + left))
-        limit: np.ndarray = np.where(few, LAG * rounds, np.inf)[owner]
+        set_ = self.settings
+        few = (arrived >= set_.crowd) & (left <= set_.last * (arrived + left))
+        limit: np.ndarray = np.where(few, set_.lag * rounds, np.inf)[owner]
         return limit
 
     def _first_step(self) -> np.ndarray:
         slope = np.abs(self.slopes.on(np.arange(len(self.x))).value(self.time, self.x))
-        size = np.maximum(self.largest, FLOOR * self.largest.max(axis=1, keepdims=True))
+        set_ = self.settings
+        size = np.maximum(self.largest, set_.floor * self.largest.max(axis=1, keepdims=True))
         speed = np.nan_to_num((slope / np.where(size > 0, size, 1.0)).max(axis=1), nan=1e300)
-        step: np.ndarray = np.clip(FIRST / np.maximum(speed, 1e-300), 1e-10 * self.span, 1e-2 * self.span)
+        least, most = set_.first_least * self.span, set_.first_most * self.span
+        step: np.ndarray = np.clip(set_.first / np.maximum(speed, TINY), least, most)
         return step
 
     def _field(self, on: np.ndarray) -> _Field:
@@ -213,11 +211,11 @@ class _Runner:
         self, on: np.ndarray, time: np.ndarray, x: np.ndarray, length: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """States after one step of each track (tracks, states), the stages, and errors relative to the tolerance."""
-        h, field = length[:, None], self._field(on)
+        h, field, set_ = length[:, None], self._field(on), self.settings
         times: Sequence[np.ndarray] | np.ndarray = [time] * len(STAGES)
         if not self.slopes.autonomous:
-            times = _stage_times(time, length, self.span[on])
-        slope, jacobian, by_time = field.linearise(times[0], x, AHEAD * length)
+            times = _stage_times(time, length, set_.tiny * self.span[on])
+        slope, jacobian, by_time = field.linearise(times[0], x, set_.ahead * length)
         inverse = _inverse(_matrix(jacobian, length))
         stages = np.empty((len(STAGES), *x.shape))
         flat = stages.reshape(len(STAGES), -1)
@@ -231,8 +229,8 @@ class _Runner:
                 right = right + STAGE_SLOPES[k] * h * by_time
             np.matmul(inverse, right[..., None], out=stages[k][..., None])
         after = here + stages[-1]
-        top = np.maximum(np.maximum(np.abs(after), np.abs(x)), FLOOR * self.largest[on])
-        top = np.maximum(top, NOTHING * top.max(axis=1, keepdims=True)) + 1e-300
+        top = np.maximum(np.maximum(np.abs(after), np.abs(x)), set_.floor * self.largest[on])
+        top = np.maximum(top, set_.nothing * top.max(axis=1, keepdims=True)) + TINY
         error = (np.abs(stages[-1]) / top).max(axis=1) / self.rtol
         finite = np.isfinite(after).all(axis=1)
         return after, stages, np.where(finite, np.maximum(error, 1e-10), np.inf)
@@ -257,10 +255,10 @@ def _chosen(steps: _Steps, mask: np.ndarray) -> _Steps:
     )
 
 
-def _stage_times(time: np.ndarray, length: np.ndarray, span: np.ndarray) -> np.ndarray:
+def _stage_times(time: np.ndarray, length: np.ndarray, inside: np.ndarray) -> np.ndarray:
     """(stages, steps): times of the stages, strictly inside the step: inputs may jump at its ends."""
     last = time + length * (1 - 1e-9)
-    first = np.minimum(time + TINY * span, last)
+    first = np.minimum(time + inside, last)
     times: np.ndarray = np.minimum(np.maximum(time + WHEN * length, first), last)
     return times
 
@@ -275,7 +273,7 @@ def _matrix(jacobian: np.ndarray, length: np.ndarray) -> np.ndarray:
 # ---- derivatives -------------------------------------------------------------------------------------------
 
 
-def _step_maps(slopes: _Slopes, steps: list[_Steps], moved: np.ndarray) -> np.ndarray:
+def _step_maps(slopes: _Slopes, steps: list[_Steps], moved: np.ndarray, settings: Integration) -> np.ndarray:
     """(steps, states, states + moved): derivative of the states after each step by those before and by parameters."""
     states = steps[0].x.shape[1] if steps else 0
     if not steps:
@@ -288,28 +286,28 @@ def _step_maps(slopes: _Slopes, steps: list[_Steps], moved: np.ndarray) -> np.nd
         np.concatenate([s.stages for s in steps], axis=1),
         np.concatenate([s.landing for s in steps]),
     )
-    count = -(-len(every.track) * states * (states + len(moved)) * 2 * len(STAGES) // LARGEST)
+    count = -(-len(every.track) * states * (states + len(moved)) * 2 * len(STAGES) // settings.memory)
     parts = np.array_split(np.arange(len(every.track)), max(1, count))
-    return np.concatenate([_some_maps(slopes, _chosen(every, part), moved) for part in parts])
+    return np.concatenate([_some_maps(slopes, _chosen(every, part), moved, settings) for part in parts])
 
 
-def _some_maps(slopes: _Slopes, steps: _Steps, moved: np.ndarray) -> np.ndarray:
+def _some_maps(slopes: _Slopes, steps: _Steps, moved: np.ndarray, settings: Integration) -> np.ndarray:
     count, states = steps.x.shape
     field, h = slopes.on(steps.track, moved), steps.length[:, None, None]
-    times = _stage_times(steps.time, steps.length, slopes.span[steps.track])
+    times = _stage_times(steps.time, steps.length, settings.tiny * slopes.span[steps.track])
     flat = steps.stages.reshape(len(STAGES), -1)
     here = np.stack(
         [steps.x, *(steps.x + (SUMS[k][0] @ flat[:k]).reshape(steps.x.shape) for k in range(1, 6))]
     )
-    size = np.maximum(np.abs(steps.x), FLOOR * np.abs(steps.x).max(axis=1, keepdims=True)) + 1e-300
-    small = BESIDE / np.maximum((np.abs(steps.stages) / size).max(axis=2), 1e-300)  # (stages, steps)
+    size = np.maximum(np.abs(steps.x), settings.floor * np.abs(steps.x).max(axis=1, keepdims=True)) + TINY
+    small = settings.beside / np.maximum((np.abs(steps.stages) / size).max(axis=2), TINY)  # (stages, steps)
     beside = steps.x + small[..., None] * steps.stages
     at = field.jacobians(times, here)  # (stages, steps, states, states + moved)
     bend = (field.jacobians(np.broadcast_to(times[0], small.shape), beside) - at[0]) / small[..., None, None]
     by_time = None
     if not slopes.autonomous:
-        later = field.jacobians((times[0] + AHEAD * steps.length)[None], steps.x[None])[0]
-        by_time = (later - at[0]) / (AHEAD * h)
+        later = field.jacobians((times[0] + settings.ahead * steps.length)[None], steps.x[None])[0]
+        by_time = (later - at[0]) / (settings.ahead * h)
     inverse = _inverse(_matrix(at[0][..., :states], steps.length))
     begin = np.zeros((count, states, states + len(moved)))
     begin[:, np.arange(states), np.arange(states)] = 1.0

@@ -1,0 +1,362 @@
+"""Executes the search policy: runs searches, carries points on, checks optima, tries the rescue."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from picardfit.errors import InputError, Status
+from picardfit.evidence.certificate import Certificate, misfit
+from picardfit.evidence.optima import SameOptimum, clusters, same_value
+from picardfit.parallel.ledger import Ledger
+from picardfit.parallel.ordered_map import Failure, attempt, single_threaded
+from picardfit.search.certifying import certify_outcome
+from picardfit.search.nonfinite_start import never_finite
+from picardfit.search.policy import Action, Evidence, Next, SearchFacts, SearchPolicy, decide
+from picardfit.search.rescue.relay import find_candidates, polished
+from picardfit.search.rescue.settings import Rescue
+from picardfit.search.searches import (
+    BROKEN,
+    Ending,
+    Request,
+    Searches,
+    decoded,
+    encoded,
+    ending_of,
+    first_run,
+    outcome_of,
+    parts_of,
+    path_of,
+    reporter,
+    search_along,
+    value_at,
+)
+from picardfit.search.starts import make_start
+from picardfit.solvers.loop import Outcome, Progress, Run, StepCost, iterate
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a fit found: its searches, and the best of them with its certificate."""
+
+    searches: Searches
+    best: int
+    outcome: Outcome
+    certificate: Certificate
+
+
+def run_policy(
+    request: Request,
+    book: Ledger | None,
+    progress: Callable[[Progress], None] | None,
+    before: Searches | None = None,
+) -> Found:
+    """Do what the policy decides until it stops; `before`: searches that were done already."""
+    driver = _Driver(request, book, progress, before)
+    with single_threaded():
+        driver.run()
+        return driver.found()
+
+
+class _Driver:
+    """The searches of one fit as they go on."""
+
+    def __init__(
+        self,
+        request: Request,
+        book: Ledger | None,
+        progress: Callable[[Progress], None] | None,
+        before: Searches | None,
+    ) -> None:
+        self.request, self.book, self.progress = request, book, progress
+        self.policy: SearchPolicy = request.policy
+        if not request.method.exact:
+            self.policy = replace(self.policy, most=1)
+        elif request.starts > 1:
+            self.policy = replace(self.policy, most=request.starts)
+        self.endings: dict[int, Ending] = dict(before.endings) if before else {}
+        self.failures: dict[int, str] = dict(before.failures) if before else {}
+        self.interrupted = bool(before and before.interrupted)
+        self.waiting: dict[int, Run] = {}
+        self.spent: dict[int, float] = {}  # work of searches that wait
+        self.simulated: dict[tuple[int, float], float] = {}  # (search, work) -> what its unknowns are worth
+        self.grouped: dict[int, int] = {}  # search -> number of its optimum
+        self.carried, self.rescued = 0, False
+        self.checked: dict[int, tuple[Outcome, Certificate]] = {}
+
+    def run(self) -> None:
+        while not self.interrupted:
+            action = decide(self.evidence(), self.policy)
+            if action.what is Next.STOP:
+                return
+            with self._interruptible():
+                self._do(action)
+
+    def _do(self, action: Action) -> None:
+        if action.what is Next.SEARCH:
+            self._search(action.index, action.work)
+        elif action.what is Next.CERTIFY:
+            self._checked(self.best())
+        elif action.what is Next.CARRY_ON:
+            self.carried += 1
+            self._add(lambda index: self._carry_on(action.index, index))
+        else:
+            self.rescued = True
+            self._add(self._rescue)
+
+    # ---- what is known ---------------------------------------------------------------------------------------------
+
+    def evidence(self) -> Evidence:
+        """What the searches have shown so far."""
+        best, optima = self.best() if self.endings else -1, self.optima()
+        quick = self.request.method.max_iterations < self.policy.slice
+        facts = {
+            k: SearchFacts(
+                one.work / self.unit, True, optima.get(k), quick and one.status is Status.ITERATION_LIMIT
+            )
+            for k, one in self.endings.items()
+        }
+        facts |= {k: SearchFacts(work / self.unit, ended=False) for k, work in self.spent.items()}
+        checked = self.checked.get(best)
+        return Evidence(
+            searches=facts,
+            better_point=self._better_point(best),
+            carried=self.carried,
+            certified=None if checked is None else checked[1].agrees,
+            contradicted=bool(optima) and self._contradicted(best),
+            rescued=self.rescued,
+            hopeless=self.hopeless,
+        )
+
+    @cached_property
+    def first(self) -> Run:
+        """The first search at its start."""
+        return first_run(self.request, (0, None))
+
+    @cached_property
+    def unit(self) -> float:
+        """The unit of work in the evidence: the first step of the first search; of none that was done before."""
+        return 1.0 if self.request.starts > 1 else StepCost().of(self.first.state.segments)
+
+    def best(self) -> int:
+        """The search with the best optimum, the first of those that agree on it; without one, the best point."""
+        agreed = {k: self.endings[k].value for k, optimum in self.optima().items() if optimum == 0}
+        if not agreed:
+            return min(self.endings, key=lambda k: (self._value(k), k))
+        least = min(agreed.values())
+        return min(k for k, value in agreed.items() if value <= least + SameOptimum().rounding * abs(least))
+
+    def _value(self, index: int) -> float:
+        """The objective at an optimum, or of the unknowns where a search has ended or waits without one."""
+        if index < 0:
+            return self.value_of_given
+        ending = self.endings.get(index)
+        if ending is not None and ending.status.success:
+            return ending.value
+        work, unknowns = self.spent.get(index, np.inf), self._unknowns(index)
+        if (index, work) not in self.simulated:
+            value = np.inf if unknowns is None else value_at(self.request.problem, unknowns)
+            self.simulated[index, work] = value
+        return self.simulated[index, work]
+
+    def _unknowns(self, index: int) -> np.ndarray | None:
+        """(experiments, width): where a search has ended or waits; those of the given start for -1."""
+        if index < 0:
+            return self.given
+        if index in self.waiting:
+            solution = self.request.method.solution(self.waiting[index].state)
+            return None if solution is None else solution.unknowns
+        return self.endings[index].unknowns if index in self.endings else None
+
+    def optima(self) -> dict[int, int]:
+        """Which optimum each search that converged ended in, 0 is the best."""
+        found = {
+            k: (one.value, one.unknowns)
+            for k, one in self.endings.items()
+            if one.status.success and one.unknowns is not None
+        }
+        if len(found) < 2:
+            return dict.fromkeys(found, 0)
+        if found.keys() != self.grouped.keys():
+            lowest = min(found, key=lambda k: found[k][0])
+            solution = outcome_of(self.request, lowest, self.endings[lowest]).solution
+            self.grouped = {} if solution is None else clusters(solution, found[lowest][0], found)
+        return self.grouped
+
+    def _better_point(self, best: int) -> int | None:
+        """A search that ended below the best optimum, but not at an optimum; -1: the given start lies below it."""
+        if best < 0 or not self.endings[best].status.success:
+            return None
+        value = self.endings[best].value
+        limit = value - same_value(self.request.problem, value)
+        below = [k for k, one in self.endings.items() if one.value < limit and not one.status.success]
+        below += [k for k, run in self.waiting.items() if run.state.value < limit]
+        if self.request.has_given and not self.carried:
+            below.append(-1)
+        lowest = min(below, key=self._value, default=best)
+        return lowest if self._value(lowest) < limit else None
+
+    @cached_property
+    def given(self) -> np.ndarray:
+        """(experiments, width): the values that the user gave, completed."""
+        return make_start(self.request.problem, self.request.given).unknowns
+
+    @cached_property
+    def value_of_given(self) -> float:
+        return value_at(self.request.problem, self.given)
+
+    def _contradicted(self, best: int) -> bool:
+        """Whether residuals of the best optimum are far larger than a known noise level says."""
+        problem = self.request.problem
+        if problem.noise is None or problem.layout.noise_columns.any():
+            return False
+        solution = path_of(self.request, self.endings[best])
+        return solution is not None and misfit(solution).excess > self.policy.excess
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether no path could be found because the equations are infinite whatever the unknowns are."""
+        if not self.endings or any(one.unknowns is not None for one in self.endings.values()):
+            return False
+        return self.never_finite
+
+    @cached_property
+    def never_finite(self) -> bool:
+        return never_finite(self.request.problem) is not None
+
+    # ---- what is done ----------------------------------------------------------------------------------------------
+
+    def _search(self, index: int, work: float) -> None:
+        """Run one of the sequence of searches until it ends or has done this much work."""
+        if self.book is not None and index in self.book.done:
+            ending = decoded(self.book.done[index])
+            if ending.work > work * self.unit:
+                self.spent[index] = work * self.unit
+            else:
+                self._end(index, ending)
+            return
+
+        def advance(_: None) -> Run:
+            begun = self.waiting.get(index)
+            if begun is None:
+                task = (index, parts_of(request, index + 1)[index])
+                begun = first_run(request, task) if index else self.first
+            with np.errstate(all="ignore"):
+                return iterate(
+                    request.method, begun, reporter(request, index, self.progress), work * self.unit
+                )
+
+        request = self.request
+        ran = advance(None) if self.policy.most == 1 or index == 0 else attempt(advance, None)
+        if isinstance(ran, Failure):
+            self._fail(index, ran.sentence)
+        elif ran.status is None and len(ran.trace) < request.method.max_iterations:
+            self.waiting[index], self.spent[index] = ran, ran.work
+        else:
+            self._end(index, ending_of(ran.outcome(request.method)))
+            self._write(index)
+
+    def _end(self, index: int, ending: Ending) -> None:
+        self.waiting.pop(index, None)
+        self.spent.pop(index, None)
+        self.endings[index] = ending
+        self.interrupted |= ending.status is Status.INTERRUPTED
+
+    def _write(self, index: int) -> None:
+        ending = self.endings[index]
+        if self.book is not None and ending.status is not Status.INTERRUPTED:
+            self.book.append(index, encoded(ending))
+
+    def _fail(self, index: int, sentence: str) -> None:
+        self._end(index, BROKEN)
+        self.failures[index] = sentence
+        if self.book is not None:
+            self.book.fail(index, sentence)
+
+    def _add(self, work: Callable[[int], Ending | None]) -> None:
+        """Add a search that is none of the sequence, if the work leads to one."""
+        index = max(self.policy.most - 1, *self.endings) + 1
+        began = time.perf_counter()
+        with np.errstate(all="ignore"):
+            try:
+                ending = attempt(work, index)  # a user's function need not bear other values
+            except InputError as error:
+                ending = Failure(str(error))
+        if isinstance(ending, Failure):
+            self._fail(index, ending.sentence)
+        elif ending is not None:
+            self._end(index, replace(ending, seconds=time.perf_counter() - began))
+
+    def _carry_on(self, source: int, index: int) -> Ending | None:
+        """A search from a point that is better than the best optimum: downhill by shooting, then along its path."""
+        unknowns = self._unknowns(source)
+        if unknowns is None:
+            return None
+        shot = polished(self.request.problem, unknowns[None], self.policy.rescue or Rescue())
+        news = reporter(self.request, index, self.progress)
+        return search_along(self.request, shot.many_unknowns[0] if len(shot.values) else unknowns, news)
+
+    def _rescue(self, index: int) -> Ending | None:
+        """The best of the searches from simulated candidates, as they are and polished: the first that converges."""
+        request, settings = self.request, self.policy.rescue or Rescue()
+        ends = [one.unknowns for one in self.endings.values() if one.unknowns is not None]
+        further = np.array([b for b in ends if np.isfinite(b).all()]).reshape(-1, *request.given.shape)
+        news = reporter(request, index, self.progress)
+        found = find_candidates(request.problem, request.given, request.seed, further, settings, news)
+
+        def in_turn() -> Iterator[np.ndarray]:
+            yield from found.many_unknowns
+            if not found.interrupted:
+                yield from polished(request.problem, found.many_unknowns, settings).many_unknowns
+
+        best: Ending | None = None
+        for unknowns in in_turn():
+            ending = search_along(request, unknowns, news)
+            if ending is not None and (best is None or ending.rank(0) < best.rank(0)):
+                best = ending
+            if best is not None and (best.status.success or best.status is Status.INTERRUPTED):
+                break
+        return replace(best, status=Status.INTERRUPTED) if best is not None and found.interrupted else best
+
+    def _checked(self, index: int) -> tuple[Outcome, Certificate]:
+        if index not in self.checked:
+            outcome = outcome_of(self.request, index, self.endings[index])
+            self.checked[index] = certify_outcome(self.request.method, self.request.problem, outcome)
+        return self.checked[index]
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def found(self) -> Found:
+        """The result. Searches that still wait are listed as set aside."""
+        for index in list(self.spent):
+            run = self.waiting.get(index)
+            if run is None:
+                self._end(index, replace(BROKEN, status=Status.SET_ASIDE, work=self.spent[index]))
+            else:
+                self._end(
+                    index, ending_of(replace(run, status=Status.SET_ASIDE).outcome(self.request.method))
+                )
+        if not self.endings:
+            raise KeyboardInterrupt
+        best = self._lowest()
+        if self.request.starts == 1:  # what those are worth that did not converge
+            for k in self.endings.keys() - {best}:
+                self.endings[k] = replace(self.endings[k], value=self._value(k))
+        searches = Searches(dict(sorted(self.endings.items())), self.failures, self.interrupted)
+        return Found(searches, best, *self._checked(best))
+
+    def _lowest(self) -> int:
+        """The best optimum, unless a point that is not an optimum is better: then that one, with its honest status."""
+        best = self.best()
+        better = self._better_point(best)
+        return best if better is None or better < 0 else better

@@ -1,0 +1,1 @@
+"""The rescue: single shooting from many simulated candidates, for problems whose guessed paths lead nowhere."""

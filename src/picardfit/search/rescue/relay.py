@@ -1,0 +1,153 @@
+"""Many candidates are simulated side by side, and the best go downhill by single shooting in relays.
+
+For problems whose guessed paths lead nowhere: stiff oscillators, whose jumps lie between the samples, and bounds of
+many decades. Candidates spread evenly over the bounds are ranked by what their predictions cost at their best noise
+levels. A fixed number of them goes downhill side by side (shooting.py); when one has come to an end, its lane goes to
+the next candidate or to a variation of the best found so far. Optima of such problems lie in funnels: a better optimum
+is far more likely near a good one than anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from picardfit.problem.problem import Problem
+from picardfit.search.rescue.calibration import costs, fit_measured
+from picardfit.search.rescue.settings import Rescue
+from picardfit.search.rescue.shooting import Runners, Simulated, advance, begin, measured
+from picardfit.search.rescue.variations import variations
+from picardfit.search.starts import candidates
+from picardfit.solvers.loop import News, ignore
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Unknowns with what they cost: infinite where the integration fails."""
+
+    many_unknowns: np.ndarray  # (candidates, experiments, width)
+    values: np.ndarray  # (candidates,)
+    interrupted: bool = False  # whether Ctrl-C ended the work early
+
+    def best(self, count: int) -> Candidates:
+        """The best of those that can be integrated, best first."""
+        order = np.argsort(self.values, kind="stable")[:count]
+        order = order[np.isfinite(self.values[order])]
+        return Candidates(self.many_unknowns[order], self.values[order])
+
+
+def find_candidates(
+    problem: Problem,
+    given: np.ndarray,
+    seed: int,
+    further: np.ndarray,
+    settings: Rescue,
+    news: News = ignore,
+) -> Candidates:
+    """The best of many candidates after single shooting, one of each optimum, best first.
+
+    `given` (experiments, width; internal, NaN where open) stands in for missing bounds; `further` (k, experiments,
+    width) are candidates besides those spread over the bounds by this seed. `news` is told the loss of the leader
+    after every step. Ctrl-C leaves the best so far.
+    """
+    fewer = max(1, len(problem.experiments) // settings.experiments)
+    count, lanes = settings.candidates // fewer, max(settings.lanes // fewer, settings.parents)
+    with np.errstate(all="ignore"):
+        spread = candidates(problem, given, max(settings.lanes, count), seed)
+        ranked = rank(problem, np.concatenate([spread, further]), settings).best(len(spread))
+        if not len(ranked.values):  # the equations have no solution anywhere
+            return ranked
+        rng, found = np.random.default_rng([seed, len(spread)]), None
+        try:
+            for step, found in enumerate(relay(problem, ranked, lanes, rng, settings), 1):
+                news(step, problem.mean_loss(found.values[0]), 0.0)
+        except KeyboardInterrupt:
+            best = ranked if found is None else found
+            return Candidates(best.many_unknowns[:1], best.values[:1], interrupted=True)
+    best = ranked.best(1) if found is None else found[: settings.finalists]
+    return Candidates(best.many_unknowns, best.values)
+
+
+def polished(problem: Problem, many_unknowns: np.ndarray, settings: Rescue) -> Candidates:
+    """Candidates (candidates, experiments, width) after more steps at a closer tolerance, one of each optimum."""
+    with np.errstate(all="ignore"):
+        runners = begin(problem, many_unknowns, settings.closer, settings)
+        ended = runners[runners.ended]
+        for _ in range(settings.polishes):
+            runners = advance(problem, runners[~runners.ended], settings.closer, settings.last, settings)
+            ended += runners[runners.ended]
+        found = _distinct(problem, ended + runners[~runners.ended], settings.little)
+    return Candidates(found.many_unknowns, found.values)
+
+
+def rank(problem: Problem, many_unknowns: np.ndarray, settings: Rescue) -> Candidates:
+    """Candidates (candidates, experiments, width) and what they cost, after fitting all that needs no integration."""
+    states = Simulated(problem, many_unknowns, settings.tolerance, settings, differentiable=False).states
+    values, many_unknowns = np.full(len(many_unknowns), np.inf), many_unknowns.copy()
+    outputs = measured(problem, many_unknowns, states)[..., : len(problem.model.observables)]
+    sound = np.isfinite(outputs).all(axis=(1, 2))
+    if sound.any():
+        many_unknowns[sound] = fit_measured(problem, many_unknowns[sound], states[sound], settings)
+        values[sound] = costs(problem, many_unknowns[sound], states[sound])
+    return Candidates(many_unknowns, values)
+
+
+def relay(
+    problem: Problem, queue: Candidates, lanes: int, rng: np.random.Generator, settings: Rescue
+) -> Iterator[Runners]:
+    """Yield the optima found so far after every step, best first.
+
+    `lanes` candidates go downhill at a time, from the queue and from variations of the best.
+
+    Free lanes are filled when they are a quarter. Half of them go to the queue as long as the best came from there,
+    fewer when they began as variations. It ends when there has been no better one for a while.
+    """
+    tolerance, little = settings.tolerance, settings.little
+    runners = begin(problem, queue.many_unknowns[:lanes], tolerance, settings)
+    waiting = queue.many_unknowns[lanes:]
+    ended, leader, since = runners[:0], np.inf, 0
+    for _ in range(settings.steps):
+        runners = advance(problem, runners, tolerance, little, settings)
+        ended = _distinct(problem, ended + runners[runners.ended], little)[: 2 * settings.parents]
+        runners = runners[~runners.ended]
+        found = _distinct(problem, ended + runners, little)
+        if not len(found):
+            return
+        yield found
+        best = found.values[0]
+        size = leader if problem.scatter is None else problem.measurements
+        since = 0 if not np.isfinite(leader) or leader - best > little * size else since + 1
+        leader = min(best, leader)
+        if since >= settings.patience:
+            return
+        free = lanes - len(runners)
+        if 4 * free < lanes:
+            continue
+        parents = found[: settings.parents]
+        share = max(settings.queued, 0.5 * float(np.mean(~parents.varied)))
+        fresh = waiting[: int(np.ceil(share * free))]
+        waiting = waiting[len(fresh) :]
+        tries = settings.variation.tries
+        varied = variations(problem, parents, tries * (free - len(fresh)), rng, settings.variation)
+        chosen = _best_of_each(rank(problem, varied, settings), tries)
+        runners += begin(problem, np.concatenate([fresh, chosen]), tolerance, settings, len(chosen))
+
+
+def _distinct(problem: Problem, found: Runners, little: float) -> Runners:
+    """The best of each group with nearly the same value, best first, without those that failed."""
+    found = found[np.argsort(found.values, kind="stable")]
+    found = found[np.isfinite(found.values)]
+    size = found.values if problem.scatter is None else np.full(len(found), float(problem.measurements))
+    new = np.ones(len(found), bool)
+    new[1:] = np.diff(found.values) > 3 * little * size[1:]
+    return found[new]
+
+
+def _best_of_each(found: Candidates, tries: int) -> np.ndarray:
+    """(k, experiments, width): the best of every `tries` in a row."""
+    groups = found.values.reshape(-1, tries)
+    best = np.arange(len(groups)) * tries + groups.argmin(axis=1)
+    chosen: np.ndarray = found.many_unknowns[best[np.isfinite(found.values[best])]]
+    return chosen

@@ -1,0 +1,93 @@
+"""The settings of the rescue, grouped by what they decide.
+
+Where no origin is given, a value was chosen on the stiff and the published problems of benchmarks/hard.py and petab.py
+before this record existed; docs/decisions/008 tells what was measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Integration:
+    """The steps of the side-by-side integration."""
+
+    shortest: float = 0.2  # factors by which a step may change at a time (textbook values)
+    longest: float = 6.0
+    safety: float = 0.9  # of the step that the error estimate allows (textbook value)
+    first: float = 1e-2  # change of the states in the first step, relative to their size
+    first_least: float = 1e-10  # first step, in lengths of the experiment
+    first_most: float = 1e-2
+    floor: float = (
+        1e-3  # part of a state's largest value so far below which its relative error does not count
+    )
+    nothing: float = 1e-9  # the same, of the largest state
+    steps: int = 300  # that a track may take at a tolerance of 1e-3
+    steps_of_stop: int = 8  # and for each sampling time or break
+    crowd: int = 16  # finished tracks of one experiment from which on the last ones may not take much longer
+    last: float = 0.125  # part of the tracks that are the last
+    lag: float = 2.0  # how many times the steps of the others they may take
+    tiny: float = 1e-13  # part of the whole time below which a step is given up
+    exploded: float = 1e30  # states beyond which a track is given up
+    ahead: float = 1e-6  # part of a step over which f is differenced by time
+    beside: float = 1e-6  # change of the states, relative to their size, over which Jacobians are differenced
+    memory: int = 400_000  # numbers in the Jacobians of the steps that are differentiated at once
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Levenberg-Marquardt steps of candidates side by side."""
+
+    damping: float = 1e-2  # the first one
+    decrease: float = 0.2  # factor after a step downhill
+    increase: float = 10.0  # factor after any other
+    least_damping: float = 1e-5
+    most_damping: float = 1e6  # at which a candidate is given up
+    weakest: float = 1e-6  # least damped curvature relative to the largest, unknowns scaled by their sizes
+    reach: float = (
+        2.3  # longest step in the logarithm of an unknown, a factor of ten: longer ones end on plateaus
+    )
+    idle: int = 4  # steps in a row that gain next to nothing after which a candidate has ended
+    memory: int = 20_000  # states of all tracks integrated at once: their steps take about 10 kB each
+
+
+@dataclass(frozen=True)
+class Variation:
+    """How further candidates are made from good ones."""
+
+    tries: int = 3  # variations of a kind of which the best one sets out
+    moved: float = 0.3  # chance of an unknown to be moved far
+    far: float = 3.0  # how far, in its logarithm or its own size
+    loose_cost: float = 3.0  # rise of the log-likelihood along directions that the data leave open
+    loose_reach: float = 4.0  # and how far at most
+    mixed: float = 0.7  # chance of an unknown to get the difference of two others
+    jitter: float = 0.1  # random move beside that
+    least_size: float = 0.02  # unit of an unknown near zero, in parts of its bounds
+
+
+@dataclass(frozen=True)
+class Rescue:
+    """Single shooting from many simulated candidates, tried when no search converges.
+
+    The work is bounded by `candidates` + `lanes` x `steps` simulations of all experiments.
+    """
+
+    candidates: int = 256  # spread over the bounds and ranked by one simulation
+    lanes: int = 64  # that go downhill at the same time
+    experiments: int = 10  # from which on there are proportionally fewer of both
+    steps: int = 240  # of the lanes at most
+    patience: int = 20  # steps without a better leader after which no more are taken
+    tolerance: float = 1e-3  # of the integrations, relative
+    closer: float = 1e-5  # the same for the last steps
+    little: float = 1e-3  # a gain that hardly counts: of the loss, or per measurement of a likelihood
+    last: float = 1e-5  # the same for the last steps
+    queued: float = 0.125  # part of the free lanes that goes to candidates at least, and not to variations
+    parents: int = 8  # best optima of which variations are made
+    finalists: int = 3  # candidates from which searches set out
+    polishes: int = 25  # further steps at the closer tolerance where no such search converged
+    lenders: int = 24  # candidates whose scales and offsets are tried on each other
+    calibrations: int = 10  # steps in scales, offsets and noise levels before candidates are ranked
+    integration: Integration = field(default=Integration())
+    descent: Descent = field(default=Descent())
+    variation: Variation = field(default=Variation())

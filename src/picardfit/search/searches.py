@@ -1,0 +1,334 @@
+"""One search of a problem: where it begins, how it is run, how it ended, and how that travels and is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from picardfit.errors import Status
+from picardfit.evidence.certificate import path_value
+from picardfit.evidence.expected_information import on_mesh, simulated
+from picardfit.parallel.ledger import Ledger
+from picardfit.parallel.ordered_map import Failure, Interrupted, Written, run_tasks
+from picardfit.parallel.progress import Bar
+from picardfit.problem.problem import Problem
+from picardfit.problem.records import Record, array, get, get_optional, number, plain
+from picardfit.problem.serialisation import digest, problem_digest
+from picardfit.search.policy import SearchPolicy
+from picardfit.search.solution_record import as_record, solution_of, solution_record, trace_of
+from picardfit.search.starts import make_start, spread_evenly
+from picardfit.solvers.loop import (
+    ExactMethod,
+    Method,
+    News,
+    Outcome,
+    Progress,
+    Run,
+    Solution,
+    ignore,
+    is_exact,
+    iterate,
+    run,
+)
+
+Task = tuple[int, np.ndarray | None]  # index of a start, and where it lies between the bounds
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything that the result of a fit depends on."""
+
+    problem: Problem
+    method: Method
+    given: np.ndarray  # (experiments, width): values to begin with, internal, NaN where open
+    starts: int  # 1: as many searches as the policy asks for
+    seed: int
+    policy: SearchPolicy
+
+    @property
+    def has_given(self) -> bool:
+        """Whether the user gave values to begin with."""
+        return bool(np.isfinite(self.given).any())
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one search ended. Of many, only the best so far keeps path and trace, because all would fill the memory."""
+
+    status: Status
+    value: float  # the objective, infinite where there is none
+    iterations: int
+    seconds: float
+    jump: float
+    unknowns: np.ndarray | None  # (experiments, width)
+    solution: Solution | Record | None = None  # a record when it came from a worker or a ledger
+    trace: np.ndarray | None = None  # (iterations, 3)
+    work: float = 0.0  # see `picardfit.solvers.loop.StepCost`
+
+    def rank(self, index: int) -> tuple[bool, float, int]:
+        """A key that sorts searches: success first, then small objectives, then first ones."""
+        return not self.status.success, self.value, index
+
+
+BROKEN = Ending(Status.FAILED, np.inf, 0, 0.0, np.nan, None)  # a search that raised
+
+
+def exact_method(request: Request) -> ExactMethod:
+    """The method of a request, which must be able to continue from a solution."""
+    if not is_exact(request.method):
+        raise TypeError(f"{type(request.method).__name__} cannot continue from a solution")
+    return request.method
+
+
+# ---- where searches begin ------------------------------------------------------------------------------------------
+
+
+def parts_of(request: Request, count: int) -> list[np.ndarray | None]:
+    """How far between the bounds each of the first starts lies, (experiments, width); None: not drawn.
+
+    The first begins at the given values, with the others made from data and bounds. If there are given values the next
+    one ignores them. All later ones are spread evenly over the bounds. The k-th depends on the seed and on k only.
+    """
+    made = undrawn(request)
+    if count <= made:
+        return [None] * count
+    return [*[None] * made, *spread_evenly(request.problem.layout, count - made, request.seed)]
+
+
+def undrawn(request: Request) -> int:
+    """How many of the starts are not drawn."""
+    return 2 if request.has_given else 1
+
+
+def first_run(request: Request, task: Task) -> Run:
+    """A search at its start. Every second drawn start is not matched to the data, as matched ones are often alike."""
+    index, part = task
+    given = request.given if index == 0 or part is not None else np.full_like(request.given, np.nan)
+    matched = part is None or (index - undrawn(request)) % 2 == 1
+    with np.errstate(all="ignore"):
+        start = make_start(request.problem, given, part=part, matched=matched)
+        state = request.method.init(request.problem, start)
+    return Run(state, state.status)
+
+
+# ---- running them --------------------------------------------------------------------------------------------------
+
+
+def search(request: Request, task: Task, progress: Callable[[Progress], None] | None = None) -> Ending:
+    """One search from start to end."""
+    begun = first_run(request, task)
+    with np.errstate(all="ignore"):  # what is not finite becomes a rejected step or a status
+        ended = iterate(request.method, begun, reporter(request, task[0], progress))
+        ending = ending_of(ended.outcome(request.method))
+    if ending.status is Status.INTERRUPTED:
+        raise Interrupted((task[0], ending))
+    return ending
+
+
+def continue_from(method: ExactMethod, problem: Problem, begin: Solution, news: News = ignore) -> Outcome:
+    """A search that begins on the path of a solution."""
+    with np.errstate(all="ignore"):
+        return run(method, method.resume(problem, begin), news)
+
+
+def search_along(request: Request, unknowns: np.ndarray, news: News) -> Ending | None:
+    """A search that begins on the simulated path of these unknowns, never worse than it; None without a path."""
+    method, problem = exact_method(request), request.problem
+    path = along(problem, unknowns, method.nodes, method.resolution)
+    if path is None:
+        return None
+    with np.errstate(all="ignore"):
+        ending = ending_of(run(method, method.resume(problem, path, stiff=True), news))
+        value = path_value(path)
+    if ending.status.success or (ending.unknowns is not None and value_at(problem, ending.unknowns) <= value):
+        return ending
+    return replace(ending, value=value, unknowns=unknowns, solution=path)
+
+
+def along(problem: Problem, unknowns: np.ndarray, nodes: int, tolerance: float) -> Solution | None:
+    """The simulated path of these unknowns on a mesh that resolves it to a tolerance; None where there is none."""
+    with np.errstate(all="ignore"):
+        start = simulated(problem, unknowns)
+        found = None if start is None else on_mesh(problem, start, nodes, tolerance)
+    if found is None:
+        return None
+    system, point = found
+    return Solution(system, point.unknowns, point.states, point.path, point.jumps)
+
+
+def value_at(problem: Problem, unknowns: np.ndarray) -> float:
+    """The objective of unknowns (experiments, width) by independent integration; infinite where that fails.
+
+    That is what a search is worth that did not converge: along a path with jumps the objective may be any number.
+    """
+    with np.errstate(all="ignore"):
+        params, (initial, _) = problem.layout.measured_values(unknowns), problem.layout.initial(unknowns)
+        outputs = problem.predicted_rows(params, initial)
+        value = np.inf if outputs is None else problem.objective.value(outputs)
+        value += 0.0 if problem.priors is None else problem.priors.value(unknowns)
+    return float(value) if np.isfinite(value) else np.inf
+
+
+def reporter(request: Request, index: int, progress: Callable[[Progress], None] | None) -> News:
+    """The function by which the loop reports its iterations."""
+
+    def news(iteration: int, loss: float, jump: float) -> None:
+        if progress is not None:
+            progress(Progress(index, request.starts, iteration, loss, jump))
+
+    return news
+
+
+def ending_of(outcome: Outcome) -> Ending:
+    """The ending of a search; a path that is not finite is dropped."""
+    solution = outcome.solution
+    value = np.inf if solution is None else path_value(solution)
+    jump = float(outcome.trace[-1, 1]) if len(outcome.trace) else np.nan
+    unknowns = None if solution is None else solution.unknowns
+    if solution is not None and not (np.isfinite(value) and np.isfinite(solution.path).all()):
+        solution, value = None, np.inf
+    counts = (outcome.iterations, outcome.seconds, jump)
+    return Ending(outcome.status, value, *counts, unknowns, solution, outcome.trace, outcome.work)
+
+
+def outcome_of(request: Request, index: int, ending: Ending) -> Outcome:
+    """The whole outcome of a search; if its path was dropped, the search is repeated and gives the same one."""
+    if ending.solution is None and np.isfinite(ending.value):
+        ending = search(request, (index, parts_of(request, index + 1)[index]))
+    trace = np.zeros((0, 3)) if ending.trace is None else ending.trace
+    solution = path_of(request, ending)
+    return Outcome(solution, ending.status, ending.iterations, ending.seconds, trace, ending.work)
+
+
+def path_of(request: Request, ending: Ending) -> Solution | None:
+    """The solution of an ending, rebuilt if it came from a worker or a ledger."""
+    if ending.solution is None or isinstance(ending.solution, Solution):
+        return ending.solution
+    return solution_of(request.problem, as_record(plain(ending.solution, "a path")))
+
+
+# ---- many of them --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Searches:
+    """The searches that were done, by index of their start."""
+
+    endings: dict[int, Ending]
+    failures: dict[int, str]
+    interrupted: bool
+
+
+def search_all(
+    request: Request,
+    executor: Executor | None,
+    book: Ledger | None,
+    progress: Callable[[Progress], None] | None,
+    bar: Bar | None,
+) -> Searches:
+    """Search from every start that was asked for, here or on the executor's workers."""
+    parts = parts_of(request, request.starts)
+    best = _BestSoFar(len(parts))
+
+    def show(done: int, total: int, index: int, ending: Ending | Failure) -> None:
+        if bar:
+            bar.show(done, total, f"best loss {request.problem.mean_loss(best.value):.6g}")
+        if progress and executor is not None and isinstance(ending, Ending):
+            loss = request.problem.mean_loss(ending.value)
+            progress(Progress(index, request.starts, ending.iterations, loss, ending.jump))
+
+    if book is not None:
+        for index in book.done.keys() & set(range(len(parts))):
+            best(index, decoded(book.done[index]))
+    here = partial(search, request, progress=progress)
+    work = run_tasks(
+        here if executor is None else partial(_packed_search, request),
+        dict(enumerate(enumerate(parts))),
+        executor=executor,
+        ledger=book,
+        keep=best,
+        written=Written(encoded, decoded),
+        progress=show,
+    )
+    endings = {**work.results, **dict.fromkeys(work.failures, BROKEN)}
+    if work.partial is not None:
+        index, ending = work.partial
+        endings[index] = ending
+    return Searches(dict(sorted(endings.items())), work.failures, work.interrupted)
+
+
+def _packed_search(request: Request, task: Task) -> Ending:
+    """A search whose path travels without the problem."""
+    ending = search(request, task)
+    if not isinstance(ending.solution, Solution):
+        return ending
+    return replace(ending, solution=solution_record(ending.solution))
+
+
+class _BestSoFar:
+    """Drops the path and trace of every search that is not the best so far."""
+
+    def __init__(self, count: int) -> None:
+        self._rank: tuple[bool, float, int] = (True, np.inf, count)
+
+    @property
+    def value(self) -> float:
+        return self._rank[1]
+
+    def __call__(self, index: int, ending: Ending) -> Ending:
+        rank = ending.rank(index)
+        if rank < self._rank:
+            self._rank = rank
+            return ending
+        return replace(ending, solution=None, trace=None)
+
+
+def identity(request: Request) -> Record:
+    """What must be the same for a ledger to be continued. More starts may be added: they extend the sequence."""
+    from picardfit import __version__
+
+    return {
+        "picardfit": __version__,
+        "problem": problem_digest(request.problem),
+        "method": repr(request.method),
+        "start": digest(request.given),
+        "seed": request.seed,
+    }
+
+
+# ---- as a record -------------------------------------------------------------------------------------------
+
+
+def encoded(ending: Ending) -> Record:
+    solution = ending.solution
+    return {
+        "status": ending.status.name,
+        "value": ending.value,
+        "iterations": ending.iterations,
+        "seconds": ending.seconds,
+        "jump": ending.jump,
+        "unknowns": ending.unknowns,
+        "solution": solution_record(solution) if isinstance(solution, Solution) else solution,
+        "trace": ending.trace,
+        "work": ending.work,
+    }
+
+
+def decoded(content: object) -> Ending:
+    record = as_record(content)
+    unknowns, trace = get_optional(record, "unknowns", list), get_optional(record, "trace", list)
+    return Ending(
+        Status[get(record, "status", str)],
+        number(get(record, "value"), "value"),
+        get(record, "iterations", int),
+        number(get(record, "seconds"), "seconds"),
+        number(get(record, "jump"), "jump"),
+        None if unknowns is None else array(unknowns, (None, None), "unknowns"),
+        get_optional(record, "solution", dict),
+        None if trace is None else trace_of(trace),
+        number(get(record, "work"), "work"),
+    )

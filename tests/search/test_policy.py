@@ -1,0 +1,115 @@
+"""The decisions of the search policy, as tables."""
+
+import pytest
+
+import picardfit as pf
+from picardfit.search.policy import Action, Evidence, Next, SearchFacts, decide
+
+POLICY = pf.SearchPolicy()
+
+
+def hit(work=10.0, optimum=0):
+    return SearchFacts(work, optimum=optimum)
+
+
+def failed(work=10.0):
+    return SearchFacts(work)
+
+
+def waits(work):
+    return SearchFacts(work, ended=False)
+
+
+def limited(work=10.0):
+    return SearchFacts(work, limited=True)
+
+
+def of(*searches, **more):
+    return Evidence(dict(enumerate(searches)), **more)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "what", "index"),
+    [
+        (Evidence(), Next.SEARCH, 0),
+        (of(hit()), Next.SEARCH, 1),  # one search proves nothing
+        (of(hit(), hit()), Next.CERTIFY, -1),
+        (of(hit(), hit(), certified=True), Next.STOP, -1),
+        (of(hit(), hit(), certified=False), Next.SEARCH, 2),  # both may be wrong
+        (of(hit(), hit(), certified=True, contradicted=True), Next.SEARCH, 2),
+        (of(hit(), hit(optimum=1)), Next.SEARCH, 2),  # two optima
+        (of(hit(), hit(optimum=1), hit()), Next.SEARCH, 3),  # where there are two, two hits are not enough
+        (of(hit(), hit(optimum=1), hit(), hit()), Next.CERTIFY, -1),
+        (of(hit(), failed()), Next.SEARCH, 2),
+        (of(hit(10), hit(20, 1), hit(20, 1)), Next.CERTIFY, -1),  # five times the work of the quickest
+        (of(failed()), Next.SEARCH, 1),
+        (of(failed(), failed(), failed()), Next.RESCUE, -1),
+        (of(failed(), failed(), failed(), rescued=True), Next.STOP, -1),
+        (of(limited(), limited(), limited()), Next.STOP, -1),  # the user's own limit
+        (of(limited(), limited(), failed()), Next.RESCUE, -1),
+        (of(failed(), hopeless=True), Next.STOP, -1),
+        (of(hit(), failed(), hit(), better_point=1), Next.CARRY_ON, 1),
+        (of(hit(), failed(), hit(), better_point=1, carried=1), Next.CERTIFY, -1),
+        (of(hit(), waits(40), hit(), better_point=1), Next.SEARCH, 1),  # until it has become an optimum
+        (of(hit(), hit(), better_point=-1), Next.CARRY_ON, -1),  # the given start itself
+        (of(waits(40)), Next.SEARCH, 1),  # nobody holds up the others
+        (of(waits(40), waits(40)), Next.SEARCH, 0),
+        (of(waits(40), hit(20)), Next.SEARCH, 2),
+        (of(waits(40), hit(10), hit(10, 1)), Next.CERTIFY, -1),
+    ],
+)
+def test_what_comes_next(evidence, what, index):
+    action = decide(evidence, POLICY)
+    assert (action.what, action.index) == (what, index)
+
+
+@pytest.mark.parametrize(
+    ("policy", "evidence", "what"),
+    [
+        (pf.SearchPolicy(most=1), of(hit()), Next.CERTIFY),
+        (pf.SearchPolicy(most=1), of(failed()), Next.STOP),
+        (pf.SearchPolicy(agree=3), of(hit(), hit()), Next.SEARCH),
+        (pf.SearchPolicy(most=2), of(hit(), hit(optimum=1)), Next.CERTIFY),
+        (pf.SearchPolicy(rescue=None), of(failed(), failed(), failed()), Next.STOP),
+        (pf.SearchPolicy(failures=1), of(failed()), Next.RESCUE),
+        (pf.SearchPolicy(effort=1.5), of(hit(10), failed(5)), Next.CERTIFY),
+    ],
+)
+def test_fields_of_the_policy_decide(policy, evidence, what):
+    assert decide(evidence, policy).what is what
+
+
+@pytest.mark.parametrize(
+    ("evidence", "work"),
+    [
+        (Evidence(), 40.0),
+        (of(hit(30)), 40.0),
+        (of(waits(40), waits(40)), 80.0),  # twice what it had
+    ],
+)
+def test_how_far_a_search_may_go(evidence, work):
+    assert decide(evidence, POLICY).work == work
+
+
+def test_a_search_that_waits_cannot_begin_more_than_two():
+    assert decide(of(waits(40), waits(80)), POLICY) == Action(Next.SEARCH, 0, 80.0)
+
+
+@pytest.mark.parametrize("name", ["agree", "most", "failures", "effort", "slice", "excess"])
+@pytest.mark.parametrize("value", [0, -1, "two", None])
+def test_settings_that_make_no_sense_are_refused(name, value):
+    with pytest.raises(pf.InputError) as caught:
+        pf.SearchPolicy(**{name: value})
+    assert name in caught.value.subject
+
+
+def test_a_rescue_is_a_record_or_none():
+    with pytest.raises(pf.InputError) as caught:
+        pf.SearchPolicy(rescue=True)
+    assert caught.value.code == "search.policy_rescue"
+
+
+def test_a_policy_is_a_record():
+    with pytest.raises(pf.InputError) as caught:
+        pf.fit(pf.examples.van_der_pol.generate(1), policy="careful")
+    assert caught.value.code == "fit.not_a_policy"
