@@ -445,7 +445,7 @@ def test_two_equal_optima_are_both_reported(many):
     assert sorted([first.parameters["rho"], second.parameters["rho"]]) == pytest.approx([0, 2], abs=0.05)
     assert sum(one.count for one in fit.optima) == STARTS
     assert not first.flat
-    assert "another optimum fits as well" in str(fit)
+    assert "found another one that fits as well" in str(fit)
 
 
 def test_starts_know_their_optimum(many):

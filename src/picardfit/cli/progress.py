@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from picardfit.parallel.progress import search_words
+
 if TYPE_CHECKING:
     from rich.status import Status
 
@@ -45,7 +47,7 @@ def watched(
             now = time.monotonic()
             if line is not None and now - last >= every:
                 last = now
-                line.update(_words(progress))
+                line.update(search_words(progress))
 
         yield update
 
@@ -70,11 +72,3 @@ def _status(quiet: bool) -> AbstractContextManager[Status | None]:
     from rich.console import Console
 
     return Console(stderr=True).status("starting")
-
-
-def _words(progress: Progress) -> str:
-    start = f"start {progress.start + 1} of {max(progress.starts, progress.start + 1)}, "
-    return (
-        f"{start if progress.starts > 1 or progress.start else ''}iteration {progress.iteration}, "
-        f"loss {progress.loss:.6g}, largest jump {progress.jump:.0e}"
-    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from picardfit.cli.common import console, print_table
 from picardfit.display.text import (
+    ESTIMATES_NUMERIC,
     Estimate,
     agreement,
     cell,
@@ -39,8 +40,18 @@ def show_fit(fit: Fit, level: float = 0.95, shown: Shown = Shown()) -> None:
     out.print()
     if fit.solution is not None:
         rows = _rows(fit, level)
-        header = ("", "estimate", "std. error", f"{100 * level:g} % from", "to", "unit", "", "true value")
-        print_table(out, header, rows[: shown.rows], numeric=(1, 2, 3, 4, 7))
+        header = (
+            "",
+            "estimate",
+            "std. error",
+            f"{100 * level:g} % from",
+            "to",
+            "also fits",
+            "unit",
+            "",
+            "true value",
+        )
+        print_table(out, header, rows[: shown.rows], numeric=ESTIMATES_NUMERIC)
         if len(rows) > shown.rows:
             out.print(f"... and {len(rows) - shown.rows} more in parameters.csv")
         for line in error_lines(fit):
@@ -73,14 +84,14 @@ def _second_opinion(certificate: Certificate) -> str:
 
 
 def _rows(fit: Fit, level: float) -> list[tuple[str, ...]]:
-    """(name, estimate, error, from, to, unit, remark, true value), rounded by the standard error."""
+    """(name, estimate, error, from, to, in another optimum, unit, remark, true value), rounded by the error."""
     truth, rows = true_values(fit.problem), []
     for one, remark in remarked(fit, level):
         numbers = [number(one.value), cell(one.error, 2), cell(one.low), cell(one.high)]
         if one.error is not None and math.isfinite(one.error):
             ends = (one.value, one.error, one.low, one.high)
             numbers = [rounded(value, one.error) for value in ends if value is not None]
-        rows.append((one.name, *numbers, one.unit, remark, cell(truth.get(one.name))))
+        rows.append((one.name, *numbers, cell(one.rival), one.unit, remark, cell(truth.get(one.name))))
     return rows
 
 

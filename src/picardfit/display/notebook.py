@@ -18,7 +18,7 @@ from picardfit.display.markup import (
     picture,
     table,
 )
-from picardfit.display.text import ESTIMATES_HEADER, error_lines, estimate_rows, size_words
+from picardfit.display.text import ESTIMATES_HEADER, ESTIMATES_NUMERIC, error_lines, estimate_rows, size_words
 from picardfit.display.uncertainty import choice_words
 from picardfit.display.verdicts import summary, verdict_words, words
 
@@ -65,7 +65,7 @@ def fit_html(fit: Fit, most: int = 40) -> str:
     told = summary(fit)
     parts = [draw("paragraph", " ".join(told.sentences))]
     if fit.solution is not None:
-        parts.append(table(ESTIMATES_HEADER, estimate_rows(fit), (1, 2, 3, 4, 7), most))
+        parts.append(table(ESTIMATES_HEADER, estimate_rows(fit), ESTIMATES_NUMERIC, most))
         parts += [draw("paragraph", line) for line in error_lines(fit)]
     parts.append(draw("folded", "All that print(fit) shows", draw("text", str(fit))))
     return _box(told.headline, parts)

@@ -35,6 +35,7 @@ from picardfit.display.plots.style import STYLE
 from picardfit.display.recipe import recipe, starts_asked
 from picardfit.display.text import (
     ESTIMATES_HEADER,
+    ESTIMATES_NUMERIC,
     NO_ERRORS,
     effort,
     estimate_rows,
@@ -138,7 +139,7 @@ def _estimates(fit: Fit) -> Markup:
     rows = estimate_rows(fit)
     if not fit.status.converged:
         return table(ESTIMATES_HEADER[:2], [row[:2] for row in rows], numeric=(1,))
-    return table(ESTIMATES_HEADER, rows, numeric=(1, 2, 3, 4, 7))
+    return table(ESTIMATES_HEADER, rows, ESTIMATES_NUMERIC)
 
 
 def _pictures(fit: Fit, level: float) -> list[Markup]:

@@ -13,6 +13,7 @@ from picardfit.formulas.grammar import parse, to_text
 from picardfit.problem.named_values import units_of
 
 if TYPE_CHECKING:
+    from picardfit.evidence.optima import Optimum
     from picardfit.fit import Fit
     from picardfit.model.model import Model
     from picardfit.model.parameters import Parameter
@@ -22,7 +23,18 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 12  # parameters in the table of optima
 PARAMETER_HEADER = ("parameter", "from", "to", "", "", "unit")
 EXPERIMENT_HEADER = ("experiment", "times", "from", "to", "measured", "inputs", "known at the start")
-ESTIMATES_HEADER = ("", "estimate", "standard error", "95 % from", "to", "unit", "remark", "true value")
+ESTIMATES_HEADER = (
+    "",
+    "estimate",
+    "standard error",
+    "95 % from",
+    "to",
+    "also fits",
+    "unit",
+    "remark",
+    "true value",
+)
+ESTIMATES_NUMERIC = (1, 2, 3, 4, 5, 8)  # columns under it that hold numbers
 NO_ERRORS = (
     "Standard errors and intervals are not given, because the fit did not converge: the values are only where the "
     "search stopped."
@@ -137,6 +149,7 @@ class Estimate(NamedTuple):
     error: float | None
     low: float | None
     high: float | None
+    rival: float | None  # its value in another optimum that fits as well, if that differs
     unit: str
     remark: str
 
@@ -147,7 +160,7 @@ def estimates(fit: Fit, level: float = 0.95) -> list[Estimate]:
     at_bound, lost = fit.certificate.at_bound, set(fit.certificate.undetermined or ())
     if fit.status.converged and math.isfinite(fit.residual_variance):
         lost |= {name for name, one in fit.identifiability().verdicts.items() if one.kind == "not determined"}
-    units, values = units_of(fit.problem), dict(fit.parameters)
+    units, values, others = units_of(fit.problem), dict(fit.parameters), _other_values(fit)
     for name, experiment, state in _estimated_initial(fit.problem):
         values[name] = fit.initial_states[experiment][state]
 
@@ -164,8 +177,19 @@ def estimates(fit: Fit, level: float = 0.95) -> list[Estimate]:
             remark = "its interval spans its bounds"
         if not fit.status.converged:
             error = low = high = None
-        found.append(Estimate(name, value, error, low, high, units.get(name, ""), remark))
+        found.append(Estimate(name, value, error, low, high, others.get(name), units.get(name, ""), remark))
     return found
+
+
+def _other_values(fit: Fit) -> dict[str, float]:
+    """Parameters that differ in the first other optimum that fits as well."""
+    other = fit.rivals[0].parameters if fit.success and fit.rivals else {}
+    return {name: value for name, value in other.items() if differs(value, fit.parameters[name])}
+
+
+def differs(value: float, estimate: float) -> bool:
+    """Whether a value of another optimum is another one in print."""
+    return not math.isclose(value, estimate, rel_tol=1e-3)
 
 
 def _estimated_initial(problem: Problem) -> Iterator[tuple[str, str, str]]:
@@ -199,7 +223,7 @@ def estimate_rows(fit: Fit, level: float = 0.95) -> list[tuple[str, ...]]:
 
 
 def _cells(one: Estimate) -> tuple[str, ...]:
-    numbers = (number(one.value), cell(one.error, 2), cell(one.low), cell(one.high))
+    numbers = (number(one.value), cell(one.error, 2), cell(one.low), cell(one.high), cell(one.rival))
     return (one.name, *numbers, one.unit, one.remark)
 
 
@@ -208,7 +232,7 @@ def other_values(fit: Fit, other: Mapping[str, float]) -> list[str]:
     return [
         f"{name} = {number(value, 4)}"
         for name, value in other.items()
-        if not math.isclose(value, fit.parameters[name], rel_tol=1e-3)
+        if differs(value, fit.parameters[name])
     ]
 
 
@@ -223,6 +247,11 @@ def shows_searches(fit: Fit) -> bool:
 def agreement(fit: Fit) -> str:
     """`2 of 2 searches agree on this optimum`."""
     return f"{fit.hits} of {len(fit.searches)} searches agree on this optimum"
+
+
+def _told(fit: Fit, other: Optimum) -> str:
+    """The parameters of an optimum that has no column of its own in the table."""
+    return "" if other is fit.rivals[0] else f": {', '.join(other_values(fit, other.parameters))}"
 
 
 def effort(fit: Fit) -> str:
@@ -245,18 +274,18 @@ def fit_text(fit: Fit, most: int = 40) -> str:
     if fit.solution is None:
         return "\n".join(lines)
     rows = [_cells(one) for one in estimates(fit)]
-    shown = [("", "estimate", "std. error", "95 % from", "to", "unit", ""), *rows[:most]]
-    if not units_of(problem):
-        shown = [(*row[:5], row[6]) for row in shown]
-    lines += ["", *columns(shown, left=(0, 5, 6)), *error_lines(fit)]
+    shown = [("", "estimate", "std. error", "95 % from", "to", "also fits", "unit", ""), *rows[:most]]
+    used = [k for k in range(len(shown[0])) if k not in (5, 6) or any(row[k] for row in rows)]
+    shown = [tuple(row[k] for k in used) for row in shown]
+    lines += ["", *columns(shown, left=[used.index(k) for k in (0, 6, 7) if k in used]), *error_lines(fit)]
     if len(rows) > most:
         lines.append(f"... and {len(rows) - most} more (fit.parameters, fit.initial_states)")
     lines += ["", *statistics_lines(fit)]
     if len(fit.searches) > 1 and fit.success:
         lines.append(agreement(fit))
-        for one in fit.rivals[:3]:
-            values = ", ".join(f"{name} = {number(value)}" for name, value in one.parameters.items())
-            lines.append(f"another optimum fits as well ({count(one.count, 'start')}): {values}")
+        lines += [
+            f"{one.count} found another one that fits as well{_told(fit, one)}" for one in fit.rivals[:3]
+        ]
     return "\n".join([*lines, "", str(fit.certificate)])
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TextIO
 
+from picardfit.solvers.loop import Progress
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -47,7 +49,18 @@ class Bar:
         self._shown, self._drawn = now, True
         rate = (done - self._first) / spent
         left = duration((total - done) / rate)
-        self._surface.draw(done, total, f"{done} of {total} {self._words}, {rate:.3g}/s, {left} left{more}")
+        text = f"{done} of {total} {self._words}, {rate:.3g}/s, {left} left{more}"
+        self._surface.draw(done / max(total, 1), text)
+
+    def show_search(self, news: Progress) -> None:
+        """Show how far a search has come; how many more there will be is not known."""
+        now = self._clock()
+        spent = now - self._began
+        self._last = f"{search_words(news)} after {duration(spent)}"
+        if self._surface is None or spent < self._pace.quiet or now - self._shown < self._pace.every:
+            return
+        self._shown, self._drawn = now, True
+        self._surface.draw(None, self._last)
 
     def close(self) -> None:
         """Wipe the line; a notebook keeps a summary."""
@@ -61,9 +74,10 @@ class _Terminal:
     def __init__(self, stream: TextIO, width: int) -> None:
         self._stream, self._width = stream, width
 
-    def draw(self, done: int, total: int, text: str) -> None:
-        full = self._width * done // max(total, 1)
-        self._write(f"{'█' * full}{'░' * (self._width - full)} {text}")
+    def draw(self, part: float | None, text: str) -> None:
+        full = 0 if part is None else int(self._width * part)
+        bar = "" if part is None else f"{'█' * full}{'░' * (self._width - full)} "
+        self._write(f"{bar}{text}")
 
     def finish(self, text: str) -> None:
         self._write("")
@@ -79,9 +93,9 @@ class _Notebook:
     def __init__(self, display) -> None:
         self._display, self._handle = display, None
 
-    def draw(self, done: int, total: int, text: str) -> None:
-        bar = f'<progress value="{done}" max="{max(total, 1)}"></progress> {escape(text)}'
-        self._put({"text/plain": text, "text/html": bar})
+    def draw(self, part: float | None, text: str) -> None:
+        value = "" if part is None else f' value="{part:.4f}" max="1"'
+        self._put({"text/plain": text, "text/html": f"<progress{value}></progress> {escape(text)}"})
 
     def finish(self, text: str) -> None:
         self._put({"text/plain": text, "text/html": f"<span>{escape(text)}</span>"})
@@ -91,6 +105,14 @@ class _Notebook:
             self._handle = self._display(content, raw=True, display_id=True)
         else:
             self._handle.update(content, raw=True)
+
+
+def search_words(news: Progress) -> str:
+    """`search 2, iteration 7, loss 0.0123, largest jump 1e-03`."""
+    which = f"search {news.start + 1}" + (f" of {news.starts}" if news.starts > news.start else "")
+    only = news.starts == 1 and news.start == 0
+    where = f"iteration {news.iteration}, loss {news.loss:.6g}, largest jump {news.jump:.0e}"
+    return where if only else f"{which}, {where}"
 
 
 def _surface(stream: TextIO | None, width: int) -> _Terminal | _Notebook | None:

@@ -51,14 +51,15 @@ def estimate(
 ) -> SearchResult:
     """Search for the optimum as requested, check the best solution independently, and decide how it all ended."""
     book = None if ledger is None else Ledger(ledger, identity(request))
-    bar = Bar("starts") if progress is None and request.starts > 1 else None
+    bar = Bar("searches") if progress is None else None
+    news = progress or (bar.show_search if bar and request.starts == 1 else None)
     before = None
     try:
         if request.starts > 1:
-            before = search_all(request, executor, book, progress or None, bar)
+            before = search_all(request, executor, book, news, bar)
             if not before.endings:
                 raise KeyboardInterrupt
-        found = run_policy(request, book, progress or None, before)
+        found = run_policy(request, book, news, before)
     finally:
         if bar:
             bar.close()
