@@ -124,7 +124,7 @@ def work(kernel, seconds):
 def test_a_notebook_sees_a_bar_that_is_updated_in_place(kernel):
     work(kernel, 0.5)
     assert (
-        '<progress value="2" max="10"></progress> 2 of 10 starts, 2/s, 4 s left'
+        '<progress value="0.2000" max="1"></progress> 2 of 10 starts, 2/s, 4 s left'
         in kernel.shown[0]["text/html"]
     )
     assert "best loss &lt;0.5&gt;" in kernel.shown[0]["text/html"]
@@ -161,6 +161,6 @@ def test_in_a_real_notebook(tmp_path):
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in cells])
     client.NotebookClient(book, timeout=300, kernel_name="python3").execute()
     first, second, third = ([out.get("data", {}) for out in cell["outputs"]] for cell in book.cells)
-    assert "40 of 40 starts" in first[0]["text/html"]
+    assert "40 of 40 searches" in first[0]["text/html"]
     assert "Both parameters are determined" in second[0]["text/html"]
     assert "image/png" in third[0]

@@ -48,6 +48,7 @@ def of(*searches, **more):
         (of(limited(), limited(), limited()), Next.STOP, -1),  # the user's own limit
         (of(limited(), limited(), failed()), Next.RESCUE, -1),
         (of(failed(), hopeless=True), Next.STOP, -1),
+        (of(failed(), failed(), failed(), jumps=True), Next.STOP, -1),
         (of(hit(), failed(), hit(), better_point=1), Next.CARRY_ON, 1),
         (of(hit(), failed(), hit(), better_point=1, carried=1), Next.CERTIFY, -1),
         (of(hit(), waits(40), hit(), better_point=1), Next.SEARCH, 1),  # until it has become an optimum

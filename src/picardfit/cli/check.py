@@ -143,6 +143,8 @@ def _analysis(problem: Problem, samples: int) -> Analysis:
 
 def _warnings(problem: Problem) -> list[Notice]:
     """What counting alone shows: too few measurements, missing bounds, names that nothing uses."""
+    from picardfit.search.notices import jumps_in_states
+
     found = _early_start(problem)
     unknowns, measured = problem.layout.count(), problem.measurements
     if measured < unknowns:
@@ -154,6 +156,7 @@ def _warnings(problem: Problem) -> list[Notice]:
     switching = [name for name in problem.model.switching_parameters if name in free]
     if switching:
         found.append(Notice("cli.switching", values={"names": switching}))
+    found += jumps_in_states(problem)
     found += [Notice("cli.dropped", name, {"helper": h}) for name, h in problem.model.dropped.items()]
     found += [Notice("cli.unmeasured", name, {"experiment": one}) for one, name in problem.unmeasured]
     never = set(problem.model.observables) - {n for one in problem.experiments for n in one.observables}

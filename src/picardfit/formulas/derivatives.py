@@ -117,13 +117,19 @@ def switches_with(expressions: Iterable[sympy.Expr], others: Iterable[str]) -> t
 
 def _switches(expressions: Iterable[sympy.Basic]) -> set[sympy.Expr]:
     """Expressions whose change of sign switches one of the formulas."""
-    found = set()
+    return {one for expr in expressions for node in switching_nodes(expr) for one in switch_of(node)}
+
+
+def switching_nodes(expression: sympy.Basic) -> list[sympy.Basic]:
+    """The comparisons, signs, absolute values and extremes in an expression, in a fixed order."""
     kinds = (Relational, Absolute, Sign, sympy.Abs, sympy.sign, *_EXTREMES)
-    for node in set().union(*(expr.atoms(*kinds) for expr in expressions)):
-        if isinstance(node, Relational):
-            found.add(node.lhs - node.rhs)
-        elif isinstance(node, _EXTREMES):
-            found |= {a - b for i, a in enumerate(node.args) for b in node.args[:i]}
-        else:
-            found.add(node.args[0])
-    return found
+    return sorted(expression.atoms(*kinds), key=str)
+
+
+def switch_of(node: sympy.Basic) -> set[sympy.Expr]:
+    """The expressions whose change of sign switches such a node."""
+    if isinstance(node, Relational):
+        return {node.lhs - node.rhs}
+    if isinstance(node, _EXTREMES):
+        return {a - b for i, a in enumerate(node.args) for b in node.args[:i]}
+    return {node.args[0]}

@@ -21,6 +21,7 @@ from picardfit.formulas.grammar import names_in_order, parse, to_text
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap, PythonFunction, map_of_function
 from picardfit.model.inputs import Constant, Input
+from picardfit.model.state_jumps import StateJump, state_jumps
 
 
 @shown
@@ -164,6 +165,11 @@ class Model:
         expressions = (*self.rhs.expressions, *self.output.expressions)
         everywhere = set().union(*map(names, expressions))
         return tuple(n for n in self.parameters if n in everywhere - names_outside_conditions(expressions))
+
+    @cached_property
+    def state_jumps(self) -> tuple[StateJump, ...]:
+        """Formulas at which the right-hand side jumps as a state changes; not known for a function."""
+        return state_jumps(self.rhs) if isinstance(self.rhs, BatchedMap) else ()
 
     @property
     def dropped(self) -> dict[str, str]:

@@ -131,6 +131,7 @@ class _Driver:
             contradicted=bool(optima) and self._contradicted(best),
             rescued=self.rescued,
             hopeless=self.hopeless,
+            jumps=not optima and bool(self.request.problem.model.state_jumps),
         )
 
     @cached_property

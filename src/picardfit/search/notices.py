@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -43,12 +44,20 @@ def all_notices(
     problem = request.problem
     return (
         *nonfinite_formulas(request, status),
+        *(() if status.success else islice(jumps_in_states(problem), 1)),
         *problem_notices(problem),
         *determination_notices(problem, status, certificate),
         *(contradictions(solution) if solution is not None and status is not Status.DIVERGED else ()),
         *search_notices(found, request.starts, ledger),
         *disagreement(request, status, searches),
     )
+
+
+def jumps_in_states(problem: Problem) -> Iterator[Notice]:
+    """Formulas at which the right-hand side jumps as a state changes, a likely cause of a failure."""
+    for one in problem.model.state_jumps:
+        values = {"state": one.state, "difference": one.difference, "smooth": one.smooth}
+        yield Notice("search.jump_in_state", one.formula, values)
 
 
 def switching_parameters(problem: Problem) -> list[str]:

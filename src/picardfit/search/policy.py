@@ -86,6 +86,7 @@ class Evidence:
     contradicted: bool = False  # whether residuals at the best optimum contradict a known noise level
     rescued: bool = False  # whether the rescue has been tried
     hopeless: bool = False  # whether the equations cannot be evaluated anywhere
+    jumps: bool = False  # whether the equations jump as a state changes: shooting has no slopes either
 
 
 def decide(evidence: Evidence, policy: SearchPolicy) -> Action:
@@ -124,7 +125,7 @@ def _without_optimum(evidence: Evidence, policy: SearchPolicy) -> Action:
         if action is not None:
             return action
     limited = all(one.limited for one in searches.values() if one.ended)
-    if policy.most == 1 or policy.rescue is None or evidence.rescued or limited:
+    if policy.most == 1 or policy.rescue is None or evidence.rescued or evidence.jumps or limited:
         return Action(Next.STOP)
     return Action(Next.RESCUE)
 

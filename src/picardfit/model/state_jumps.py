@@ -1,0 +1,87 @@
+"""Where a right-hand side jumps as a state changes: `sign(w)`, `(w > 0)*c`.
+
+The path of such a model has kinks at times that depend on the unknowns, and a state may stay on the jump for a while
+(friction). Segments, derivatives and integrators all assume more than that, so the user is told which formula it is and
+what to write instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import sympy
+from sympy.core.relational import Relational
+
+from picardfit.formulas.algebra import Sign, names
+from picardfit.formulas.derivatives import switch_of, switching_nodes
+from picardfit.formulas.grammar import to_text
+from picardfit.formulas.kernels import BatchedMap
+
+
+class StateJump(NamedTuple):
+    """A formula that jumps as a state changes."""
+
+    state: str  # in whose equation it is
+    formula: str  # `sign(w)`
+    difference: str  # what changes its sign there: `w`
+    smooth: str  # what to write instead: `tanh(w/0.05)`
+
+
+@dataclass(frozen=True)
+class JumpTest:
+    """How a jump is told from a kink (abs, max), which does no harm. All numbers are choices."""
+
+    points: int = 8  # random states and parameters at which both sides of the switch are compared
+    newton_steps: int = 20  # to a point where the switch happens
+    reached: float = 1e-9  # of the difference there
+    beside: float = 1e-7  # distance to both sides of it
+    jump: float = (
+        1e-4  # change of the right-hand side between them, relative to its size elsewhere, that is no slope
+    )
+
+
+def state_jumps(rhs: BatchedMap, settings: JumpTest = JumpTest()) -> tuple[StateJump, ...]:
+    """The jumps of a right-hand side, each formula once."""
+    found: dict[str, StateJump] = {}
+    for row, expression in enumerate(rhs.expressions):
+        for node in switching_nodes(expression):
+            for difference in switch_of(node):
+                if names(difference) & set(rhs.states) and _jumps(rhs, row, difference, settings):
+                    jump = StateJump(
+                        rhs.states[row], to_text(node), to_text(difference), _smooth(node, difference)
+                    )
+                    found.setdefault(jump.formula, jump)
+    return tuple(found.values())
+
+
+def _smooth(node: sympy.Basic, difference: sympy.Expr) -> str:
+    """A formula that changes over a width in place of at once, as text: sign(d) becomes tanh(d/0.05)."""
+    inside = to_text(difference) if difference.is_Symbol else f"({to_text(difference)})"
+    if isinstance(node, Relational):
+        return f"(1 {'-' if isinstance(node, sympy.Lt | sympy.Le) else '+'} tanh({inside}/0.05))/2"
+    if isinstance(node, Sign | sympy.sign):
+        return f"tanh({inside}/0.05)"
+    return f"sqrt({inside}^2 + 0.05^2) for abs({to_text(difference)})"
+
+
+def _jumps(rhs: BatchedMap, row: int, difference: sympy.Expr, settings: JumpTest) -> bool:
+    """Whether a row differs on both sides of the zero of a difference, at any of some random points."""
+    rng, count = np.random.default_rng(0), settings.points
+    switch = BatchedMap((difference,), rhs.states, rhs.parameters, rhs.inputs)
+    x, p, u = (
+        rng.uniform(0.2, 2.0, (count, len(group))) for group in (rhs.states, rhs.parameters, rhs.inputs)
+    )
+    times = rng.uniform(0.2, 2.0, count)
+    with np.errstate(all="ignore"):
+        size = np.abs(rhs.value(times, x, p, u)[:, row])
+        for _ in range(settings.newton_steps):
+            value, slopes, _ = switch.linearise(times, x, p, u)
+            direction = slopes[:, 0] / (slopes[:, 0] ** 2).sum(axis=1, keepdims=True)
+            x = x - value * direction
+        value, slopes, _ = switch.linearise(times, x, p, u)
+        side = settings.beside * slopes[:, 0] / np.linalg.norm(slopes[:, 0], axis=1, keepdims=True)
+        above, below = (rhs.value(times, x + way, p, u)[:, row] for way in (side, -side))
+        there = np.abs(value[:, 0]) <= settings.reached
+        return bool((there & (np.abs(above - below) > settings.jump * size)).any())
