@@ -15,7 +15,7 @@ from picardfit.collocation.refinement import Resolution
 from picardfit.evidence.certificate import certify
 from picardfit.search.starts import make_start
 from picardfit.solvers.gauss_newton.state import merit, merit_size
-from picardfit.solvers.gauss_newton.transitions import on_finer_mesh
+from picardfit.solvers.gauss_newton.transitions import Multipliers, on_finer_mesh
 from picardfit.solvers.loop import run
 
 LOTKA = pf.Model("x' = a*x - b*x*y; y' = d*x*y - c*y")
@@ -523,3 +523,23 @@ def test_a_search_that_crawls_ends_and_others_follow():
     fit = pf.fit(flame())
     assert fit.status.success
     assert fit.loss < single.loss
+
+
+@pytest.mark.parametrize(("links", "largest"), [(1, 1e6), (100, 1e6), (1000, 1e7), (10_000, 1e9)])
+def test_a_longer_chain_may_have_stiffer_links(links, largest):
+    assert Multipliers().largest(links) == largest
+
+
+def test_stiffer_links_close_a_long_chain_in_fewer_steps():
+    model, times = pf.Model("x' = y; y' = u - k*x", ["x"], ["u"]), np.linspace(0, 2, 3001)
+    table = {"u": pf.Table(times, np.random.default_rng(1).standard_normal(len(times)))}
+    data = experiment(model, {"k": 1.3}, {"x": 1.0, "y": 1.0}, times, sd=0.1, inputs=table)
+    problem = pf.Problem(model, data, {"k": (0.1, 10)}, {"x": 1.0, "y": 1.0})
+    ends = {}
+    for rules in (Multipliers(), Multipliers(in_series=0.0)):
+        method = pf.LiftedGaussNewton(multipliers=rules)
+        ends[rules] = run(method, method.init(problem, make_start(problem)))
+    stiff, soft = ends.values()
+    assert stiff.status is soft.status is pf.Status.CONVERGED
+    assert stiff.iterations < soft.iterations
+    np.testing.assert_allclose(stiff.solution.unknowns, soft.solution.unknowns, rtol=1e-6)

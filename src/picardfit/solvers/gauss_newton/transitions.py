@@ -32,7 +32,18 @@ class Multipliers:
     slow: float = 0.2  # fraction of the jumps that an update may leave near the end
     growth: float = 10.0  # factor of the penalty where it leaves more
     largest_penalty: float = 1e6  # beyond it the banded system loses too many digits
+    in_series: float = 10.0  # or this many times the square of the links of a longer chain: see `largest`
     least_scale: float = 1e-6  # of a state, relative to the largest, in which final jumps are measured
+
+    def largest(self, links: int) -> float:
+        """The largest penalty where so many links are in series.
+
+        An update of the multipliers leaves the fraction 1 / (1 + s) of the error of a force, with s the stiffness of
+        the links over the curvature of the data. Towards its smoothest force a chain of n links with data at each is
+        (pi / n)^2 times as stiff as one of them, so a penalty p leaves 1 / (1 + p (pi / n)^2) at best: 90 % for p = 1e6
+        and n = 10,000. With p = 10 n^2 it is 1 %, or 20 % if only one state of four is measured (docs/decisions/015).
+        """
+        return max(self.largest_penalty, self.in_series * links**2)
 
 
 def next_stage(state: State, penalty: float, damping: float, last: bool, contraction: Contraction) -> State:
@@ -83,10 +94,17 @@ def with_new_multipliers(state: State, settled: bool, rules: Multipliers) -> Sta
     Where the point is `settled` at the minimum and the update before shrank the jumps too slowly, the penalty grows.
     """
     multipliers, slow = state.demanded, state.jump > rules.slow * state.last_jump
-    if settled and slow and state.penalty < rules.largest_penalty:
+    if settled and slow and state.penalty < rules.largest(_links_in_series(state.system)):
         multipliers = multipliers / rules.growth
         state = replace(state, penalty=rules.growth * state.penalty)
     return replace(state, multipliers=multipliers, last_jump=state.jump)
+
+
+def _links_in_series(system: Discretisation) -> int:
+    """The most segments of an experiment, or its samples where they are fewer: `continuity_unit` counts the rest."""
+    counts = system.mesh.counts
+    samples = np.bincount(system.problem.samples.experiment, minlength=len(counts))
+    return int(np.minimum(counts, samples).max())
 
 
 def is_closed(state: State, tolerance: float, least_scale: float) -> bool:
