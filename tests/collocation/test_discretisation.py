@@ -75,3 +75,42 @@ def test_observables_that_are_states_need_no_formula(observables, selected):
     expected = by_states @ at_samples
     expected[..., 2:] += by_parameters
     np.testing.assert_allclose(linear.at_samples(system), expected, atol=1e-13)
+
+
+def driven_states(knots, rows, values, nodes=5) -> tuple[Discretisation, np.ndarray]:
+    """x' = u - x from 1 with u a table of lines: the states at the knots, made continuous segment by segment."""
+    model = pf.Model("x' = u - k*x", inputs=["u"])
+    table = pf.Table(rows, values, "linear")
+    data = pf.Experiment([knots[-1]], {"x": [1.0]}, inputs={"u": table})
+    problem = pf.Problem(model, data, {"k": (0.1, 5.0)}, {"x": 1.0})
+    system = Discretisation(problem, Mesh(rule(nodes), (knots,)))
+    inverse = np.linalg.inv(np.eye(nodes) + system.mesh.integral)  # of u = x + h A (input - u)
+    states = [1.0]
+    for k, forced in enumerate(system.field.inputs[..., 0]):
+        states.append((inverse[k] @ (states[-1] + system.mesh.integral[k] @ forced))[-1])
+    return system, np.array(states)
+
+
+def exact_states(rows, values) -> np.ndarray:
+    """The solution of x' = u - x from 1 at the rows, line by line in closed form."""
+    states = [1.0]
+    for h, u, slope in zip(np.diff(rows), values, np.diff(values) / np.diff(rows), strict=False):
+        states.append(u - slope + slope * h + (states[-1] - u + slope) * np.exp(-h))
+    return np.array(states)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_the_integral_of_a_table_is_exact_across_its_kinks(noise):
+    rows = np.linspace(0, 8, 1601)
+    values = np.sin(rows) + noise * np.random.default_rng(0).standard_normal(len(rows))
+    _, states = driven_states(rows[::50], rows, values, nodes=8)
+    np.testing.assert_allclose(states, exact_states(rows, values)[::50], atol=1e-11)
+
+
+def test_a_segment_between_two_rows_sees_the_table_itself():
+    rows = np.linspace(0, 2, 21)
+    system, states = driven_states(rows, rows, np.cos(rows))
+    np.testing.assert_array_equal(
+        system.field.inputs[..., 0], np.interp(system.mesh.node_times, rows, np.cos(rows))
+    )
+    np.testing.assert_allclose(states, exact_states(rows, np.cos(rows)), atol=1e-12)

@@ -78,8 +78,13 @@ def test_held_table_breaks_only_where_the_value_changes():
     assert Table([0, 1, 2, 3], [0, 0, 5, 0]).breakpoints == (2.0, 3.0)
 
 
-def test_linear_table_breaks_at_every_knot():
-    assert Table([0, 1, 2], [0, 1, 5], kind="linear").breakpoints == (0.0, 1.0, 2.0)
+def test_linear_table_breaks_where_it_bends():
+    assert Table([0, 1, 2, 3], [0, 1, 5, 9], kind="linear").breakpoints == (0.0, 1.0, 3.0)
+
+
+def test_finely_held_table_breaks_at_every_change():
+    times = np.linspace(0, 10, 2001)
+    assert Table(times, np.sin(times)).breakpoints == tuple(times[1:])
 
 
 def test_formula_breaks_where_its_condition_switches():

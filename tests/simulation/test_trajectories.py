@@ -2,11 +2,12 @@
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from picardfit.model.inputs import as_input
+from picardfit.model.inputs import Table, as_input
 from picardfit.model.model import Model
 from picardfit.simulation.trajectories import Run, last_time, observed, trajectories
 
@@ -220,3 +221,21 @@ def test_many_runs_are_fast():
     runs = lorenz_runs(100)
     trajectories(LORENZ, runs[:5])
     trajectories(LORENZ, runs)
+
+
+def test_the_kinks_of_a_fine_table_need_no_restart():
+    rows = np.linspace(0, 8, 1601)
+    table, times = Table(rows, np.sin(3 * rows), "linear"), np.linspace(0, 8, 9)
+    one = run([0.2], [1.0], times, {"u": table})
+    assert len(one.edges) < 60
+    everywhere = replace(one, breaks=tuple(rows))
+    restarted = trajectories(DECAY, [everywhere], rtol=1e-10)[0]
+    np.testing.assert_allclose(trajectories(DECAY, [one], rtol=1e-10)[0], restarted, rtol=1e-8, atol=1e-8)
+
+
+def test_a_pulse_of_one_row_is_never_stepped_across():
+    rows = np.linspace(0, 80, 8001)
+    table = Table(rows, np.where(np.arange(8001) == 5003, 100.0, 0.0), "linear")
+    states = trajectories(DECAY, [run([2.0], [1e-3], [80.0], {"u": table})])[0]
+    expected = 2 * np.exp(-0.08) + 100 * 0.01 * np.exp(-1e-3 * (80 - rows[5003]))
+    np.testing.assert_allclose(states[0, 0], expected, rtol=1e-8)

@@ -113,7 +113,8 @@ def merge_breaks(knots: Array, breaks: tuple[float, ...], sliver: float = FirstM
     """Add the breaks as knots and drop knots that would leave a sliver beside a break or each other."""
     span = knots[-1] - knots[0]
     fixed = np.unique(np.array([knots[0], *breaks, knots[-1]]))
-    nearest = np.abs(knots[:, None] - fixed).min(axis=1)
+    after = np.clip(np.searchsorted(fixed, knots), 1, len(fixed) - 1)
+    nearest = np.minimum(np.abs(knots - fixed[after - 1]), np.abs(fixed[after] - knots))
     room = sliver * np.median(np.diff(knots)) if len(breaks) else 0.0
     kept = knots[nearest > max(min(room, span), 1e-12 * span)]
     merged = np.unique(np.concatenate([fixed, kept]))

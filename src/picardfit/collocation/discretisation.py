@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
 from picardfit.collocation.mesh import Flags, Indices, Mesh, QuickIndex
 from picardfit.collocation.picard import Field
 from picardfit.formulas.kernels import Array, BatchedMap
+from picardfit.model.inputs import Table
+from picardfit.model.kinks import smooth_at_nodes
 from picardfit.problem.likelihood import Objective
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import compact
@@ -48,8 +50,15 @@ class Discretisation:
 
     @cached_property
     def field(self) -> Field:
-        inputs = self.problem.inputs_at(self.mesh.experiment, self.mesh.node_times)
-        return Field(self.problem.rhs, self.mesh, inputs)
+        """The right-hand side along the mesh. Tables of lines have smooth values where segments hold their rows."""
+        mesh, problem = self.mesh, self.problem
+        inputs = problem.inputs_at(mesh.experiment, mesh.node_times)
+        for (e, knots), (column, name) in product(enumerate(mesh.knots), enumerate(problem.model.inputs)):
+            source = problem.experiments[e].inputs[name]
+            if isinstance(source, Table) and source.kind == "linear":
+                chosen, values = smooth_at_nodes(source.times, source.values, knots, mesh.rule.nodes)
+                inputs[mesh.first[e] + chosen, :, column] = values
+        return Field(problem.rhs, mesh, inputs)
 
     @cached_property
     def sample_inputs(self) -> Array:

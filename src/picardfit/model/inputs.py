@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from picardfit.formulas.algebra import names
 from picardfit.formulas.derivatives import breakpoints
 from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import BatchedMap
+from picardfit.model.kinks import kinks
 from picardfit.model.number_arrays import number_array, read_only
 
 
@@ -116,15 +117,23 @@ class Table:
         return isinstance(other, Table) and self.spec() == other.spec()
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:  # integrations ask for it in every piece between two breaks
         return hash((self.kind, tuple(self.times), tuple(self.values)))
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
-        """Held: the times where the value changes. Linear: every time, as each may be a kink. Marks: none."""
+        """Held: the times where the value changes. Linear: those of jumps and of kinks that matter. Marks: none."""
+        return self._breakpoints
+
+    @cached_property
+    def _breakpoints(self) -> tuple[float, ...]:
         if self.kind == "marks":
             return ()
         if self.kind == "linear":
-            return tuple(np.unique(self.times).tolist())
+            return tuple(kinks(self.times, self.values).tolist())
         return tuple(self.times[1:][np.diff(self.values) != 0].tolist())
 
     def at(self, t: np.ndarray) -> np.ndarray:

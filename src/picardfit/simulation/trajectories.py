@@ -30,6 +30,7 @@ class Budget:
 
     attempt: int = 60_000
     piece: int = 500  # more for each piece between breaks, where the integrator restarts
+    row: int = 100  # more for each row of a table in between: the integrator slows down at the slightest kink
     sample: int = 50  # more for each sample: long runs have many
 
 
@@ -78,6 +79,11 @@ class Run:
     inputs: Mapping[str, Input]
     times: np.ndarray  # ascending
     breaks: tuple[float, ...] = ()  # where the right-hand side may jump or kink
+
+    @property
+    def rows(self) -> int:
+        """Rows of all tables among the inputs."""
+        return sum(len(one.times) for one in self.inputs.values() if isinstance(one, Table))
 
     @property
     def edges(self) -> np.ndarray:
@@ -255,7 +261,9 @@ class _Attempt:
         self.size = np.abs(self.x)  # (runs, states): the largest so far, at the ends of pieces
         self.found = [np.tile(x, (len(run.times), 1)) for x, run in zip(self.x, runs, strict=True)]
         budget, samples = settings.budget, max(len(run.times) for run in runs)
+        rows = max(run.rows for run in runs)
         self.budget = budget.attempt + budget.piece * len(self.pieces) + budget.sample * samples
+        self.budget += budget.row * rows
         self.calls, self.exploded, self.reached = 0, False, runs[0].t0
 
     def lsoda(self) -> bool:
