@@ -69,6 +69,43 @@ def samples(size: int) -> pf.Problem:
     return _oscillator(3, size)
 
 
+MEMBRANE = pf.Model(
+    """
+    am = 0.1*(v + 40)/(1 - exp(-(v + 40)/10)); bm = 4*exp(-(v + 65)/18)
+    ah = 0.07*exp(-(v + 65)/20); bh = 1/(1 + exp(-(v + 35)/10))
+    an = 0.01*(v + 55)/(1 - exp(-(v + 55)/10)); bn = 0.125*exp(-(v + 65)/80)
+    v' = current - gna*m^3*h*(v - 50) - gk*n^4*(v + 77) - gl*(v + 54.4)
+    m' = am*(1 - m) - bm*m
+    h' = ah*(1 - h) - bh*h
+    n' = an*(1 - n) - bn*n
+    """,
+    observables=["v"],
+    inputs=["current"],
+)
+
+
+def _membrane(times: np.ndarray, current: pf.Table) -> pf.Problem:
+    rest, rng = {"v": -65.0, "m": 0.053, "h": 0.596, "n": 0.318}, np.random.default_rng(1)
+    inputs, truth = {"current": current}, {"gna": 120.0, "gk": 36.0, "gl": 0.3}
+    run = pf.simulate(MEMBRANE, truth, rest, times, inputs=inputs)
+    noisy = {"v": run.observables["v"] + rng.standard_normal(len(times))}
+    bounds = {"gna": (10, 500), "gk": (5, 200), "gl": (0.01, 3)}
+    return pf.Problem(MEMBRANE, pf.Experiment(times, noisy, inputs=inputs), bounds, rest)
+
+
+def rows(size: int) -> pf.Problem:
+    """Hodgkin-Huxley voltage every 0.01 ms, as many samples as rows in a table of a smooth current."""
+    times = 0.01 * np.arange(size)
+    current = 10 + 5 * np.sin(2 * np.pi * times / 17) + 3 * np.sin(2 * np.pi * times / 5.3)
+    return _membrane(times, pf.Table(times, current, "linear"))
+
+
+def rough_rows(size: int) -> pf.Problem:
+    """The same voltage with a current that is noise from row to row, so that every row is a knot."""
+    times = 0.01 * np.arange(size)
+    return _membrane(times, pf.Table(times, 10 + np.random.default_rng(2).standard_normal(size), "linear"))
+
+
 def states(size: int) -> pf.Problem:
     """A ring of as many states, five parameters for three of them, all states measured in two experiments."""
     names = [f"x{i}" for i in range(size)]
@@ -92,6 +129,8 @@ CASES: dict[str, tuple[Callable[[int], pf.Problem], tuple[int, ...], tuple[int, 
     "mixed": (mixed, (10, 100, 1000), (5, 50)),
     "segments": (segments, (10, 100, 1000), (5, 50)),
     "samples": (samples, (100, 1000, 10_000, 100_000), (100, 1000)),
+    "rows": (rows, (1000, 10_000), (1000, 3000)),
+    "rough": (rough_rows, (1000, 10_000), (1000, 3000)),
     "states": (states, (6, 15, 30, 60), (6, 15)),
 }
 
@@ -174,7 +213,7 @@ def shown(name: str, rows: list[Row]) -> None:
     for row in rows:
         each = 1e6 * row.iteration / row.segments
         print(
-            f"| {row.size} | {row.numbers} | {row.unknowns} | {row.segments} | {row.iterations} "
+            f"| {row.size} | {row.numbers} | {row.layout} | {row.segments} | {row.iterations} "
             f"| {1e3 * row.iteration:.2f} | {each:.1f} | {row.fit:.2f} | {row.after:.2f} | {row.memory:.0f} "
             f"| {'' if row.success else 'no success'} |"
         )
