@@ -16,9 +16,17 @@ from compare.registry import Tool
 from compare.task import Answer, Task, Unable
 from picardfit.formulas.codegen import kernel
 
-IMPORTS = 300.0  # seconds on the clock to import a tool
-GRACE = 10.0  # seconds, of the processor or of the clock, that a tool may need to come to its end
-LATE = 20.0  # budgets on the clock after which a tool that does not even compute is stopped
+
+@dataclass(frozen=True)
+class Limits:
+    """When a tool is stopped from outside. All are choices."""
+
+    imports: float = 300.0  # seconds on the clock to import a tool
+    grace: float = 10.0  # seconds, of the processor or of the clock, beyond the budget
+    late: float = 20.0  # budgets on the clock after which a tool that waits without computing is stopped
+
+
+DEFAULT = Limits()
 
 
 @dataclass(frozen=True)
@@ -31,19 +39,19 @@ class Report:
     elapsed: float = float("nan")  # on the clock
 
 
-def isolated(tool: Tool, task: Task) -> Report:
+def isolated(tool: Tool, task: Task, limits: Limits = DEFAULT) -> Report:
     """Run a tool on a task; the budget begins when its imports are done.
 
     The tool counts its own processor seconds; one that does not is stopped by the system. The clock has the last word,
     late enough for a machine that is shared with others.
     """
-    context = multiprocessing.get_context(_method())
+    context = multiprocessing.get_context(start_method())
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(tool, task, sender))
+    process = context.Process(target=_child, args=(tool, task, limits, sender))
     process.start()
     sender.close()
     try:
-        return _received(receiver, task.budget)
+        return _received(receiver, task.budget, limits)
     except EOFError:
         process.join()
         return Report(None, _last_words(process.exitcode, task.budget))
@@ -56,16 +64,16 @@ def isolated(tool: Tool, task: Task) -> Report:
         receiver.close()
 
 
-def _method() -> str:
-    """fork carries functions of the user along and needs no guarded main module; JAX does not survive it."""
+def start_method() -> str:
+    """How a tool's process begins: fork carries functions of the user along and needs no guarded main module; JAX does not survive it."""
     return "fork" if sys.platform == "linux" and "jax" not in sys.modules else "spawn"
 
 
-def _received(receiver: Connection, budget: float) -> Report:
+def _received(receiver: Connection, budget: float, limits: Limits) -> Report:
     """What the process sends; EOFError if it ends without a word."""
-    limit = LATE * budget + GRACE
-    if not receiver.poll(IMPORTS):
-        return Report(None, f"stopped: it was not imported after {IMPORTS:g} s")
+    limit = limits.late * budget + limits.grace
+    if not receiver.poll(limits.imports):
+        return Report(None, f"stopped: it was not imported after {limits.imports:g} s")
     first = receiver.recv()
     if isinstance(first, Report):
         return first
@@ -81,18 +89,18 @@ def _last_words(code: int | None, budget: float) -> str:
     return "its process died without an answer"
 
 
-def _limit_processor(budget: float) -> None:
+def _limit_processor(seconds: float) -> None:
     """The system ends this process when it has computed for longer; Windows knows no such limit."""
     if sys.platform == "win32":
         return
     from resource import RLIM_INFINITY, RLIMIT_CPU, getrlimit, setrlimit
 
     hard = getrlimit(RLIMIT_CPU)[1]
-    wanted = math.ceil(time.process_time() + budget + GRACE)
+    wanted = math.ceil(time.process_time() + seconds)
     setrlimit(RLIMIT_CPU, (wanted if hard == RLIM_INFINITY else min(wanted, hard), hard))
 
 
-def _child(tool: Tool, task: Task, sender: Connection) -> None:
+def _child(tool: Tool, task: Task, limits: Limits, sender: Connection) -> None:
     silence()
     try:
         module = tool.load()
@@ -100,7 +108,7 @@ def _child(tool: Tool, task: Task, sender: Connection) -> None:
         sender.send(Report(None, f"it cannot be imported ({error}): pip install picardfit[compare]"))
         return
     kernel.cache_clear()  # a forked process inherits compiled equations, which would flatter picardfit
-    _limit_processor(task.budget)
+    _limit_processor(task.budget + limits.grace)
     sender.send("ready")
     began, used = time.perf_counter(), time.process_time()
     try:

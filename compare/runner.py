@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from compare.isolation import isolated
+from compare.isolation import DEFAULT, Limits, isolated
 from compare.registry import REMEDY, Tool, chosen
 from compare.table import Comparison, Row, reaches
 from compare.task import Task
@@ -30,13 +30,14 @@ def run(
     budget: float = 30.0,
     *,
     start_initial: Mapping[str, object] | None = None,
+    limits: Limits = DEFAULT,
 ) -> Comparison:
     """The tools of these names (None: all of TOOLS) on a problem, from one start, least squares for all.
 
     `start`, `start_initial`: values to begin with; parameters left out are drawn from the bounds with `seed`, initial
     states left out are read off the data. `seed` also drives the tools that search at random.
     A noise model and priors are left out: least squares is what all of the tools can do.
-    `budget`: processor seconds for each tool; one that does not stop by itself is stopped from outside.
+    `budget`: processor seconds for each tool; one that does not stop by itself is stopped from outside, at `limits`.
     """
     if not isinstance(problem, Problem):
         raise UsageError(f"The problem is {type_words(problem)}: pass a pf.Problem(...).")
@@ -45,7 +46,7 @@ def run(
     wanted = chosen(tools)
     problem = least_squares_only(problem)
     task = Task(problem, common_start(problem, start, start_initial, seed), seed, float(budget))
-    rows = [_row(tool, task) for tool in wanted]
+    rows = [_row(tool, task, limits) for tool in wanted]
     best = min((row.loss for row in rows if np.isfinite(row.loss)), default=np.inf)
     floor = ROUNDING * float(np.nanmean(problem.samples.data**2))
     judged = tuple(replace(row, success=reaches(row.loss, best, floor)) for row in rows)
@@ -88,11 +89,11 @@ def common_start(
     return make_start(problem, np.where(np.isfinite(given) | ~parameters, given, drawn))
 
 
-def _row(tool: Tool, task: Task) -> Row:
+def _row(tool: Tool, task: Task, limits: Limits) -> Row:
     versions = tool.versions()
     if versions is None:
         return Row(tool.name, "", REMEDY)
-    report = isolated(tool, task)
+    report = isolated(tool, task, limits)
     if report.answer is None:
         return Row(tool.name, versions, report.sentence, elapsed=report.elapsed)
     problem = task.problem

@@ -133,7 +133,7 @@ def _fit(task: Task, problem: pf.Problem) -> dict:
     """The default method as a user calls it, by least squares or with the paper's noise model."""
     if task.method == LIKELIHOOD:
         problem = _with_noise(task, problem)
-    fit = pf.fit(problem, start=_start(task, problem)[0])
+    fit = pf.fit(problem, start=start_of(task, problem)[0])
     found = {
         "parameters": fit.parameters,
         "initial": fit.initial_states,
@@ -172,7 +172,7 @@ def _descend(tasks: Sequence[Task]) -> list[dict]:
     problems, states = [task.generate() for task in tasks], []
     began = time.process_time()
     for task, problem in zip(tasks, problems, strict=True):
-        given = unknowns_from(problem, *_start(task, problem), missing="nan")
+        given = unknowns_from(problem, *start_of(task, problem), missing="nan")
         states.append(algorithm_4(task, steps).init(problem, make_start(problem, given, None)))
     marks: list[dict] = [{} for _ in tasks]
 
@@ -220,7 +220,7 @@ def _look(problem: pf.Problem, unknowns: np.ndarray) -> dict:
     return {"parameters": parameters, "initial": initial, "loss": problem.loss(free, initial)}
 
 
-def _start(task: Task, problem: pf.Problem) -> tuple[dict[str, float] | None, dict | None]:
+def start_of(task: Task, problem: pf.Problem) -> tuple[dict[str, float] | None, dict | None]:
     """Parameters and initial states to begin with; None leaves them to picardfit (a regression on the data)."""
     wanted = task.settings.get("start")
     truth = {n: problem.truth["parameters"][n] for n in problem.model.parameters if n not in task.fixed}

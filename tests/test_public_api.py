@@ -238,3 +238,46 @@ def test_editors_see_the_public_names():
 
 def test_version_is_a_number():
     assert all(part.isdigit() for part in pf.__version__.split("."))
+
+
+# ---- the tests themselves ----------------------------------------------------------------------------------
+
+OWN = ("picardfit", "compare", "paper")
+
+
+def private_uses(tree: ast.Module) -> list[str]:
+    """Private names of this project, and patches of its constants, in the code of a test."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    imported, found = set(), []
+    for node in imports:
+        module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+        for one in node.names:
+            if (module or one.name).split(".")[0] in OWN:
+                imported.add((one.asname or one.name).split(".")[0])
+                found += [one.name] if one.name.startswith("_") else []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in imported:
+                found += [f"{owner}.{name}"] if name.startswith("_") and not name.endswith("_") else []
+            case ast.Call(func=ast.Attribute(attr="setattr"), args=[_, ast.Constant(value=str(name)), *_]):
+                found += [name] if name.isupper() else []
+    return found
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("from compare import isolation\nisolation._method()", ["isolation._method"]),
+        ("from paper.tasks import _start", ["_start"]),
+        ("monkeypatch.setattr(isolation, 'GRACE', 0.3)", ["GRACE"]),
+        ("import picardfit as pf\npf.__version__\nexecutor._processes", []),
+    ],
+)
+def test_private_uses_are_found(code, found):
+    assert private_uses(ast.parse(code)) == found
+
+
+def test_no_test_patches_a_constant_or_uses_a_private_name():
+    folder = Path(__file__).parent
+    uses = {str(p.relative_to(folder)): private_uses(ast.parse(p.read_text())) for p in folder.rglob("*.py")}
+    assert {name: found for name, found in uses.items() if found} == {}

@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 
 import compare
 import picardfit as pf
-from compare import isolation, registry
+from compare import registry
+from compare.isolation import Limits, start_method
 from compare.registry import REMEDY, TOOLS, Tool
 from compare.runner import common_start
 from compare.study import Study, Trial, data_set
@@ -24,7 +25,7 @@ from compare.task import Answer, OutOfTime, Task, Unable, Watch, until_over
 from compare.translate import translated
 from compare.usage import UsageError
 
-FORKS = pytest.mark.skipif(isolation._method() != "fork", reason="stand-in tools need a forked process")
+FORKS = pytest.mark.skipif(start_method() != "fork", reason="stand-in tools need a forked process")
 
 
 def decay(**given):
@@ -213,23 +214,19 @@ def test_a_tool_that_is_not_installed_says_how_to_get_it(monkeypatch):
 
 @FORKS
 def test_a_tool_that_sleeps_is_stopped_by_the_clock(monkeypatch):
-    monkeypatch.setattr(isolation, "GRACE", 0.3)
     stand_in(monkeypatch, lambda task: time.sleep(600))
-    row = compare.run(decay(), ["stand-in"], budget=0.01)["stand-in"]
+    row = compare.run(decay(), ["stand-in"], budget=0.01, limits=Limits(grace=0.3))["stand-in"]
     assert "on the clock" in row.sentence
 
 
 @FORKS
 def test_a_tool_that_computes_for_ever_is_stopped_by_the_system(monkeypatch):
-    monkeypatch.setattr(isolation, "GRACE", 0.1)
-    monkeypatch.setattr(isolation, "LATE", 1e4)
-
     def solve(task):
         while True:
             pass
 
     stand_in(monkeypatch, solve)
-    row = compare.run(decay(), ["stand-in"], budget=0.1)["stand-in"]
+    row = compare.run(decay(), ["stand-in"], budget=0.1, limits=Limits(grace=0.1, late=1e4))["stand-in"]
     assert row.sentence == "stopped from outside: it used more than 0.1 processor seconds"
 
 

@@ -187,7 +187,7 @@ class TestTasks:
             Task("lorenz", ALGORITHM_4, {"seed": s, "eps": 0.1}, {"start": "near", "steps": 1})
             for s in (0, 1)
         )
-        first, second = (tasks._start(t, t.generate())[0] for t in (one, two))
+        first, second = (tasks.start_of(t, t.generate())[0] for t in (one, two))
         truth = pf.examples.lorenz.TRUTH
         assert all(0.5 <= first[n] / truth[n] <= 1.5 for n in truth)
         assert first != second
