@@ -67,6 +67,14 @@ def test_two_leaking_compartments_show_two_sums_and_a_product():
     assert combinations(found) == {"k12*k21", "k10 + k12", "k21 + k20"}
 
 
+def test_memory_grows_in_proportion_to_the_rows():
+    """A square U of this many rows would take 700 GB."""
+    found = pf.structural(
+        pf.Model("x' = -a*b*x"), pf.plan(np.linspace(0, 10, 300_000), ["x"]), points=1, seed=0
+    )
+    assert found.rank == found.sampled_rank == 2
+
+
 def test_what_does_not_act_is_said():
     found = pf.structural(pf.Model("x' = -a*x; z' = -b*z"), pf.plan(TIMES, ["x"]))
     assert [str(g) for g in found.groups] == [f"{n}: does not affect what is measured" for n in ("z(0)", "b")]

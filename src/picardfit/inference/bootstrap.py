@@ -21,8 +21,9 @@ from picardfit.parallel.ordered_map import Written
 from picardfit.problem.common_noise import CommonNoise
 from picardfit.problem.problem import Problem
 from picardfit.problem.records import array
+from picardfit.search.searches import continue_from
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
-from picardfit.solvers.loop import Solution, run
+from picardfit.solvers.loop import Solution
 from picardfit.solvers.refit import expansion_at, refit
 
 if TYPE_CHECKING:
@@ -160,8 +161,7 @@ def fit_to_new_data(
     found = None if expansion is None else refit(expansion, variance, tolerance=tolerance)
     if found is not None:
         return found.point.unknowns
-    method = LiftedGaussNewton()
-    outcome = run(method, method.resume(renewed, solution))
+    outcome = continue_from(LiftedGaussNewton(), renewed, solution)
     solved = outcome.solution if outcome.status.success else None
     return None if solved is None else solved.unknowns
 

@@ -262,14 +262,12 @@ def _planned(problem: Problem, samples) -> np.ndarray:
 
 def _decide(slopes: np.ndarray, error: np.ndarray, settings: StructuralSettings) -> _Rank:
     """Rank by the largest gap among singular values that end near the size of the error."""
-    count = slopes.shape[1]
     size = np.linalg.norm(slopes, axis=0)
     noise = np.linalg.norm(error, axis=0)
     acting = size > np.maximum(settings.acting * noise, settings.least_column * size.max(initial=TINY))
     unit = np.where(acting, slopes, 0.0) / np.where(acting, size, 1.0)
     wrong = np.where(acting, error, 0.0) / np.where(acting, size, 1.0)
-    _, values, turned = np.linalg.svd(unit, full_matrices=True)
-    values = np.concatenate([values, np.zeros(count - len(values))])
+    values, turned = _right_singular(unit)
     floor = max(settings.error_factor * np.linalg.norm(wrong, 2), settings.rounding * values[0], TINY)
     steps = np.append(np.maximum(values, floor), floor)
     ratios = np.concatenate([[1.0], steps[:-1] / steps[1:]])  # ratios[r]: rank r
@@ -278,6 +276,17 @@ def _decide(slopes: np.ndarray, error: np.ndarray, settings: StructuralSettings)
     gap = float(ratios[rank]) if rank else np.inf
     accuracy = floor / steps[rank - 1] if rank else 0.0
     return _Rank(rank, gap, turned[rank:], np.where(acting, size, 1.0), accuracy)
+
+
+def _right_singular(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Singular values (columns,) and right singular vectors (columns, columns) of a matrix of any number of rows.
+
+    Only V must be square: where rows are fewer than columns, the missing values are zero. A square U would take
+    rows^2 numbers, 7 TiB for the million rows of a large table.
+    """
+    rows, columns = matrix.shape
+    _, values, turned = np.linalg.svd(matrix, full_matrices=rows < columns)
+    return np.concatenate([values, np.zeros(columns - len(values))]), turned
 
 
 def _groups(
@@ -338,7 +347,7 @@ def _invariants(
     )
     if before < rank or (len(lost) == 1 and rank < len(members)):
         return []
-    _, _, turned = np.linalg.svd(np.concatenate(lost))
+    _, turned = _right_singular(np.concatenate(lost))
     rows = reduced(turned[rank:])
     simple = [simplified(row, settings.simpler) for row in rows]
     weights = [row if nice is None else nice for row, nice in zip(rows, simple, strict=True)]
