@@ -65,7 +65,7 @@ def isolated(tool: Tool, task: Task, limits: Limits = DEFAULT) -> Report:
 
 
 def start_method() -> str:
-    """How a process begins. fork keeps functions of the user and needs no guarded main module; JAX does not survive it."""
+    """How a process begins: fork keeps a user's functions and needs no guarded main module; JAX does not survive it."""
     return "fork" if sys.platform == "linux" and "jax" not in sys.modules else "spawn"
 
 

@@ -212,7 +212,9 @@ def _filled(code: str, field: str, subject: str, values: Mapping[str, object], a
     wordings = ("command", "file") if audience is Audience.COMMAND else (audience.value,)
     found = (entry[one][field] for one in wordings if field in entry.get(one, {}))
     words = {
-        name: value.sentence(audience).rstrip(".") if isinstance(value, Conclusion | Status) else value
+        name: value.sentence(audience).rstrip(".")
+        if isinstance(value, Conclusion | Status | Notice)
+        else value
         for name, value in values.items()
     }
     return _FORMATTER.vformat(next(found, entry.get(field, "")), (), {"subject": subject, **words})

@@ -16,7 +16,7 @@ from picardfit.display.markup import noise_words
 from picardfit.display.text import estimate_rows, true_values
 from picardfit.display.verdicts import determined_words, summary
 from picardfit.examples import fitzhugh_nagumo, tumor
-from picardfit.inference.identifiability import Identifiability, Verdict
+from picardfit.inference.identifiability import Determination, Identifiability, Verdict
 
 VOID = {"meta", "br", "hr", "img", "link"}
 
@@ -167,11 +167,13 @@ def test_units_of_local_parameters_are_shown(tmp_path):
 
 def judged(**errors):
     """Verdicts on parameters with these relative errors."""
-    kinds = {
-        name: "determined" if e <= 0.2 else "weakly" if e <= 1 else "not determined"
-        for name, e in errors.items()
-    }
-    found = {name: Verdict(name, kinds[name], e, value=1.0) for name, e in errors.items()}
+
+    def kind(error):
+        if error <= 0.2:
+            return Determination.DETERMINED
+        return Determination.WEAK if error <= 1 else Determination.NONE
+
+    found = {name: Verdict(name, kind(e), e, value=1.0) for name, e in errors.items()}
     return Identifiability(found, (), ())
 
 

@@ -105,7 +105,11 @@ def test_an_error_costs_only_its_task(pool):
     executor = pool and pool(2)
     work = run_tasks(picky, range(6), executor=executor)
     assert work.results == {0: 0, 1: 1, 2: 2, 4: 4, 5: 5}
-    assert work.failures == {3: "ZeroDivisionError: three"}
+    failed = work.failures[3]
+    assert (failed.code, failed.values) == (
+        "parallel.raised",
+        {"kind": "ZeroDivisionError", "message": "three"},
+    )
 
 
 def test_the_error_of_an_only_task_is_raised():
@@ -132,7 +136,8 @@ def test_a_task_that_kills_its_workers_is_given_up_and_the_others_go_on(tmp_path
     with ProcessPoolExecutor(2) as executor, Ledger(tmp_path / "run.jsonl", WHO) as ledger:
         work = run_tasks(deadly, range(12), executor=executor, ledger=ledger, chunk=3, retries=1)
     assert sorted(work.results) == [k for k in range(12) if k != 3]
-    assert work.failures[3].startswith("Its worker died 2 times (BrokenProcessPool")
+    assert work.failures[3].code == "parallel.worker_died"
+    assert work.failures[3].values["times"] == 2
     assert sorted(Ledger(tmp_path / "run.jsonl", WHO).failed) == [3]
 
 

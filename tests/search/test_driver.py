@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.display.recipe import recipe
+from picardfit.display.program import program
 from picardfit.search.starts import make_start
 from prey import counted_prey
 
@@ -207,9 +207,9 @@ def test_a_rescue_follows_searches_that_all_fail():
 
 def test_the_program_in_a_report_repeats_the_policy(tmp_path):
     fit = pf.fit(decay(), policy=ONE)
-    assert "policy=pf.SearchPolicy(most=1)," in recipe(fit)
+    assert "policy=pf.SearchPolicy(most=1)," in program(fit)
     assert pf.load(fit.save(tmp_path / "fit.json")).policy == ONE
-    assert "policy" not in recipe(pf.fit(decay()))
+    assert "policy" not in program(pf.fit(decay()))
 
 
 def test_no_rescue_is_saved_as_such(tmp_path):

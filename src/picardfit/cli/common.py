@@ -122,7 +122,7 @@ def console(pipe_width: int = 120) -> Console:
 
 
 def print_json(record: Mapping[str, object]) -> None:
-    from picardfit.problem.records import plain
+    from picardfit.problem.json_values import plain
 
     typer.echo(json.dumps(plain(dict(record), "the result"), indent=2, ensure_ascii=False))
 

@@ -80,7 +80,7 @@ def profile_html(profile: Profile) -> str:
 def identifiability_html(found: Identifiability, most: int = 40) -> str:
     """The first `most` verdicts; combinations are folded."""
     rows = [(name, verdict_words(one)) for name, one in found.verdicts.items()]
-    lost = [name for name, one in found.verdicts.items() if one.kind == "not determined"]
+    lost = found.not_determined
     told = f"The data do not determine {words(lost)}." if lost else "The data determine every unknown."
     parts = [
         table(("unknown", "verdict"), rows, most=most),

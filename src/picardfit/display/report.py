@@ -32,7 +32,7 @@ from picardfit.display.markup import (
     table,
 )
 from picardfit.display.plots.style import STYLE
-from picardfit.display.recipe import recipe, starts_asked
+from picardfit.display.program import program, starts_asked
 from picardfit.display.text import (
     ESTIMATES_HEADER,
     ESTIMATES_NUMERIC,
@@ -111,7 +111,7 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
         "effort": effort(fit),
         "settings": table(("setting", "value"), list(_settings(fit.method))),
         "convergence": picture(plots.plot_convergence(fit), caption) if len(fit.trace) else "",
-        "program": recipe(fit),
+        "program": program(fit),
         "call": f"fit = pf.fit(problem, pf.{method}(...), {starts_asked(fit)}seed={fit.seed})",
         "seed": fit.seed,
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),

@@ -159,7 +159,7 @@ def estimates(fit: Fit, level: float = 0.95) -> list[Estimate]:
     errors, intervals, bounds = fit.standard_errors, fit.intervals(level), _bounds(fit.problem)
     at_bound, lost = fit.certificate.at_bound, set(fit.certificate.undetermined or ())
     if fit.status.converged and math.isfinite(fit.residual_variance):
-        lost |= {name for name, one in fit.identifiability().verdicts.items() if one.kind == "not determined"}
+        lost |= set(fit.identifiability().not_determined)
     units, values, others = units_of(fit.problem), dict(fit.parameters), _other_values(fit)
     for name, experiment, state in _estimated_initial(fit.problem):
         values[name] = fit.initial_states[experiment][state]

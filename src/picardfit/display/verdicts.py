@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from picardfit.display.text import number, other_values
-from picardfit.errors import Status
+from picardfit.errors import Status, counted
+from picardfit.inference.identifiability import Determination, Identifiability, Verdict
+from picardfit.inference.structural import Group, LocalIdentifiability, Structure
 
 if TYPE_CHECKING:
     from picardfit.evidence.residual_tests import Diagnostics
     from picardfit.fit import Fit
     from picardfit.inference.combinations import Combination
-    from picardfit.inference.identifiability import Identifiability, Verdict
-    from picardfit.inference.structural import Group, Structure
 
 MOST_VERDICTS, MOST_COMBINATIONS = 60, 12  # lines that are printed of each kind
 NUMBER_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -46,7 +46,7 @@ def verdict_words(one: Verdict) -> str:
         said = "not determined by these data: any value fits as well"
     elif math.isnan(one.error):
         said = f"{number(one.value, 4)}, but no measurement is left to estimate the noise from"
-    elif one.kind != "not determined":
+    elif one.kind is not Determination.NONE:
         said = f"{one.kind}, {number(one.value, 4)} {told}"
     else:
         said = f"not determined{' within its bounds' if one.exceeds_bounds else ''} by these data ({told})"
@@ -74,7 +74,7 @@ def identifiability_text(found: Identifiability) -> str:
     if found.undetermined:
         lines += ["", "Directions these data do not determine:"]
         lines += [f"  {one.text}: {percent(one.error)}" for one in found.undetermined[:MOST_COMBINATIONS]]
-    poor = {name for name, one in found.verdicts.items() if one.kind != "determined"}
+    poor = {name for name, one in found.verdicts.items() if one.kind is not Determination.DETERMINED}
     only = [one for one in found.determined if poor.issuperset(one.names)]
     better = [one for one in found.determined if one not in only]
     for title, several in (("Determined only together:", only), ("Better determined together:", better)):
@@ -107,13 +107,13 @@ def structure_text(found: Structure) -> str:
     if found.identifiable:
         lines = [f"All {count} unknowns are locally identifiable: {', '.join(found.unknowns)}."]
     else:
-        fine = [name for name, verdict in found.verdicts.items() if verdict == "locally identifiable"]
-        lines = [f"Of {count} unknowns only {found.rank} combinations can be determined."]
+        fine = [name for name, verdict in found.verdicts.items() if verdict is LocalIdentifiability.YES]
+        lines = [f"Of {count} unknowns only {counted(found.rank, 'combination')} can be determined."]
         lines += [f"  locally identifiable: {', '.join(fine) or 'none'}", "  not identifiable:"]
         lines += [f"    {group_text(group)}" for group in found.groups]
     if found.sampled_rank < found.rank:
         lines.append(
-            f"The planned sampling times are too few: they determine {found.sampled_rank} combinations, "
+            f"The planned sampling times are too few: they determine {counted(found.sampled_rank, 'combination')}, "
             f"continuous measurement {found.rank}."
         )
     size = f"a factor of {found.gap:.1g}" if found.clear else f"only a factor of {found.gap:.2g}: not clear"
@@ -144,7 +144,7 @@ def summary(fit: Fit, found: Identifiability | None = None) -> Summary:
     sentences, doubts = [], bool(fit.warnings) or fit.status is not Status.CONVERGED
     if fit.success and found is not None:
         sentences += _together(found)
-        doubts |= any(one.kind != "determined" for one in found.verdicts.values())
+        doubts |= any(one.kind is not Determination.DETERMINED for one in found.verdicts.values())
     if fit.solution is not None and fit.certificate.at_bound:
         bound = words(fit.certificate.at_bound)
         sentences.append(f"At a bound: {bound}; the bounds, not the data, set these values.")
@@ -177,8 +177,8 @@ def determined_words(fit: Fit, found: Identifiability) -> str:
 def _judged_words(kind: str, judged: Mapping[str, Verdict], most: int = 4) -> str:
     """How many unknowns of a kind are determined, and the first `most` of those that are not well determined."""
     total = len(judged)
-    weak = [name for name, one in judged.items() if one.kind == "weakly"]
-    lost = [name for name, one in judged.items() if one.kind == "not determined"]
+    weak = [name for name, one in judged.items() if one.kind is Determination.WEAK]
+    lost = [name for name, one in judged.items() if one.kind is Determination.NONE]
     sure = total - len(lost)
     if total == 1:
         parts = [f"The {kind} {next(iter(judged))} is {'not ' if lost else ''}determined"]
@@ -204,7 +204,7 @@ def _judged_words(kind: str, judged: Mapping[str, Verdict], most: int = 4) -> st
 
 def _together(found: Identifiability, most: int = 3) -> list[str]:
     """What is determined only together: combinations of unknowns none of which is determined alone."""
-    poor = {name for name, one in found.verdicts.items() if one.kind == "not determined"}
+    poor = set(found.not_determined)
     told = [f"{one.text} ({percent(one.error)})" for one in found.determined if poor.issuperset(one.names)]
     return [f"Determined only together: {words(told[:most])}."] if told else []
 

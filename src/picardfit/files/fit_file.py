@@ -24,7 +24,7 @@ from picardfit.evidence.optima import SearchSummary
 from picardfit.files.json_files import layout, read_json, write_text
 from picardfit.files.sections.settings import METHODS as METHODS_BY_FILE_NAME
 from picardfit.fit import Fit
-from picardfit.problem.records import array, entries, get, get_optional, number, plain
+from picardfit.problem.json_values import array, entries, get, get_optional, number, plain
 from picardfit.problem.serialisation import notice_from, notice_record, problem_from, problem_record
 from picardfit.search.policy import SearchPolicy
 from picardfit.search.solution_record import solution_of, solution_record, trace_of

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 DATE = r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
 
 
-class Sheet(NamedTuple):
+class RawTable(NamedTuple):
     """Columns by name, and the line or row number of each row for error messages.
 
     A column is an array (rows,) of texts, numbers or dates; a missing cell is NaN, NaT, None or a blank text.
@@ -76,7 +76,7 @@ class Sheet(NamedTuple):
         code = "files.cell_of_names" if no_number else "files.cell"
         return InputError(code, column, value=str(cell), where=where)
 
-    def without_blank_rows(self) -> Sheet:
+    def without_blank_rows(self) -> RawTable:
         keep = np.zeros(len(self.numbering), dtype=bool)
         for cells in self.columns.values():
             rows = np.flatnonzero(~keep)
@@ -124,7 +124,7 @@ def _is_blank(cell: str | None) -> bool:
     return cell is None or cell.strip().lower() in MISSING
 
 
-def read_sheet(source: object) -> Sheet:
+def read_raw_table(source: object) -> RawTable:
     """The table in a path, an open file or a DataFrame."""
     if "pandas" in sys.modules and isinstance(source, sys.modules["pandas"].DataFrame):
         return _from_frame(source, "the table", "")
@@ -183,8 +183,8 @@ def _decoded(content: bytes, label: str) -> str:
         return content.decode("cp1252", errors="replace")
 
 
-def _from_text(text: str, label: str, stem: str) -> Sheet:
-    """The sheet of a delimited text; blank lines and those that start with # are skipped."""
+def _from_text(text: str, label: str, stem: str) -> RawTable:
+    """The table of a delimited text; blank lines and those that start with # are skipped."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     lines = list(enumerate(text.split("\n"), 1))
     lines = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
@@ -223,8 +223,8 @@ def _separator(header: str) -> str:
     return best if bare.count(best) else " "
 
 
-def _from_frame(frame: pd.DataFrame, label: str, stem: str) -> Sheet:
-    """The sheet of a DataFrame; named index levels become columns."""
+def _from_frame(frame: pd.DataFrame, label: str, stem: str) -> RawTable:
+    """The table of a DataFrame; named index levels become columns."""
     fresh = [level for level in frame.index.names if level is not None and level not in frame.columns]
     frame = frame.reset_index(level=fresh) if fresh else frame
     columns = [_array(frame.iloc[:, k]) for k in range(frame.shape[1])]
@@ -253,8 +253,8 @@ def _checked_columns(
     stem: str,
     lines: np.ndarray | None = None,
     decimal_comma: bool = False,
-) -> Sheet:
-    """The sheet with unique names; unnamed columns go."""
+) -> RawTable:
+    """The table with unique names; unnamed columns go."""
     if all(re.fullmatch(r"[-+.,\deE]*", column) for column in names):
         raise InputError("files.no_column_names", label)
     named = [(name, cells) for name, cells in zip(names, columns, strict=True) if name]
@@ -264,4 +264,4 @@ def _checked_columns(
             raise InputError("files.two_columns", name, table=label)
         seen.add(name)
     places = np.arange(1, len(columns[0]) + 1) if lines is None else lines
-    return Sheet(dict(named), label, stem, "row" if lines is None else "line", places, decimal_comma)
+    return RawTable(dict(named), label, stem, "row" if lines is None else "line", places, decimal_comma)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.errors import InputError, Notice, closest
-from picardfit.files.raw_tables import Sheet, read_sheet
+from picardfit.files.raw_tables import RawTable, read_raw_table
 from picardfit.model.inputs import Constant, Input, Table
 from picardfit.problem.experiment import Experiment
 
@@ -39,21 +39,21 @@ def read_table(
     `observables`: the ones to read; None reads all. Names are found without regard to case, and kept as you write them.
     Experiments without a single number are left out; `remarks` of the first one says so, and every fit repeats it.
     """
-    sheet = read_sheet(source)
-    time_column = _time_column(sheet, time)
-    group_column = _group_column(sheet, experiment)
-    inputs = {column: _required(sheet, column, "input") for column in _name_list(inputs)}
+    table = read_raw_table(source)
+    time_column = _time_column(table, time)
+    group_column = _group_column(table, experiment)
+    inputs = {column: _required(table, column, "input") for column in _name_list(inputs)}
     observables = None if observables is None else _name_list(observables)
     if group_column is not None and name is not None:
-        raise InputError("files.name_and_column", group_column, table=sheet.label, name=name)
-    sheet = sheet.without_blank_rows()
-    times = sheet.numbers(time_column, missing=False)
-    known = {name: sheet.numbers(column) for name, column in inputs.items()}
-    measure = _long_columns(sheet)
+        raise InputError("files.name_and_column", group_column, table=table.label, name=name)
+    table = table.without_blank_rows()
+    times = table.numbers(time_column, missing=False)
+    known = {name: table.numbers(column) for name, column in inputs.items()}
+    measure = _long_columns(table)
     taken = {time_column, group_column, *inputs.values()}
-    samples = _wide(sheet, taken, observables) if measure is None else _long(sheet, *measure, observables)
+    samples = _wide(table, taken, observables) if measure is None else _long(table, *measure, observables)
     experiments, blank = [], []
-    for group, rows in _groups(sheet, group_column, sheet.stem if name is None else name):
+    for group, rows in _groups(table, group_column, table.stem if name is None else name):
         own_times, values, measured = samples.of(times, rows)
         if not measured:
             blank.append(group)
@@ -61,9 +61,9 @@ def read_table(
         held = {column: _held(column, group, times[rows], series[rows]) for column, series in known.items()}
         experiments.append(Experiment(own_times, values, name=group, inputs=held))
     if not experiments:
-        raise InputError("files.no_measurement", sheet.label, columns=samples.names)
+        raise InputError("files.no_measurement", table.label, columns=samples.names)
     if blank:
-        experiments[0] = replace(experiments[0], remarks=(left_out(blank, sheet.label),))
+        experiments[0] = replace(experiments[0], remarks=(left_out(blank, table.label),))
     return experiments
 
 
@@ -89,24 +89,24 @@ def _find(names: Iterable[str], name: str) -> str | None:
     return None
 
 
-def _required(sheet: Sheet, column: str, role: str) -> str:
+def _required(table: RawTable, column: str, role: str) -> str:
     """The column of that name; `role`: what it is needed for."""
-    if (found := _find(sheet.columns, column)) is not None:
+    if (found := _find(table.columns, column)) is not None:
         return found
-    name, columns = str(column), list(sheet.columns)
+    name, columns = str(column), list(table.columns)
     close = closest(name, columns)
-    raise InputError("files.no_column", name, role=role, table=sheet.label, columns=columns, close=close)
+    raise InputError("files.no_column", name, role=role, table=table.label, columns=columns, close=close)
 
 
-def _first_found(sheet: Sheet, names: Iterable[str]) -> str | None:
+def _first_found(table: RawTable, names: Iterable[str]) -> str | None:
     """The column with the first of these names that the table has."""
-    return next(filter(None, (_find(sheet.columns, name) for name in names)), None)
+    return next(filter(None, (_find(table.columns, name) for name in names)), None)
 
 
-def _time_column(sheet: Sheet, time: str | None) -> str:
+def _time_column(table: RawTable, time: str | None) -> str:
     if time is not None:
-        return _required(sheet, time, "time")
-    columns = list(sheet.columns)
+        return _required(table, time, "time")
+    columns = list(table.columns)
     unit = r"\s*([(\[].*[)\]])?"
     for pattern in ("(?i:time)" + unit, "t" + unit, f"(?i:t|{TIME_UNITS})" + unit):
         # T is also a common name of a state (tumour, temperature): it is the time only in the first column.
@@ -114,17 +114,17 @@ def _time_column(sheet: Sheet, time: str | None) -> str:
         if len(found) == 1:
             return found[0]
         if found:
-            raise InputError("files.times_could_be", sheet.label, columns=columns, found=found)
-    raise InputError("files.no_time_column", sheet.label, columns=columns, close=closest("time", columns))
+            raise InputError("files.times_could_be", table.label, columns=columns, found=found)
+    raise InputError("files.no_time_column", table.label, columns=columns, close=closest("time", columns))
 
 
-def _group_column(sheet: Sheet, experiment: str | None) -> str | None:
+def _group_column(table: RawTable, experiment: str | None) -> str | None:
     """The column that names the experiments; only a name other than the default must exist."""
     if experiment is None:
         return None
     if experiment == "experiment":
-        return _first_found(sheet, EXPERIMENT_NAMES)
-    return _required(sheet, experiment, "experiment")
+        return _first_found(table, EXPERIMENT_NAMES)
+    return _required(table, experiment, "experiment")
 
 
 def _name_list(names: Iterable[str]) -> list[str]:
@@ -132,9 +132,9 @@ def _name_list(names: Iterable[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _long_columns(sheet: Sheet) -> tuple[str, str] | None:
+def _long_columns(table: RawTable) -> tuple[str, str] | None:
     """The columns (observable, value) of a long table; None for a wide one."""
-    which, value = _first_found(sheet, OBSERVABLE_NAMES), _first_found(sheet, VALUE_NAMES)
+    which, value = _first_found(table, OBSERVABLE_NAMES), _first_found(table, VALUE_NAMES)
     return (which, value) if which and value else None
 
 
@@ -167,42 +167,42 @@ class _Long:
         return None, pairs, bool(np.isfinite(values[which >= 0]).any())
 
 
-def _wide(sheet: Sheet, taken: Collection[str | None], wanted: list[str] | None) -> _Wide:
+def _wide(table: RawTable, taken: Collection[str | None], wanted: list[str] | None) -> _Wide:
     """The observables of a wide table: those wanted, or all columns that are not taken."""
-    free = [column for column in sheet.columns if column not in taken]
-    chosen = free if wanted is None else [_required(sheet, n, "observable") for n in wanted]
+    free = [column for column in table.columns if column not in taken]
+    chosen = free if wanted is None else [_required(table, n, "observable") for n in wanted]
     if not chosen:
-        raise InputError("files.no_measured_column", sheet.label, columns=list(sheet.columns))
-    return _Wide(chosen if wanted is None else wanted, [sheet.numbers(n) for n in chosen])
+        raise InputError("files.no_measured_column", table.label, columns=list(table.columns))
+    return _Wide(chosen if wanted is None else wanted, [table.numbers(n) for n in chosen])
 
 
-def _long(sheet: Sheet, which: str, value: str, wanted: list[str] | None) -> _Long:
+def _long(table: RawTable, which: str, value: str, wanted: list[str] | None) -> _Long:
     """The observables of a long table: those wanted, or all."""
-    codes, found = sheet.labels(which)
-    values = sheet.numbers(value)
+    codes, found = table.labels(which)
+    values = table.numbers(value)
     if "" in found:
         unnamed = np.flatnonzero((codes == found.index("")) & np.isfinite(values))
         if len(unnamed):
-            raise InputError("files.unnamed_observable", which, where=sheet.place(unnamed[0]))
+            raise InputError("files.unnamed_observable", which, where=table.place(unnamed[0]))
     names = [n for n in found if n] if wanted is None else wanted
     number: dict[str | None, int] = {}
     for k, n in enumerate(names):
         if (spelled := _find(found, n)) is None:
             close = closest(str(n), found)
-            raise InputError("files.no_observable", str(n), table=sheet.label, found=found, close=close)
+            raise InputError("files.no_observable", str(n), table=table.label, found=found, close=close)
         number[spelled] = k
     position = np.array([number.get(n, -1) for n in found], dtype=int)
     return _Long(names, position[codes], values)
 
 
-def _groups(sheet: Sheet, column: str | None, name: str) -> list[tuple[str, np.ndarray]]:
+def _groups(table: RawTable, column: str | None, name: str) -> list[tuple[str, np.ndarray]]:
     """Name and row numbers of each experiment, in the order of first appearance."""
     if column is None:
-        return [(name, np.arange(len(sheet.numbering)))]
-    codes, names = sheet.labels(column)
+        return [(name, np.arange(len(table.numbering)))]
+    codes, names = table.labels(column)
     if "" in names:
         row = int(np.argmax(codes == names.index("")))
-        raise InputError("files.unnamed_experiment", column, where=sheet.place(row))
+        raise InputError("files.unnamed_experiment", column, where=table.place(row))
     order = np.argsort(codes, kind="stable")
     return list(zip(names, np.split(order, np.cumsum(np.bincount(codes))[:-1]), strict=True))
 

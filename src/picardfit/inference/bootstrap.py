@@ -19,8 +19,8 @@ from picardfit.inference.refits import Tools, named_unknowns, run_many, solution
 from picardfit.model.densities import Shape
 from picardfit.parallel.ordered_map import Written
 from picardfit.problem.common_noise import CommonNoise
+from picardfit.problem.json_values import array
 from picardfit.problem.problem import Problem
-from picardfit.problem.records import array
 from picardfit.search.searches import continue_from
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Solution
@@ -113,8 +113,10 @@ def bootstrap(
     if len(good) < 2:
         if work.interrupted:
             raise KeyboardInterrupt
-        reason = next((f" ({why})" for why in work.failures.values()), "")
-        raise InputError("inference.bootstrap_failed", failed=done - len(good), count=done, reason=reason)
+        failed, reason = done - len(good), next(iter(work.failures.values()), None)
+        if reason is None:
+            raise InputError("inference.bootstrap_failed", failed=failed, count=done)
+        raise InputError("inference.bootstrap_broke_down", failed=failed, count=done, reason=reason)
     many_unknowns = np.array(good)
     return Bootstrap(
         samples=named_unknowns(problem, many_unknowns),

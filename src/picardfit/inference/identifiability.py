@@ -12,6 +12,7 @@ Bounds do not count as information: an unknown that stopped at a bound gets the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,13 +67,21 @@ class VerdictSettings:
 DEFAULT = VerdictSettings()
 
 
+class Determination(StrEnum):
+    """How well the data determine an unknown. Each compares equal to its text."""
+
+    DETERMINED = "determined"
+    WEAK = "weakly"
+    NONE = "not determined"
+
+
 @shown
 @dataclass(frozen=True)
 class Verdict:
     """What the data say about one unknown. `print` it for a sentence."""
 
     name: str
-    kind: str  # "determined", "weakly", "not determined"
+    kind: Determination
     error: float  # relative standard error: infinite if it is left free, NaN without an estimate of the noise
     value: float = np.nan  # the estimate
     unit: float = 1.0  # what `error` is relative to, in natural units
@@ -104,7 +113,12 @@ class Identifiability:
     @property
     def identifiable(self) -> bool:
         """Whether every unknown is determined, at least weakly."""
-        return all(v.kind != "not determined" for v in self.verdicts.values())
+        return not self.not_determined
+
+    @property
+    def not_determined(self) -> tuple[str, ...]:
+        """The unknowns that the data do not determine."""
+        return tuple(name for name, one in self.verdicts.items() if one.kind is Determination.NONE)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Relative standard errors as bars, with the thresholds; written to `path` if given."""
@@ -162,9 +176,9 @@ def _verdict(
     name, error, reached = relative.labels[k], float(relative.errors[k]), float(relative.reached[k])
     value, unit, half = (float(one[k]) for one in (relative.values, relative.unit, relative.half_width))
     if error <= min(settings.sure, half):
-        kind = "determined"
+        kind = Determination.DETERMINED
     else:
-        kind = "weakly" if error <= min(settings.weak, half) else "not determined"
+        kind = Determination.WEAK if error <= min(settings.weak, half) else Determination.NONE
     own_size = not relative.power[k] and unit == reached > 2 * abs(value)
     return Verdict(
         name,
@@ -173,7 +187,7 @@ def _verdict(
         value,
         unit,
         relative=bool(relative.power[k]),
-        exceeds_bounds=kind == "not determined" and error <= settings.weak,
+        exceeds_bounds=kind is Determination.NONE and error <= settings.weak,
         at_bound=bool(relative.at_bound[k]),
         state_size=reached if own_size else None,
         alternatives=tuple(

@@ -37,9 +37,9 @@ from picardfit.inference.profile_continuation import (
 )
 from picardfit.inference.refits import Tools, named_unknowns, run_many, solution_of
 from picardfit.parallel.ordered_map import Work, Written, single_threaded
+from picardfit.problem.json_values import array, get
 from picardfit.problem.named_values import units_of
 from picardfit.problem.quantity import quantity
-from picardfit.problem.records import array, get
 from picardfit.problem.serialisation import digest
 from picardfit.solvers.refit import expansion_at, refined, refit
 
@@ -186,7 +186,7 @@ def profiles(
         Written(_encoded, partial(_decoded, shape)),
     )
     if work.failures and not work.results and not work.interrupted:
-        reason = next(iter(work.failures.values())).rstrip(".")
+        reason = next(iter(work.failures.values()))
         raise InputError("inference.no_profile", names=list(wanted), reason=reason)
     found = {}
     for name in wanted:

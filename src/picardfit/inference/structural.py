@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 import numpy as np
 
@@ -60,6 +61,13 @@ DEFAULT = StructuralSettings()
 TINY = np.finfo(float).tiny
 
 
+class LocalIdentifiability(StrEnum):
+    """Whether the outputs determine an unknown among nearby values. Each compares equal to its text."""
+
+    YES = "locally identifiable"
+    NO = "not identifiable"
+
+
 @shown
 @dataclass(frozen=True)
 class Group:
@@ -91,10 +99,10 @@ class Structure:
         return self.rank == len(self.unknowns)
 
     @property
-    def verdicts(self) -> dict[str, str]:
-        """unknown -> `locally identifiable` or `not identifiable`."""
+    def verdicts(self) -> dict[str, LocalIdentifiability]:
+        """What is known of each unknown."""
         lost = {name for group in self.groups for name in group.names}
-        return {n: "not identifiable" if n in lost else "locally identifiable" for n in self.unknowns}
+        return {n: LocalIdentifiability.NO if n in lost else LocalIdentifiability.YES for n in self.unknowns}
 
     @property
     def clear(self) -> bool:

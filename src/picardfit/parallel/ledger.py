@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from picardfit.errors import InputError
-from picardfit.problem.records import plain
+from picardfit.problem.json_values import plain
 
 FORMAT = {"format": "picardfit ledger", "version": 1}
 

@@ -53,9 +53,15 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a task has no result."""
+    """A task that has no result, and why."""
 
-    sentence: str
+    reason: Notice
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """The failure of a task that raised an error."""
+        values = {"kind": type(error).__name__, "message": str(error).rstrip(".")}
+        return cls(Notice("parallel.raised", values=values))
 
 
 class Interrupted(KeyboardInterrupt):
@@ -71,7 +77,7 @@ class Work(Generic[R]):
     """What `run_tasks` returns: results and failures by key, in order of the keys."""
 
     results: dict[int, R] = field(default_factory=dict)
-    failures: dict[int, str] = field(default_factory=dict)
+    failures: dict[int, Notice] = field(default_factory=dict)
     interrupted: bool = False
     partial: tuple[int, R] | None = None  # what the interrupted task itself had found
 
@@ -120,9 +126,9 @@ def run_tasks(
     try:
         for key, result in stream:
             if isinstance(result, Failure):
-                work.failures[key] = result.sentence
+                work.failures[key] = result.reason
                 if ledger:
-                    ledger.fail(key, result.sentence)
+                    ledger.fail(key, str(result.reason))
             else:
                 result = work.results[key] = result if keep is None else keep(key, result)
                 if ledger:
@@ -204,13 +210,13 @@ def _serial(
 
 
 def attempt(function: Callable[[T], R], task: T) -> R | Failure:
-    """The result of a task, or a Failure with the error's message; an InputError is raised."""
+    """The result of a task, or its Failure; an InputError is raised."""
     try:
         return function(task)
     except InputError:
         raise
     except Exception as error:  # the function may be the user's: one bad task must not end the others
-        return Failure(f"{type(error).__name__}: {error}")
+        return Failure.of(error)
 
 
 # ---- on workers --------------------------------------------------------------------------------------------
@@ -254,7 +260,7 @@ class _Dispatch(Generic[T, R]):
         except BrokenExecutor:
             lost = {*self.waiting, *self.suspects, *(k for keys in self.pending.values() for k in keys)}
             for key in lost:
-                yield key, Failure(str(Notice("parallel.executor_broke")))
+                yield key, Failure(Notice("parallel.executor_broke"))
         finally:
             for future in self.pending:
                 future.cancel()
@@ -302,7 +308,7 @@ class _Dispatch(Generic[T, R]):
         elif alone and self.deaths[keys[0]] >= self.retries:
             reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
             times = {"times": self.retries + 1, "reason": reason}
-            yield keys[0], Failure(str(Notice("parallel.worker_died", "", times)))
+            yield keys[0], Failure(Notice("parallel.worker_died", "", times))
         else:
             self.deaths.update(keys if alone else ())
             self.suspects.extend(keys)

@@ -26,8 +26,8 @@ from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.problem.experiment import Experiment, Rest
+from picardfit.problem.json_values import Record, array, entries, get, get_optional, number, plain
 from picardfit.problem.problem import Problem
-from picardfit.problem.records import Record, array, entries, get, get_optional, number, plain
 
 NOISES: dict[str, type[NoiseModel]] = {kind.__name__: kind for kind in noise_models.KINDS}
 PRIORS: dict[str, type[priors.Prior]] = {kind.__name__: kind for kind in priors.KINDS}

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from picardfit.errors import InputError, Status
+from picardfit.errors import InputError, Notice, Status
 from picardfit.evidence.certificate import Certificate, misfit
 from picardfit.evidence.optima import SameOptimum, clusters, same_value
 from picardfit.parallel.ledger import Ledger
@@ -80,7 +80,7 @@ class _Driver:
         elif request.starts > 1:
             self.policy = replace(self.policy, most=request.starts)
         self.endings: dict[int, Ending] = dict(before.endings) if before else {}
-        self.failures: dict[int, str] = dict(before.failures) if before else {}
+        self.failures: dict[int, Notice] = dict(before.failures) if before else {}
         self.interrupted = bool(before and before.interrupted)
         self.waiting: dict[int, Run] = {}
         self.spent: dict[int, float] = {}  # work of searches that wait
@@ -255,7 +255,7 @@ class _Driver:
         request = self.request
         ran = advance(None) if self.policy.most == 1 or index == 0 else attempt(advance, None)
         if isinstance(ran, Failure):
-            self._fail(index, ran.sentence)
+            self._fail(index, ran.reason)
         elif ran.status is None and len(ran.trace) < request.method.max_iterations:
             self.waiting[index], self.spent[index] = ran, ran.work
         else:
@@ -273,11 +273,11 @@ class _Driver:
         if self.book is not None and ending.status is not Status.INTERRUPTED:
             self.book.append(index, encoded(ending))
 
-    def _fail(self, index: int, sentence: str) -> None:
+    def _fail(self, index: int, reason: Notice) -> None:
         self._end(index, BROKEN)
-        self.failures[index] = sentence
+        self.failures[index] = reason
         if self.book is not None:
-            self.book.fail(index, sentence)
+            self.book.fail(index, str(reason))
 
     def _add(self, work: Callable[[int], Ending | None]) -> None:
         """Add a search that is none of the sequence, if the work leads to one."""
@@ -287,9 +287,9 @@ class _Driver:
             try:
                 ending = attempt(work, index)  # a user's function need not bear other values
             except InputError as error:
-                ending = Failure(str(error))
+                ending = Failure.of(error)
         if isinstance(ending, Failure):
-            self._fail(index, ending.sentence)
+            self._fail(index, ending.reason)
         elif ending is not None:
             self._end(index, replace(ending, seconds=time.perf_counter() - began))
 

@@ -144,7 +144,7 @@ def search_notices(found: Searches, asked: int, ledger: str | Path | None) -> It
     if found.failures:
         start, reason = next(iter(found.failures.items()))
         values = {"failed": len(found.failures), "all": max(asked, len(found.endings)), "start": start}
-        yield Notice("search.broke_down", values={**values, "reason": reason.rstrip(".")})
+        yield Notice("search.broke_down", values={**values, "reason": str(reason).rstrip(".")})
 
 
 def _interruption(found: Searches, asked: int, ledger: str | Path | None) -> Iterator[Notice]:

@@ -9,14 +9,14 @@ from functools import partial
 
 import numpy as np
 
-from picardfit.errors import Status
+from picardfit.errors import Notice, Status
 from picardfit.evidence.certificate import path_value
 from picardfit.evidence.expected_information import on_mesh, simulated
 from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.ordered_map import Failure, Interrupted, Written, run_tasks
 from picardfit.parallel.progress import Bar
+from picardfit.problem.json_values import Record, array, get, get_optional, number, plain
 from picardfit.problem.problem import Problem
-from picardfit.problem.records import Record, array, get, get_optional, number, plain
 from picardfit.problem.serialisation import digest, problem_digest
 from picardfit.search.policy import SearchPolicy
 from picardfit.search.solution_record import as_record, solution_of, solution_record, trace_of
@@ -219,7 +219,7 @@ class Searches:
     """The searches that were done, by index of their start."""
 
     endings: dict[int, Ending]
-    failures: dict[int, str]
+    failures: dict[int, Notice]
     interrupted: bool
 
 

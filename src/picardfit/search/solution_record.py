@@ -12,8 +12,8 @@ import numpy as np
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Mesh, Nodes, Rule, rule
 from picardfit.errors import InputError
+from picardfit.problem.json_values import Record, array, entries, get
 from picardfit.problem.problem import Problem
-from picardfit.problem.records import Record, array, entries, get
 from picardfit.solvers.loop import Solution
 
 

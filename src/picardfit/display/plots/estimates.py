@@ -28,6 +28,7 @@ from picardfit.display.plots.style import (
     with_unit,
     written,
 )
+from picardfit.inference.identifiability import Determination, Identifiability
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from picardfit.evidence.optima import SearchSummary
     from picardfit.fit import Fit
-    from picardfit.inference.identifiability import Identifiability
     from picardfit.inference.profile import Profile
 
 
@@ -50,9 +50,13 @@ def plot_identifiability(found: Identifiability, path: str | Path | None = None)
     high = 3 * max(finite.max(initial=weak), weak)
     figure = figure_of(STYLE.width, STYLE.header + STYLE.heading + STYLE.bar * len(names))
     panel = figure.subplots()
-    styles = {"determined": (BLUE, ""), "weakly": (ORANGE, "//"), "not determined": (GREY, "xx")}
+    styles = {
+        Determination.DETERMINED: (BLUE, ""),
+        Determination.WEAK: (ORANGE, "//"),
+        Determination.NONE: (GREY, "xx"),
+    }
     for kind, (colour, hatch) in styles.items():
-        rows = [k for k, name in enumerate(names) if found.verdicts[name].kind == kind]
+        rows = [k for k, name in enumerate(names) if found.verdicts[name].kind is kind]
         width = [float(np.clip(np.nan_to_num(errors[k], nan=high), low, high)) for k in rows]
         if rows:
             panel.barh(rows, width, color=colour, hatch=hatch, edgecolor="white", label=kind)

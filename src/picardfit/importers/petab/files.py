@@ -65,7 +65,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Sheet:
+class PetabTable:
     """All tables of one kind, one below the other."""
 
     kind: str
@@ -101,7 +101,7 @@ class Listing:
                 raise InputError("importers.not_a_file_name", str(name), entry=entry, key=(entry,))
         return [self.path.parent / name for name in given]
 
-    def sheet(self, kind: str, entry: str, columns: Sequence[str]) -> Sheet:
+    def table(self, kind: str, entry: str, columns: Sequence[str]) -> PetabTable:
         """The tables of a kind that an entry names, which must have these columns."""
         import pandas as pd
 
@@ -113,11 +113,11 @@ class Listing:
             for path, frame in zip(paths, frames, strict=True)
             for line, cells in zip(frame.index, frame.itertuples(index=False), strict=True)
         ]
-        return Sheet(kind, tuple(rows), pd.concat(frames, ignore_index=True).fillna(""))
+        return PetabTable(kind, tuple(rows), pd.concat(frames, ignore_index=True).fillna(""))
 
     def optional_rows(self, kind: str, entry: str, columns: Sequence[str]) -> tuple[Row, ...]:
         """The rows of the tables of a kind; none where there are no tables."""
-        return self.sheet(kind, entry, columns).rows if self.files(entry) else ()
+        return self.table(kind, entry, columns).rows if self.files(entry) else ()
 
 
 def read_listing(path: Path) -> Listing:

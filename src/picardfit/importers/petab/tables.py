@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from picardfit.errors import InputError, closest
-from picardfit.importers.petab.files import Row, Sheet, Value
+from picardfit.importers.petab.files import PetabTable, Row, Value
 from picardfit.importers.sbml import read_document, valid_model
 
 if TYPE_CHECKING:
@@ -106,13 +106,13 @@ def one_model(paths: list[Path]) -> tuple[libsbml.SBMLDocument, Path]:
 
 
 def all_measurements(
-    sheet: Sheet, rows: list[MeasurementRow | None]
+    table: PetabTable, rows: list[MeasurementRow | None]
 ) -> tuple[tuple[MeasurementRow, ...], pd.DataFrame]:
     """The rows with a number, and the same rows of the table."""
     found = tuple(row for row in rows if row is not None)
     if not found:
         raise InputError("importers.no_measurements")
-    return found, sheet.frame[[row is not None for row in rows]]
+    return found, table.frame[[row is not None for row in rows]]
 
 
 def parameter_row(

@@ -29,11 +29,11 @@ def first_version(listed: Listing) -> Tables:
     if not isinstance(problems, list) or len(problems) != 1 or not isinstance(problems[0], dict):
         raise InputError("importers.not_one_problem", key=("problems",))
     own = Listing(listed.path, problems[0])
-    parameters = listed.sheet("parameter", "parameter_file", ("parameterId", "parameterScale", "estimate"))
-    conditions = own.sheet("condition", "condition_files", ("conditionId",))
-    observables = own.sheet("observable", "observable_files", ("observableId", "observableFormula"))
+    parameters = listed.table("parameter", "parameter_file", ("parameterId", "parameterScale", "estimate"))
+    conditions = own.table("condition", "condition_files", ("conditionId",))
+    observables = own.table("observable", "observable_files", ("observableId", "observableFormula"))
     columns = ("observableId", "simulationConditionId", "measurement", "time")
-    measurements = own.sheet("measurement", "measurement_files", columns)
+    measurements = own.table("measurement", "measurement_files", columns)
     observed = {name: _observable(name, row) for name, row in observables.by("observableId").items()}
     known = {name: _condition(row) for name, row in conditions.by("conditionId").items()}
     measured, frame = all_measurements(

@@ -48,10 +48,10 @@ def second_version(listed: Listing, wide: float = 100.0) -> Tables:
     """
     if listed.files("mapping_files"):
         raise InputError("importers.mapping_table", key=("mapping_files",))
-    parameters = listed.sheet("parameter", "parameter_files", ("parameterId", "estimate"))
+    parameters = listed.table("parameter", "parameter_files", ("parameterId", "estimate"))
     columns = ("observableId", "observableFormula", "noiseFormula")
-    observables = listed.sheet("observable", "observable_files", columns)
-    measurements = listed.sheet("measurement", "measurement_files", ("observableId", "measurement", "time"))
+    observables = listed.table("observable", "observable_files", columns)
+    measurements = listed.table("measurement", "measurement_files", ("observableId", "measurement", "time"))
     document, model_file = one_model(_model_files(listed))
     conditions, experiments = _runs(listed, document)
     observed = {name: _observable(name, row) for name, row in observables.by("observableId").items()}

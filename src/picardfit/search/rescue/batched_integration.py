@@ -68,7 +68,7 @@ class _Steps:
     landing: np.ndarray  # (steps,): index of the stop on which a step ends, or -1
 
 
-class March:
+class Integrated:
     """Tracks at the sampling times of their experiments, and the steps that led there."""
 
     def __init__(self, runner: _Runner, path: np.ndarray, steps: list[_Steps]) -> None:
@@ -112,13 +112,13 @@ class March:
         return [slopes[runner.wanted[runner.tracks.experiment[t]], k] for k, t in enumerate(chosen)]
 
 
-def march(
+def integrate(
     problem: Problem,
     tracks: Tracks,
     rtol: float,
     settings: Integration,
     differentiable: bool = True,
-) -> March:
+) -> Integrated:
     """Every track, with steps that keep its local error below a relative tolerance.
 
     Tracks that need too many steps fail, also when they need far more than most of many others do. Derivatives need the
@@ -147,7 +147,7 @@ class _Runner:
             np.searchsorted(s, one.times) for s, one in zip(stops, problem.experiments, strict=True)
         ]
 
-    def run(self, differentiable: bool) -> March:
+    def run(self, differentiable: bool) -> Integrated:
         path = np.full((self.stops.shape[1], *self.x.shape), np.nan)
         path[0] = self.x
         on = np.flatnonzero((self.next <= self.last) & np.isfinite(self.x).all(axis=1))
@@ -180,7 +180,7 @@ class _Runner:
                 on = on[staying]
                 limit = np.minimum(limit, self._limit(on, round_ + 1))
         path[:, self.next <= self.last] = np.nan
-        return March(self, path, steps)
+        return Integrated(self, path, steps)
 
     def _limit(self, on: np.ndarray, rounds: int) -> np.ndarray:
         """(tracks,): how many rounds they may take, where only the last of an experiment's are still on their way."""

@@ -15,7 +15,7 @@ import numpy as np
 from picardfit.collocation.bounded_qp import solve_box
 from picardfit.problem.objective import whitened
 from picardfit.problem.problem import Problem
-from picardfit.search.rescue.batched_integration import Tracks, march
+from picardfit.search.rescue.batched_integration import Tracks, integrate
 from picardfit.search.rescue.settings import Descent, Integration, Rescue
 
 
@@ -299,8 +299,10 @@ class _Part:
         params = np.array([layout.model_values(b) for b in many_unknowns])
         owner = np.repeat(np.arange(self.experiments), self.count)
         tracks = Tracks(owner, *(_by_experiment(a) for a in (initial, params)))
-        self.march = march(problem, tracks, rtol, integration, differentiable)
-        self.states = self._by_sample([self.march.states(track) for track in range(len(owner))], self.count)
+        self.integrated = integrate(problem, tracks, rtol, integration, differentiable)
+        self.states = self._by_sample(
+            [self.integrated.states(track) for track in range(len(owner))], self.count
+        )
 
     def slopes(self, chosen: np.ndarray) -> np.ndarray:
         layout, width = self.problem.layout, self.problem.layout.width
@@ -310,7 +312,7 @@ class _Part:
         acting = np.flatnonzero(_in_equations(self.problem) | (by_unknowns != 0).any(axis=(0, 1, 2)))
         ways = np.array([_by_unknowns(self.problem, b) for b in self.many_unknowns[chosen]])
         tracks = (np.arange(self.experiments)[:, None] * self.count + chosen).ravel()
-        found = self.march.slopes(tracks, *(_by_experiment(a[..., acting]) for a in (by_unknowns, ways)))
+        found = self.integrated.slopes(tracks, *(_by_experiment(a[..., acting]) for a in (by_unknowns, ways)))
         wide = np.zeros((len(chosen), *self.states.shape[1:], width))
         wide[..., acting] = self._by_sample(found, len(chosen))
         return wide

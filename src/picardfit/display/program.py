@@ -20,7 +20,7 @@ from picardfit.search.policy import SearchPolicy
 MOST_NUMBERS = 1200  # of measured values that are written out
 
 
-def recipe(fit: Fit) -> str | None:
+def program(fit: Fit) -> str | None:
     """Code that repeats the fit; None when parts of the problem are Python functions or the data are too many."""
     problem = fit.problem
     model = problem.model
