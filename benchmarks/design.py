@@ -6,7 +6,7 @@ For sets of dosings: the forecast at the truth beside the errors of fits to simu
 root mean square over the seven parameters (criterion A), geometric mean, and each parameter. Then, seed by seed, what
 pf.design recommends after a fit to u1 alone, and what the recommended dosing brought. `--wide` takes the bounds that
 the paper's Table 2 implies instead of +-50 % around the truth; `--next` leaves out sets of three dosings and more.
-Seeds count from `--first`; `--keep FILE` keeps finished seeds: the same command with the same file goes on from there.
+Seeds count from `--first`; `--keep FILE` keeps finished seeds, and the same command continues from there.
 """
 
 from __future__ import annotations

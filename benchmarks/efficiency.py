@@ -11,7 +11,7 @@ Coverage: how often 95 % intervals hold the truth, Fisher's and profile's, under
 the likelihood). On the last two problems it is skewed, of which Fisher's know nothing.
 Cost: processor time of a profile, in fits to new data that start from the solution.
 Seeds count from `--first`. `--keep FILE` appends each data set's result to a file of JSON lines; the same command with
-the same file goes on where the last one ended.
+the same file continues where the last one ended.
 """
 
 from __future__ import annotations

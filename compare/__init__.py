@@ -2,7 +2,7 @@
 
 `compare.run(problem)` runs every tool in a process of its own and gives a Comparison: loss by
 independent integration, parameters, time and success side by side. `study` is the comparison of the paper's
-Fig. 3. The tools come with `pip install picardfit[compare]`; one that is missing is a row that says so.
+Fig. 3. The tools come with `pip install 'picardfit[compare]'`; one that is missing is a row that says so.
 """
 
 from compare.registry import TOOLS, Tool

@@ -105,7 +105,7 @@ def _child(tool: Tool, task: Task, limits: Limits, sender: Connection) -> None:
     try:
         module = tool.load()
     except ImportError as error:
-        sender.send(Report(None, f"it cannot be imported ({error}): pip install picardfit[compare]"))
+        sender.send(Report(None, f"it cannot be imported ({error}): pip install 'picardfit[compare]'"))
         return
     kernel.cache_clear()  # a forked process inherits compiled equations, which would flatter picardfit
     _limit_processor(task.budget + limits.grace)

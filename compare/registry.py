@@ -15,7 +15,7 @@ from types import ModuleType
 from compare.usage import UsageError
 from picardfit.errors import closest, listing
 
-REMEDY = "not installed: pip install picardfit[compare]"
+REMEDY = "not installed: pip install 'picardfit[compare]'"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.problem import Problem, Start
 from picardfit.search.starts import draw, make_start, open_values
 
-ROUNDING = 1e-20  # part of the mean square of the data that no loss can be told from
+ROUNDING = 1e-20  # part of the mean square of the data below which losses differ by rounding alone
 
 
 def run(

@@ -36,14 +36,14 @@ class Library:
 
     @property
     def present(self) -> np.ndarray:
-        """(states, terms): which functions stand in which equation."""
+        """(states, terms): which functions occur in which equation."""
         return (self.constant != 0) | (self.slopes != 0).any(axis=2)
 
 
 def regress(task: Task, differences: object, words: str, own_terms: bool = False) -> Answer:
     """Coefficients by pysindy, then the parameters that explain them best inside their bounds.
 
-    `own_terms`: each equation may only use the functions that stand in it; else the whole library.
+    `own_terms`: each equation may only use the functions that occur in it; else the whole library.
     """
     problem = task.problem
     library = library_of(problem)

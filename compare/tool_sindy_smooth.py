@@ -1,6 +1,6 @@
 """SINDy at its best: smoothed differences, which its authors advise for noisy data, and the known structure.
 
-Each equation may only use the functions that stand in it, as all other tools know them too.
+Each equation may only use the functions that occur in it, as all other tools know them too.
 """
 
 from __future__ import annotations

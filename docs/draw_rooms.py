@@ -1,6 +1,6 @@
 """Draw the rooms of the package and who imports whom, from the imports themselves: `python docs/draw_rooms.py`.
 
-Imports inside functions count; those for type checkers and of the display hook do not. Rooms stand in the order of the
+Imports inside functions count; those for type checkers and of the display hook do not. Rooms are in the order of the
 layers, so everything right of the diagonal (blue) points downwards. Left of it (red) is the exception that
 import-linter allows: the façade `Fit`, whose methods hand on to the rooms above it.
 """

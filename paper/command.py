@@ -29,7 +29,7 @@ class Name(StrEnum):
 def run(names: Sequence[str], quick: bool, seed: int, out: Path, workers: int) -> list[Path]:
     """Run experiments and write tables and figures below `out`; returns the page of each experiment.
 
-    A run that was stopped goes on where it was when it is started again with the same folder.
+    A run that was stopped continues where it was when it is started again with the same folder.
     """
     known = [name.value for name in Name if name is not Name.ALL]
     for name in names:
@@ -72,7 +72,7 @@ def paper(
         typer.echo(f"paper: {error}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
-        typer.echo("Stopped: the same command goes on from here.", err=True)
+        typer.echo("Stopped: the same command continues from here.", err=True)
         raise typer.Exit(130) from None
     for page in pages:
         typer.echo(page)

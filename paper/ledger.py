@@ -1,4 +1,4 @@
-"""Run tasks over processes, with a ledger by task: a run that was stopped, or was smaller, goes on where it was.
+"""Run tasks over processes, with a ledger by task: a run that was stopped, or was smaller, continues where it was.
 
 picardfit.parallel.ledger holds one piece of work whose tasks are numbered; here quick and full runs share what they
 have in common, so that a line is found by the text of its task.

@@ -27,7 +27,7 @@ QUICK_EPS = (0.05, 0.4)  # levels of a quick run
 
 
 def installed() -> list[str]:
-    """The tools that are there: `pip install picardfit[compare]` brings all."""
+    """The tools that are there: `pip install 'picardfit[compare]'` brings all."""
     return [name for name, tool in TOOLS.items() if tool.versions()]
 
 

@@ -1,4 +1,4 @@
-"""What the paper prints, as it stands in paper.tex; nothing here is computed.
+"""What the paper prints, as it is in paper.tex; nothing here is computed.
 
 Figures 1, 3 and 4 are pictures: the text gives no numbers for them, only sentences (SAID).
 """

@@ -105,3 +105,9 @@ def test_an_error_carries_the_end_of_a_fit_as_a_record():
     error = InputError("inference.profile_of_failed_fit", ended=Conclusion(Status.STALLED))
     assert error.values["ended"].status is Status.STALLED
     assert str(error).endswith(Status.STALLED.sentence())
+
+
+def test_known_names_are_listed_only_where_there_are_some():
+    said = InputError("files.unknown_input", "y", known=[]).sentence()
+    assert said == "`y` is not an input: add it to `inputs`."
+    assert "(`u`, `v`)" in InputError("files.unknown_input", "y", known=["u", "v"]).sentence()

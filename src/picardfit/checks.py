@@ -100,7 +100,7 @@ def check_positive(settings: object, whole: tuple[str, ...] = (), real: tuple[st
 
 
 def name_at_call(depth: int) -> str:
-    """`a` of {"a": pf.Parameter(...)}, dict(a=pf.Parameter(...)) or a = pf.Parameter(...); empty if it cannot be told.
+    """`a` of {"a": pf.Parameter(...)}, dict(a=pf.Parameter(...)) or a = pf.Parameter(...); empty if it is unknown.
 
     `depth`: how many frames above the caller the call is. Slow: it parses the source, so call it only for an error.
     """

@@ -40,7 +40,7 @@ class Place:
     """Where something was written.
 
     `key`: the entry of a problem, ("parameters", "a"), whether it came from a file or from Python; `row`: the line
-    inside a text of several lines, such as the equations; `file`, `line`: where that stands in a file.
+    inside a text of several lines, such as the equations; `file`, `line`: where that is in a file.
     """
 
     key: Key = ()
@@ -244,7 +244,8 @@ def catalogue(room: str) -> dict[str, dict[str, Any]]:
 
 
 class _Words(Formatter):
-    """Format specs for words: {names:list}, {names:list:8}, {n:count:value}, {thing:kind}, {values:values:none}
+    """Format specs for words: {names:list}, {names:list:8}, {names:those} (" (`a`, `b`)", or nothing where there are
+    none), {n:count:value}, {thing:kind}, {values:values:none}
     ("a = 1.2, b = 3"), {values:at:6} ("at x = 0, y = 2"), {x:nonfinite}, {subject:capital}."""
 
     def format_field(self, value: Any, spec: str) -> str:
@@ -252,6 +253,8 @@ class _Words(Formatter):
         match kind:
             case "list":
                 return listing(value, int(rest) if rest else None)
+            case "those":
+                return f" ({listing(value, int(rest) if rest else None)})" if value else ""
             case "count":
                 return counted(value, rest)
             case "kind":

@@ -208,6 +208,29 @@ def test_errors_for_machines_have_place_code_and_subject(ponds, tmp_path):
     assert found[0]["message"].endswith("Did you mean `birth`?")
 
 
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (("fit", "--starts", "foo"), "'foo' is not a whole number"),
+        (("profile", "--level", "high"), "'high' is not a number"),
+        (("fit", "--starts", "0"), "0 is less than 1"),
+        (("simulate", "--digits", "18"), "18 is more than 17"),
+    ],
+)
+def test_values_of_options_are_refused_in_plain_words(arguments, words):
+    result = run(*arguments)
+    said = " ".join(result.stderr.replace("│", " ").split())
+    assert result.exit_code == 2
+    assert words in said
+    assert "should be" not in said
+
+
+def test_choices_are_refused_in_plain_words():
+    said = " ".join(run("demo", "--example", "foo").stderr.replace("│", " ").split())
+    assert "'foo' is not one of 'fitzhugh-nagumo'" in said
+    assert "Value error" not in said
+
+
 # ---- internal errors ---------------------------------------------------------------------------------------
 
 
@@ -231,7 +254,7 @@ def test_an_internal_error_is_one_line_and_a_file_with_the_traceback(broken):
     (line,) = result.stderr.splitlines()
     assert line == (
         "picardfit: Internal error (ZeroDivisionError): this is a bug in picardfit, not in your input: "
-        f"please report it with the file {report}, which holds the details."
+        f"please open an issue in the repository of picardfit and attach the file {report}."
     )
     text = report.read_text()
     assert pf.__version__ in text
@@ -471,6 +494,16 @@ def test_simulate_plans_without_data(tmp_path):
     assert float(rows[1]["x"]) == pytest.approx(3 * np.exp(-2))
 
 
+def test_simulate_needs_no_unknown(tmp_path):
+    (tmp_path / "problem.toml").write_text(
+        'equations = "x\' = -k*x"\ndata = "d.csv"\nparameters = { k = 2 }\ninitial = { x = 3 }\n'
+    )
+    (tmp_path / "d.csv").write_text("time,x\n0,3\n1,0.4\n")
+    rows = rows_of(run("simulate", tmp_path).stdout)
+    assert float(rows[1]["x"]) == pytest.approx(3 * np.exp(-2))
+    assert "Everything is fixed" in run("fit", tmp_path).stderr
+
+
 def test_simulate_takes_a_fit(ponds, fitted):
     saved = fitted[1] / "fit.json"
     rows = rows_of(run("simulate", ponds, "--fit", saved).stdout)
@@ -594,6 +627,15 @@ def test_profile_looks_at_the_level_first(ponds, level):
     result = run("profile", ponds, "--level", level)
     assert result.exit_code == 2
     assert f"--level {level} is not between 0 and 1: write for example --level 0.95." in result.output
+
+
+def test_errors_begin_with_the_line_of_the_file(ponds, tmp_path):
+    text = (ponds / "problem.toml").read_text() + "\n[candidates.long]\nobservables = ['hare']\n"
+    (tmp_path / "problem.toml").write_text(text)
+    (tmp_path / "lynx_hare.csv").write_text((ponds / "lynx_hare.csv").read_text())
+    error = run("design", tmp_path).stderr
+    assert error.startswith(f"{tmp_path / 'problem.toml'}:")
+    assert "candidate `long`" in error
 
 
 def test_design_without_candidates_says_how_to_add_them(ponds):

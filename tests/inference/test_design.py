@@ -119,7 +119,7 @@ def test_what_determines_a_lost_parameter_wins(undosed):
 
 
 def test_expected_errors_are_those_of_the_fit_with_the_new_data(undosed):
-    """Up to the residual variance, which is estimated anew."""
+    """Up to the residual variance, which is estimated again."""
     found = pf.design(undosed, planned(1.0, "dose"), sd=1e-3)
     both = pf.Problem(DOSED, [dosed(0.0, "no dose", 1e-3), dosed(1.0, "dose", 1e-3, seed=1)])
     fit = pf.fit(both)
@@ -334,6 +334,7 @@ def test_a_choice_that_does_not_help_says_so(undosed):
         (lambda fit: pf.design(fit, []), "inference.no_candidate", ""),
         (lambda fit: pf.design(fit, {"dose": planned(1.0, "dose")}), "inference.candidates_are_a_dict", ""),
         (lambda fit: pf.design(fit, [3]), "inference.candidate_not_an_experiment", ""),
+        (lambda fit: pf.design(fit, 3), "inference.candidate_not_an_experiment", ""),
         (lambda fit: pf.design("fit", [planned(1.0, "dose")]), "inference.design_for", ""),
         (lambda fit: pf.design(fit, planned(1.0, "no dose")), "inference.candidate_name_taken", "no dose"),
         (lambda fit: pf.design(fit, planned(1.0, "dose"), "T"), "inference.criterion", ""),

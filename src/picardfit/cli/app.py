@@ -11,6 +11,7 @@ from picardfit.cli.demo import demo
 from picardfit.cli.design import design
 from picardfit.cli.fit import fit
 from picardfit.cli.new import new, schema
+from picardfit.cli.option_errors import Command
 from picardfit.cli.petab import petab
 from picardfit.cli.profile import profile
 from picardfit.cli.simulate import simulate
@@ -48,14 +49,15 @@ def main(
     """Estimate parameters of ODE models from poor data."""
 
 
-app.command(epilog="Example: picardfit demo --example lorenz")(demo)
-app.command(epilog="Example: picardfit new ponds --from lotka-volterra")(new)
-app.command(epilog="Example: picardfit check ponds")(check)
-app.command(epilog="Example: picardfit fit ponds --starts 20 --out results")(fit)
+app.command(cls=Command, epilog="Example: picardfit demo --example lorenz")(demo)
+app.command(cls=Command, epilog="Example: picardfit new ponds --from lotka-volterra")(new)
+app.command(cls=Command, epilog="Example: picardfit check ponds")(check)
+app.command(cls=Command, epilog="Example: picardfit fit ponds --starts 20 --out results")(fit)
 app.command(
-    epilog="Example: picardfit simulate ponds --times 0:20:41 --additive 0.5 --set birth=0.5 > plan.csv"
+    cls=Command,
+    epilog="Example: picardfit simulate ponds --times 0:20:41 --additive 0.5 --set birth=0.5 > plan.csv",
 )(simulate)
-app.command(epilog="Example: picardfit profile ponds -p birth -p death")(profile)
-app.command(epilog="Example: picardfit design ponds --criterion A --budget 2")(design)
-app.command(epilog="Example: picardfit petab model.yaml --starts 100")(petab)
-app.command(hidden=True, epilog="Example: picardfit schema > problem.schema.json")(schema)
+app.command(cls=Command, epilog="Example: picardfit profile ponds -p birth -p death")(profile)
+app.command(cls=Command, epilog="Example: picardfit design ponds --criterion A --budget 2")(design)
+app.command(cls=Command, epilog="Example: picardfit petab model.yaml --starts 100")(petab)
+app.command(cls=Command, hidden=True, epilog="Example: picardfit schema > problem.schema.json")(schema)

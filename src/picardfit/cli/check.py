@@ -206,9 +206,11 @@ def _theory(analysis: Analysis) -> str:
     from picardfit.display.text import number
 
     ball, data = analysis.on_ball.segment_length, analysis.along_data.segment_length
+    many = analysis.segments(data)
+    segments = f"{number(many, 4)} segment{'' if many == 1 else 's'}"
     return (
         f"Theory: the Picard operator is guaranteed to contract on segments shorter than T = {number(ball, 3)}; "
-        f"along these data T = {number(data, 3)} is enough, {number(analysis.segments(data), 4)} segments in all."
+        f"along these data T = {number(data, 3)} is enough, {segments} in all."
     )
 
 

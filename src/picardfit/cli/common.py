@@ -70,7 +70,8 @@ def show_errors(error: InputError, as_json: bool) -> None:
         typer.echo(str(error), err=True)
         typer.echo(f"picardfit: {counted(len(faults), 'error')}.", err=True)
     else:
-        typer.echo(f"picardfit: {_message(error, with_place=True)}", err=True)
+        program = "" if error.place.file else "picardfit: "
+        typer.echo(f"{program}{_message(error, with_place=True)}", err=True)
 
 
 def error_record(error: InputError) -> dict[str, object]:

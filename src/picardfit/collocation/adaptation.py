@@ -165,7 +165,7 @@ def resolve(
     """The result of `attempt` on the first mesh on which it needs no shorter segments, or on the finest one allowed.
 
     attempt(mesh) returns its result and (segments,) bool: the segments to halve before it tries again, at most `rounds`
-    times and not beyond a mesh of more than `segments`. Here a path is made anew on each mesh; `refinement.refined`
+    times and not beyond a mesh of more than `segments`. Here a new path is made on each mesh; `refinement.refined`
     carries a known path to the finer mesh.
     """
     for _ in range(rounds - 1):

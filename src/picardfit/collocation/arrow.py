@@ -42,7 +42,7 @@ class Judgement:
     seen: float = 1e-6  # smallest observed curvature that counts: less may come from the remaining slope
     observed: int = 6  # most directions whose observed curvature is computed: each costs four gradients
     agreement: float = 0.3  # relative difference of two estimates of a curvature that agree
-    rounding: float = 2e-16  # curvature that cannot be told from none
+    rounding: float = 2e-16  # curvature that rounding alone may cause
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,6 @@ def _path_size(solution: Solution) -> np.ndarray:
 
 
 def _conditional(found: Information, slopes: np.ndarray, variance: float) -> np.ndarray:
-    """(unknowns,): standard errors in natural units if all others were known; 0 where that cannot be told."""
+    """(unknowns,): standard errors in natural units if all others were known; 0 where that is unknown."""
     curvature = found.arrow.diagonal() / slopes**2
     return np.sqrt(np.nan_to_num(variance) / np.where(curvature > 0, curvature, np.inf))

@@ -69,7 +69,7 @@ def read_problem(path: str | Path) -> Problem:
 
 
 def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
-    """The content of a problem file; without `needs_data`, a file that names no data is accepted as a plan."""
+    """The content of a problem file; without `needs_data`, as for a simulation, it may name no data and no unknowns."""
     path = Path(path)
     _check_kind(path)
     source = Source(path / FILE_NAME if path.is_dir() else path)
@@ -98,7 +98,7 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     assert model is not None  # without a model there are faults
     problem = None
     if experiments:
-        problem = _problem(source, model, experiments, parameters, initial, truth, noise)
+        problem = _problem(source, model, experiments, parameters, initial, truth, noise, needs_data)
         source.finish()
         source.attempt(("fit", "start"), start_values, problem, settings.start)
         source.attempt(("fit", "start_initial"), start_values, problem, None, settings.start_initial)
@@ -132,7 +132,9 @@ def _check_kind(path: Path) -> None:
         raise InputError("files.json_not_toml", str(path))
 
 
-def _problem(source: Source, model, experiments, parameters, initial, truth, noise) -> Problem | None:
+def _problem(
+    source: Source, model, experiments, parameters, initial, truth, noise, needs_unknowns
+) -> Problem | None:
     try:
         problem = Problem(
             model, experiments, parameters=parameters, initial=initial, truth=truth, noise=noise
@@ -141,6 +143,6 @@ def _problem(source: Source, model, experiments, parameters, initial, truth, noi
     except InputError as error:
         source.complain(error)
         return None
-    if problem.layout.count() == 0:
+    if needs_unknowns and problem.layout.count() == 0:
         source.fault(("parameters",), "files.all_fixed")
     return problem

@@ -151,7 +151,7 @@ def _first(array: Array) -> Array:
 
 
 def _zeros(*shapes: tuple[int, ...]) -> list[Array]:
-    """Arrays cut from one block: the allocator would return several large ones to the system and fault them in anew."""
+    """Arrays cut from one block: the allocator would return large ones to the system and fault them in again."""
     ends = list(accumulate(math.prod(shape) for shape in shapes))
     block = np.zeros(ends[-1])
     return [block[a:b].reshape(shape) for a, b, shape in zip([0, *ends], ends, shapes, strict=False)]

@@ -194,7 +194,7 @@ def _offered(candidates) -> list[Experiment]:
     """The candidates as a list, each of them an experiment."""
     if isinstance(candidates, Mapping):
         raise InputError("inference.candidates_are_a_dict")
-    offered = [candidates] if isinstance(candidates, Experiment) else list(candidates)
+    offered = list(candidates) if isinstance(candidates, Iterable) else [candidates]
     for one in offered:
         if not isinstance(one, Experiment):
             raise InputError("inference.candidate_not_an_experiment", value=one)

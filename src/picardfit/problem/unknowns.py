@@ -54,7 +54,7 @@ class SteadyStarts:
 
 @dataclass(frozen=True)
 class UnknownsLayout:
-    """Which unknown stands in which column, with bounds, start and scale of each."""
+    """Which unknown is in which column, with bounds, start and scale of each."""
 
     experiments: tuple[str, ...]
     states: tuple[str, ...]

@@ -138,7 +138,7 @@ def _initial_formula(model: Model, one: Experiment, state: str, text: str) -> sy
 
 
 def _no_parameter(model: Model, name: str) -> str | None:
-    """What a name is that may not stand in an initial formula; None for parameters."""
+    """What a name is that may not be part of an initial formula; None for parameters."""
     if name == "t":
         return "the time"
     return "a state" if name in model.states else "an input" if name in model.inputs else None
@@ -196,7 +196,7 @@ def _unknown_in_initial(
 
 
 def _unknown_parameter(model: Model, name: str, known: Sequence[str]) -> InputError:
-    """Why a name may not stand in `parameters`."""
+    """Why a name may not be in `parameters`."""
     key = ("parameters", name)
     if name in model.dropped:
         return InputError("problem.parameter_of_unused_helper", name, key=key, helper=model.dropped[name])

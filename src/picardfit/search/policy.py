@@ -3,8 +3,8 @@
 One rule makes a fit trusted: two searches that began at different values and took different paths agree on the best
 optimum found so far (three if another optimum was seen, and so on), its certificate holds, and no known noise level
 contradicts it. Until then the fit searches on, within a budget. `decide` is a pure function of the evidence; driver.py
-executes what it says. How many iterations or seconds a search took is no evidence of anything and does not stand in
-`Evidence`; work only limits how long a fit goes on.
+executes what it says. How many iterations or seconds a search took is no evidence of anything and is not part of
+`Evidence`; work only limits how long a fit continues.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Solution:
 
     @cached_property
     def point(self) -> Point:
-        """Slopes, samples, outputs and the objective along the path, evaluated anew."""
+        """Slopes, samples, outputs and the objective along the path, evaluated again."""
         return point_at(self.system, self.unknowns, self.states, self.path)
 
     def __getstate__(self) -> dict[str, object]:

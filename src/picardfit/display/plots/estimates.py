@@ -181,7 +181,7 @@ def plot_convergence(fit: Fit, path: str | Path | None = None) -> Figure:
 def plot_waterfall(fit: Fit, path: str | Path | None = None) -> Figure:
     """The starts from the smallest loss on, with a shape for each optimum; crosses reached none.
 
-    Negative log-likelihoods are drawn as differences from the best one. Starts that found nothing stand at the top.
+    Negative log-likelihoods are drawn as differences from the best one. Starts that found nothing are at the top.
     """
     ranked = sorted(fit.searches, key=lambda one: (not np.isfinite(one.loss), one.loss, one.start))
     losses = np.array([one.loss for one in ranked])

@@ -232,7 +232,7 @@ class Import:
         return symbol(name)
 
     def _initial_states(self, run: Run | str, starts: Mapping) -> dict[str, sympy.Expr | None]:
-        """The initial states of a run; after a pre-equilibration only those that the simulation sets anew."""
+        """The initial states of a run; after a pre-equilibration only those that the simulation sets again."""
         states = self.system.states
         if isinstance(run, str) or run.before is None:
             return {state: starts[run][state] for state in states}

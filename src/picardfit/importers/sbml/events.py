@@ -1,7 +1,7 @@
 """Events of an SBML file: when they happen, and resets of states written as a system whose states are continuous.
 
 An event sets x := r(x, p) at the time s. The solvers know continuous states only, so x becomes a formula of pieces
-that are continuous, and the reset stands in that formula:
+that are continuous, and the reset is part of that formula:
 
 - r = a x + b with a number a and without other states: x = z before s and a z + b after it, with z' = x'/a after s.
 - any other r: z1 follows x until s and then stands still, z2 = 0 until s and then z2' = x';

@@ -408,7 +408,7 @@ class _Field:
 
 @lru_cache(maxsize=16)
 def _map(rhs: BatchedMap, inputs: tuple[str, ...], moved: tuple[int, ...]) -> BatchedMap:
-    """The right-hand side with derivatives by the moved parameters only: the others stand in the place of inputs."""
+    """The right-hand side with derivatives by the moved parameters only: the others take the place of inputs."""
     held = [name for k, name in enumerate(rhs.parameters) if k not in moved]
     return BatchedMap(rhs.expressions, rhs.states, [rhs.parameters[k] for k in moved], (*inputs, *held))
 

@@ -2,7 +2,7 @@
 
 Unknowns that the data hardly determine may be anywhere without changing the curves, and where they are decides which
 optimum is next. So besides random moves and mixtures there are moves along the eigenvectors of the curvature, as far as
-the data allow; and unknowns that stand at a bound are drawn anew.
+the data allow; and unknowns that are at a bound are drawn again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def variations(
 ) -> np.ndarray:
     """(count, experiments, width): parents (best first) with their unknowns moved, in turn `tries` of each kind.
 
-    Some are moved far; all are moved as far as the data allow; the same, less far, with those at a bound drawn anew;
+    Some are moved far; all are moved as far as the data allow; the same, less far, with those at a bound drawn again;
     or mixed with others. Moves are in logarithms, or in units of the unknown's own size. The better a parent the more
     often it is taken.
     """

@@ -10,7 +10,7 @@ a rejected step -------------------------------------------------> DAMP, or NEXT
 a long last stage -----------------------------------------------> STAY, or STALLED
 
 Thresholds are relative numbers without a unit unless a comment says otherwise. A value without an origin was chosen by
-hand; the decisions that were measured stand in docs/decisions (003 penalties, 004 second derivatives, 006 joining).
+hand; the decisions that were measured are in docs/decisions (003 penalties, 004 second derivatives, 006 joining).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Acceptance:
     sufficient: float = 1e-3  # fraction of the predicted decrease that a step must bring (Armijo's rule)
     rounding: float = 1e-13  # of the merit: rounding error of a difference of two merits
     negligible: float = 1e-12  # predicted decrease, relative to the merit, that rounding errors may hide
-    closer: float = 0.1  # fraction of |u - P u| that contracting anew may leave for a path to be replaced
+    closer: float = 0.1  # fraction of |u - P u| that another contraction may leave for a path to be replaced
     trust: float = 0.01  # fraction of a step's decrease that may remain although the model was exact
 
 
