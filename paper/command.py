@@ -40,7 +40,7 @@ def run(names: Sequence[str], quick: bool, seed: int, out: Path, workers: int) -
     if seed < 0:
         raise UsageError(f"seed = {seed} is negative: give 0 or a positive number.")
     chosen = known if Name.ALL.value in names else list(dict.fromkeys(names))
-    return run_experiments(chosen, Plan(quick=quick, seed=seed), Path(out), workers)
+    return run_experiments(chosen, Plan(quick=quick, seed=seed), Path(out), workers, typer.echo)
 
 
 def paper(

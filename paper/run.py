@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +25,13 @@ EXPERIMENTS = {
 METHODS = {ALGORITHM_4: "Algorithm 4", DEFAULT: "default", LIKELIHOOD: "default, likelihood"}
 
 
-def run(names: Sequence[str], plan: Plan, out: Path, workers: int) -> list[Path]:
-    """Run the named experiments; returns the page of each. Fits that a ledger in `out` holds are not repeated."""
+def run(
+    names: Sequence[str], plan: Plan, out: Path, workers: int, say: Callable[[str], None] = print
+) -> list[Path]:
+    """Run the named experiments; returns the page of each. Fits that a ledger in `out` holds are not repeated.
+
+    `say` gets one line at the beginning of each stage, also where no progress bar is shown.
+    """
     out.mkdir(parents=True, exist_ok=True)
     settings = {"version": __version__, "quick": plan.quick, "seed": plan.seed, "steps": plan.steps}
     (out / "run.json").write_text(json.dumps(settings), encoding="utf-8")
@@ -34,7 +39,10 @@ def run(names: Sequence[str], plan: Plan, out: Path, workers: int) -> list[Path]
     for name in names:
         module, folder = EXPERIMENTS[name], out / name
         folder.mkdir(parents=True, exist_ok=True)
-        results = run_tasks(solve, module.tasks(plan), folder / "ledger.jsonl", workers, name, together)
+        tasks = module.tasks(plan)
+        say(f"{name}: {len(tasks)} fits and bounds")
+        results = run_tasks(solve, tasks, folder / "ledger.jsonl", workers, name, together)
+        say(f"{name}: tables and figures")
         parts = [*module.present(results, plan), costs(results)]
         for part in parts:
             part.write(folder)

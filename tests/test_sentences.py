@@ -65,6 +65,13 @@ def test_every_entry_is_used():
     assert [f"{room}.{name}" for room, name in entries() if f"{room}.{name}" not in used] == []
 
 
+def test_the_example_for_contributors_names_an_entry():
+    text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    codes = re.findall(r'InputError\("(\w+)\.(\w+)"', text)
+    assert codes
+    assert all(name in catalogue(room) for room, name in codes)
+
+
 @pytest.mark.parametrize("room, name", entries())
 def test_an_entry_says_what_is_wrong_and_shows_an_example(room, name):
     entry = catalogue(room)[name]

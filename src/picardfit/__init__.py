@@ -6,9 +6,6 @@ place in _HOMES, and a line in __init__.pyi for editors.
 
 import sys as _sys
 from importlib import import_module as _import
-from types import ModuleType as _ModuleType
-
-from picardfit.display import hook as _hook
 
 __version__ = "0.1.0"
 
@@ -53,35 +50,6 @@ _HOMES = {  # module -> the public names that live in it
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)
 
-_hook.register(  # class -> the functions that draw it in a terminal ("": its repr), in a notebook and as a picture
-    {
-        "Analysis": ("uncertainty:analysis_text", "notebook:plain_html"),
-        "Bands": ("uncertainty:bands_text", "notebook:plain_html"),
-        "Bootstrap": ("uncertainty:bootstrap_text", "notebook:plain_html"),
-        "Certificate": ("uncertainty:certificate_text", "notebook:plain_html"),
-        "Combination": ("verdicts:combination_text", "notebook:plain_html"),
-        "Design": ("uncertainty:design_text", "notebook:design_html"),
-        "Diagnostics": ("verdicts:diagnostics_text", "notebook:plain_html"),
-        "Experiment": ("", "notebook:experiment_html"),
-        "Fit": ("text:fit_text", "notebook:fit_html"),
-        "Group": ("verdicts:group_text", "notebook:plain_html"),
-        "Identifiability": (
-            "verdicts:identifiability_text",
-            "notebook:identifiability_html",
-            "plots:plot_identifiability",
-        ),
-        "Model": ("text:model_text", "notebook:model_html"),
-        "Problem": ("text:problem_text", "notebook:problem_html"),
-        "Profile": (
-            "uncertainty:profile_text",
-            "notebook:profile_html",
-            "plots:plot_profiles",
-        ),
-        "Structure": ("verdicts:structure_text", "notebook:plain_html"),
-        "Verdict": ("verdicts:verdict_text", "notebook:plain_html"),
-    }
-)
-
 
 def __getattr__(name: str) -> object:
     if name not in _HOME_OF:
@@ -96,7 +64,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-class _Package(_ModuleType):
+class _Package(type(_sys)):
     """This package as a module whose `fit` is always the function.
 
     Python binds a submodule to its package when it is first imported, so the module fit.py, where `Fit` lives, would

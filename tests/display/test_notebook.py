@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from html import unescape
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import picardfit as pf
+from picardfit.display.painters import PAINTERS
 from picardfit.examples import fitzhugh_nagumo
 from picardfit.parallel.progress import Bar
 
@@ -164,3 +166,9 @@ def test_in_a_real_notebook(tmp_path):
     assert "40 of 40 searches" in first[0]["text/html"]
     assert "Both parameters are determined" in second[0]["text/html"]
     assert "image/png" in third[0]
+
+
+def test_every_painter_exists():
+    painters = [one for own in PAINTERS.values() for one in own if one]
+    for module, _, function in (one.partition(":") for one in painters):
+        assert callable(getattr(importlib.import_module(f"picardfit.display.{module}"), function))

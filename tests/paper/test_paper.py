@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -465,6 +466,7 @@ class TestCommand:
         assert result.exit_code == 0
         folder = tmp_path / "fitzhugh-nagumo"
         assert str(folder / "index.md") in result.output.replace("\n", "")
+        assert re.match(r"fitzhugh-nagumo: \d+ fits and bounds\nfitzhugh-nagumo: tables", result.stdout)
         for name in ("fitzhugh_nagumo_one.md", "fitzhugh_nagumo_one.csv", "fitzhugh_nagumo_std.png"):
             assert (folder / name).stat().st_size > 100
 

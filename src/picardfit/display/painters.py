@@ -1,0 +1,32 @@
+"""Which function draws an object of which class; `hook` reads this table when an object is first shown.
+
+A painter is a function of `display`, as "module:function": of the text in a terminal ("": the `repr` of the object, or
+the `__str__` that its class defines itself), of the HTML in a notebook and, if there is one, of the picture.
+"""
+
+PAINTERS: dict[str, tuple[str, ...]] = {
+    "Analysis": ("uncertainty:analysis_text", "notebook:plain_html"),
+    "Bands": ("uncertainty:bands_text", "notebook:plain_html"),
+    "Bootstrap": ("uncertainty:bootstrap_text", "notebook:plain_html"),
+    "Certificate": ("uncertainty:certificate_text", "notebook:plain_html"),
+    "Combination": ("verdicts:combination_text", "notebook:plain_html"),
+    "Design": ("uncertainty:design_text", "notebook:design_html"),
+    "Diagnostics": ("verdicts:diagnostics_text", "notebook:plain_html"),
+    "Experiment": ("", "notebook:experiment_html"),
+    "Fit": ("text:fit_text", "notebook:fit_html"),
+    "Group": ("verdicts:group_text", "notebook:plain_html"),
+    "Identifiability": (
+        "verdicts:identifiability_text",
+        "notebook:identifiability_html",
+        "plots:plot_identifiability",
+    ),
+    "Model": ("text:model_text", "notebook:model_html"),
+    "Problem": ("text:problem_text", "notebook:problem_html"),
+    "Profile": (
+        "uncertainty:profile_text",
+        "notebook:profile_html",
+        "plots:plot_profiles",
+    ),
+    "Structure": ("verdicts:structure_text", "notebook:plain_html"),
+    "Verdict": ("verdicts:verdict_text", "notebook:plain_html"),
+}
