@@ -240,6 +240,19 @@ def test_version_is_a_number():
     assert all(part.isdigit() for part in pf.__version__.split("."))
 
 
+def test_only_the_search_runs_solvers():
+    """Elsewhere nobody imports the loop: `search.searches` continues from a solution."""
+    folder, runners = Path(pf.__file__).parent, {"run", "iterate"}
+    found = [
+        str(path.relative_to(folder))
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module == "picardfit.solvers.loop"
+        if runners & {one.name for one in node.names}
+    ]
+    assert {Path(one).parts[0] for one in found} == {"search"}
+
+
 # ---- the tests themselves ----------------------------------------------------------------------------------
 
 OWN = ("picardfit", "compare", "paper")

@@ -67,6 +67,11 @@ def test_two_leaking_compartments_show_two_sums_and_a_product():
     assert combinations(found) == {"k12*k21", "k10 + k12", "k21 + k20"}
 
 
+def test_one_combination_is_singular():
+    found = pf.structural(pf.Model("x' = -a*b*x"), pf.plan(TIMES, ["x"], initial={"x": 1.0}))
+    assert "Of 2 unknowns only 1 combination can be determined." in str(found)
+
+
 def test_memory_grows_in_proportion_to_the_rows():
     """A square U of this many rows would take 700 GB."""
     found = pf.structural(
