@@ -167,7 +167,7 @@ def test_what_is_no_formula_is_refused(text):
         ("(a)(b)", "missing between `)` and `(`"),
         ("a(b + c)", "`a` is called like a function"),
         ("a(b + c)", "write `a*(...)` for a product"),
-        ("exo(x)", "Did you mean `exp`?"),
+        ("exo(x)", "write `exp(...)` if you mean that function"),
         ("a + (b", "not closed"),
         ("a + b)", "unmatched `)`"),
         ("sin(x, y)", "`sin` takes 1 argument, not 2"),
