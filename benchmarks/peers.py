@@ -1,21 +1,30 @@
-"""picardfit against the strongest peers on the paper's problems: the same data, bounds and starts; prints a table.
+"""picardfit against the strongest peers on problems of different kinds: the same data, bounds and starts.
 
-    python benchmarks/peers.py [--starts 10] [--datasets 1] [--only NAME] [--tools picardfit,casadi] [--slow-starts 2]
+    python benchmarks/peers.py [--starts 5] [--only NAME] [--tools default,casadi] [--keep peers.jsonl]
 
-Needs `pip install picardfit[compare]`. For every problem and tool: how many starts end at the smallest loss that any
-tool found (within 0.1 %, by independent integration), and processor seconds, median over the starts. Cold: model
-building included, imports not, no cache warm. Warm: the same search once more. picardfit's cold time begins with the
-text of the model; the peers get theirs translated and a path along the data for nothing.
+Needs `pip install picardfit[compare]`, of which CasADi is enough. The problems and their sources are in
+peer_problems.py. A start draws every parameter between its bounds; initial states are read off the data. Every fit may
+take 20 processor seconds and then answers with the best point it has. Solved: the loss at that point, by independent
+integration, is within 1 % of the smallest that any tool found from any start. Times are processor seconds, median over
+the starts: cold, with building the model but without imports, and no cache warm. picardfit's begin with the text of the
+model; the peers get theirs translated and a path along the data for nothing.
+
+`default` is pf.fit(problem), `one search` is pf.fit(problem, policy=pf.SearchPolicy(most=1)). With `--keep` every
+attempt is written to a file as it ends, and a later call goes on after those that are there.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
+import signal
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 from sympy.core.cache import clear_cache
@@ -25,52 +34,57 @@ from compare.isolation import silence
 from compare.registry import TOOLS
 from compare.runner import common_start, loss_at
 from compare.task import Answer, Task
+from peer_problems import PROBLEMS
+from seeds import Seeds
 
-PEERS = ("picardfit", "casadi", "shooting", "diffrax")
-SLOW = ("diffrax",)
-BUDGET = 120.0
+OURS = {"default": pf.SearchPolicy(), "one search": pf.SearchPolicy(most=1)}
+PEERS = ("casadi", "shooting")
+LIMIT = 20.0  # processor seconds of a fit
+SOLVED = 1.01  # loss over the smallest loss of all
+REFERENCE = "casadi"  # whose time is 1
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One search from one start."""
+    """One fit from one start."""
 
     loss: float
     cold: float
-    warm: float
     sentence: str
 
 
-def attempts(name: str, tool: str, data_set: int, starts: int) -> list[Attempt]:
-    """All starts of one tool on one data set, in a process of its own."""
-    silence()
-    problem = pf.examples.ALL[name].generate(seed=data_set)
-    module = TOOLS[tool].load()
-    found = []
-    for start in range(starts):
-        task = Task(problem, common_start(problem, None, None, start), start, BUDGET)
-        _forget()
-        began = time.process_time()
-        search = _ready(task, module, tool)
-        answer = search()
-        cold = time.process_time() - began
-        began = time.process_time()
-        search()
-        warm = time.process_time() - began
-        unknowns = task.at(np.clip(answer.vector, task.lower, task.upper))
-        found.append(Attempt(loss_at(problem, unknowns), cold, warm, answer.message))
-    return found
+def attempt(name: str, tool: str, start: int) -> dict[str, object]:
+    """One fit in this process, as JSON can hold it."""
+    problem = PROBLEMS[name].build()
+    task = Task(problem, common_start(problem, None, None, start), start, LIMIT)
+    search = _search(tool)
+    _forget()
+    began = time.process_time()
+    try:
+        signal.setitimer(signal.ITIMER_PROF, LIMIT)
+        answer = search(task)
+    except KeyboardInterrupt:
+        answer = Answer(task.first, False, f"no answer after {LIMIT:g} s")
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+    cold = time.process_time() - began
+    unknowns = task.at(np.clip(answer.vector, task.lower, task.upper))
+    return asdict(Attempt(loss_at(problem, unknowns), cold, answer.message))
 
 
-def _ready(task: Task, module, tool: str) -> Callable[[], Answer]:
-    if tool == "picardfit":  # from the text on
-        old = task.problem
-        model = pf.Model(old.model.text, observables=old.model.observable_formulas, inputs=old.model.inputs)
-        fresh = pf.Problem(model, old.experiments, parameters=old.parameters, initial=old.initial)
-        task = Task(fresh, task.start, task.seed, task.budget)
-    if tool in ("picardfit", "shooting"):  # nothing is prepared once for all
-        return lambda: module.solve(task)
-    return module.prepare(task)
+def _search(tool: str) -> Callable[[Task], Answer]:
+    if tool not in OURS:
+        return TOOLS[tool].load().solve
+    solve = TOOLS["picardfit"].load().solve
+    return lambda task: solve(_from_text(task), OURS[tool])
+
+
+def _from_text(task: Task) -> Task:
+    """The task with its model read anew."""
+    old = task.problem
+    model = pf.Model(old.model.text, observables=old.model.observable_formulas, inputs=old.model.inputs)
+    fresh = pf.Problem(model, old.experiments, parameters=old.parameters, initial=old.initial)
+    return Task(fresh, task.start, task.seed, task.budget)
 
 
 def _forget() -> None:
@@ -83,58 +97,96 @@ def _forget() -> None:
     clear_cache()
 
 
-def in_a_process(*job) -> list[Attempt]:
-    """A new interpreter, so that nothing is shared between tools."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(attempts, job)
+def _prepare() -> None:
+    """In a new process: silence what solvers print; the limit interrupts as a user would."""
+    silence()
+    signal.signal(signal.SIGPROF, _interrupt)
 
 
-def table(names: list[str], tools: list[str], data_sets: int, starts: int, slow_starts: int) -> None:
-    """One line a problem and tool."""
-    print("| problem | tool | solved | cold s | warm s | cold, times picardfit's |")
-    print("|---|---|---|---|---|---|")
-    ratios: dict[str, list[float]] = {tool: [] for tool in tools}
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def attempts(name: str, tool: str, starts: int, keep: Path | None) -> list[Attempt]:
+    """All starts of one tool on one problem, in a process of its own, so that nothing is shared between tools."""
+    with ProcessPoolExecutor(1, get_context("spawn"), _prepare) as executor:
+        seeds = Seeds(0, keep, executor)
+        return [
+            Attempt(**one) for one in seeds.results(f"{name}, {tool}", partial(attempt, name, tool), starts)
+        ]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One problem: for every tool how many starts it solved, and its median cold time."""
+
+    name: str
+    solved: dict[str, int]
+    cold: dict[str, float]
+
+    def ratio(self, tool: str, other: str) -> float:
+        return self.cold[tool] / self.cold[other]
+
+
+def row(name: str, found: dict[str, list[Attempt]]) -> Row:
+    best = min(one.loss for every in found.values() for one in every)
+    solved = {tool: sum(one.loss <= SOLVED * best for one in every) for tool, every in found.items()}
+    cold = {tool: float(np.median([one.cold for one in every])) for tool, every in found.items()}
+    return Row(name, solved, cold)
+
+
+def table(names: list[str], tools: list[str], starts: int, keep: Path | None) -> list[Row]:
+    """Print one line a problem."""
+    others = [tool for tool in tools if tool != REFERENCE]
+    columns = [f"{tool} solves" for tool in tools]
+    columns += [f"{REFERENCE} s", *(f"{tool} / {REFERENCE}" for tool in others)]
+    print(f"| problem | kind | {' | '.join(columns)} |")
+    print(f"|---|---|{'---|' * len(columns)}")
+    rows = []
     for name in names:
-        found: dict[str, list[list[Attempt]]] = {}
-        for tool in tools:
-            count = slow_starts if tool in SLOW else starts
-            found[tool] = [in_a_process(name, tool, k, count) for k in range(data_sets)]
-        best = [min(a.loss for tool in tools for a in found[tool][k]) for k in range(data_sets)]
-        ours = _median(found.get("picardfit", []), "cold")
-        for tool, sets in found.items():
-            good = sum(a.loss <= best[k] * 1.001 for k, one in enumerate(sets) for a in one)
-            cold, warm = _median(sets, "cold"), _median(sets, "warm")
-            ratios[tool].append(cold / ours)
-            total = sum(map(len, sets))
-            print(
-                f"| {name} | {tool} | {good} of {total} | {cold:.3f} | {warm:.3f} | {cold / ours:.1f} |",
-                flush=True,
-            )
+        one = row(name, {tool: attempts(name, tool, starts, keep) for tool in tools})
+        cells = [f"{one.solved[tool]}" for tool in tools]
+        cells += [f"{one.cold[REFERENCE]:.2f}", *(f"{one.ratio(tool, REFERENCE):.2f}" for tool in others)]
+        print(f"| {name} | {PROBLEMS[name].kind} | {' | '.join(cells)} |", flush=True)
+        rows.append(one)
+    return rows
+
+
+def summary(rows: list[Row], tools: list[str], starts: int) -> None:
+    """Print how often each tool solves, and its times where CasADi solves too."""
     for tool in tools:
-        print(
-            f"{tool}: median over the problems of cold time over picardfit's: {np.median(ratios[tool]):.2f}"
-        )
-
-
-def _median(sets: list[list[Attempt]], field: str) -> float:
-    return float(np.median([getattr(a, field) for one in sets for a in one])) if sets else np.nan
+        line = f"{tool}: {sum(one.solved[tool] for one in rows)} of {starts * len(rows)} solved"
+        both = [one for one in rows if one.solved[tool] and one.solved[REFERENCE]]
+        ratios = {one.name: one.ratio(tool, REFERENCE) for one in both}
+        if tool != REFERENCE and ratios:
+            slow = ", ".join(name for name, ratio in ratios.items() if ratio > 1)
+            fewer = ", ".join(one.name for one in rows if one.solved[tool] < one.solved[REFERENCE])
+            line += (
+                f"; time over {REFERENCE}'s where both solve: median {np.median(list(ratios.values())):.2f}, "
+                f"largest {max(ratios.values()):.2f}, slower on {slow or 'none'}; solves fewer on {fewer or 'none'}"
+            )
+        print(line)
+    if set(OURS) <= set(tools):
+        costs = [one.ratio("default", "one search") for one in rows if one.solved["default"]]
+        print(f"default over one search: median {np.median(costs):.2f}, largest {max(costs):.2f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--starts", type=int, default=10)
-    parser.add_argument("--slow-starts", type=int, default=2, help="of tools that compile for seconds")
-    parser.add_argument("--datasets", type=int, default=1)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--tools", default=",".join(PEERS))
+    parser.add_argument("--starts", type=int, default=5)
+    parser.add_argument("--only", default="", help="problems whose name contains this")
+    parser.add_argument("--tools", default=",".join((*OURS, *PEERS)))
+    parser.add_argument("--keep", type=Path, help="a file for the attempts, to resume from")
     options = parser.parse_args()
-    tools = [t for t in options.tools.split(",") if TOOLS[t].versions() is not None]
-    names = [name for name in pf.examples.ALL if options.only in name]
+    tools = options.tools.split(",")
+    names = [name for name in PROBLEMS if options.only in name]
     for tool in tools:
-        print(f"{tool}: {TOOLS[tool].versions()}; {TOOLS[tool].what}")
-    table(names, tools, options.datasets, options.starts, options.slow_starts)
+        if tool not in OURS:
+            print(f"{tool}: {TOOLS[tool].versions()}; {TOOLS[tool].what}")
+    rows = table(names, tools, options.starts, options.keep)
+    summary(rows, tools, options.starts)
 
 
 if __name__ == "__main__":

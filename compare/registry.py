@@ -41,7 +41,7 @@ class Tool:
 _EVERY = (
     Tool("picardfit", ("picardfit",), "Gauss-Newton on the Picard operator", "tool_picardfit"),
     Tool("casadi", ("casadi",), "direct collocation, IPOPT", "tool_casadi"),
-    Tool("shooting", ("scipy",), "least_squares (trf) over simulation", "tool_shooting"),
+    Tool("shooting", ("scipy",), "least_squares (trf) over simulation with sensitivities", "tool_shooting"),
     Tool(
         "fmincon",
         ("scipy",),

@@ -92,6 +92,12 @@ class Task:
         """By how much each unknown may reasonably move."""
         return self.pack(self.problem.layout.size(self.start.unknowns))
 
+    @cached_property
+    def wall(self) -> np.ndarray:
+        """(observables,): the largest residual."""
+        scale = self.problem.output_scale
+        return BAD * np.where(scale > 0, scale, 1.0)
+
     def residuals(self, vector: np.ndarray, rtol: float) -> np.ndarray:
         """Model minus data, (measurements,), by simulation with LSODA."""
         problem = self.problem
@@ -111,7 +117,7 @@ class Task:
             for run, states in zip(runs, solved, strict=True)
         ]
         gap = np.concatenate(blocks) - np.where(measured, objective, 0.0)
-        wall = BAD * np.where(problem.output_scale > 0, problem.output_scale, 1.0)
+        wall = self.wall
         gap = np.where(np.isfinite(gap), np.clip(gap, -wall, wall), wall)
         return gap[measured]
 

@@ -19,6 +19,7 @@ from compare import registry
 from compare.isolation import Limits, start_method
 from compare.registry import REMEDY, TOOLS, Tool
 from compare.runner import common_start
+from compare.sensitivities import residual_jacobian
 from compare.study import Study, Trial, data_set
 from compare.table import Comparison, Row, reaches
 from compare.task import Answer, OutOfTime, Task, Unable, Watch, until_over
@@ -52,6 +53,14 @@ def mixed():
             "g": 1.5,
         },
     )
+
+
+def stiff():
+    """Time scales that differ by a million; one initial state is a formula."""
+    model = pf.Model("p' = -k1*p; q' = k1*p - k2*q; r' = k2*q - k3*r")
+    run = pf.Experiment([0.1, 1, 5], {"p": [1, 0.4, 0.1], "r": [0.1, 0.5, 0.4]}, name="a")
+    bounds = {"k1": pf.Parameter(0.1, 10, log=True), "k2": pf.Parameter(1e5, 1e7, log=True), "k3": (0.1, 1)}
+    return pf.Problem(model, [run], bounds | {"p0": (0.5, 2)}, {"p": "p0", "q": 0.0, "r": (0, 1)})
 
 
 def task_of(problem, budget=10.0, seed=0):
@@ -170,6 +179,28 @@ def test_a_simulation_that_explodes_gives_large_finite_residuals():
     residuals = task.residuals(np.array([20.0]), 1e-8)
     assert np.isfinite(residuals).all()
     assert np.abs(residuals).max() > 100
+
+
+@pytest.mark.parametrize(
+    "problem", [mixed(), pf.examples.tumor.generate(), stiff()], ids=["mixed", "tumor", "stiff"]
+)
+def test_sensitivities_are_the_derivative_of_the_residuals(problem):
+    task = task_of(problem)
+    jacobian = residual_jacobian(task, task.first, Watch(np.inf))
+    steps = 1e-4 * np.diag(np.maximum(np.abs(task.first), 0.1))
+    differences = [
+        (task.residuals(task.first + h, 1e-11) - task.residuals(task.first - h, 1e-11)) / (2 * h.sum())
+        for h in steps
+    ]
+    assert jacobian == pytest.approx(np.array(differences).T, abs=1e-5 * np.abs(jacobian).max())
+
+
+def test_sensitivities_are_zero_where_the_simulation_does_not_get():
+    model = pf.Model("x' = a*x^2")
+    run = pf.Experiment([0, 0.1, 0.5, 2], {"x": [1, 1.2, 2, 3]}, name="a", initial={"x": 1.0})
+    task = task_of(pf.Problem(model, [run], parameters={"a": (0, 20)}))
+    slopes = residual_jacobian(task, np.array([1.0]), Watch(np.inf))[:, 0]
+    assert slopes == pytest.approx([0.0, 0.1 / 0.9**2, 0.5 / 0.5**2, 0.0], rel=1e-6)  # x = 1/(1 - a t)
 
 
 def test_missing_bounds_are_made_finite_for_tools_that_need_them():
