@@ -123,6 +123,11 @@ class Table:
     def _hash(self) -> int:  # integrations ask for it in every piece between two breaks
         return hash((self.kind, tuple(self.times), tuple(self.values)))
 
+    @cached_property
+    def _writable(self) -> tuple[np.ndarray, np.ndarray]:
+        """Times and values for `np.interp`, which copies arrays that are read-only every time it is called."""
+        return self.times.copy(), self.values.copy()
+
     @property
     def breakpoints(self) -> tuple[float, ...]:
         """Held: the times where the value changes. Linear: those of jumps and of kinks that matter. Marks: none."""
@@ -139,7 +144,7 @@ class Table:
     def at(self, t: np.ndarray) -> np.ndarray:
         t = np.asarray(t, dtype=float)
         if self.kind == "linear":
-            return np.asarray(np.interp(t, self.times, self.values))
+            return np.asarray(np.interp(t, *self._writable))
         if self.kind == "marks":
             middle = (self.times[1:] + self.times[:-1]) / 2
             return np.asarray(self.values[np.searchsorted(middle, t)])
