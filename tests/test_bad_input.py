@@ -70,7 +70,7 @@ def test_misspelt_column_in_the_call():
     assert record(complaint(table, "time,prey\n0,1\n", observables=["prei"])) == (
         "files.no_column",
         "prei",
-        (),
+        ("observables",),
     )
 
 
@@ -189,19 +189,19 @@ def test_blank_cells_of_a_file_were_not_measured():
 def test_text_among_the_numbers():
     assert record(complaint(problem, times=[0, 1], data={"x": [1, "high"]})) == (
         "model.entry_not_number",
-        "`x`",
+        "x",
         (),
     )
 
 
 def test_text_in_a_number_column_of_a_file():
-    assert record(complaint(table, "time,prey\n0,1\n1,high\n")) == ("files.cell", "prey", ())
+    assert record(complaint(table, "time,prey\n0,1\n1,high\n")) == ("files.cell", "prey", (), 3)
 
 
 def test_infinite_value():
     assert record(complaint(problem, times=[0, 1], data={"x": [1, np.inf]})) == (
         "model.entry_infinite",
-        "`x`",
+        "x",
         (),
     )
 
@@ -273,7 +273,7 @@ def test_an_unmeasured_observable_is_no_obstacle():
 def test_reversed_bounds():
     assert record(complaint(problem, parameters={"k": (2, 1)})) == (
         "model.bounds_swapped",
-        "",
+        "k",
         ("parameters", "k"),
     )
 
@@ -281,7 +281,7 @@ def test_reversed_bounds():
 def test_equal_bounds():
     assert record(complaint(problem, parameters={"k": (1, 1)})) == (
         "model.bounds_equal",
-        "",
+        "k",
         ("parameters", "k"),
     )
 
@@ -289,9 +289,15 @@ def test_equal_bounds():
 def test_reversed_bounds_of_an_initial_state():
     assert record(complaint(problem, initial={"x": (2, 1)})) == (
         "model.bounds_swapped",
-        "",
-        ("parameters", "x(0)"),
+        "x",
+        ("initial", "x"),
     )
+
+
+def test_reversed_bounds_of_a_declared_initial_state():
+    with pytest.raises(pf.InputError) as caught:
+        problem(initial={"x": pf.Parameter(2, 1)})
+    assert record(caught.value) == ("model.bounds_swapped", "x", ("initial", "x"))
 
 
 def test_start_outside_the_bounds():
@@ -300,7 +306,7 @@ def test_start_outside_the_bounds():
 
 
 def test_own_start_outside_the_bounds():
-    assert record(complaint(pf.Parameter, 0, 1, start=5)) == ("model.outside_bounds", "start", ())
+    assert record(complaint(pf.Parameter, 0, 1, start=5)) == ("model.outside_bounds", "", ())
 
 
 def test_start_of_an_initial_state_outside_its_bounds():
@@ -349,14 +355,14 @@ def test_syntax_error_has_a_position():
 
 
 def test_unclosed_parenthesis():
-    assert record(complaint(pf.Model, "x' = -k*(x")) == ("formulas.never_closed", "", ("equations",), 1)
+    assert record(complaint(pf.Model, "x' = -k*(x")) == ("formulas.never_closed", "-k*(x", ("equations",), 1)
 
 
 @pytest.mark.parametrize("formula", ["a/0 - x", "a/(b - b) - x"])
 def test_division_by_zero_everywhere(formula):
     assert record(complaint(pf.Model, f"x' = {formula}")) == (
         "formulas.division_by_zero",
-        "",
+        formula,
         ("equations",),
         1,
     )
@@ -520,7 +526,7 @@ def test_iteration_limit_is_a_result_in_words():
 def test_empty_file(tmp_path):
     path = tmp_path / "counts.csv"
     path.write_text("")
-    assert record(complaint(pf.read_table, path)) == ("files.empty_table", "`counts.csv`", ())
+    assert record(complaint(pf.read_table, path)) == ("files.empty_table", "counts.csv", ())
 
 
 def test_file_that_does_not_exist(tmp_path):

@@ -69,7 +69,7 @@ def test_a_code_from_a_file_never_leaves_the_catalogue():
 
 
 def test_an_error_survives_a_pickle_with_its_place_and_context():
-    error = InputError("errors.not_a_number", "lower bound", key=("parameters", "a"), value="low")
+    error = InputError("errors.not_a_number", key=("parameters", "a"), what="lower bound", value="low")
     error = error.within("problem.in_experiment", "pond").at(file="problem.toml", line=3)
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error)

@@ -105,7 +105,7 @@ def test_the_sentences_are_those_that_were_read():
 
 
 TOML_WORDS = re.compile(r" = (true|false)\b|(?<!picardfit)\[[a-z]+\](?!\w)")
-PYTHON_WORDS = re.compile(r"\bpf\.|=(True|False|\[|\{|')")
+PYTHON_WORDS = re.compile(r"\bpf\.|=(True|False|\[|\{|')|\b(True|False|None(?! of)|[A-Z][a-z]+\(.*\))")
 
 
 def told(audience):
@@ -132,6 +132,22 @@ def test_sentences_for_python_hold_no_toml():
         if TOML_WORDS.search(words)
     ]
     assert mixed == []
+
+
+SUBJECTS = re.compile(r"`|\b(of|the|in) |^(an?|the) ")
+
+
+def test_subjects_are_bare_names():
+    """The sentence puts them into backticks; a program compares them.
+
+    Those of the room simulation are parts of formulas and where they stand.
+    """
+    subjects = {
+        f"{room}.{name}": catalogue(room)[name].get("example", {}).get("subject", "")
+        for room, name in entries()
+        if room != "simulation"
+    }
+    assert {code: one for code, one in subjects.items() if SUBJECTS.search(one)} == {}
 
 
 def test_every_status_has_a_sentence():

@@ -29,19 +29,19 @@ def is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
-def as_number(value: object, subject: str, infinite: bool = False) -> float:
+def as_number(value: object, what: str, subject: str = "", infinite: bool = False) -> float:
     """`value` as a float; text, NaN and (unless allowed) infinities are InputErrors.
 
-    `subject` is what the value is, as in "upper bound of `a`".
+    `what` the value is, as "upper bound", and of which `subject`.
     """
     if not is_number(value):
-        raise InputError("errors.not_a_number", subject, value=value)
+        raise InputError("errors.not_a_number", subject, what=what, value=value)
     try:
         number = float(value)
     except OverflowError:
         number = inf
     if isnan(number) or not (infinite or isfinite(number)):
-        raise InputError("errors.not_finite", subject, value=number)
+        raise InputError("errors.not_finite", subject, what=what, value=number)
     return number
 
 
@@ -99,9 +99,10 @@ def check_positive(settings: object, whole: tuple[str, ...] = (), real: tuple[st
             raise InputError("errors.not_positive", name, value=value, example=example)
 
 
-def name_at_call(depth: int) -> str:
+def name_at_call(depth: int) -> tuple[str, str]:
     """`a` of {"a": pf.Parameter(...)}, dict(a=pf.Parameter(...)) or a = pf.Parameter(...); empty if it is unknown.
 
+    Before it, the argument that the dictionary is passed as, such as `initial`; empty if it is not passed directly.
     `depth`: how many frames above the caller the call is. Slow: it parses the source, so call it only for an error.
     """
     frame = sys._getframe(depth + 1)
@@ -109,21 +110,27 @@ def name_at_call(depth: int) -> str:
     try:
         tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
     except SyntaxError:  # a notebook cell with magic words, a file that changed since
-        return ""
-    for name, node in _named(tree):
+        return "", ""
+    for argument, name, node in _named(tree):
         if (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset) == position:
-            return name
-    return ""
+            return argument, name
+    return "", ""
 
 
-def _named(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """(name, value) wherever the source gives a value a name."""
+def _named(tree: ast.AST) -> Iterator[tuple[str, str, ast.expr]]:
+    """(argument, name, value) wherever the source gives a value a name, arguments before the dictionaries in them."""
     for node in ast.walk(tree):
         match node:
+            case ast.keyword(arg=str(argument), value=ast.Dict() as inside):
+                yield from ((argument, name, value) for name, value in _entries(inside))
             case ast.Dict():
-                pairs = zip(node.keys, node.values, strict=True)
-                yield from ((str(k.value), v) for k, v in pairs if isinstance(k, ast.Constant))
+                yield from (("", name, value) for name, value in _entries(node))
             case ast.keyword(arg=str(name), value=value):
-                yield name, value
+                yield "", name, value
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                yield name, value
+                yield "", name, value
+
+
+def _entries(node: ast.Dict) -> Iterator[tuple[str, ast.expr]]:
+    pairs = zip(node.keys, node.values, strict=True)
+    return ((str(key.value), value) for key, value in pairs if isinstance(key, ast.Constant))

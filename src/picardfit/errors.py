@@ -12,10 +12,11 @@ import copyreg
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
+from datetime import date, time
 from enum import Enum, StrEnum
 from functools import cache
 from importlib.resources import files
@@ -40,13 +41,19 @@ class Place:
     """Where something was written.
 
     `key`: the entry of a problem, ("parameters", "a"), whether it came from a file or from Python; `row`: the line
-    inside a text of several lines, such as the equations; `file`, `line`: where that is in a file.
+    inside a text of several lines, such as the equations; `file`, `line`: where that is in a file; `audience`: who
+    wrote it, and therefore in whose words it is discussed.
     """
 
     key: Key = ()
     row: int | None = None
     file: str | None = None
     line: int | None = None
+    audience: Audience = Audience.PYTHON
+
+    def __str__(self) -> str:
+        """`problem.toml:3`, the file alone where the line is not known, or an empty text."""
+        return f"{self.file}:{self.line}" if self.file and self.line else self.file or ""
 
 
 @dataclass(frozen=True)
@@ -76,22 +83,28 @@ class InputError(ValueError):
     ) -> None:
         super().__init__(code, subject)
         self.code = code
-        self.subject = subject
+        self._subject = subject
         self.values: Mapping[str, object] = values
         self.place = Place(key, row)
         self.context: tuple[Notice, ...] = ()
 
     @property
-    def remedy(self) -> str:
-        """What to do about it, in the words of Python; empty for an error that a user raised."""
-        known = _in_catalogue(self.code)
-        return _filled(self.code, "remedy", self.subject, self.values, Audience.PYTHON) if known else ""
+    def subject(self) -> str:
+        """The bare name of what is wrong; where the error itself names nothing, that of what it belongs to."""
+        return next(filter(None, (self._subject, *(one.subject for one in reversed(self.context)))), "")
 
-    def sentence(self, audience: Audience = Audience.PYTHON) -> str:
-        """What is wrong and what to do, without its place in a file."""
+    @property
+    def remedy(self) -> str:
+        """What to do about it, in the words of where it was written; empty for an error that a user raised."""
+        known = _in_catalogue(self.code)
+        return _filled(self.code, "remedy", self._subject, self.values, self.place.audience) if known else ""
+
+    def sentence(self, audience: Audience | None = None) -> str:
+        """What is wrong and what to do, without its place in a file; by default in the words of that place."""
+        audience = audience or self.place.audience
         if not _in_catalogue(self.code):  # raised by a user's function: the code is their own sentence
             return self.code
-        words = sentence(self.code, self.subject, self.values, audience)
+        words = sentence(self.code, self._subject, self.values, audience)
         for one in reversed(self.context):
             words = f"{one.sentence(audience).rstrip('.')}: {_lowered(words)}"
         if self.place.row is not None and audience is Audience.PYTHON:
@@ -103,7 +116,7 @@ class InputError(ValueError):
         return self._with(context=(Notice(code, subject, values), *self.context))
 
     def at(self, **fields: Any) -> InputError:
-        """A copy with the given fields of its place (key, row, file, line) filled in; None leaves a field as it is."""
+        """A copy with the given fields of its place filled in; None leaves a field as it is."""
         known = {name: value for name, value in fields.items() if value is not None}
         return self._with(place=replace(self.place, **known))
 
@@ -120,11 +133,12 @@ class InputError(ValueError):
         # a copy, or a pickle from a worker, restores the attributes without __init__: subclasses have their own
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
+    def told(self, audience: Audience | None = None) -> str:
+        """The sentence, after the file and line that it is about."""
+        return ": ".join(filter(None, (str(self.place), self.sentence(audience))))
+
     def __str__(self) -> str:
-        if self.place.file is None:
-            return self.sentence()
-        where = f"{self.place.file}:{self.place.line}" if self.place.line else self.place.file
-        return f"{where}: {self.sentence(Audience.FILE)}"
+        return self.told()
 
 
 @contextmanager
@@ -217,7 +231,8 @@ def _filled(code: str, field: str, subject: str, values: Mapping[str, object], a
         else value
         for name, value in values.items()
     }
-    return _FORMATTER.vformat(next(found, entry.get(field, "")), (), {"subject": subject, **words})
+    formatter = _PYTHON if audience is Audience.PYTHON else _TOML
+    return formatter.vformat(next(found, entry.get(field, "")), (), {"subject": subject, **words})
 
 
 def catalogue_entry(code: str) -> dict[str, Any]:
@@ -245,8 +260,17 @@ def catalogue(room: str) -> dict[str, dict[str, Any]]:
 
 class _Words(Formatter):
     """Format specs for words: {names:list}, {names:list:8}, {names:those} (" (`a`, `b`)", or nothing where there are
-    none), {n:count:value}, {thing:kind}, {values:values:none}
-    ("a = 1.2, b = 3"), {values:at:6} ("at x = 0, y = 2"), {x:nonfinite}, {subject:capital}."""
+    none), {n:count:value}, {thing:kind}, {values:values:none} ("a = 1.2, b = 3"), {values:at:6} ("at x = 0, y = 2"), {x:nonfinite}, {subject:capital}, {subject:of} (" of `a`", or
+    nothing), {subject:or:the table} ("`a`", or these words).
+
+    `literal`: how a value is written by those who read the sentence, for {value!r}.
+    """
+
+    def __init__(self, literal: Callable[[object], str]) -> None:
+        self.literal = literal
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        return self.literal(value) if conversion == "r" else super().convert_field(value, conversion)
 
     def format_field(self, value: Any, spec: str) -> str:
         kind, _, rest = spec.partition(":")
@@ -268,10 +292,29 @@ class _Words(Formatter):
                 return f"at {', '.join(first) or 'all values'}"
             case "capital":
                 return str(value[:1].upper() + value[1:])
+            case "of":
+                return f" of `{value}`" if value else ""
+            case "or":
+                return f"`{value}`" if value else rest
         return format(value, spec)
 
 
-_FORMATTER = _Words()
+def toml_literal(value: object) -> str:
+    """A value as a problem file has it: true, [1, 2], { a = 1 }."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case list() | tuple():
+            return f"[{', '.join(map(toml_literal, value))}]"
+        case Mapping():
+            inside = ", ".join(f"{name} = {toml_literal(one)}" for name, one in value.items())
+            return f"{{ {inside} }}" if inside else "{}"
+        case date() | time():
+            return value.isoformat()
+    return repr(value)
+
+
+_PYTHON, _TOML = _Words(repr), _Words(toml_literal)
 
 
 def _lowered(words: str) -> str:

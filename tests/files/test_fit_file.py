@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
+from picardfit.errors import Notice
 from picardfit.examples import fitzhugh_nagumo, tumor
 from picardfit.files.fit_file import SETS, load, save
 from picardfit.fit import SearchSummary
@@ -223,7 +224,7 @@ def test_a_refused_save_leaves_the_older_file(fit, tmp_path):
     path = save(fit, tmp_path / "fit.json")
     before = path.read_text()
     with pytest.raises(pf.InputError):
-        save(replace(fit, problem=replace(fit.problem, truth={"odd": object()})), path)
+        save(replace(fit, warnings=(Notice("problem.remark", "odd", {"odd": object()}),)), path)
     assert path.read_text() == before
 
 
@@ -238,7 +239,7 @@ def test_no_temporary_file_stays(fit, tmp_path):
 @pytest.mark.parametrize(
     "content, words",
     [
-        (None, "There is no file"),
+        (None, "There is no such file"),
         (b"not json {", "not valid JSON"),
         (b"\xff\xfe\x00", "not valid JSON"),
         (b'{"format": "picardfit fit", "version": NaN}', "not valid JSON"),
@@ -254,8 +255,9 @@ def test_a_file_that_is_no_fit_is_explained(tmp_path, content, words):
     path = tmp_path / "fit.json"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(pf.InputError, match=words):
+    with pytest.raises(pf.InputError, match=words) as caught:
         load(path)
+    assert caught.value.place.file == str(path)
 
 
 def test_a_folder_is_explained(tmp_path):
@@ -303,6 +305,12 @@ def change(record, where, value):
         (("problem", "experiments", 0, "inputs"), {"u": {"kind": "formula", "text": []}}, "input `u`"),
         (("iterations",), 3.5, "`iterations` is a float"),
         (("problem", "model", "units"), {"nobody": "h"}, "`nobody` in units is not a name"),
+        (("problem", "truth", "parameters", "theta1"), 10**400, "value of `theta1` is inf"),
+        (("problem", "truth", "parameters", "theta1"), "low", "value of `theta1` is 'low'"),
+        (("problem", "truth", "initial"), {"neuron": {"x1": None}}, "value of `x1` is None"),
+        (("problem", "truth", "initial"), {"neuron": 3}, "`truth.initial.neuron` must map names"),
+        (("problem", "truth", "states"), {}, "`states` in truth"),
+        (("problem", "nominal"), {"theta1": "low"}, "value of `theta1` is 'low'"),
         (("trace",), [[1.0, 2.0, 3.0, 4.0]], "`trace` has the shape"),
     ],
 )

@@ -41,7 +41,7 @@ def faults(path):
     """The located InputErrors of a file that must have some."""
     error = complaint(read_problem_file, path)
     assert isinstance(error, ProblemFileError)
-    assert all(one.place.file == str(error.subject) for one in error.faults)
+    assert all(one.place.file == str(path) or one.place.file.endswith(".csv") for one in error.faults)
     return error.faults
 
 
@@ -260,8 +260,8 @@ def test_a_plan_needs_no_data(write):
     "old, new, line_with, code, subject, key",
     [
         ("a = [0.1, 10]", "aa = [0.1, 10]", "aa =", "files.unknown_parameter", "aa", ("parameters", "aa")),
-        ("a = [0.1, 10]", "a = [10, 0.1]", "a = [10", "model.bounds_swapped", "", ("parameters", "a")),
-        ("a = [0.1, 10]", "a = [1, 1]", "a = [1,", "model.bounds_equal", "", ("parameters", "a")),
+        ("a = [0.1, 10]", "a = [10, 0.1]", "a = [10", "model.bounds_swapped", "a", ("parameters", "a")),
+        ("a = [0.1, 10]", "a = [1, 1]", "a = [1,", "model.bounds_equal", "a", ("parameters", "a")),
         ("a = [0.1, 10]", "a = [1, 2, 3]", "a = [1,", "files.not_a_pair", "a", ("parameters", "a")),
         ("a = [0.1, 10]", "a = 'x'", "a = 'x'", "files.parameter_kind", "a", ("parameters", "a")),
         (
@@ -269,7 +269,7 @@ def test_a_plan_needs_no_data(write):
             "a = [0.1, 'x']",
             "a = [0.1",
             "errors.not_a_number",
-            "upper bound",
+            "a",
             ("parameters", "a"),
         ),
         (
@@ -285,7 +285,7 @@ def test_a_plan_needs_no_data(write):
             "a = { lower = -1, log = true }",
             "log",
             "model.log_lower_bound",
-            "",
+            "a",
             ("parameters", "a"),
         ),
         ("a = [0.1, 10]", "a = { log = 1 }", "log", "errors.not_a_flag", "log", ("parameters", "a", "log")),
@@ -300,7 +300,14 @@ def test_a_plan_needs_no_data(write):
         ("a = [0.1, 10]", "", "prey' = a", "files.no_bounds", "a", ("equations",)),
         ("a = [0.1, 10]", "a = 1979-05-27", "1979", "files.parameter_kind", "a", ("parameters", "a")),
         ("b*prey*pred\npred", "b*prye*pred\npred", "prye", "files.no_bounds", "prye", ("equations",)),
-        ("a*prey -", "a*prey - (", "a*prey", "formulas.never_closed", "", ("equations",)),
+        (
+            "a*prey -",
+            "a*prey - (",
+            "a*prey",
+            "formulas.never_closed",
+            "a*prey - ( b*prey*pred",
+            ("equations",),
+        ),
         ("-c*pred", "-c*ped.x", "ped.x", "formulas.attribute", ".", ("equations",)),
         (
             "-c*pred",
@@ -315,17 +322,24 @@ def test_a_plan_needs_no_data(write):
         ('"counts.csv"', "3", "data = 3", "files.data_kind", "", ("data",)),
         ('"counts.csv"', "'/'", "data = '/'", "files.data_not_a_file", "/", ("data",)),
         ('"counts.csv"', "{ fil = 'counts.csv' }", "fil =", "files.unknown_key", "fil", ("data", "fil")),
-        ('"counts.csv"', "{ file = 'counts.csv', time = 'tme' }", "tme", "files.no_column", "tme", ("data",)),
+        (
+            '"counts.csv"',
+            "{ file = 'counts.csv', time = 'tme' }",
+            "tme",
+            "files.no_column",
+            "tme",
+            ("data", "time"),
+        ),
         ("data =", "dta =", "dta =", "files.unknown_key", "dta", ("dta",)),
         ("data =", "t0 = 'last'\ndata =", "t0 =", "files.t0", "", ("t0",)),
-        ("data =", "t0 = 5\ndata =", "t0 =", "problem.late_start", "", ("t0",)),
+        ("data =", "t0 = 5\ndata =", "t0 =", "problem.late_start", "counts", ("t0",)),
         ("data =", "inputs = ['dose']\ndata =", "inputs", "model.unused_input", "dose", ("inputs", "dose")),
         (
             "data =",
             "observables = { y = '2*prey +' }\ndata =",
             "observables",
             "formulas.missing_at_end",
-            "",
+            "2*prey +",
             ("observables", "y"),
         ),
         (
@@ -349,7 +363,7 @@ def test_a_plan_needs_no_data(write):
             "[initial]\nprey = '1 +'\n[parameters]",
             "prey = '1",
             "formulas.missing_at_end",
-            "",
+            "1 +",
             ("initial", "prey"),
         ),
         (
@@ -496,8 +510,122 @@ def test_a_strange_column_is_named(write):
 
 
 def test_a_wrong_cell_is_named_with_its_line(write):
-    ((_, message),) = faults_of(write(MINIMAL, counts="time,prey,pred\n0,1,2\n1,x,3\n"))
-    assert "line 3 of `counts.csv`" in message
+    path = write(MINIMAL, counts="time,prey,pred\n0,1,2\n1,x,3\n")
+    (fault,) = faults(path)
+    assert (fault.place.file, fault.place.line) == (str(path.with_name("counts.csv")), 3)
+    assert "observables = [...] in [data]" in str(fault)
+
+
+def test_a_table_as_a_whole_is_named_at_the_line_that_names_it(write):
+    path = write(MINIMAL, counts="age,prey,pred\n0,1,2\n")
+    assert f"{path}:5: Table `counts.csv`: none of the columns" in str(faults(path)[0])
+
+
+def test_an_error_with_one_fault_is_that_fault(write):
+    path = write(MINIMAL.replace("a = [0.1, 10]", "a = { lower = 0, log = true }", 1))
+    error = complaint(pf.read_problem, path)
+    (fault,) = error.faults
+    assert (error.code, error.subject, error.place) == (fault.code, fault.subject, fault.place)
+    assert (error.place.file, error.place.line) == (str(path), 7)
+    assert error.remedy == "write for example 1e-06, or leave log = true out"
+
+
+def test_an_error_with_several_faults_names_the_file(write):
+    path = write(MINIMAL.replace("[0.1, 10]", "[10, 0.1]") + "[fit]\nseed = -1\n")
+    error = complaint(pf.read_problem, path)
+    assert (error.code, error.place.file, error.place.line) == ("files.faults", str(path), None)
+    assert error.remedy
+
+
+INPUT = MINIMAL.replace("prey' = a*prey", "prey' = u + a*prey")
+
+
+@pytest.mark.parametrize(
+    "text, line_with, code, subject, key",
+    [
+        ("inputs = 3\n" + INPUT, "inputs", "files.not_a_table", "inputs", "inputs"),
+        (INPUT + "[inputs]\nu = []\n", "u = []", "files.input_kind", "u", "inputs.u"),
+        (
+            INPUT + "[inputs]\nu = { times = [0, 1], values = [1, 2, 3] }\n",
+            "u = {",
+            "model.table_lengths",
+            "u",
+            "inputs.u",
+        ),
+        (INPUT + "[inputs]\nu = { column = 'uu' }\n", "u = {", "files.no_column", "uu", "inputs.u"),
+        (
+            INPUT + "[inputs]\nu = 1\n[experiments.counts.inputs]\nu = 't +'\n",
+            "u = 't",
+            "formulas.missing_at_end",
+            "t +",
+            "experiments.counts.inputs.u",
+        ),
+        (
+            MINIMAL.replace("a = [0.1, 10]", "a = { prior = 1.0 }"),
+            "a = {",
+            "files.prior_kind",
+            "prior",
+            "parameters.a.prior",
+        ),
+        (
+            MINIMAL.replace("a = [0.1, 10]", "a = { prior = { mean = 1 } }"),
+            "a = {",
+            "files.no_type",
+            "a",
+            "parameters.a.prior",
+        ),
+        (
+            MINIMAL.replace("a = [0.1, 10]", "a = { prior = { type = 'normal', mean = 1 } }"),
+            "a = {",
+            "files.incomplete",
+            "a",
+            "parameters.a.prior",
+        ),
+        ("noise = 0.1\n" + MINIMAL, "noise", "files.noise_kind", "noise", "noise"),
+        (
+            MINIMAL + "[noise]\nadditive = 'level'\n",
+            "additive",
+            "problem.unknown_in_noise",
+            "level",
+            "noise.additive",
+        ),
+        (
+            MINIMAL + "[noise.prey]\nadditive = 1\n[noise.pred]\nadditive = -2\n",
+            "additive = -2",
+            "model.level_not_positive",
+            "additive",
+            "noise.pred.additive",
+        ),
+        (
+            MINIMAL + "[initial]\nprey = 'N0*2'\n",
+            "N0*2",
+            "files.no_bounds",
+            "N0",
+            "initial.prey",
+        ),
+        (MINIMAL + "a = 3\n", "a = 3", "files.toml_repeated", "parameters.a", "parameters.a"),
+    ],
+)
+def test_one_mistake_is_one_fault_at_its_own_line(write, text, line_with, code, subject, key):
+    path = write(text)
+    found = [
+        (one.place.line, one.code, one.subject, ".".join(map(str, one.place.key))) for one in faults(path)
+    ]
+    assert found == [(line_of(path, line_with), code, subject, key)]
+
+
+@pytest.mark.parametrize(
+    "entry, words",
+    [
+        ("lower = 0, upper = 1, prior = { type = 'uniform', lower = 7, upper = 8 }", "7 to 8"),
+        ("prior = { type = 'uniform', lower = 3, upper = 2 }", "uniform prior from 3 to 2"),
+        ("prior = { type = 'normal', mean = 1, sd = 0 }", "`a`: the sd of the prior is 0"),
+        ("lower = true", "`a`: the lower bound is true"),
+    ],
+)
+def test_what_was_written_is_quoted_as_in_the_file(write, entry, words):
+    ((_, message),) = faults_of(write(MINIMAL.replace("a = [0.1, 10]", f"a = {{ {entry} }}")))
+    assert words in message
 
 
 def test_everything_fixed_is_a_fault(write):

@@ -225,36 +225,59 @@ def test_time_column_can_be_named():
 
 
 @pytest.mark.parametrize(
-    "text, code, subject, where",
+    "text, code, subject, row",
     [
-        ("", "empty_table", "the table", None),
-        ("# only a remark\n\n", "empty_table", "the table", None),
-        ("time,a\n", "no_rows", "the table", None),
-        ("time,a\n,\n", "no_rows", "the table", None),
-        ("0,1\n1,2\n", "no_column_names", "the table", None),
-        ("time,a\n0,1\n#\n\n1,many\n", "cell", "a", "line 5 of the table"),
-        ("time,a\n0,1\n1,inf\n", "cell", "a", "line 3 of the table"),
-        ("time,a\n0,1\n,2\n", "time_cell", "time", "line 3 of the table"),
-        ("time,a\n0,1\nnoon,2\n", "time_cell", "time", "line 3 of the table"),
-        ("time;a;b\n0;1,5;2.5\n", "cell_of_names", "a", "line 2 of the table"),
-        ("time;a\n0;1,5\n1;x\n", "cell", "a", "line 3 of the table"),
-        ("time,a\n0,1\n1,2,3\n", "long_row", "the table", 3),
-        ('time,a,note\n0,1,"two\nlines"\n1,many,x\n', "cell", "a", "line 4 of the table"),
-        ('time,a\n0,"9"9\n', "quotes", "the table", None),
-        ("time,a\n0,1\n1,1_000\n", "cell", "a", "line 3 of the table"),
+        ("", "empty_table", "", None),
+        ("# only a remark\n\n", "empty_table", "", None),
+        ("time,a\n", "no_rows", "", None),
+        ("time,a\n,\n", "no_rows", "", None),
+        ("0,1\n1,2\n", "no_column_names", "", None),
+        ("time,a\n0,1\n#\n\n1,many\n", "cell", "a", 5),
+        ("time,a\n0,1\n1,inf\n", "cell", "a", 3),
+        ("time,a\n0,1\n,2\n", "time_cell", "time", 3),
+        ("time,a\n0,1\nnoon,2\n", "time_cell", "time", 3),
+        ("time;a;b\n0;1,5;2.5\n", "cell_of_names", "a", 2),
+        ("time;a\n0;1,5\n1;x\n", "cell", "a", 3),
+        ("time,a\n0,1\n1,2,3\n", "long_row", "", 3),
+        ('time,a,note\n0,1,"two\nlines"\n1,many,x\n', "cell", "a", 4),
+        ('time,a\n0,"9"9\n', "quotes", "", None),
+        ("time,a\n0,1\n1,1_000\n", "cell", "a", 3),
         ("time,a,a\n0,1,2\n", "two_columns", "a", None),
-        ("time\n0\n", "no_measured_column", "the table", None),
-        ("age,a\n0,1\n", "no_time_column", "the table", None),
-        ("day,hour,a\n0,1,2\n", "times_could_be", "the table", None),
-        ("experiment,time,a\nx,0,1\n,1,2\n", "unnamed_experiment", "experiment", "line 3 of the table"),
-        ("experiment,time,a,b\nx,0,,\ny,1,,\n", "no_measurement", "the table", None),
-        ("time,observable,value\n0,a,1\n1,,2\n", "unnamed_observable", "observable", "line 3 of the table"),
+        ("time\n0\n", "no_measured_column", "", None),
+        ("age,a\n0,1\n", "no_time_column", "", None),
+        ("day,hour,a\n0,1,2\n", "times_could_be", "", None),
+        ("experiment,time,a\nx,0,1\n,1,2\n", "unnamed_experiment", "experiment", 3),
+        ("experiment,time,a,b\nx,0,,\ny,1,,\n", "no_measurement", "", None),
+        ("time,observable,value\n0,a,1\n1,,2\n", "unnamed_observable", "observable", 3),
     ],
 )
-def test_bad_table_is_named_with_its_place(text, code, subject, where):
+def test_bad_table_is_named_with_its_place(text, code, subject, row):
     error = complaint(table, text)
     assert (error.code, error.subject) == (f"files.{code}", subject)
-    assert error.values.get("where", error.values.get("line")) == where
+    assert error.place.row == row
+
+
+@pytest.mark.parametrize(
+    "text, code, line",
+    [
+        ("time,a\n0,1\n1,many\n", "cell", 3),
+        ("time,a\n0,1\n1,2,3\n", "long_row", 3),
+        ("experiment,time,a\n,1,2\n", "unnamed_experiment", 2),
+        ("age,a\n0,1\n", "no_time_column", None),
+        ("", "empty_table", None),
+    ],
+)
+def test_what_is_wrong_in_a_file_has_its_file_and_line(tmp_path, text, code, line):
+    path = tmp_path / "counts.csv"
+    path.write_text(text)
+    error = complaint(read_table, path)
+    assert (error.code, error.place.file, error.place.line) == (f"files.{code}", str(path), line)
+    assert " = [" not in error.remedy  # Python words: the file is a table
+
+
+def test_a_missing_file_is_the_place_of_the_error(tmp_path):
+    place = complaint(read_table, tmp_path / "counts.csv").place
+    assert (place.file, place.line) == (str(tmp_path / "counts.csv"), None)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +287,7 @@ def test_bad_table_is_named_with_its_place(text, code, subject, where):
         ({"experiment": "pond"}, "no_column", "pond", {"role": "experiment", "close": ""}),
         ({"inputs": ["dose"]}, "no_column", "dose", {"role": "input", "close": ""}),
         ({"observables": ["pry"]}, "no_column", "pry", {"role": "observable", "close": "prey"}),
-        ({"observables": []}, "no_measured_column", "the table", {}),
+        ({"observables": []}, "no_measured_column", "", {}),
     ],
 )
 def test_bad_option_is_named_with_the_columns(options, code, subject, values):
@@ -275,9 +298,7 @@ def test_bad_option_is_named_with_the_columns(options, code, subject, values):
 
 def test_unknown_observable_of_a_long_table():
     text = "time,observable,value\n0,prey,1\n"
-    assert "There is no observable `pry` in the table: it has `prey`" in fault(
-        table, text, observables=["pry"]
-    )
+    assert "There is no observable `pry`: the table has `prey`" in fault(table, text, observables=["pry"])
 
 
 def test_long_experiment_without_a_wanted_observable():
@@ -292,7 +313,7 @@ def test_two_values_of_an_input_at_one_time():
 
 def test_input_column_without_numbers():
     text = "experiment,time,a,dose\nx,0,1,1\ny,0,1,\n"
-    assert "no number for input `dose` of experiment `y`" in fault(table, text, inputs=["dose"])
+    assert "Experiment `y`: there is no number for input `dose`" in fault(table, text, inputs=["dose"])
 
 
 def test_name_for_a_table_that_names_its_experiments():
@@ -301,7 +322,7 @@ def test_name_for_a_table_that_names_its_experiments():
 
 def test_missing_file_suggests_a_close_one(tmp_path):
     (tmp_path / "counts.csv").write_text(PLAIN)
-    assert "no file `count.csv`" in fault(read_table, tmp_path / "count.csv")
+    assert "count.csv: There is no such file" in fault(read_table, tmp_path / "count.csv")
     assert "Did you mean `counts.csv`?" in fault(read_table, tmp_path / "count.csv")
 
 
@@ -328,12 +349,12 @@ def test_source_of_another_kind():
 
 def test_frame_with_dates():
     frame = pd.DataFrame({"time": pd.to_datetime(["2020-01-01"]), "a": [1]})
-    assert "Column `time` of the table holds dates" in fault(read_table, frame)
+    assert "Column `time` holds dates" in fault(read_table, frame)
 
 
 def test_frame_names_the_row():
     frame = pd.DataFrame({"time": [0, 1], "a": [1, "many"]})
-    assert "Column `a` has 'many' in row 2 of the table" in fault(read_table, frame)
+    assert "In row 2: column `a` has 'many'" in fault(read_table, frame)
 
 
 # cost

@@ -16,7 +16,7 @@ from picardfit.formulas.equations import equation_faults, read_equations
         ("x' = 1\nx = 2", "formulas.state_and_helper", "x", 2, 1),
         ("x' = 1\nexp = 2", "formulas.reserved", "exp", 2, None),
         ("x' = 1\ny'' = 2", "formulas.second_derivative", "y''", 2, None),
-        ("x' = 1\n\ny' = (1 + \n 2", "formulas.never_closed", "", 3, None),
+        ("x' = 1\n\ny' = (1 + \n 2", "formulas.never_closed", "(1 +", 3, None),
         ("x' = 1\ny' = x'", "formulas.derivative_on_right", "x'", 2, None),
     ],
 )

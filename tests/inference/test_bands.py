@@ -205,7 +205,7 @@ def test_a_table_of_all(free):
         ({"level": 2}, "evidence.level", ""),
         ({"initial": {"q": 1.0}}, "inference.unknown_state", "q"),
         ({"inputs": {"dose": 1.0}}, "inference.unknown_input", "dose"),
-        ({"initial": {"x": "much"}}, "errors.not_a_number", "initial value of `x`"),
+        ({"initial": {"x": "much"}}, "errors.not_a_number", "x"),
     ],
 )
 def test_bad_input_is_named(free, options, code, subject):

@@ -127,7 +127,7 @@ def test_breakpoints_are_those_of_the_right_hand_side():
         ("dx/dt = -x\ndy/dt = dx/dt", "line 2: `dx/dt` cannot be used on the right side"),
         ("t' = 1", "`t` is time"),
         ("exp' = 1", "`exp` has a fixed meaning"),
-        ("x' = a*(x + 1", "line 1: the parenthesis at column 3 of the formula is never closed"),
+        ("x' = a*(x + 1", "line 1: the parenthesis at column 3 of `a*(x + 1` is never closed"),
         ("y' = 1\nx' = a*x*+", "line 2: column 6 of `a*x*+`"),
         ("x' = ", "the formula is empty"),
     ],

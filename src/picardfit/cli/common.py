@@ -88,9 +88,8 @@ def error_record(error: InputError) -> dict[str, object]:
 
 
 def _message(error: InputError, with_place: bool) -> str:
-    if error.place.file is None:
-        return error.sentence(Audience.COMMAND)
-    return str(error) if with_place else error.sentence(Audience.FILE)
+    audience = Audience.FILE if error.place.audience is Audience.FILE else Audience.COMMAND
+    return error.told(audience) if with_place else error.sentence(audience)
 
 
 def internal_error(error: Exception) -> InputError:
@@ -125,7 +124,7 @@ def console(pipe_width: int = 120) -> Console:
 def print_json(record: Mapping[str, object]) -> None:
     from picardfit.problem.json_values import plain
 
-    typer.echo(json.dumps(plain(dict(record), "the result"), indent=2, ensure_ascii=False))
+    typer.echo(json.dumps(plain(dict(record), "result"), indent=2, ensure_ascii=False))
 
 
 def print_table(

@@ -125,7 +125,7 @@ class _Study:
         if isinstance(spec, str):
             return self._formula(spec, experiment)
         if is_number(spec):
-            return as_number(spec, f"initial value of `{name}`")
+            return as_number(spec, "initial value", name)
         if isinstance(spec, Parameter) and spec.start is not None:
             return spec.start
         raise InputError("cli.no_value", name, kind="initial state of", experiment=experiment)

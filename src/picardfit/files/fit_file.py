@@ -18,7 +18,7 @@ from picardfit.checks import is_whole
 from picardfit.collocation.adaptation import state_scale
 from picardfit.collocation.mesh import Nodes
 from picardfit.collocation.picard import residual
-from picardfit.errors import InputError, Status
+from picardfit.errors import InputError, Status, concerning
 from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, path_rows
 from picardfit.evidence.optima import SearchSummary
 from picardfit.files.json_files import layout, read_json, write_text
@@ -63,16 +63,17 @@ def save(fit: Fit, path: str | Path) -> Path:
         "solution": None if fit.solution is None else solution_record(fit.solution),
         "trace": fit.trace,
     }
-    return write_text(path, layout(plain(record, "the fit")) + "\n")
+    return write_text(path, layout(plain(record, "fit")) + "\n")
 
 
 def load(path: str | Path) -> Fit:
     """The fit that `fit.save(path)` wrote."""
-    record = _read(Path(path))
     try:
-        return _fit(record)
+        record = _read(Path(path))
+        with concerning("files.damaged"):
+            return _fit(record)
     except InputError as error:
-        raise error.within("files.damaged", str(path)) from None
+        raise error.at(file=str(path)) from None
 
 
 # ---- fit -> record -----------------------------------------------------------------------------------------

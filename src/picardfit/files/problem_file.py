@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from picardfit.errors import InputError
+from picardfit.errors import Audience, InputError
 from picardfit.files.sections.equations import Inputs, read_model
 from picardfit.files.sections.experiments import Condition, read_conditions, read_experiments, read_t0
 from picardfit.files.sections.noise import read_noise
@@ -51,7 +51,7 @@ class ProblemFile:
     def with_data(self) -> Problem:
         """The problem; an InputError when the file names no data."""
         if self.problem is None:
-            raise InputError("files.no_data").at(file=str(self.path))
+            raise self.source.located(InputError("files.no_data"))
         return self.problem
 
     @contextmanager
@@ -87,7 +87,11 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
         source,
         content,
         model,
-        [initial, *(one.initial for one in (*conditions.values(), *candidates.values()))],
+        {
+            ("initial",): initial,
+            **{("experiments", name, "initial"): one.initial for name, one in conditions.items()},
+            **{("candidates", name, "initial"): one.initial for name, one in candidates.items()},
+        },
     )
     noise = read_noise(source, content, model)
     truth = read_truth(source, content, model, parameters, [one.name for one in experiments])
@@ -123,13 +127,15 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
 
 def _check_kind(path: Path) -> None:
     """InputError for a file whose ending shows that it is no problem file."""
-    kind = path.suffix.lower()
+    kind, code = path.suffix.lower(), ""
     if kind in (".yaml", ".yml"):
-        raise InputError("files.petab_not_toml", str(path))
-    if kind in TABLES and path.is_file():
-        raise InputError("files.table_not_toml", str(path), name=path.name)
-    if kind == ".json" and path.is_file():
-        raise InputError("files.json_not_toml", str(path))
+        code = "files.petab_not_toml"
+    elif kind in TABLES and path.is_file():
+        code = "files.table_not_toml"
+    elif kind == ".json" and path.is_file():
+        code = "files.json_not_toml"
+    if code:
+        raise InputError(code, str(path), name=path.name).at(file=str(path), audience=Audience.FILE)
 
 
 def _problem(

@@ -26,6 +26,26 @@ if TYPE_CHECKING:
 DATE = r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
 
 
+class Origin(NamedTuple):
+    """Where a table came from: a file, as the user wrote its path, or None for an open file and a DataFrame."""
+
+    file: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The file's name without folder, or an empty text."""
+        return "" if self.file is None else Path(self.file).name
+
+    @property
+    def stem(self) -> str:
+        """The file's name without folder and ending, or an empty text."""
+        return Path(self.name).stem
+
+    def at(self, error: InputError, line: int | None = None) -> InputError:
+        """The error with its file and line; in a text without a file, the line is a row of the text."""
+        return error.at(row=line) if self.file is None else error.at(file=self.file, line=line)
+
+
 class RawTable(NamedTuple):
     """Columns by name, and the line or row number of each row for error messages.
 
@@ -33,14 +53,17 @@ class RawTable(NamedTuple):
     """
 
     columns: dict[str, np.ndarray]
-    label: str  # the file in backticks
-    stem: str  # the file's name without folder and ending
-    unit: str  # "line" of a file or "row" of a DataFrame
+    origin: Origin
+    has_lines: bool  # of text; DataFrames and Parquet files have rows
     numbering: np.ndarray  # (rows,): line or row number
     decimal_comma: bool = False
 
-    def place(self, row: int) -> str:
-        return f"{self.unit} {self.numbering[row]} of {self.label}"
+    def at(self, row: int, error: InputError) -> InputError:
+        """The error with the place of a row."""
+        number = int(self.numbering[row])
+        if self.has_lines:
+            return self.origin.at(error, number)
+        return self.origin.at(error.within("files.in_row", row=number))
 
     def labels(self, column: str) -> tuple[np.ndarray, list[str]]:
         """The names in a column in order of appearance, "" if missing, and the index (rows,) of each cell's name."""
@@ -54,27 +77,27 @@ class RawTable(NamedTuple):
         """The cells of a column as floats (rows,), NaN where missing; without `missing` every cell needs a number."""
         cells = self.columns[column]
         if cells.dtype.kind == "m":
-            raise InputError("files.column_of_time_spans", column, table=self.label)
+            raise InputError("files.column_of_time_spans", column)
         if cells.dtype.kind == "M":
-            raise InputError("files.column_of_dates", column, table=self.label)
+            raise InputError("files.column_of_dates", column)
         array, wrong = _floats(cells, self.decimal_comma)
         wrong |= np.isinf(array) if missing else ~np.isfinite(array)
         if wrong.any():
             row = int(np.argmax(wrong))
             no_number = missing and bool(np.isnan(array).all())
-            raise self._bad_cell(column, row, missing, no_number)
+            raise self.at(row, self._bad_cell(column, row, missing, no_number))
         return array
 
     def _bad_cell(self, column: str, row: int, missing: bool, no_number: bool) -> InputError:
         """What is wrong with a cell; a column without a single number likely holds names."""
-        cell, where = self.columns[column][row], self.place(row)
+        cell = self.columns[column][row]
         if re.match(DATE, str(cell).strip()):
-            return InputError("files.dates", column, value=str(cell), where=where)
+            return InputError("files.dates", column, value=str(cell))
         if not missing:
             content = "nothing" if _is_blank(cell) else repr(str(cell))
-            return InputError("files.time_cell", column, content=content, where=where)
+            return InputError("files.time_cell", column, content=content)
         code = "files.cell_of_names" if no_number else "files.cell"
-        return InputError(code, column, value=str(cell), where=where)
+        return InputError(code, column, value=str(cell))
 
     def without_blank_rows(self) -> RawTable:
         keep = np.zeros(len(self.numbering), dtype=bool)
@@ -83,7 +106,7 @@ class RawTable(NamedTuple):
             own = cells[rows]
             keep[rows] = [not _is_blank(cell) for cell in own] if cells.dtype == object else own == own
         if not keep.any():
-            raise InputError("files.no_rows", self.label)
+            raise InputError("files.no_rows", self.origin.name)
         if keep.all():
             return self
         columns = {name: cells[keep] for name, cells in self.columns.items()}
@@ -127,24 +150,29 @@ def _is_blank(cell: str | None) -> bool:
 def read_raw_table(source: object) -> RawTable:
     """The table in a path, an open file or a DataFrame."""
     if "pandas" in sys.modules and isinstance(source, sys.modules["pandas"].DataFrame):
-        return _from_frame(source, "the table", "")
-    if isinstance(source, (str, Path)):
-        if "\n" in str(source):
-            raise InputError("files.text_not_a_path")
-        path = Path(source)
-        content: bytes | str = _bytes(path)
-        label, stem = f"`{path.name}`", path.stem
-    elif callable(read := getattr(source, "read", None)):
-        content, label, stem = read(), "the table", ""
-    else:
+        return _from_frame(source, Origin())
+    if callable(read := getattr(source, "read", None)):
+        return _from_content(read(), Origin())
+    if not isinstance(source, (str, Path)):
         raise InputError("files.not_a_table_source", value=source)
+    if "\n" in str(source):
+        raise InputError("files.text_not_a_path")
+    origin = Origin(str(source))
+    try:
+        return _from_content(_bytes(Path(source)), origin)
+    except InputError as error:
+        raise origin.at(error) from None
+
+
+def _from_content(content: bytes | str, origin: Origin) -> RawTable:
+    """The table in the content of a file."""
     if isinstance(content, bytes):
         if content[:4] == b"PAR1":
-            return _from_frame(_parquet(content, label), label, stem)
+            return _from_frame(_parquet(content, origin.name), origin)
         if content[:4] in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"):
-            raise InputError("files.excel", label)
-        content = _decoded(content, label)
-    return _from_text(content, label, stem)
+            raise InputError("files.excel", origin.name)
+        content = _decoded(content, origin.name)
+    return _from_text(content, origin)
 
 
 def _bytes(path: Path) -> bytes:
@@ -153,43 +181,43 @@ def _bytes(path: Path) -> bytes:
     except FileNotFoundError:
         folder = path.parent
         if not folder.is_dir():
-            raise InputError("files.no_folder_of_table", str(folder), name=path.name) from None
+            raise InputError("files.no_folder_of_table", str(folder)) from None
         close = closest_file(path)
         raise InputError("files.no_table", path.name, folder=folder.resolve(), close=close) from None
     except OSError as error:
         raise InputError("files.unreadable_table", str(path), reason=error.strerror) from None
 
 
-def _parquet(content: bytes, label: str) -> pd.DataFrame:
+def _parquet(content: bytes, name: str) -> pd.DataFrame:
     import pandas as pd
 
     try:
         return pd.read_parquet(io.BytesIO(content))
     except ImportError:
-        raise InputError("files.needs_pyarrow", label) from None
+        raise InputError("files.needs_pyarrow", name) from None
     except (OSError, ValueError) as error:
-        raise InputError("files.damaged_parquet", label, reason=error) from None
+        raise InputError("files.damaged_parquet", name, reason=error) from None
 
 
-def _decoded(content: bytes, label: str) -> str:
+def _decoded(content: bytes, name: str) -> str:
     """The text of a file: UTF-8 or UTF-16 with or without a byte order mark, else the Windows code page."""
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return content.decode("utf-16")
     if b"\0" in content[:4096]:
-        raise InputError("files.not_text", label)
+        raise InputError("files.not_text", name)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return content.decode("cp1252", errors="replace")
 
 
-def _from_text(text: str, label: str, stem: str) -> RawTable:
+def _from_text(text: str, origin: Origin) -> RawTable:
     """The table of a delimited text; blank lines and those that start with # are skipped."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     lines = list(enumerate(text.split("\n"), 1))
     lines = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
     if not lines:
-        raise InputError("files.empty_table", label)
+        raise InputError("files.empty_table", origin.name)
     header, *body = (line for _, line in lines)
     separator = _separator(header)
     names = next(csv.reader([header.strip(" ")], delimiter=separator, skipinitialspace=True))
@@ -204,16 +232,17 @@ def _from_text(text: str, label: str, stem: str) -> RawTable:
         for row in reader:
             number = lines[first][0]
             if len(row) > len(names):
-                raise InputError("files.long_row", label, line=number, cells=len(row), columns=len(names))
+                long = InputError("files.long_row", origin.name, cells=len(row), columns=len(names))
+                raise origin.at(long, number)
             rows.append(row + [""] * (len(names) - len(row)))
             numbering.append(number)
             first = reader.line_num + 1
     except csv.Error as error:
-        raise InputError("files.quotes", label, reason=error) from None
+        raise InputError("files.quotes", origin.name, reason=error) from None
     columns = [np.array([row[k] for row in rows], dtype=object) for k in range(len(names))]
     whole = "\n".join(body)
     comma = separator != "," and bool(re.search(r"\d,\d", whole)) and not re.search(r"\d\.\d", whole)
-    return _checked_columns([n.strip() for n in names], columns, label, stem, np.array(numbering, int), comma)
+    return _checked_columns([n.strip() for n in names], columns, origin, np.array(numbering, int), comma)
 
 
 def _separator(header: str) -> str:
@@ -223,12 +252,12 @@ def _separator(header: str) -> str:
     return best if bare.count(best) else " "
 
 
-def _from_frame(frame: pd.DataFrame, label: str, stem: str) -> RawTable:
+def _from_frame(frame: pd.DataFrame, origin: Origin) -> RawTable:
     """The table of a DataFrame; named index levels become columns."""
     fresh = [level for level in frame.index.names if level is not None and level not in frame.columns]
     frame = frame.reset_index(level=fresh) if fresh else frame
     columns = [_array(frame.iloc[:, k]) for k in range(frame.shape[1])]
-    return _checked_columns([str(column).strip() for column in frame.columns], columns, label, stem)
+    return _checked_columns([str(column).strip() for column in frame.columns], columns, origin)
 
 
 def _array(cells: pd.Series) -> np.ndarray:
@@ -249,19 +278,18 @@ def _array(cells: pd.Series) -> np.ndarray:
 def _checked_columns(
     names: list[str],
     columns: list[np.ndarray],
-    label: str,
-    stem: str,
+    origin: Origin,
     lines: np.ndarray | None = None,
     decimal_comma: bool = False,
 ) -> RawTable:
     """The table with unique names; unnamed columns go."""
     if all(re.fullmatch(r"[-+.,\deE]*", column) for column in names):
-        raise InputError("files.no_column_names", label)
+        raise InputError("files.no_column_names", origin.name)
     named = [(name, cells) for name, cells in zip(names, columns, strict=True) if name]
     seen: set[str] = set()
     for name, _ in named:
         if name in seen:
-            raise InputError("files.two_columns", name, table=label)
+            raise InputError("files.two_columns", name)
         seen.add(name)
     places = np.arange(1, len(columns[0]) + 1) if lines is None else lines
-    return RawTable(dict(named), label, stem, "row" if lines is None else "line", places, decimal_comma)
+    return RawTable(dict(named), origin, lines is not None, places, decimal_comma)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from picardfit.errors import InputError, Notice, closest
+from picardfit.errors import InputError, Key, Notice, closest
 from picardfit.files.raw_tables import RawTable, read_raw_table
 from picardfit.model.inputs import Constant, Input, Table
 from picardfit.problem.experiment import Experiment
@@ -40,20 +40,34 @@ def read_table(
     Experiments without a single number are left out; `remarks` of the first one says so, and every fit repeats it.
     """
     table = read_raw_table(source)
+    try:
+        return _experiments(table, time, experiment, _name_list(inputs), observables, name)
+    except InputError as error:
+        raise table.origin.at(error) from None
+
+
+def _experiments(
+    table: RawTable,
+    time: str | None,
+    experiment: str | None,
+    input_names: list[str],
+    observables: Iterable[str] | None,
+    name: str | None,
+) -> list[Experiment]:
     time_column = _time_column(table, time)
     group_column = _group_column(table, experiment)
-    inputs = {column: _required(table, column, "input") for column in _name_list(inputs)}
-    observables = None if observables is None else _name_list(observables)
+    inputs = {column: _required(table, column, "input", ("inputs", column)) for column in input_names}
+    wanted = None if observables is None else _name_list(observables)
     if group_column is not None and name is not None:
-        raise InputError("files.name_and_column", group_column, table=table.label, name=name)
+        raise InputError("files.name_and_column", group_column, key=("name",), name=name)
     table = table.without_blank_rows()
     times = table.numbers(time_column, missing=False)
     known = {name: table.numbers(column) for name, column in inputs.items()}
     measure = _long_columns(table)
     taken = {time_column, group_column, *inputs.values()}
-    samples = _wide(table, taken, observables) if measure is None else _long(table, *measure, observables)
+    samples = _wide(table, taken, wanted) if measure is None else _long(table, *measure, wanted)
     experiments, blank = [], []
-    for group, rows in _groups(table, group_column, table.stem if name is None else name):
+    for group, rows in _groups(table, group_column, table.origin.stem if name is None else name):
         own_times, values, measured = samples.of(times, rows)
         if not measured:
             blank.append(group)
@@ -61,14 +75,14 @@ def read_table(
         held = {column: _held(column, group, times[rows], series[rows]) for column, series in known.items()}
         experiments.append(Experiment(own_times, values, name=group, inputs=held))
     if not experiments:
-        raise InputError("files.no_measurement", table.label, columns=samples.names)
+        raise InputError("files.no_measurement", table.origin.name, columns=samples.names)
     if blank:
-        experiments[0] = replace(experiments[0], remarks=(left_out(blank, table.label),))
+        experiments[0] = replace(experiments[0], remarks=(left_out(blank, table.origin.name),))
     return experiments
 
 
 def left_out(experiments: list[str], table: str) -> Notice:
-    """The remark that experiments without a measurement were left out."""
+    """The remark that experiments without a measurement were left out; `table`: the name of its file, or empty."""
     code = "files.experiment_left_out" if len(experiments) == 1 else "files.experiments_left_out"
     return Notice(code, table, {"experiments": experiments})
 
@@ -89,13 +103,13 @@ def _find(names: Iterable[str], name: str) -> str | None:
     return None
 
 
-def _required(table: RawTable, column: str, role: str) -> str:
-    """The column of that name; `role`: what it is needed for."""
+def _required(table: RawTable, column: str, role: str, key: Key) -> str:
+    """The column of that name; `role`: what it is needed for; `key`: the argument that names it."""
     if (found := _find(table.columns, column)) is not None:
         return found
     name, columns = str(column), list(table.columns)
     close = closest(name, columns)
-    raise InputError("files.no_column", name, role=role, table=table.label, columns=columns, close=close)
+    raise InputError("files.no_column", name, key=key, role=role, columns=columns, close=close)
 
 
 def _first_found(table: RawTable, names: Iterable[str]) -> str | None:
@@ -105,7 +119,7 @@ def _first_found(table: RawTable, names: Iterable[str]) -> str | None:
 
 def _time_column(table: RawTable, time: str | None) -> str:
     if time is not None:
-        return _required(table, time, "time")
+        return _required(table, time, "time", ("time",))
     columns = list(table.columns)
     unit = r"\s*([(\[].*[)\]])?"
     for pattern in ("(?i:time)" + unit, "t" + unit, f"(?i:t|{TIME_UNITS})" + unit):
@@ -114,8 +128,9 @@ def _time_column(table: RawTable, time: str | None) -> str:
         if len(found) == 1:
             return found[0]
         if found:
-            raise InputError("files.times_could_be", table.label, columns=columns, found=found)
-    raise InputError("files.no_time_column", table.label, columns=columns, close=closest("time", columns))
+            raise InputError("files.times_could_be", table.origin.name, columns=columns, found=found)
+    close = closest("time", columns)
+    raise InputError("files.no_time_column", table.origin.name, columns=columns, close=close)
 
 
 def _group_column(table: RawTable, experiment: str | None) -> str | None:
@@ -124,7 +139,7 @@ def _group_column(table: RawTable, experiment: str | None) -> str | None:
         return None
     if experiment == "experiment":
         return _first_found(table, EXPERIMENT_NAMES)
-    return _required(table, experiment, "experiment")
+    return _required(table, experiment, "experiment", ("experiment",))
 
 
 def _name_list(names: Iterable[str]) -> list[str]:
@@ -170,9 +185,9 @@ class _Long:
 def _wide(table: RawTable, taken: Collection[str | None], wanted: list[str] | None) -> _Wide:
     """The observables of a wide table: those wanted, or all columns that are not taken."""
     free = [column for column in table.columns if column not in taken]
-    chosen = free if wanted is None else [_required(table, n, "observable") for n in wanted]
+    chosen = free if wanted is None else [_required(table, n, "observable", ("observables",)) for n in wanted]
     if not chosen:
-        raise InputError("files.no_measured_column", table.label, columns=list(table.columns))
+        raise InputError("files.no_measured_column", table.origin.name, columns=list(table.columns))
     return _Wide(chosen if wanted is None else wanted, [table.numbers(n) for n in chosen])
 
 
@@ -183,13 +198,13 @@ def _long(table: RawTable, which: str, value: str, wanted: list[str] | None) -> 
     if "" in found:
         unnamed = np.flatnonzero((codes == found.index("")) & np.isfinite(values))
         if len(unnamed):
-            raise InputError("files.unnamed_observable", which, where=table.place(unnamed[0]))
+            raise table.at(unnamed[0], InputError("files.unnamed_observable", which))
     names = [n for n in found if n] if wanted is None else wanted
     number: dict[str | None, int] = {}
     for k, n in enumerate(names):
         if (spelled := _find(found, n)) is None:
             close = closest(str(n), found)
-            raise InputError("files.no_observable", str(n), table=table.label, found=found, close=close)
+            raise InputError("files.no_observable", str(n), key=("observables",), found=found, close=close)
         number[spelled] = k
     position = np.array([number.get(n, -1) for n in found], dtype=int)
     return _Long(names, position[codes], values)
@@ -202,21 +217,25 @@ def _groups(table: RawTable, column: str | None, name: str) -> list[tuple[str, n
     codes, names = table.labels(column)
     if "" in names:
         row = int(np.argmax(codes == names.index("")))
-        raise InputError("files.unnamed_experiment", column, where=table.place(row))
+        raise table.at(row, InputError("files.unnamed_experiment", column))
     order = np.argsort(codes, kind="stable")
     return list(zip(names, np.split(order, np.cumsum(np.bincount(codes))[:-1]), strict=True))
 
 
 def _held(column: str, group: str, times: np.ndarray, values: np.ndarray) -> Input:
     """An input column of one experiment: a number if constant, else a table held from row to row."""
-    given = np.isfinite(values)
-    where = f" of experiment `{group}`" if group else ""
+    given, key = np.isfinite(values), ("inputs", column)
     if not given.any():
-        raise InputError("files.input_without_number", column, where=where)
+        raise _in_group(group, InputError("files.input_without_number", column, key=key))
     if np.ptp(values[given]) == 0:
         return Constant(values[given][0])
     pairs = np.unique(np.stack([times[given], values[given]], axis=-1), axis=0)
     twice = np.flatnonzero(np.diff(pairs[:, 0]) == 0)
     if len(twice):
-        raise InputError("files.two_input_values", column, where=where, time=pairs[twice[0], 0])
+        repeated = InputError("files.two_input_values", column, key=key, time=pairs[twice[0], 0])
+        raise _in_group(group, repeated)
     return Table(pairs[:, 0], pairs[:, 1])
+
+
+def _in_group(group: str, error: InputError) -> InputError:
+    return error.within("problem.in_experiment", group) if group else error

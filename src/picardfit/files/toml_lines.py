@@ -69,17 +69,18 @@ def syntax_error(file: str, text: str, error: ValueError) -> InputError:
         last = max(1, len(text.rstrip().splitlines()))
         return InputError("files.toml_end", file, column=None, words=words).at(line=last)
     line, column = int(found[1]), int(found[2])
-    return InputError(_syntax_code(text, line, column), file, column=column, words=words).at(line=line)
-
-
-def _syntax_code(text: str, line: int, column: int) -> str:
     rows = text.split("\n")
+    if (key := _scanned("\n".join(rows[:line])).repeated.get(line)) is not None:
+        name = ".".join(map(str, key))
+        return InputError("files.toml_repeated", name, key=key, words=words).at(line=line)
+    return InputError(_syntax_code(rows, line, column), file, column=column, words=words).at(line=line)
+
+
+def _syntax_code(rows: list[str], line: int, column: int) -> str:
     scanner = _scanned("\n".join(rows[: line - 1]) + "\n")
     if scanner.unclosed_lists:
         return "files.toml_list"
     row = rows[line - 1] if line <= len(rows) else ""
-    if line in _scanned("\n".join(rows[:line])).repeated:
-        return "files.toml_repeated"
     if _unclosed_quote(row[: column - 1]):
         return "files.toml_quotes"
     return "files.toml_value" if "=" in row[: column - 1] else "files.toml_statement"
@@ -105,7 +106,7 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self.text, self.position = text, 0
         self.unclosed_lists = 0  # how many lists are open at the position
-        self.repeated: set[int] = set()  # lines that define a key or table again
+        self.repeated: dict[int, Key] = {}  # lines that define a key or table again
         self.keys: dict[Key, int] = {}
         self.texts: dict[Key, tuple[int, int]] = {}
         self._starts = [0, *(m.end() for m in re.finditer("\n", text))]
@@ -141,7 +142,7 @@ class _Scanner:
 
     def _note(self, path: Key, line: int) -> None:
         if self.keys.setdefault(path, line) != line:
-            self.repeated.add(line)
+            self.repeated[line] = path
 
     def _latest(self, path: Key) -> Key:
         return (*path, self._lists[path]) if path in self._lists else path

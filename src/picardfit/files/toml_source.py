@@ -10,27 +10,34 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from picardfit.errors import Audience, InputError, Key, closest, closest_file
+from picardfit.errors import Audience, InputError, Key, Place, closest, closest_file
 from picardfit.files.toml_lines import Lines, find_lines, syntax_error
 
 T = TypeVar("T")
 
 
 class ProblemFileError(InputError):
-    """A problem file with faults: `faults` holds all of them as InputErrors, sorted by line."""
+    """A problem file with faults: `faults` holds all of them as InputErrors, sorted by line.
+
+    With one fault it has the code, subject, place and remedy of that; with several, those of the file.
+    """
 
     def __init__(self, file: str, faults: Iterable[InputError]) -> None:
         told = {str(one): one for one in faults}
-        self.faults = tuple(sorted(told.values(), key=_order))
-        super().__init__("files.faults", file, faults=len(self.faults))
+        super().__init__("files.faults", file, faults=len(told))
+        self.place = Place(file=file, audience=Audience.FILE)
+        if len(told) == 1:  # then this error is that fault: code, subject, values, place and context
+            self.__dict__.update(vars(*told.values()))
+        self.faults = tuple(sorted(told.values(), key=lambda fault: _order(fault, file)))
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.faults))
 
 
-def _order(fault: InputError) -> tuple[bool, int, str]:
+def _order(fault: InputError, file: str) -> tuple[bool, bool, int, str]:
+    """Faults of the file itself come before those of the tables that it names."""
     line = fault.place.line
-    return line is None, line or 0, fault.sentence(Audience.FILE)
+    return fault.place.file != file, line is None, line or 0, fault.sentence()
 
 
 @cache
@@ -58,27 +65,45 @@ class Source:
         self.faults.append(self.located(error, key))
 
     def located(self, error: InputError, key: Key = ()) -> InputError:
-        """The error that reading the entry `key` raised, with the file and line of what it complains about."""
-        key, row = self._key_of(error, key), error.place.row
+        """The error that reading the entry `key` raised, with the file and line of what it complains about.
+
+        What is wrong in a line of a table stays there. What is wrong with a table as a whole, such as its name, is
+        mended in this file.
+        """
+        key, row, table = self._key_of(error, key), error.place.row, error.place.file
+        if table is not None and error.place.line is not None:
+            return error.at(key=key, audience=Audience.FILE)
+        if table is not None:
+            error = error.within("files.in_table", Path(table).name)
         line = self.lines.of(key) if row is None else self.lines.inside(key, row)
         other = error.values.get("other_row")  # a second row that the sentence mentions
         if isinstance(other, int):
             error = error.with_values(other_row=self.lines.inside(key, other))
-        return error.at(key=key, file=self.name, line=line)
+        return error.at(key=key, file=self.name, line=line, audience=Audience.FILE)
+
+    def faulty(self, key: Key) -> bool:
+        """Whether the entry `key`, or something in it, has a fault."""
+        return any(one.place.key[: len(key)] == key for one in self.faults)
+
+    def faulty_itself(self, key: Key) -> bool:
+        """Whether the entry `key` as a whole has a fault."""
+        return any(one.place.key == key for one in self.faults)
 
     def _key_of(self, error: InputError, reading: Key) -> Key:
         """The key of the file that an error is about: its own, alone or below the entry being read.
 
         An experiment says ("initial", "x"), which stands below ("experiments", "pond") in a file, or at the top
-        for all experiments. An error without a key is about the entry being read, or about the one in it that is
-        called like the error's subject.
+        for all experiments; a noise model says ("noise", "additive"), which may stand in ("noise", "prey"). An error
+        without a key is about the entry being read, or about the one in it that is called like the error's subject.
         """
         own = error.place.key
-        inside = [one.subject for one in error.context if one.code == "problem.in_experiment"]
-        experiment = str(error.values.get("experiment") or "".join(inside[:1]))
+        named = [one.subject for one in error.context if one.code == "problem.in_experiment"]
+        experiment = str(error.values.get("experiment") or "".join(named[:1]))
         candidates = [(*reading, error.subject), reading]
         if own:
-            candidates = [("experiments", experiment, *own), (*reading, *own), own, reading]
+            inside = own[1:] if own[:1] == reading[:1] else own
+            here = [reading] if reading[-len(own) :] == own else []
+            candidates = [*here, ("experiments", experiment, *own), (*reading, *inside), own, reading]
         return next((one for one in candidates if one in self.lines.keys), own or reading)
 
     def attempt(self, key: Key, function: Callable[..., T], *args: object, **options: object) -> T | None:
@@ -158,7 +183,7 @@ class Source:
         self._raise(InputError(code, self.name).with_values(**values))
 
     def _raise(self, fault: InputError) -> NoReturn:
-        raise ProblemFileError(self.name, [fault.at(file=self.name)]) from None
+        raise ProblemFileError(self.name, [fault.at(file=self.name, audience=Audience.FILE)]) from None
 
 
 def kind_of(value: object) -> str:

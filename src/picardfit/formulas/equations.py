@@ -135,9 +135,9 @@ def _split(text: str) -> list[tuple[int, str]]:
     text = re.sub(r"\\[ \t]*\n", "\v", re.sub(r"#[^\n]*", "", text))
     for pattern in (_OPEN_END, _OPEN_BEGIN):
         text = pattern.sub(lambda found: found[0].replace("\n", "\v"), text)
-    pieces, piece = [], ""
+    pieces, piece, quoted = [], "", ""
     line = start = opened = column = 1
-    depth = 0
+    depth = begin = 0
     for character in text:
         if character == ";" or (character == "\n" and depth <= 0):
             pieces.append((start, piece))
@@ -147,13 +147,16 @@ def _split(text: str) -> list[tuple[int, str]]:
         else:
             if character == "(" and depth == 0:
                 opened, column = line, len(piece.rpartition("=")[2].lstrip()) + 1
+                begin = len(piece) + 1 - column
             depth += (character == "(") - (character == ")")
             if not piece.strip():
                 start = line
             piece += character
+            if depth > 0 and line == opened:
+                quoted = piece[begin:]
         line += character in "\n\v"
     if depth > 0:
-        raise InputError("formulas.never_closed", key=EQUATIONS, row=opened, column=column)
+        raise InputError("formulas.never_closed", quoted.strip(), key=EQUATIONS, row=opened, column=column)
     return [(n, p.strip()) for n, p in [*pieces, (start, piece)] if p.strip()]
 
 

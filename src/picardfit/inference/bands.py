@@ -160,7 +160,7 @@ def _prediction(fit: Fit, e: int, times: np.ndarray, inputs, initial) -> _Predic
                 raise InputError(code, str(name), known=names, close=closest(str(name), names))
     signals = {**one.inputs, **{name: as_input(name, spec) for name, spec in (inputs or {}).items()}}
     start = {
-        model.states.index(name): as_number(value, f"initial value of `{name}`")
+        model.states.index(name): as_number(value, "initial value", name)
         for name, value in (initial or {}).items()
     }
     return _Prediction(fit.problem, e, times, signals, start, bool(inputs or initial))

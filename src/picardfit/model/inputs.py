@@ -31,7 +31,7 @@ class Constant:
     value: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", as_number(self.value, "value of an input"))
+        object.__setattr__(self, "value", as_number(self.value, "value"))
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
@@ -93,8 +93,8 @@ class Table:
         if self.kind not in TABLE_KINDS:
             close = closest(str(self.kind), TABLE_KINDS)
             raise InputError("model.table_kind", value=self.kind, close=close)
-        times = number_array(self.times, "the table times")
-        values = number_array(self.values, "the table values")
+        times = number_array(self.times, "times")
+        values = number_array(self.values, "values")
         if len(times) != len(values):
             raise InputError("model.table_lengths", times=len(times), values=len(values))
         order = np.argsort(times, kind="stable")
@@ -174,7 +174,7 @@ class Signal:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputError("model.signal_not_function", value=self.function)
-        times = number_array(self.breakpoints, "the breakpoints")
+        times = number_array(self.breakpoints, "breakpoints")
         object.__setattr__(self, "breakpoints", tuple(np.unique(times).tolist()))
 
     def at(self, t: np.ndarray) -> np.ndarray:

@@ -105,7 +105,7 @@ def _check_levels(noise: NoiseModel, zero: tuple[str, ...] = ()) -> None:
         for level in spec.values() if isinstance(spec, Mapping) else [spec]:
             _check_level(level, one.name, one.name in zero)
     if zero and all(is_number(level := getattr(noise, name)) and level == 0 for name in zero):
-        raise InputError("model.neither_level", type(noise).__name__, key=("noise",))
+        raise InputError("model.neither_level", key=("noise",))
 
 
 def _check_level(spec: object, field: str, zero: bool) -> None:
@@ -117,11 +117,11 @@ def _check_level(spec: object, field: str, zero: bool) -> None:
         if spec.bounds[0] < 0 or (spec.fixed is not None and spec.fixed < 0):
             raise InputError("model.level_may_be_negative", field, key=key)
     elif is_number(spec):
-        number = as_number(spec, f"level `{field}`")
+        number = as_number(spec, "level", field)
         if number < 0 or (number == 0 and not zero):
             raise InputError("model.level_not_positive", field, key=key, value=number)
     elif isinstance(spec, Sequence) and len(spec) == 2:
-        low, high = (as_number(one, f"bound of the level `{field}`") for one in spec)
+        low, high = (as_number(one, "bound", field) for one in spec)
         if not 0 < low < high:
             raise InputError("model.level_bounds", field, key=key, low=low, high=high)
     else:

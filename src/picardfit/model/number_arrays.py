@@ -16,14 +16,15 @@ NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"  # a number written as text
 MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "."}  # "not measured", in lower case
 
 
-def number_array(values: object, subject: str, missing: bool = False) -> np.ndarray:
+def number_array(values: object, what: str, subject: str = "", missing: bool = False) -> np.ndarray:
     """`values` as a new float array (n,); `missing` lets NaN, None and blank cells through as NaN.
 
-    Text, infinities and nested sequences are InputErrors that name the entry, counted from 1.
+    `what` they are, as "times", and of which `subject`. Text, infinities and nested sequences are InputErrors that
+    name the entry, counted from 1.
     """
     single = isinstance(values, np.ndarray) and values.ndim == 0
     if single or isinstance(values, (str, bytes, Mapping, Set)) or not isinstance(values, Iterable):
-        raise InputError("model.not_a_sequence", subject, value=values)
+        raise InputError("model.not_a_sequence", subject, what=what, value=values)
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(float), nan)
     entries: Sequence[object] | np.ndarray = values if isinstance(values, np.ndarray) else list(values)
@@ -32,15 +33,17 @@ def number_array(values: object, subject: str, missing: bool = False) -> np.ndar
     except ValueError:  # ragged rows
         array = np.empty((0, 0))
     if array.ndim != 1:
-        raise InputError("model.not_flat", subject)
+        raise InputError("model.not_flat", subject, what=what)
     if array.dtype.kind in "iuf":
         array = array.astype(float)
     else:
-        array = np.array([_cell(value, row, subject) for row, value in enumerate(entries, 1)], dtype=float)
+        cells = [_cell(value, row, what, subject) for row, value in enumerate(entries, 1)]
+        array = np.array(cells, dtype=float)
     wrong = np.flatnonzero(np.isinf(array) if missing else ~np.isfinite(array))
     if len(wrong):
         code = "model.entry_infinite" if missing else "model.entry_not_finite"
-        raise InputError(code, subject, entry=int(wrong[0]) + 1, value=float(array[wrong[0]]))
+        entry, value = int(wrong[0]) + 1, float(array[wrong[0]])
+        raise InputError(code, subject, what=what, entry=entry, value=value)
     return array
 
 
@@ -50,14 +53,14 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _cell(value: object, row: int, subject: str) -> float:
+def _cell(value: object, row: int, what: str, subject: str) -> float:
     """One entry of a sequence that is not all numbers."""
     if value is None or str(value).strip().lower() in MISSING:
         return nan
     if isinstance(value, str) and re.fullmatch(NUMBER, value.strip()):
         return float(value)
     if isinstance(value, date | np.datetime64):
-        raise InputError("model.entry_date", subject, entry=row, value=str(value))
+        raise InputError("model.entry_date", subject, what=what, entry=row, value=str(value))
     if not is_number(value):
-        raise InputError("model.entry_not_number", subject, entry=row, value=value)
-    return as_number(value, f"entry {row} of {subject}", infinite=True)
+        raise InputError("model.entry_not_number", subject, what=what, entry=row, value=value)
+    return as_number(value, f"entry {row} of the {what}", subject, infinite=True)

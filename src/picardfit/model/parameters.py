@@ -15,6 +15,8 @@ from picardfit.checks import as_number, check_flag, is_number, name_at_call
 from picardfit.errors import InputError, concerning
 from picardfit.model.priors import KINDS, Prior, support
 
+IN_SECTION = {"parameters": "model.in_parameter", "initial": "model.in_initial"}  # how sentences begin
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -40,9 +42,11 @@ class Parameter:
         try:
             checked = _checked_fields(self)
         except InputError as error:
-            if not (name := name_at_call(2)):
+            argument, name = name_at_call(2)
+            if not name:
                 raise
-            raise error.within("model.in_parameter", name).at(key=("parameters", name)) from None
+            section = "initial" if argument == "initial" else "parameters"
+            raise error.within(IN_SECTION[section], name).at(key=(section, name)) from None
         for field, value in checked.items():
             object.__setattr__(self, field, value)
 
@@ -52,19 +56,22 @@ class Parameter:
         return _allowed(self.lower, self.upper, self.log, self.prior)
 
 
-def as_parameter(name: str, spec: object) -> Parameter:
-    """The Parameter meant by `spec`: a Parameter, a pair (lower, upper), a number (fixed) or None (free)."""
+def as_parameter(name: str, spec: object, section: str = "parameters") -> Parameter:
+    """The Parameter meant by `spec`: a Parameter, a pair (lower, upper), a number (fixed) or None (free).
+
+    `section`: where it was declared, "parameters" or "initial".
+    """
     if isinstance(spec, Parameter):
         return spec
     if spec is None:
         return Parameter()
     if is_number(spec):
-        return Parameter(fixed=as_number(spec, f"fixed value of `{name}`"))
+        return Parameter(fixed=as_number(spec, "fixed value", name))
     if isinstance(spec, np.ndarray):
         spec = spec.tolist()
     if not isinstance(spec, Sequence) or isinstance(spec, (str, bytes)) or len(spec) != 2:
-        raise InputError("model.not_a_parameter", name, key=("parameters", name), value=spec)
-    with concerning("model.in_parameter", name, key=("parameters", name)):
+        raise InputError("model.not_a_parameter", name, key=(section, name), value=spec)
+    with concerning(IN_SECTION[section], name, key=(section, name)):
         return Parameter(*_checked_bounds(spec[0], spec[1], log=False))
 
 
@@ -96,10 +103,10 @@ def _checked_fields(one: Parameter) -> dict[str, float]:
         raise InputError("model.parameter_unit", value=one.unit)
     lower, upper = _checked_bounds(one.lower, one.upper, one.log)
     checked = {"lower": lower, "upper": upper}
-    for field, subject in (("start", "start"), ("fixed", "fixed value")):
+    for field, what in (("start", "start"), ("fixed", "fixed value")):
         value = getattr(one, field)
         if value is not None:
-            checked[field] = _checked_value(value, subject, lower, upper, one.log)
+            checked[field] = _checked_value(value, what, lower, upper, one.log)
     if one.prior is not None:
         _check_prior(one.prior, lower, upper, one.log)
     return checked
@@ -119,12 +126,12 @@ def _checked_bounds(lower: object, upper: object, log: bool) -> tuple[float, flo
     return lower, upper
 
 
-def _checked_value(value: object, subject: str, lower: float, upper: float, log: bool) -> float:
-    number = as_number(value, subject)
+def _checked_value(value: object, what: str, lower: float, upper: float, log: bool) -> float:
+    number = as_number(value, what)
     if not lower <= number <= upper:
-        raise InputError("model.outside_bounds", subject, value=number, lower=lower, upper=upper)
+        raise InputError("model.outside_bounds", what=what, value=number, lower=lower, upper=upper)
     if log and number <= 0:
-        raise InputError("model.log_value", subject, value=number)
+        raise InputError("model.log_value", what=what, value=number)
     return number
 
 
@@ -136,7 +143,8 @@ def _check_prior(prior: object, lower: float, upper: float, log: bool) -> None:
         raise InputError("model.not_a_prior", value=prior)
     low, high = _allowed(lower, upper, log, prior)
     if not low < high:
-        raise InputError("model.prior_outside_bounds", value=prior, lower=lower, upper=upper)
+        (least, most), (low, high) = support(prior), _allowed(lower, upper, log, None)
+        raise InputError("model.prior_outside_bounds", least=least, most=most, lower=low, upper=high)
 
 
 def _allowed(lower: float, upper: float, log: bool, prior: Prior | None) -> tuple[float, float]:

@@ -94,11 +94,10 @@ KINDS = (Normal, LaplacePrior, LogNormalPrior, LogLaplacePrior, Uniform)
 
 
 def _check(prior: Prior) -> None:
-    kind, numbers = type(prior).__name__, [one.name for one in fields(prior) if one.name != "base"]
-    for name in numbers:
-        value = as_number(getattr(prior, name), f"{name} of a {kind} prior")
+    for name in (one.name for one in fields(prior) if one.name != "base"):
+        value = as_number(getattr(prior, name), f"{name} of the prior")
         if name in ("sd", "scale") and not value > 0:
-            raise InputError("model.prior_not_positive", name, kind=kind, value=getattr(prior, name))
+            raise InputError("model.prior_not_positive", field=name, value=value)
     if prior.base is not None and not (is_number(prior.base) and prior.base > 1):
         raise InputError("model.prior_base", value=prior.base)
 

@@ -14,7 +14,7 @@ import numpy as np
 import sympy
 
 from picardfit.checks import is_number
-from picardfit.errors import InputError, closest, concerning
+from picardfit.errors import InputError, Key, closest, concerning
 from picardfit.formulas.algebra import names, symbol
 from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import Array, BatchedMap
@@ -42,7 +42,9 @@ class Scatter:
     common: bool
     levels: tuple[sympy.Expr, ...]  # rows s (or a), then degrees or v
     parameters: dict[str, Parameter]  # estimated levels
-    names: tuple[str, ...]  # other names that the formulas use and the model does not have
+    names: dict[
+        str, Key
+    ]  # other names that the formulas use and the model does not have, and the level of each
 
     def measurement(self, model: Model, parameters: Sequence[str]) -> Measurement:
         """The map to rows [g | levels], as a function of these parameters (the model's come first)."""
@@ -79,7 +81,7 @@ def bind(noise: NoiseModel | Mapping[str, NoiseModel], model: Model) -> Scatter:
     if any(extra is not None for _, _, extra in rows):
         levels += tuple(sympy.S.Zero if extra is None else extra for _, _, extra in rows)
     common = isinstance(noise, Noise) and noise.common
-    return Scatter(columns, common, levels, reader.parameters, tuple(reader.names))
+    return Scatter(columns, common, levels, reader.parameters, reader.names)
 
 
 class _LevelReader:
@@ -91,7 +93,7 @@ class _LevelReader:
     def __init__(self, model: Model, one_each: bool) -> None:
         self.model, self.one_each = model, one_each
         self.parameters: dict[str, Parameter] = {}
-        self.names: dict[str, None] = {}
+        self.names: dict[str, Key] = {}
         taken = {*model.parameters, *model.inputs, "t"}
         outputs = zip(model.observables, _output_names(model), strict=True)
         self.definitions = {name: symbol(output) for name, output in outputs if name not in taken}
@@ -119,17 +121,17 @@ class _LevelReader:
         return Column(Shape.STUDENT), spread, degrees
 
     def level(self, noise: NoiseModel, field: str, k: int) -> sympy.Expr:
-        spec, name = getattr(noise, field), f"noise.{field}"
-        observable = self.model.observables[k]
+        spec, name, observable = getattr(noise, field), f"noise.{field}", self.model.observables[k]
+        key: Key = ("noise", observable, field) if self.one_each else ("noise", field)
         if isinstance(spec, Mapping):
-            _check_observables(spec, self.model, ("noise", field))
+            _check_observables(spec, self.model, key)
             if observable not in spec:
-                raise InputError("model.no_level_for", observable, key=("noise", field), field=field)
-            spec, name = spec[observable], f"{name}.{observable}"
+                raise InputError("model.no_level_for", observable, key=key, field=field)
+            spec, name, key = spec[observable], f"{name}.{observable}", (*key, observable)
         elif self.one_each:
             name = f"{name}.{observable}"
         if isinstance(spec, str):
-            return self.formula(spec, name)
+            return self.formula(spec, name, key)
         if isinstance(spec, Parameter) and spec.fixed is not None:
             spec = spec.fixed
         if is_number(spec):
@@ -138,13 +140,14 @@ class _LevelReader:
         self.parameters[name] = Parameter(float(spec[0]), float(spec[1]), log=True) if pair else spec
         return symbol(name)
 
-    def formula(self, text: str, name: str) -> sympy.Expr:
+    def formula(self, text: str, name: str, key: Key) -> sympy.Expr:
         """The expression of a formula; its names that the model does not have are collected."""
         model = self.model
-        with concerning("model.in_level", name, key=("noise",)):
+        with concerning("model.in_level", name, key=key):
             expression = parse(text, self.definitions)
         known = {*_output_names(model), *model.states, *model.inputs, *model.parameters, "t"}
-        self.names |= dict.fromkeys(sorted(names(expression) - known))
+        for other in sorted(names(expression) - known):
+            self.names.setdefault(other, key)
         return expression
 
 
@@ -153,7 +156,7 @@ def _output_names(model: Model) -> tuple[str, ...]:
     return tuple(f"observable {k}" for k in range(len(model.observables)))
 
 
-def _check_observables(given: Mapping[str, object], model: Model, key: tuple[str, ...]) -> None:
+def _check_observables(given: Mapping[str, object], model: Model, key: Key) -> None:
     known = model.observables
     for name in given:
         if name not in known:

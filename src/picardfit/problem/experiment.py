@@ -170,17 +170,14 @@ def plan(
     if isinstance(observables, str):
         raise InputError("problem.plan_text", value=observables)
     if times is None:
-        own = {
-            n: number_array(t, f"the times of `{n}`")
-            for n, t in as_mapping(observables, "observables").items()
-        }
+        own = {n: number_array(t, "times", n) for n, t in as_mapping(observables, "observables").items()}
         if not any(len(t) for t in own.values()):
             raise InputError("problem.plan_no_times")
         rows, marks = _merged({n: (t, np.ones(len(t))) for n, t in own.items()})
         names, sampled = list(own), np.isfinite(marks)
     else:
         names = list(as_mapping(dict.fromkeys(observables), "observables"))
-        rows = number_array(times, "the times")
+        rows = number_array(times, "times")
         sampled = np.ones((len(rows), len(names)), bool)
     nothing = {n: np.full(len(rows), nan) for n in names}
     return Experiment(rows, nothing, name, inputs, initial, t0, sampled)
@@ -197,7 +194,7 @@ def _rows(given: object, observations: object) -> _Rows:
     if given is None:
         times, values = _merged({name: _own_samples(name, pair) for name, pair in columns.items()})
     else:
-        times = number_array(given, "the times")
+        times = number_array(given, "times")
         values = np.stack([_column(name, column, len(times)) for name, column in columns.items()], axis=-1)
     measured = np.isfinite(values).any(axis=1)
     if not measured.any():
@@ -218,7 +215,7 @@ def _observations(given: object) -> dict[str, object]:
 
 def _column(name: str, values: object, count: int) -> np.ndarray:
     """(count,): the values of an observable at the common times."""
-    column = number_array(values, f"`{name}`", missing=True)
+    column = number_array(values, "values", name, missing=True)
     if len(column) != count:
         raise InputError("problem.column_length", name, key=("data",), times=count, values=len(column))
     return column
@@ -227,11 +224,11 @@ def _column(name: str, values: object, count: int) -> np.ndarray:
 def _planned_rows(given: object, observations: object, planned: object) -> _Rows:
     """The samples of an experiment still to be done, sorted by time; all values are NaN."""
     names = _observations(observations)
-    times, table = number_array(given, "the times"), np.array(planned, bool)
+    times, table = number_array(given, "times"), np.array(planned, bool)
     if table.shape != (len(times), len(names)) or not table.any():
         raise InputError("problem.plan_empty")
     for name, column in names.items():
-        if np.isfinite(number_array(column, f"`{name}`", missing=True)).any():
+        if np.isfinite(number_array(column, "values", name, missing=True)).any():
             raise InputError("problem.plan_has_values", name)
     order = np.argsort(times, kind="stable")
     order = order[table[order].any(axis=1)]
@@ -243,8 +240,8 @@ def _own_samples(name: str, pair: object) -> tuple[np.ndarray, np.ndarray]:
     """The times and values of an observable with its own sampling times."""
     if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
         raise InputError("problem.no_pair", name, key=("data",))
-    times = number_array(pair[0], f"the times of `{name}`")
-    values = number_array(pair[1], f"`{name}`", missing=True)
+    times = number_array(pair[0], "times", name)
+    values = number_array(pair[1], "values", name, missing=True)
     if len(times) != len(values):
         raise InputError("problem.pair_length", name, key=("data",), times=len(times), values=len(values))
     return times, values
@@ -285,12 +282,12 @@ def _in_experiment(name: str) -> AbstractContextManager[None]:
 def _initial(name: str, spec: object) -> InitialValue:
     """A known initial value, the text of a formula, or the Parameter of an unknown one."""
     if is_number(spec):
-        return as_number(spec, f"initial value of `{name}`")
+        return as_number(spec, "initial value", name)
     if isinstance(spec, str):
-        with concerning("problem.in_initial", name, key=("initial", name)):
+        with concerning("model.in_initial", name, key=("initial", name)):
             parse(spec)
         return spec
-    parameter = as_parameter(name, spec)
+    parameter = as_parameter(name, spec, "initial")
     return parameter if parameter.fixed is None else parameter.fixed
 
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def plain(value: object, subject: str) -> object:
-    """`value` as JSON can hold it: arrays and tuples as lists, NaN as null; `subject` names it in errors."""
+    """`value` as JSON can hold it: arrays and tuples as lists, NaN as null; `subject`: its name, as fit.truth."""
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind == "f" and np.isfinite(value).all():
             return value.tolist()
@@ -28,7 +28,7 @@ def plain(value: object, subject: str) -> object:
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, Mapping):
-        return {str(k): plain(v, f"{subject}, {k}") for k, v in value.items()}
+        return {str(k): plain(v, f"{subject}.{k}") for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [plain(one, subject) for one in value]
     if isinstance(value, Integral):

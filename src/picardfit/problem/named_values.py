@@ -140,12 +140,12 @@ def _fill_parameter(problem: Problem, name: str, value: object, row: np.ndarray)
     parameter = problem.parameters[name]
     if not isinstance(value, Mapping):
         _check_single(problem, name, parameter.local, value)
-        row[:] = as_number(value, f"value of `{name}`")
+        row[:] = as_number(value, "value", name)
         return
     if not parameter.local and parameter.fixed is None:
         raise InputError("problem.shared_by_experiment", name, key=("parameters", name))
     for one, number in value.items():
-        row[experiment_index(problem, one)] = as_number(number, f"value of `{name}[{one}]`")
+        row[experiment_index(problem, one)] = as_number(number, "value", f"{name}[{one}]")
 
 
 def _not_a_parameter(problem: Problem, key: str, name: str, argument: str) -> InputError:
@@ -176,11 +176,11 @@ def _state_values(problem: Problem, given: object, argument: str) -> np.ndarray:
     for state, value in by_name.items():
         if state not in own:
             column = _state(problem, state, argument)
-            values[:, column] = as_number(value, f"initial value of `{state}`")
+            values[:, column] = as_number(value, "initial value", state)
     for one, states in own.items():
         row = experiment_index(problem, one)
         for state, value in states.items():
-            number = as_number(value, f"initial value of `{state}` in `{one}`")
+            number = as_number(value, f"initial value in `{one}`", state)
             values[row, _state(problem, state, argument)] = number
     return values
 

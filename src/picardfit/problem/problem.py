@@ -29,8 +29,10 @@ from picardfit.problem.validation import (
     InitialSpec,
     all_parameters,
     check_experiments,
+    check_nominal,
     check_positive,
     check_priors,
+    check_truth,
     formula_names,
     initial_of,
     named_experiments,
@@ -128,6 +130,8 @@ class Problem:
         by_name = {one.name: specs for one, specs in zip(named, each, strict=True)}
         every = all_parameters(model, as_mapping(parameters, "parameters", "(0, 1)"), by_name, scatter)
         check_priors(every, by_name, scatter)
+        check_truth(truth)
+        check_nominal(nominal)
         if scatter is not None:
             check_positive(model, named, scatter)
         checked = {

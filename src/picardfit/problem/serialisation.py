@@ -192,7 +192,7 @@ def _parameter_from(name: str, record: object) -> Parameter:
         if key in values:
             values[key] = number(values[key], f"{key} of `{name}`")
     if values.get("prior") is not None:
-        values["prior"] = _kind_from(values["prior"], PRIORS, f"prior of `{name}`")
+        values["prior"] = _kind_from(values["prior"], PRIORS, "prior", name)
     return Parameter(**values)
 
 
@@ -223,7 +223,7 @@ def _noise_record(value: object) -> object:
 
 def _noise_from(record: object) -> NoiseModel | dict[str, NoiseModel]:
     if isinstance(record, dict) and isinstance(record.get("observables"), dict):
-        return {name: _kind_from(one, NOISES, "noise") for name, one in record["observables"].items()}
+        return {name: _kind_from(one, NOISES, "noise", name) for name, one in record["observables"].items()}
     return _kind_from(record, NOISES, "noise")
 
 
@@ -246,15 +246,15 @@ def _kind_record(thing: NoiseModel | priors.Prior) -> Record:
     return {"kind": type(thing).__name__} | {one.name: getattr(thing, one.name) for one in fields(thing)}
 
 
-def _kind_from(record: object, kinds: Mapping[str, type[T]], subject: str) -> T:
-    """Build an object of the class that a record names."""
+def _kind_from(record: object, kinds: Mapping[str, type[T]], what: str, subject: str = "") -> T:
+    """Build an object of the class that a record names: `what` ("prior", "noise") of which `subject`."""
     name = record.get("kind") if isinstance(record, dict) else None
     if not isinstance(record, dict) or not isinstance(name, str) or name not in kinds:
-        raise InputError("problem.saved_kind", subject, value=record, known=list(kinds))
+        raise InputError("problem.saved_kind", subject, what=what, value=record, known=list(kinds))
     values = {key: _level_from(key, value) for key, value in record.items() if key != "kind"}
     make: Callable[..., T] = kinds[name]
     if unknown := values.keys() - inspect.signature(make).parameters.keys():
-        raise InputError("problem.saved_fields", subject, fields=sorted(unknown))
+        raise InputError("problem.saved_fields", subject, what=what, fields=sorted(unknown))
     return make(**values)
 
 
@@ -263,7 +263,7 @@ def _kind_from(record: object, kinds: Mapping[str, type[T]], subject: str) -> T:
 
 def digest(content: object) -> str:
     """A hash of numbers, texts, lists and mappings; equal contents have equal digests."""
-    text = json.dumps(plain(content, "the problem"), sort_keys=True, allow_nan=False)
+    text = json.dumps(plain(content, "problem"), sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

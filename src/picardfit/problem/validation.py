@@ -9,7 +9,8 @@ from typing import TypeAlias
 import numpy as np
 import sympy
 
-from picardfit.errors import InputError, closest, concerning
+from picardfit.checks import as_mapping, as_number
+from picardfit.errors import InputError, Key, closest, concerning
 from picardfit.formulas.algebra import names
 from picardfit.formulas.grammar import parse
 from picardfit.model.model import Model
@@ -19,6 +20,8 @@ from picardfit.problem.experiment import Experiment, Rest
 
 # A known value, a formula, an unknown value, or the steady state before the experiment.
 InitialSpec: TypeAlias = float | sympy.Expr | Parameter | Rest
+
+TRUTH = ("parameters", "initial")  # the groups of true values
 
 
 def named_experiments(experiments: object) -> tuple[Experiment, ...]:
@@ -115,13 +118,13 @@ def initial_of(model: Model, one: Experiment, common: Mapping[str, object]) -> d
         if isinstance(spec, str):
             resolved[state] = _initial_formula(model, one, state, spec)
             continue
-        parameter = as_parameter(f"{state}(0)", spec)
+        parameter = as_parameter(state, spec, "initial")
         resolved[state] = parameter if parameter.fixed is None else float(parameter.fixed)
     return resolved
 
 
 def _initial_formula(model: Model, one: Experiment, state: str, text: str) -> sympy.Expr:
-    with concerning("problem.in_initial", state, key=("initial", state)):
+    with concerning("model.in_initial", state, key=("initial", state)):
         expression = parse(text)
     for name in sorted(names(expression)):
         if (kind := _no_parameter(model, name)) is not None:
@@ -165,7 +168,7 @@ def all_parameters(
     """The model's parameters, those of the noise, and those that only initial formulas have."""
     used = formula_names(initial.values())
     levels = {} if scatter is None else scatter.parameters
-    in_formulas = () if scatter is None else scatter.names
+    in_formulas = {} if scatter is None else scatter.names
     known = list(dict.fromkeys([*model.parameters, *in_formulas, *levels, *used]))
     for name in given:
         if name not in known:
@@ -175,10 +178,11 @@ def all_parameters(
             raise InputError("problem.rest_formula_uses", name)
         if name not in model.parameters and name not in given:
             raise _unknown_in_initial(name, initial, {*model.parameters, *given})
-    for name in in_formulas:
+    for name, key in in_formulas.items():
         if name not in given:
             close = closest(name, {*model.parameters, *model.observables, *model.states, *given})
-            raise InputError("problem.unknown_in_noise", name, key=("noise",), close=close)
+            level = ".".join(map(str, key[1:]))
+            raise InputError("problem.unknown_in_noise", name, key=key, level=level, close=close)
     return {name: as_parameter(name, given.get(name, levels.get(name))) for name in known}
 
 
@@ -221,6 +225,30 @@ def check_priors(
             if isinstance(one, Parameter) and one.prior is not None:
                 key = (section, name)
                 raise InputError("problem.prior_without_noise", name, key=key, experiment=experiment)
+
+
+def check_truth(truth: object) -> None:
+    """InputError unless `truth` is {"parameters": numbers by name, "initial": numbers by experiment and state}."""
+    groups = as_mapping(truth, "truth")
+    for group in groups:
+        if group not in TRUTH:
+            raise InputError("problem.truth_group", group, key=("truth", group), known=TRUTH)
+    _check_numbers(("truth", "parameters"), as_mapping(groups.get("parameters"), "truth.parameters"))
+    for experiment, states in as_mapping(groups.get("initial"), "truth.initial").items():
+        _check_numbers(("truth", "initial", experiment), as_mapping(states, f"truth.initial.{experiment}"))
+
+
+def check_nominal(nominal: object) -> None:
+    """InputError unless `nominal` holds numbers by name."""
+    _check_numbers(("nominal",), as_mapping(nominal, "nominal"))
+
+
+def _check_numbers(key: Key, values: Mapping[str, object]) -> None:
+    for name, value in values.items():
+        try:
+            as_number(value, "value", name)
+        except InputError as error:
+            raise error.at(key=(*key, name)) from None
 
 
 def check_positive(model: Model, experiments: Sequence[Experiment], scatter: Scatter) -> None:

@@ -107,7 +107,7 @@ def noisy(
 
 def _checked_run(model: Model, parameters, initial, times, inputs, t0) -> tuple[Run, np.ndarray]:
     """The run with its times sorted, and the order that sorted them."""
-    wanted = number_array(times, "the times")
+    wanted = number_array(times, "times")
     if len(wanted) == 0:
         raise InputError("simulation.no_times")
     first = float(wanted.min())
@@ -135,7 +135,7 @@ def _complete(kind: str, names: tuple[str, ...], given: Mapping[str, float], arg
     """The values of all names in order."""
     values = as_mapping(given, argument, "1.0")
     _complete_names(kind, names, values, argument)
-    return np.array([as_number(values[name], f"value of `{name}`") for name in names], float)
+    return np.array([as_number(values[name], "value", name) for name in names], float)
 
 
 def _complete_names(kind: str, names: tuple[str, ...], given: Mapping[str, object], argument: str) -> None:

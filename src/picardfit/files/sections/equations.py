@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from picardfit.errors import InputError, Key
+from picardfit.errors import InputError, Key, concerning
 from picardfit.files.toml_source import Source, kind_of
 from picardfit.formulas.equations import equation_faults
 from picardfit.formulas.grammar import parse
@@ -63,7 +63,12 @@ def read_input(source: Source, key: Key, value: object) -> Input | None:
     if "times" not in table or "values" not in table:
         source.fault(key, "files.input_incomplete", name)
         return None
-    return source.attempt(key, Table, table["times"], table["values"], table.get("kind", "hold"))
+    return source.attempt(key, _table, name, table["times"], table["values"], table.get("kind", "hold"))
+
+
+def _table(name: str, times: object, values: object, kind: object) -> Table:
+    with concerning("model.in_input", name):
+        return Table(times, values, kind)  # type: ignore[arg-type]  # it checks them itself
 
 
 def read_model(source: Source, content: Mapping[str, object], inputs: Inputs) -> Model | None:
@@ -73,7 +78,7 @@ def read_model(source: Source, content: Mapping[str, object], inputs: Inputs) ->
     text = source.text(EQUATIONS, content["equations"])
     observables = _observables(source, content.get("observables"))
     units = _texts(source, ("units",), content.get("units"))
-    if text is None:
+    if text is None or source.faulty_itself(("inputs",)):  # then nobody knows which names are inputs
         return None
     before = len(source.faults)
     for error in equation_faults(text):

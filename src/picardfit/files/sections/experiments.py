@@ -184,8 +184,20 @@ def _read_data(source: Source, key: Key, spec: dict, inputs: Inputs) -> list[Exp
         source.fault(key, "files.data_not_a_file", file)
         return []
     columns = list(inputs.columns.values())
-    found = source.attempt(key, read_table, path, inputs=columns, observables=wanted, **texts)
-    return [_renamed_inputs(one, inputs) for one in found or ()]
+    try:
+        found = read_table(path, inputs=columns, observables=wanted, **texts)
+    except InputError as error:
+        source.complain(_of_input(error, inputs), key)
+        return []
+    return [_renamed_inputs(one, inputs) for one in found]
+
+
+def _of_input(error: InputError, inputs: Inputs) -> InputError:
+    """An error about the column of an input, with the key of the input that names this column."""
+    match error.place.key:
+        case ("inputs", column):
+            return error.at(key=("inputs", next(n for n, one in inputs.columns.items() if one == column)))
+    return error
 
 
 def _renamed_inputs(one: Experiment, inputs: Inputs) -> Experiment:
@@ -215,7 +227,13 @@ def _check_columns(source: Source, experiments: list[Experiment], model: Model) 
 
 def _check_inputs(source: Source, experiments: list[Experiment], inputs: Inputs) -> None:
     for name in inputs.names:
-        silent = [one.name for one in experiments if name not in one.inputs]
+        silent = [
+            one.name
+            for one in experiments
+            if name not in one.inputs and not source.faulty(("experiments", one.name, "inputs", name))
+        ]
+        if source.faulty(("inputs", name)):
+            continue
         if silent:
             source.fault(("inputs", name), "files.no_input", name, experiments=silent, first=silent[0])
 

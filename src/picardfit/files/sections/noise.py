@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 
-from picardfit.errors import Key, closest
-from picardfit.files.toml_source import Source
+from picardfit.errors import InputError, Key, closest
+from picardfit.files.toml_source import Source, kind_of
 from picardfit.model import noise_models, priors
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
@@ -32,34 +32,46 @@ def read_noise(
     """A noise model for all observables, a mapping by observable, or None."""
     if "noise" not in content:
         return None
-    table = source.table(("noise",), content["noise"])
+    given = content["noise"]
     observables = () if model is None else model.observables
-    if "type" not in table and table and all(name in observables for name in table):
-        return {name: described(source, ("noise", name), one, NOISES, "noise") for name, one in table.items()}
-    return described(source, ("noise",), table, NOISES, "noise")
+    if isinstance(given, dict) and given and "type" not in given and all(n in observables for n in given):
+        return {name: described(source, ("noise", name), one, "noise", name) for name, one in given.items()}
+    return described(source, ("noise",), given, "noise")
 
 
-def described(source: Source, key: Key, value: object, kinds: Mapping[str, type], word: str):
+def described(source: Source, key: Key, value: object, word: str, owner: str = ""):
     """The noise model or prior that a table with `type` and its settings describes; None and a fault if it is wrong.
 
-    `word`: "noise" or "prior".
+    `word`: "noise" or "prior"; `owner`: the parameter or observable that it belongs to.
     """
-    table = dict(source.table(key, value))
+    try:
+        return _described(source, key, value, word)
+    except InputError as error:
+        source.complain(error.within("files.in_entry", owner) if owner else error, key)
+    return None
+
+
+def _described(source: Source, key: Key, value: object, word: str):
+    if not isinstance(value, dict):
+        code = "files.noise_kind" if word == "noise" else "files.prior_kind"
+        raise InputError(code, word, kind=kind_of(value))
+    table, kinds = dict(value), NOISES if word == "noise" else PRIORS
     kind = table.pop("type", "normal" if word == "noise" else None)
+    if kind is None:
+        raise InputError("files.no_type", word=word, kinds=list(kinds))
     if not isinstance(kind, str) or kind not in kinds:
-        close = closest(str(kind), kinds)
-        source.fault((*key, "type"), "files.unknown_type", word, kind=kind, kinds=list(kinds), close=close)
-        return None
+        values = {"word": word, "kind": kind, "kinds": list(kinds), "close": closest(str(kind), kinds)}
+        raise InputError("files.unknown_type", key=(*key, "type")).with_values(**values)
     builder = kinds[kind]
     settings = [one for one in fields(builder) if one.init]
     before = len(source.faults)
     given = source.known(key, table, [one.name for one in settings])
     missing = [one.name for one in settings if one.default is MISSING and one.name not in given]
     if len(source.faults) == before and missing:
-        source.fault(key, "files.incomplete", f"{kind} {word}", missing=missing)
+        raise InputError("files.incomplete", kind=kind, word=word, missing=missing)
     if len(source.faults) > before:
         return None
-    return source.attempt(key, builder, **{name: _pairs(one) for name, one in given.items()})
+    return builder(**{name: _pairs(one) for name, one in given.items()})
 
 
 def _pairs(value: object) -> object:

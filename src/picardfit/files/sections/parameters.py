@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from picardfit.checks import is_number
 from picardfit.errors import InputError, Key, closest
 from picardfit.files.sections.equations import EQUATIONS
-from picardfit.files.sections.noise import PRIORS, described
+from picardfit.files.sections.noise import described
 from picardfit.files.toml_source import Source, kind_of, schema
 from picardfit.formulas.grammar import names_in_order, parse
 from picardfit.model.model import Model
@@ -20,22 +20,34 @@ def read_parameters(
     source: Source,
     content: Mapping[str, object],
     model: Model | None,
-    initials: Iterable[Mapping[str, object]],
+    initials: Mapping[Key, Mapping[str, object]],
 ) -> dict[str, Parameter]:
-    """The parameters by name; `initials` are all initial values of the file, whose formulas may use more of them."""
+    """The parameters by name.
+
+    `initials`: all initial values of the file, by the key of their table; their formulas may use more parameters.
+    """
     table = source.table(("parameters",), content.get("parameters"))
     read = {name: read_parameter(source, ("parameters", name), value) for name, value in table.items()}
     if model is not None:
-        formulas = [text for one in initials for text in one.values() if isinstance(text, str)]
+        formulas = {
+            (*key, state): text
+            for key, one in initials.items()
+            for state, text in one.items()
+            if isinstance(text, str)
+        }
         _check_names(source, table, model, formulas)
     return {name: one for name, one in read.items() if one is not None}
 
 
-def _check_names(source: Source, table: Mapping[str, object], model: Model, formulas: list[str]) -> None:
-    """Every parameter has an entry, and every entry is a parameter."""
-    needed = dict.fromkeys(model.parameters)
-    for text in formulas:
-        needed |= dict.fromkeys(name for name in names_in_order(text) if name not in model.states)
+def _check_names(
+    source: Source, table: Mapping[str, object], model: Model, formulas: Mapping[Key, str]
+) -> None:
+    """Every parameter has an entry, and every entry is a parameter. `formulas`: initial ones, by their keys."""
+    needed: dict[str, Key] = dict.fromkeys(model.parameters, EQUATIONS)
+    for key, text in formulas.items():
+        for name in names_in_order(text):
+            if name not in model.states:
+                needed.setdefault(name, key)
     in_noise = _words(source.content.get("noise"))
     missing = [name for name in needed if name not in table]
     misspelt = set()  # parameters that an unknown entry was probably meant for
@@ -52,16 +64,17 @@ def _check_names(source: Source, table: Mapping[str, object], model: Model, form
         source.fault(("parameters", name), code, name, known=list(needed), close=close, helper=helper)
     for name in missing:
         if name not in misspelt:
-            _missing_parameter(source, name, model, [*model.states, *model.inputs, *table])
+            row = _row_of_name(model.text, name) if needed[name] == EQUATIONS else None
+            _missing_parameter(source, needed[name], row, name, [*model.states, *model.inputs, *table])
 
 
-def _missing_parameter(source: Source, name: str, model: Model, known: list[str], slack: int = 2) -> None:
-    """Note that a parameter has no entry, at the equation that first uses it.
+def _missing_parameter(
+    source: Source, key: Key, row: int | None, name: str, known: list[str], slack: int = 2
+) -> None:
+    """Note that a parameter has no entry, at the formula that first uses it.
 
     The known name to propose differs from it by at most `slack` letters in length.
     """
-    row = _row_of_name(model.text, name)
-    key = ("parameters",) if row is None else EQUATIONS
     if name.lower() == "time":
         source.fault(key, "files.no_bounds_of_time", name, row=row)
         return
@@ -89,7 +102,7 @@ def read_parameter(source: Source, key: Key, value: object) -> Parameter | None:
     """A number (fixed), a pair of bounds or a table, as a Parameter."""
     name = str(key[-1])
     if is_number(value):
-        return source.attempt(key, Parameter, fixed=value)
+        return _parameter(source, key, {"fixed": value})
     if isinstance(value, list):
         if len(value) != 2:
             source.fault(key, "files.not_a_pair", name, count=len(value))
@@ -104,7 +117,7 @@ def read_parameter(source: Source, key: Key, value: object) -> Parameter | None:
         table |= _bounds(source, key, table)
         del table["bounds"]
     if "prior" in table:
-        table["prior"] = described(source, (*key, "prior"), table["prior"], PRIORS, "prior")
+        table["prior"] = described(source, (*key, "prior"), table["prior"], "prior", name)
     return None if len(source.faults) > before else _parameter(source, key, table)
 
 

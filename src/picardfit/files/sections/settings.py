@@ -108,7 +108,7 @@ def _numbers(
             source.unknown(here, unknown, name, known)
         elif isinstance(value, list | dict) and unknown == "files.not_a_parameter":
             source.fault(here, "files.not_one_number", name, kind=kind_of(value))
-        elif (number := source.attempt(here, as_number, value, f"value of `{name}`")) is not None:
+        elif (number := source.attempt(here, as_number, value, "value", name)) is not None:
             found[name] = number
     return found
 

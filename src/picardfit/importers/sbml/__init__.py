@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from picardfit.errors import InputError
+from picardfit.errors import Audience, InputError
 from picardfit.importers.sbml.reader import Reader
 from picardfit.importers.sbml.system import System
 from picardfit.model.model import Model
@@ -43,7 +43,7 @@ def from_document(document: libsbml.SBMLDocument, path: Path) -> System:
     try:
         return Reader(model).system()
     except InputError as error:
-        raise error.at(file=str(path)) from None
+        raise error.at(file=str(path), audience=Audience.FILE) from None
 
 
 def valid_model(document: libsbml.SBMLDocument, path: Path) -> libsbml.Model:

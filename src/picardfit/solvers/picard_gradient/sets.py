@@ -70,7 +70,7 @@ class Ball:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centre", _vector(self.centre, "centre"))
-        radius = as_number(self.radius, "radius of a Ball")
+        radius = as_number(self.radius, "radius", "Ball")
         if radius < 0:
             raise InputError("solvers.ball_radius", value=radius)
         object.__setattr__(self, "radius", radius)
@@ -106,7 +106,7 @@ class HalfSpace:
         if not isinstance(normal, tuple) or not any(normal):
             raise InputError("solvers.half_space_normal", value=self.normal)
         object.__setattr__(self, "normal", normal)
-        object.__setattr__(self, "offset", as_number(self.offset, "offset of a HalfSpace"))
+        object.__setattr__(self, "offset", as_number(self.offset, "offset", "HalfSpace"))
 
     @cached_property
     def _unit(self) -> tuple[np.ndarray, float]:
@@ -133,7 +133,7 @@ class Simplex:
     total: float = 1.0
 
     def __post_init__(self) -> None:
-        total = as_number(self.total, "total of a Simplex")
+        total = as_number(self.total, "total", "Simplex")
         if total <= 0:
             raise InputError("solvers.simplex_total", value=total)
         object.__setattr__(self, "total", total)
@@ -280,14 +280,14 @@ def check_set(candidate: object, subject: str) -> None:
 def _vector(values: Vector | Sequence[float], name: str, infinite: bool = False) -> Vector:
     """A number as float, a sequence as tuple of floats."""
     if is_number(values):
-        return as_number(values, f"`{name}` of a set", infinite)
+        return as_number(values, "value", name, infinite)
     try:
         numbers = tuple(np.asarray(values).tolist())
     except (TypeError, ValueError):
         numbers = ()
     if not numbers:
         raise InputError("solvers.not_a_vector", name, value=values)
-    return tuple(as_number(v, f"entry {k} of `{name}` of a set", infinite) for k, v in enumerate(numbers, 1))
+    return tuple(as_number(v, f"entry {k}", name, infinite) for k, v in enumerate(numbers, 1))
 
 
 def _checked(point: np.ndarray, *vectors: np.ndarray) -> np.ndarray:
