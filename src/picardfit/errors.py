@@ -260,8 +260,9 @@ def catalogue(room: str) -> dict[str, dict[str, Any]]:
 
 class _Words(Formatter):
     """Format specs for words: {names:list}, {names:list:8}, {names:those} (" (`a`, `b`)", or nothing where there are
-    none), {n:count:value}, {thing:kind}, {values:values:none} ("a = 1.2, b = 3"), {values:at:6} ("at x = 0, y = 2"), {x:nonfinite}, {subject:capital}, {subject:of} (" of `a`", or
-    nothing), {subject:or:the table} ("`a`", or these words).
+    none), {n:count:value}, {thing:kind}, {values:values:none} ("a = 1.2, b = 3"), {values:at:6} ("at x = 0, y = 2"),
+    {x:nonfinite}, {subject:capital}, {subject:of} (" of `a`", or nothing), {subject:or:the table} ("`a`", or these
+    words).
 
     `literal`: how a value is written by those who read the sentence, for {value!r}.
     """
@@ -290,13 +291,19 @@ class _Words(Formatter):
             case "at":
                 first = [f"{name} = {number:.6g}" for name, number in list(value.items())[: int(rest)]]
                 return f"at {', '.join(first) or 'all values'}"
-            case "capital":
-                return str(value[:1].upper() + value[1:])
-            case "of":
-                return f" of `{value}`" if value else ""
-            case "or":
-                return f"`{value}`" if value else rest
+            case "capital" | "of" | "or":
+                return _named(str(value), kind, rest)
         return format(value, spec)
+
+
+def _named(name: str, kind: str, otherwise: str) -> str:
+    """A subject in a sentence, which may be empty."""
+    match kind:
+        case "capital":
+            return name[:1].upper() + name[1:]
+        case "of":
+            return f" of `{name}`" if name else ""
+    return f"`{name}`" if name else otherwise
 
 
 def toml_literal(value: object) -> str:

@@ -74,6 +74,21 @@ def test_entries_of_the_yaml_file(folder, content, code):
     assert error.place.file == str(folder / "exchange.yaml")
 
 
+@pytest.mark.parametrize(
+    "content, line, key",
+    [
+        ("format_version: 1\nproblems:\n- sbml_files: [m.xml]\n", 1, ("parameter_file",)),
+        ("format_version: 1\nparameter_file: p.tsv\nproblems: [{}]", 2, ("parameter_file",)),
+        ("# a remark\nformat_version: 3\n", 2, ("format_version",)),
+        ("a: &a [*a]\nformat_version: 3\n", 2, ("format_version",)),
+    ],
+)
+def test_entries_of_the_yaml_file_have_a_line_and_a_key(folder, content, line, key):
+    (folder / "exchange.yaml").write_text(content)
+    place = complaint(folder).place
+    assert (place.line, place.key) == (line, key)
+
+
 WRONG = [  # file, old text, new text, where the complaint points, its code and subject
     ("measurements.tsv", "obs_a\ta\t0.25", "obs_x\ta\t0.25", "measurements.tsv:3", "not_in_table", "obs_x"),
     ("measurements.tsv", "obs_a\ta\t0.25", "obs_a\tb\t0.25", "measurements.tsv:3", "not_in_table", "b"),
@@ -142,7 +157,7 @@ WRONG = [  # file, old text, new text, where the complaint points, its code and 
         "beta\na\tinf",
         "conditions.tsv:2",
         "cell_not_finite",
-        "",
+        "a",
     ),
     (
         "conditions.tsv",
@@ -154,7 +169,7 @@ WRONG = [  # file, old text, new text, where the complaint points, its code and 
     ),
     ("model.xml", "<ci> beta </ci>", "<ci> bata </ci>", "model.xml:25", "undefined_identifier", "bata"),
     ("model.xml", "</listOfReactions>", "", "model.xml:33", "invalid_sbml", ""),
-    ("exchange.yaml", "[model.xml]", "[model.xml, other.xml]", "exchange.yaml:None", "not_one_model", ""),
+    ("exchange.yaml", "[model.xml]", "[model.xml, other.xml]", "exchange.yaml:4", "not_one_model", ""),
 ]
 
 

@@ -178,15 +178,15 @@ def test_the_library_reads_the_same_problem(write):
             "unknown_word",
             "priorDistribution",
         ),
-        ({"mapping_files": ["mapping.tsv"]}, "YAML:None", "mapping_table", ""),
+        ({"mapping_files": ["mapping.tsv"]}, "YAML:6", "mapping_table", ""),
         (
             {"model_files": {"m": {"location": "m.net", "language": "bngl"}}},
-            "YAML:None",
+            "YAML:9",
             "model_language",
             "m",
         ),
-        ({"model_files": ["m.xml"]}, "YAML:None", "model_files", ""),
-        ({"observable_files": []}, "YAML:None", "no_table", "observable"),
+        ({"model_files": ["m.xml"]}, "YAML:8", "model_files", ""),
+        ({"observable_files": []}, "YAML:12", "no_table", "observable"),
     ],
 )
 def test_what_is_refused(write, changed, where, code, subject):

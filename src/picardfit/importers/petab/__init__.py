@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.errors import InputError, Notice
+from picardfit.errors import Audience, InputError, Notice
 from picardfit.importers.petab.files import read_listing
 from picardfit.importers.petab.problem import Import, spelled
 from picardfit.importers.petab.tables import Tables
@@ -62,7 +62,7 @@ def _loaded(path: str | Path) -> Imported:
         tables = _tables(Path(path))
         imported = Imported(tables, *Import(tables).result())
     except InputError as error:
-        raise (error if error.place.file else error.at(file=str(path))) from None
+        raise error.at(file=error.place.file or str(path), audience=Audience.FILE) from None
     for remark in imported.remarks:
         warnings.warn(str(remark), stacklevel=3)
     return imported
@@ -77,7 +77,7 @@ def _tables(path: Path) -> Tables:
             return first_version(listed)
         case "2":
             return second_version(listed)
-    raise InputError("importers.petab_version", version=version, key=("format_version",))
+    raise listed.at(InputError("importers.petab_version", version=version), "format_version")
 
 
 def on_scale(value: float, scale: str) -> float:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from picardfit.errors import InputError, closest
+from picardfit.errors import InputError, Key, closest
 
 if TYPE_CHECKING:
     import pandas as pd
+    import yaml
 
 Value = float | str  # a number, or the name of a parameter (in version 2: a formula)
 
@@ -87,10 +88,23 @@ class PetabTable:
 
 @dataclass(frozen=True)
 class Listing:
-    """The entries of a YAML file, or of one mapping in it; the files they name are in its folder."""
+    """The entries of a YAML file, or of one mapping in it (`key`); the files they name are in its folder."""
 
     path: Path
     content: dict
+    lines: Mapping[Key, int]  # of every entry of the file
+    key: Key = ()
+
+    def inside(self, key: Key, content: dict) -> Listing:
+        """The mapping `content` under this key."""
+        return replace(self, content=content, key=(*self.key, *key))
+
+    def at(self, error: InputError, *key: str | int) -> InputError:
+        """The error with the line of this entry, or of the innermost mapping around it that the file has."""
+        whole = (*self.key, *key)
+        around = (whole[:length] for length in range(len(whole), -1, -1))
+        line = next((self.lines[one] for one in around if one in self.lines), None)
+        return error.at(key=whole, file=str(self.path), line=line)
 
     def files(self, entry: str) -> list[Path]:
         """The files of an entry that holds a name or a list of names."""
@@ -98,7 +112,7 @@ class Listing:
         given = [] if given is None else given if isinstance(given, list) else [given]
         for name in given:
             if not isinstance(name, str):
-                raise InputError("importers.not_a_file_name", str(name), entry=entry, key=(entry,))
+                raise self.at(InputError("importers.not_a_file_name", str(name), entry=entry), entry)
         return [self.path.parent / name for name in given]
 
     def table(self, kind: str, entry: str, columns: Sequence[str]) -> PetabTable:
@@ -106,7 +120,9 @@ class Listing:
         import pandas as pd
 
         if not (paths := self.files(entry)):
-            raise InputError("importers.no_table", kind)
+            raise self.at(InputError("importers.no_table", kind, entry=entry), entry)
+        for path in paths:
+            self.check_file(path, f"{kind} table", entry)
         frames = [_frame(path, kind, columns) for path in paths]
         rows = [
             Row(str(path), line, dict(zip(frame.columns, cells, strict=True)))
@@ -114,6 +130,11 @@ class Listing:
             for line, cells in zip(frame.index, frame.itertuples(index=False), strict=True)
         ]
         return PetabTable(kind, tuple(rows), pd.concat(frames, ignore_index=True).fillna(""))
+
+    def check_file(self, path: Path, kind: str, *entry: str) -> None:
+        """InputError unless there is such a file, which an entry names."""
+        if not path.is_file():
+            raise self.at(InputError("importers.no_table_file", str(path), kind=kind), *entry)
 
     def optional_rows(self, kind: str, entry: str, columns: Sequence[str]) -> tuple[Row, ...]:
         """The rows of the tables of a kind; none where there are no tables."""
@@ -129,7 +150,8 @@ def read_listing(path: Path) -> Listing:
     except ImportError:
         raise InputError("importers.needs_petab") from None
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        content, lines = yaml.safe_load(text), _lines(yaml.compose(text, yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
         line = None if error.problem_mark is None else error.problem_mark.line + 1
         raise InputError("importers.not_yaml", reason=error.problem).at(file=str(path), line=line) from None
@@ -137,12 +159,33 @@ def read_listing(path: Path) -> Listing:
         raise InputError("importers.not_yaml", reason="it is not text").at(file=str(path)) from None
     if not isinstance(content, dict):
         raise InputError("importers.empty_yaml").at(file=str(path))
+    listing = Listing(path, content, lines)
     if content.get("extensions"):
         extensions = [str(name) for name in content["extensions"]]
-        raise InputError("importers.extensions", extensions=extensions, key=("extensions",)).at(
-            file=str(path)
-        )
-    return Listing(path, content)
+        raise listing.at(InputError("importers.extensions", extensions=extensions), "extensions")
+    return listing
+
+
+def _lines(root: yaml.Node | None) -> dict[Key, int]:
+    """The line of every entry of a YAML file, by its path of names and indices.
+
+    Every node is visited once: aliases may refer to each other, or multiply what they stand for.
+    """
+    found: dict[Key, int] = {}
+    waiting: list[tuple[Key, yaml.Node | None, yaml.Node | None]] = [((), root, root)]
+    seen: set[int] = set()
+    while waiting:
+        key, name, node = waiting.pop()
+        if name is not None:
+            found[key] = name.start_mark.line + 1
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.id == "mapping":
+            waiting += [((*key, str(one.value)), one, value) for one, value in node.value]
+        elif node.id == "sequence":
+            waiting += [((*key, k), value, value) for k, value in enumerate(node.value)]
+    return found
 
 
 def as_value(text: str) -> Value:
@@ -158,8 +201,6 @@ def _frame(path: Path, kind: str, columns: Sequence[str]) -> pd.DataFrame:
     """A table as text, its index the line in the file."""
     import pandas as pd
 
-    if not path.is_file():
-        raise InputError("importers.no_table_file", str(path), kind=f"{kind} table")
     try:
         frame = pd.read_csv(
             path, sep="\t", dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from picardfit.errors import InputError, closest
-from picardfit.importers.petab.files import PetabTable, Row, Value
+from picardfit.importers.petab.files import Listing, PetabTable, Row, Value
 from picardfit.importers.sbml import read_document, valid_model
 
 if TYPE_CHECKING:
@@ -93,13 +94,13 @@ class Tables:
     frames: dict[str, pd.DataFrame]
 
 
-def one_model(paths: list[Path]) -> tuple[libsbml.SBMLDocument, Path]:
-    """The only model of a problem, and its file."""
+def one_model(named: Sequence[tuple[Listing, str]], around: Listing) -> tuple[libsbml.SBMLDocument, Path]:
+    """The only model of a problem, and its file; `named`: the entries that name files of models in `around`."""
+    paths = [(path, listing, entry) for listing, entry in named for path in listing.files(entry)]
     if len(paths) != 1:
-        raise InputError("importers.not_one_model", count=len(paths))
-    path = paths[0]
-    if not path.is_file():
-        raise InputError("importers.no_table_file", str(path), kind="model file")
+        raise around.at(InputError("importers.not_one_model", count=len(paths)))
+    path, listing, entry = paths[0]
+    listing.check_file(path, "model file", entry)
     document = read_document(path)
     valid_model(document, path)
     return document, path

@@ -27,8 +27,8 @@ def first_version(listed: Listing) -> Tables:
     """The tables of a problem in version 1."""
     problems = listed.content.get("problems")
     if not isinstance(problems, list) or len(problems) != 1 or not isinstance(problems[0], dict):
-        raise InputError("importers.not_one_problem", key=("problems",))
-    own = Listing(listed.path, problems[0])
+        raise listed.at(InputError("importers.not_one_problem"), "problems")
+    own = listed.inside(("problems", 0), problems[0])
     parameters = listed.table("parameter", "parameter_file", ("parameterId", "parameterScale", "estimate"))
     conditions = own.table("condition", "condition_files", ("conditionId",))
     observables = own.table("observable", "observable_files", ("observableId", "observableFormula"))
@@ -39,7 +39,7 @@ def first_version(listed: Listing) -> Tables:
     measured, frame = all_measurements(
         measurements, [_measurement(row, observed, known) for row in measurements.rows]
     )
-    document, model_file = one_model(own.files("sbml_files"))
+    document, model_file = one_model([(own, "sbml_files")], own)
     return Tables(
         name=listed.path.stem,
         document=document,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from picardfit.errors import InputError
@@ -47,12 +46,12 @@ def second_version(listed: Listing, wide: float = 100.0) -> Tables:
     version 2 has no parameterScale; two decades are where a linear search begins to neglect the lower one.
     """
     if listed.files("mapping_files"):
-        raise InputError("importers.mapping_table", key=("mapping_files",))
+        raise listed.at(InputError("importers.mapping_table"), "mapping_files")
     parameters = listed.table("parameter", "parameter_files", ("parameterId", "estimate"))
     columns = ("observableId", "observableFormula", "noiseFormula")
     observables = listed.table("observable", "observable_files", columns)
     measurements = listed.table("measurement", "measurement_files", ("observableId", "measurement", "time"))
-    document, model_file = one_model(_model_files(listed))
+    document, model_file = one_model(_model_files(listed), listed)
     conditions, experiments = _runs(listed, document)
     observed = {name: _observable(name, row) for name, row in observables.by("observableId").items()}
     records = []
@@ -74,15 +73,17 @@ def second_version(listed: Listing, wide: float = 100.0) -> Tables:
     )
 
 
-def _model_files(listed: Listing) -> list[Path]:
+def _model_files(listed: Listing) -> list[tuple[Listing, str]]:
+    """The entries that name the files of models."""
     models = listed.content.get("model_files") or {}
     if not isinstance(models, dict) or not all(isinstance(one, dict) for one in models.values()):
-        raise InputError("importers.model_files", key=("model_files",))
+        raise listed.at(InputError("importers.model_files"), "model_files")
     for name, one in models.items():
         if one.get("language") != "sbml":
-            language, key = str(one.get("language") or "no language"), ("model_files", name)
-            raise InputError("importers.model_language", str(name), language=language, key=key)
-    return [path for one in models.values() for path in Listing(listed.path, one).files("location")]
+            language = str(one.get("language") or "no language")
+            error = InputError("importers.model_language", str(name), language=language)
+            raise listed.at(error, "model_files", str(name))
+    return [(listed.inside(("model_files", str(name)), one), "location") for name, one in models.items()]
 
 
 def _parameter(name: str, row: Row, wide: float) -> ParameterRow:
