@@ -306,7 +306,7 @@ def test_start_outside_the_bounds():
 
 
 def test_own_start_outside_the_bounds():
-    assert record(complaint(pf.Parameter, 0, 1, start=5)) == ("model.outside_bounds", "", ())
+    assert record(complaint(pf.Parameter, 0, 1, start=5)) == ("model.outside_bounds", "start", ())
 
 
 def test_start_of_an_initial_state_outside_its_bounds():

@@ -90,8 +90,9 @@ class InputError(ValueError):
 
     @property
     def subject(self) -> str:
-        """The bare name of what is wrong; where the error itself names nothing, that of what it belongs to."""
-        return next(filter(None, (self._subject, *(one.subject for one in reversed(self.context)))), "")
+        """The bare name of what is wrong: its own, else that of what it belongs to, else `what` it is ("times")."""
+        owners = (one.subject for one in reversed(self.context))
+        return next(filter(None, (self._subject, *owners, str(self.values.get("what", "")))), "")
 
     @property
     def remedy(self) -> str:

@@ -205,7 +205,7 @@ def test_a_plan_cannot_be_fitted():
         (([], ["prey"]), "problem.plan_empty", ""),
         (([0, 1], []), "problem.plan_empty", ""),
         ((None, {"prey": []}), "problem.plan_no_times", ""),
-        (([0, np.nan], ["prey"]), "model.entry_not_finite", "the times"),
+        (([0, np.nan], ["prey"]), "model.entry_not_finite", "times"),
     ],
 )
 def test_a_plan_without_sense_is_refused(arguments, code, subject):
