@@ -3,7 +3,7 @@
 Prints for each problem how many starts end at the best loss of all (within 0.1 %), whether that is at or below the loss
 at the truth, iterations and processor seconds, the worst mismatch with the independent integration, and what was called
 undetermined. `--only NAME` runs the problems whose name contains NAME; `--seed` gives other noise, starts and
-candidates of the screening.
+candidates of the rescue.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def main() -> None:
     )
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--only", default="")
-    parser.add_argument("--seed", type=int, default=1, help="of the noise, the starts and the screening")
+    parser.add_argument("--seed", type=int, default=1, help="of the noise, the starts and the rescue")
     parser.add_argument("--show", action="store_true", help="how every start ended")
     options = parser.parse_args()
     print("| problem | at the best | best/truth | iterations | s/fit | mismatch | undetermined |")

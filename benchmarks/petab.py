@@ -5,7 +5,7 @@
 A start draws every parameter uniformly on its parameterScale between its bounds; the nominal values of the files are
 the published optima and are never used. A hit is a fit whose negative log-likelihood, by independent integration, is
 within 0.1 of the best known. A start is one call of pf.fit, with all it does on its own when a search fails. Times are
-processor seconds of one core; `--limit` ends a start at its next iteration (a screening has no iterations). With
+processor seconds of one core; `--limit` ends a start at its next iteration (also of a rescue). With
 `--keep` every start is written to a file as it ends, and a later call continues after them. The files are
 not part of this repository: `--data` names the folder that holds them.
 """

@@ -22,7 +22,14 @@ from picardfit.evidence.certificate import Certificate, path_rows, path_value
 from picardfit.evidence.curves import checked_times, outputs_at, states_along
 from picardfit.evidence.fisher import Information, Yardstick, information, yardstick_of
 from picardfit.evidence.intervals import correlation, interval_ends, natural_covariance, standard_errors
-from picardfit.evidence.optima import Optimum, SearchSummary, count_hits, margin_as_good, optima_of
+from picardfit.evidence.optima import (
+    Optimum,
+    SearchSummary,
+    count_hits,
+    margin_as_good,
+    optima_of,
+    unseen_share,
+)
 from picardfit.evidence.residual_tests import Diagnostics, diagnose, named_residuals
 from picardfit.parallel.ordered_map import check_tools
 from picardfit.problem.named_values import (
@@ -212,6 +219,11 @@ class Fit:
     def hits(self) -> int:
         """How many of the searches ended in the best of `optima`."""
         return count_hits(self.searches)
+
+    @property
+    def unseen_share(self) -> float:
+        """Estimated part of the starting points that leads to optima not found yet: those found once over searches."""
+        return unseen_share(self.searches)
 
     @property
     def loss_tolerance(self) -> float:

@@ -10,6 +10,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.display.program import program
+from picardfit.search.certifying import certify_outcome
 from picardfit.search.starts import make_start
 from prey import counted_prey
 
@@ -215,3 +216,21 @@ def test_the_program_in_a_report_repeats_the_policy(tmp_path):
 def test_no_rescue_is_saved_as_such(tmp_path):
     fit = pf.fit(decay(), policy=pf.SearchPolicy(rescue=None))
     assert pf.load(fit.save(tmp_path / "fit.json")).policy.rescue is None
+
+
+def test_an_optimum_that_fails_its_check_is_none(monkeypatch):
+    """A search may converge along a path that no integration reproduces: others follow, and their optimum counts."""
+    rejected = []
+
+    def certify_once(method, problem, outcome):
+        outcome, certificate = certify_outcome(method, problem, outcome)
+        if not rejected:
+            certificate = replace(certificate, mismatch=1.0)
+            rejected.append(outcome)
+        return outcome, certificate
+
+    monkeypatch.setattr("picardfit.search.driver.certify_outcome", certify_once)
+    fit = pf.fit(decay())
+    assert fit.success
+    assert len(fit.searches) == 3
+    assert fit.hits >= 2

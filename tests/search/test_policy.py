@@ -35,7 +35,6 @@ def of(*searches, **more):
         (of(hit()), Next.SEARCH, 1),  # one search proves nothing
         (of(hit(), hit()), Next.CERTIFY, -1),
         (of(hit(), hit(), certified=True), Next.STOP, -1),
-        (of(hit(), hit(), certified=False), Next.SEARCH, 2),  # both may be wrong
         (of(hit(), hit(), certified=True, contradicted=True), Next.SEARCH, 2),
         (of(hit(), hit(optimum=1)), Next.SEARCH, 2),  # two optima
         (of(hit(), hit(optimum=1), hit()), Next.SEARCH, 3),  # where there are two, two hits are not enough

@@ -245,8 +245,14 @@ def shows_searches(fit: Fit) -> bool:
 
 
 def agreement(fit: Fit) -> str:
-    """`2 of 2 searches agree on this optimum`."""
-    return f"{fit.hits} of {len(fit.searches)} searches agree on this optimum"
+    """`2 of 3 searches agree on this optimum`, and how many of the starting points may lead to optima not found."""
+    agreed = f"{fit.hits} of {len(fit.searches)} searches agree on this optimum"
+    share = fit.unseen_share
+    return (
+        f"{agreed}; about {100 * share:.0f} % of the starting points may lead to others not found yet"
+        if share
+        else agreed
+    )
 
 
 def _told(fit: Fit, other: Optimum) -> str:

@@ -107,6 +107,16 @@ def count_hits(starts: Sequence[SearchSummary]) -> int:
     return sum(one.cluster == 0 for one in starts)
 
 
+def unseen_share(searches: Sequence[SearchSummary]) -> float:
+    """The part of the starting points that leads to optima which no search has found, by Good and Turing's estimate.
+
+    That is the number of optima found once over the number of searches that converged; 0 where every optimum was found
+    twice, 1 where nothing is known.
+    """
+    found = [one.cluster for one in searches if one.cluster is not None]
+    return sum(found.count(one) == 1 for one in found) / len(found) if found else 1.0
+
+
 def same_value(problem: Problem, value: float, same: SameOptimum = DEFAULT) -> float:
     """Difference of the objectives up to which two values are those of one optimum."""
     return same.objective * _variance(problem, value)

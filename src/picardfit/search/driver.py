@@ -15,6 +15,7 @@ from picardfit.evidence.certificate import Certificate, misfit
 from picardfit.evidence.optima import SameOptimum, clusters, same_value
 from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.ordered_map import Failure, attempt, single_threaded
+from picardfit.problem.problem import Start
 from picardfit.search.certifying import certify_outcome
 from picardfit.search.nonfinite_start import never_finite
 from picardfit.search.policy import Action, Evidence, Next, SearchFacts, SearchPolicy, decide
@@ -25,18 +26,18 @@ from picardfit.search.searches import (
     Ending,
     Request,
     Searches,
+    begin,
     decoded,
     encoded,
     ending_of,
-    first_run,
     outcome_of,
     parts_of,
     path_of,
     reporter,
     search_along,
+    start_at,
     value_at,
 )
-from picardfit.search.starts import make_start
 from picardfit.solvers.loop import Outcome, Progress, Run, StepCost, iterate
 
 
@@ -122,12 +123,11 @@ class _Driver:
             for k, one in self.endings.items()
         }
         facts |= {k: SearchFacts(work / self.unit, ended=False) for k, work in self.spent.items()}
-        checked = self.checked.get(best)
         return Evidence(
             searches=facts,
             better_point=self._better_point(best),
             carried=self.carried,
-            certified=None if checked is None else checked[1].agrees,
+            certified=best in self.checked,
             contradicted=bool(optima) and self._contradicted(best),
             rescued=self.rescued,
             hopeless=self.hopeless,
@@ -137,7 +137,11 @@ class _Driver:
     @cached_property
     def first(self) -> Run:
         """The first search at its start."""
-        return first_run(self.request, (0, None))
+        return begin(self.request, self.first_start)
+
+    @cached_property
+    def first_start(self) -> Start:
+        return start_at(self.request, (0, None))
 
     @cached_property
     def unit(self) -> float:
@@ -156,14 +160,18 @@ class _Driver:
         """The objective at an optimum, or of the unknowns where a search has ended or waits without one."""
         if index < 0:
             return self.value_of_given
-        ending = self.endings.get(index)
-        if ending is not None and ending.status.success:
-            return ending.value
+        if self._is_optimum(index):
+            return self.endings[index].value
         work, unknowns = self.spent.get(index, np.inf), self._unknowns(index)
         if (index, work) not in self.simulated:
             value = np.inf if unknowns is None else value_at(self.request.problem, unknowns)
             self.simulated[index, work] = value
         return self.simulated[index, work]
+
+    def _is_optimum(self, index: int) -> bool:
+        """Whether a search converged, and no independent integration contradicts it."""
+        rejected = index in self.checked and not self.checked[index][1].agrees
+        return index in self.endings and self.endings[index].status.success and not rejected
 
     def _unknowns(self, index: int) -> np.ndarray | None:
         """(experiments, width): where a search has ended or waits; those of the given start for -1."""
@@ -179,7 +187,7 @@ class _Driver:
         found = {
             k: (one.value, one.unknowns)
             for k, one in self.endings.items()
-            if one.status.success and one.unknowns is not None
+            if one.unknowns is not None and self._is_optimum(k)
         }
         if len(found) < 2:
             return dict.fromkeys(found, 0)
@@ -191,11 +199,11 @@ class _Driver:
 
     def _better_point(self, best: int) -> int | None:
         """A search that ended below the best optimum, but not at an optimum; -1: the given start lies below it."""
-        if best < 0 or not self.endings[best].status.success:
+        if not self._is_optimum(best):
             return None
         value = self.endings[best].value
         limit = value - same_value(self.request.problem, value)
-        below = [k for k, one in self.endings.items() if one.value < limit and not one.status.success]
+        below = [k for k, one in self.endings.items() if one.value < limit and not self._is_optimum(k)]
         below += [k for k, run in self.waiting.items() if run.state.value < limit]
         if self.request.has_given and not self.carried:
             below.append(-1)
@@ -205,7 +213,7 @@ class _Driver:
     @cached_property
     def given(self) -> np.ndarray:
         """(experiments, width): the values that the user gave, completed."""
-        return make_start(self.request.problem, self.request.given).unknowns
+        return self.first_start.unknowns
 
     @cached_property
     def value_of_given(self) -> float:
@@ -246,7 +254,7 @@ class _Driver:
             begun = self.waiting.get(index)
             if begun is None:
                 task = (index, parts_of(request, index + 1)[index])
-                begun = first_run(request, task) if index else self.first
+                begun = begin(request, start_at(request, task)) if index else self.first
             with np.errstate(all="ignore"):
                 return iterate(
                     request.method, begun, reporter(request, index, self.progress), work * self.unit

@@ -82,7 +82,7 @@ class Evidence:
     searches: Mapping[int, SearchFacts] = field(default_factory=dict)  # by index in the sequence of starts
     better_point: int | None = None  # a search that is below the best optimum, but not at an optimum
     carried: int = 0  # how many such points have been carried on
-    certified: bool | None = None  # whether the certificate of the best optimum holds; None: not checked yet
+    certified: bool = False  # whether the best optimum has been checked; one that fails the check is none
     contradicted: bool = False  # whether residuals at the best optimum contradict a known noise level
     rescued: bool = False  # whether the rescue has been tried
     hopeless: bool = False  # whether the equations cannot be evaluated anywhere
@@ -101,7 +101,7 @@ def decide(evidence: Evidence, policy: SearchPolicy) -> Action:
         return _without_optimum(evidence, policy)
     needed = policy.agree + len(set(optima)) - 1
     agreed = optima.count(0) >= min(needed, policy.most)
-    trusted = agreed and not evidence.contradicted and evidence.certified is not False
+    trusted = agreed and not evidence.contradicted
     action = None if trusted else _search(evidence, policy)
     return action or _conclude(evidence)
 
@@ -113,7 +113,7 @@ def _conclude(evidence: Evidence) -> Action:
         return Action(Next.SEARCH, point)
     if point is not None and not evidence.carried:
         return Action(Next.CARRY_ON, point)
-    return Action(Next.CERTIFY if evidence.certified is None else Next.STOP)
+    return Action(Next.STOP if evidence.certified else Next.CERTIFY)
 
 
 def _without_optimum(evidence: Evidence, policy: SearchPolicy) -> Action:

@@ -16,7 +16,7 @@ from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.ordered_map import Failure, Interrupted, Written, run_tasks
 from picardfit.parallel.progress import Bar
 from picardfit.problem.json_values import Record, array, get, get_optional, number, plain
-from picardfit.problem.problem import Problem
+from picardfit.problem.problem import Problem, Start
 from picardfit.problem.serialisation import digest, problem_digest
 from picardfit.search.policy import SearchPolicy
 from picardfit.search.solution_record import as_record, solution_of, solution_record, trace_of
@@ -104,13 +104,18 @@ def undrawn(request: Request) -> int:
     return 2 if request.has_given else 1
 
 
-def first_run(request: Request, task: Task) -> Run:
-    """A search at its start. Every second drawn start is not matched to the data, as matched ones are often alike."""
+def start_at(request: Request, task: Task) -> Start:
+    """Where a search begins. Every second drawn start is not matched to the data, as matched ones are often alike."""
     index, part = task
     given = request.given if index == 0 or part is not None else np.full_like(request.given, np.nan)
     matched = part is None or (index - undrawn(request)) % 2 == 1
     with np.errstate(all="ignore"):
-        start = make_start(request.problem, given, part=part, matched=matched)
+        return make_start(request.problem, given, part=part, matched=matched)
+
+
+def begin(request: Request, start: Start) -> Run:
+    """A search at its start."""
+    with np.errstate(all="ignore"):
         state = request.method.init(request.problem, start)
     return Run(state, state.status)
 
@@ -120,7 +125,7 @@ def first_run(request: Request, task: Task) -> Run:
 
 def search(request: Request, task: Task, progress: Callable[[Progress], None] | None = None) -> Ending:
     """One search from start to end."""
-    begun = first_run(request, task)
+    begun = begin(request, start_at(request, task))
     with np.errstate(all="ignore"):  # what is not finite becomes a rejected step or a status
         ended = iterate(request.method, begun, reporter(request, task[0], progress))
         ending = ending_of(ended.outcome(request.method))
