@@ -169,9 +169,11 @@ class _Driver:
         return self.simulated[index, work]
 
     def _is_optimum(self, index: int) -> bool:
-        """Whether a search converged, and no independent integration contradicts it."""
-        rejected = index in self.checked and not self.checked[index][1].agrees
-        return index in self.endings and self.endings[index].status.success and not rejected
+        """Whether a search converged, and no independent integration contradicts it (inexact methods may differ)."""
+        if index not in self.endings or not self.endings[index].status.success:
+            return False
+        checked = self.checked.get(index)
+        return checked is None or checked[1].agrees or not self.request.method.exact
 
     def _unknowns(self, index: int) -> np.ndarray | None:
         """(experiments, width): where a search has ended or waits; those of the given start for -1."""
