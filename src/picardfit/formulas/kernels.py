@@ -89,11 +89,12 @@ class BatchedMap:
         slopes = Slopes()
 
         def wrt(group: Sequence[str]) -> Entries:
+            column = {symbol(name): k for k, name in enumerate(group)}
             return {
-                (i, k): slope
+                (i, column[one]): slope
                 for i, expr in enumerate(self.expressions)
-                for k, name in enumerate(group)
-                if (slope := slopes.slope(expr, symbol(name))) != 0
+                for one in sorted(slopes.free(expr) & column.keys(), key=column.__getitem__)
+                if (slope := slopes.slope(expr, one)) != 0
             }
 
         return wrt(self.states), wrt(self.parameters)

@@ -163,8 +163,8 @@ class Model:
         if not (isinstance(self.rhs, BatchedMap) and isinstance(self.output, BatchedMap)):
             return ()
         expressions = (*self.rhs.expressions, *self.output.expressions)
-        everywhere = set().union(*map(names, expressions))
-        return tuple(n for n in self.parameters if n in everywhere - names_outside_conditions(expressions))
+        in_conditions = set().union(*map(names, expressions)) - names_outside_conditions(expressions)
+        return tuple(n for n in self.parameters if n in in_conditions)
 
     @cached_property
     def state_jumps(self) -> tuple[StateJump, ...]:
