@@ -359,7 +359,7 @@ def test_exact_multipliers_are_the_sensitivities(name):
     field = field_of(case.text, [0, 1.0], 14)
     x, params = np.array([[case.x]]), np.array([[case.p]])
     _, wrt_x, wrt_p = field.linearise(solve(field, x, params), params)
-    got = exact_multipliers(field.mesh, np.linalg.inv(newton_matrix(field.mesh, wrt_x)), wrt_p)
+    got = exact_multipliers(field, np.linalg.inv(newton_matrix(field.mesh, wrt_x)), wrt_p)
     exact = np.stack(case.slopes(field.mesh.node_times[0], case.x, *case.p), axis=-1)
     np.testing.assert_allclose(got[0, :, 0], exact, atol=1e-8)
 
@@ -368,7 +368,7 @@ def test_exact_multipliers_are_the_limit_of_the_recursion():
     field, x, _, params = van_der_pol()
     path = solve(field, x, params)
     _, wrt_x, wrt_p = field.linearise(path, params)
-    limit = exact_multipliers(field.mesh, np.linalg.inv(newton_matrix(field.mesh, wrt_x)), wrt_p)
+    limit = exact_multipliers(field, np.linalg.inv(newton_matrix(field.mesh, wrt_x)), wrt_p)
     _, derivative = iterate_with_derivatives(field, x, path, params, 60)
     np.testing.assert_allclose(derivative, limit, atol=1e-11)
 

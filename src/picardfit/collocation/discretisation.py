@@ -11,6 +11,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
+from picardfit.collocation.elimination import plan_of
 from picardfit.collocation.mesh import Flags, Indices, Mesh, QuickIndex
 from picardfit.collocation.picard import Field
 from picardfit.formulas.kernels import Array, BatchedMap
@@ -38,6 +39,7 @@ class Discretisation:
     mesh: Mesh
     surrogate: Objective | None = field(default=None, repr=False)  # minimised instead of the problem's own
     chunk_size: int = 200_000  # numbers in the Newton matrices of a chunk, so that they stay in the cache
+    eliminated_chunk_size: int = 1_500_000  # numbers in its multipliers if matrices are eliminated; measured
 
     @property
     def objective(self) -> Objective:
@@ -58,7 +60,8 @@ class Discretisation:
             if isinstance(source, Table) and source.kind == "linear":
                 chosen, values = smooth_at_nodes(source.times, source.values, knots, mesh.rule.nodes)
                 inputs[mesh.first[e] + chosen, :, column] = values
-        return Field(problem.rhs, mesh, inputs)
+        plan = plan_of(problem.rhs) if isinstance(problem.rhs, BatchedMap) else None
+        return Field(problem.rhs, mesh, inputs, plan)
 
     @cached_property
     def sample_inputs(self) -> Array:
@@ -107,10 +110,13 @@ class Discretisation:
 
     @cached_property
     def chunks(self) -> list[Chunk]:
-        """The mesh in chunks whose Newton matrices stay in the cache."""
+        """The mesh in chunks whose Newton matrices, or whose multipliers if these are eliminated, stay in the cache."""
         mesh, size = self.mesh, len(self.mesh.rule.nodes) * len(self.problem.model.states)
-        count = len(mesh)
-        edges = [*range(0, count, max(self.chunk_size // size**2, 1)), count]
+        count, each = len(mesh), self.chunk_size // size**2
+        if self.field.plan is not None:
+            columns = len(self.problem.model.states) + len(self.problem.layout.columns.parameters)
+            each = self.eliminated_chunk_size // (size * columns)
+        edges = [*range(0, count, max(each, 1)), count]
         blocks = np.searchsorted(self.blocks.segment, edges)
         links = np.searchsorted(mesh.linked, edges)
         return [

@@ -8,13 +8,15 @@ import numpy as np
 
 from picardfit.collocation.condensing import Quadratic
 from picardfit.collocation.discretisation import Chunk, Discretisation
-from picardfit.collocation.mesh import TINY, AnySegments
+from picardfit.collocation.elimination import Plan, inverted
+from picardfit.collocation.mesh import TINY
 from picardfit.collocation.picard import (
     USUAL,
     Contraction,
+    Field,
     defect,
     end_derivatives,
-    inverted,
+    integrate,
     newton_matrix,
     relative_size,
     right_sides,
@@ -51,7 +53,7 @@ class Linearisation:
     jacobian: Array  # of the rows by [states | free parameters]: (blocks, slots * rows, columns)
     factor: Array  # square root of the objective's curvature, diagonal or full
     multipliers: Array  # S: (segments, nodes, states, columns)
-    inverse: Array  # of Newton matrices here or close by: (segments, nodes * states, nodes * states)
+    inverse: Array  # of Newton matrices here or close by (`Field.inverses`): (segments, ...)
     rate: float  # fraction of an error that a sweep with the inverse leaves here
     path: Array  # where the derivatives were made
 
@@ -88,14 +90,15 @@ def linearise(
 
     `expected`: use the Fisher information even where the search prefers another curvature.
     """
-    layout = system.problem.layout
+    layout, room = system.problem.layout, _room(system)
     chain = None if layout.linear else layout.parameter_slopes(point.unknowns)
     groups = list(
-        zip(*(_derivatives(system, point, chain, chunk, reuse) for chunk in system.chunks), strict=True)
+        zip(*(_derivatives(system, point, chain, chunk, reuse, room) for chunk in system.chunks), strict=True)
     )
     rate, old = max(groups.pop()), None if point.nearby is None else point.nearby.inverse
     # drop each group once it is joined: keeping all of them twice would take most of the memory of a fit
-    multipliers, inverse, at_samples, ends = (_joined(groups.pop(0), old) for _ in range(4))
+    multipliers = _joined(groups.pop(0), room)
+    inverse, at_samples, ends = (_joined(groups.pop(0), old) for _ in range(3))
     outputs, jacobian = _outputs(system, point, chain, at_samples)
     terms = system.objective.terms(outputs, expected)
     white = _by_block(whitened(system.blocks.padded(terms.factor), jacobian))
@@ -143,12 +146,22 @@ def _joined(parts: tuple[Array, ...], whole: Array | None) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
+def _room(system: Discretisation) -> Array | None:
+    """Memory for all multipliers if they are solved for in place; joining large parts would cost as much as solving."""
+    if system.field.plan is None:
+        return None
+    mesh, states = system.mesh, len(system.problem.model.states)
+    columns = states + len(system.problem.layout.columns.parameters)
+    return np.empty((len(mesh), len(mesh.rule.nodes), states, columns))
+
+
 def _derivatives(
-    system: Discretisation, point: Point, chain: Array | None, chunk: Chunk, reuse: Reuse
+    system: Discretisation, point: Point, chain: Array | None, chunk: Chunk, reuse: Reuse, room: Array | None
 ) -> tuple[Array, Array, Array, Array, float]:
     """Derivatives of path, samples and ends on a chunk of the mesh: (S, inverse, at samples, ends, rate).
 
-    `chain` (experiments, free parameters) is d natural / d internal, or None where that is 1 everywhere.
+    `chain` (experiments, free parameters) is d natural / d internal, or None where that is 1 everywhere. S is a part of
+    `room` if that is given.
     """
     mine = chunk.segments
     field, nearby = system.field.part(mine), point.nearby and point.nearby.part(mine)
@@ -156,16 +169,20 @@ def _derivatives(
     wrt_p = wrt_p[..., system.problem.layout.free_columns]
     if chain is not None:
         wrt_p *= system.spread(chain, mine)[..., None, :]
-    solved, inverse, rate = _solved(field.mesh, wrt_x, right_sides(field.mesh, wrt_p), nearby, reuse)
-    multipliers = solved.reshape(*wrt_p.shape[:3], -1)
+    if room is None or field.plan is None:
+        solved, inverse, rate = _solved(field, wrt_x, right_sides(field.mesh, wrt_p), nearby, reuse)
+        multipliers = solved.reshape(*wrt_p.shape[:3], -1)
+    else:
+        multipliers, rate = room[mine], 0.0
+        inverse = _eliminated(field, field.plan, wrt_x, wrt_p, multipliers, reuse)
     ends = end_derivatives(field.mesh, chunk.linked, multipliers)
     return multipliers, inverse, system.derivatives_at_samples(multipliers, chunk), ends, rate
 
 
 def _solved(
-    mesh: AnySegments, wrt_x: Array, right: Array, nearby: Nearby | None, reuse: Reuse
+    field: Field, wrt_x: Array, right: Array, nearby: Nearby | None, reuse: Reuse
 ) -> tuple[Array, Array, float]:
-    """(I - h A (x) f_x)^-1 right, an inverse of the matrix, and the fraction of an error that a sweep with it leaves.
+    """(I - h A (x) f_x)^-1 right, inverses of the matrices, and the fraction of an error that a sweep with them leaves.
 
     The inverse from nearby is used if a few sweeps with it are accurate enough: products of small matrices are much
     cheaper than inverses. The sweeps start from the derivatives there, whose error is about that of the matrices.
@@ -176,7 +193,7 @@ def _solved(
         first, last = (np.maximum.reduce(np.abs(solved[:, k])) for k in (slice(states), slice(-states, None)))
         unit, before = np.maximum(np.maximum(first, last), TINY), 1.0  # each derivative has its own unit
         for sweep in range(reuse.sweeps):
-            gap = defect(mesh, wrt_x, right, solved)
+            gap = defect(field.mesh, wrt_x, right, solved)
             error = relative_size(gap.reshape(len(gap), -1, *unit.shape), unit)
             rate = nearby.rate + error if near is not None and not sweep else error / before
             if not rate < reuse.rate:
@@ -185,8 +202,31 @@ def _solved(
             if error * rate < reuse.error:
                 return solved, old, rate
             before = error
-    inverse = inverted(newton_matrix(mesh, wrt_x))
+    inverse = field.inverses(wrt_x)
     return inverse @ right, inverse, 0.0
+
+
+def _eliminated(
+    field: Field, plan: Plan, wrt_x: Array, wrt_p: Array, multipliers: Array, reuse: Reuse
+) -> Array:
+    """Matrices that are eliminated state by state, which is cheaper than to reuse those from nearby; S is filled in.
+
+    Their pivots are not chosen by size. Whether that cost digits shows in the sum of all columns of S, each in its own
+    unit: segments on which the sum does not solve the equations are solved again with the whole matrix.
+    """
+    mesh, (segments, nodes, states, _) = field.mesh, wrt_p.shape
+    inverse, flat = plan.eliminate(mesh.integral, wrt_x), multipliers.reshape(segments, nodes * states, -1)
+    right_sides(mesh, wrt_p, multipliers)
+    plan.solve(inverse, flat)
+    weights = 1 / np.maximum(np.abs(multipliers[:, -1]).max(axis=1), TINY)[..., None]
+    total = flat @ weights
+    right = integrate(mesh, wrt_p @ weights[:, None, states:]) + weights[:, None, :states]
+    gap = np.abs(defect(mesh, wrt_x, right.reshape(total.shape), total)).max(axis=(1, 2))
+    wrong = np.flatnonzero(~(gap <= reuse.error * np.abs(total).max(axis=(1, 2))))
+    if len(wrong):
+        some = field.part(wrong).mesh
+        flat[wrong] = inverted(newton_matrix(some, wrt_x[wrong])) @ right_sides(some, wrt_p[wrong])
+    return inverse
 
 
 def advance(

@@ -18,12 +18,12 @@ matrices and shorter steps.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
 
+from picardfit.collocation.elimination import Plan, inverted
 from picardfit.collocation.mesh import AnySegments, Indices, Rule, Segments
 from picardfit.formulas.kernels import Array, BatchedMap
 from picardfit.formulas.tracing import NumericMap
@@ -38,6 +38,7 @@ class Field:
     rhs: BatchedMap | NumericMap | Padded
     mesh: AnySegments
     inputs: Array  # (segments, nodes, inputs)
+    plan: Plan | None = None  # how Newton matrices are eliminated state by state; None: they are inverted
 
     def part(self, segments: slice | Indices) -> Field:
         """The field on some of the segments."""
@@ -45,7 +46,7 @@ class Field:
         if isinstance(segments, slice) and segments == slice(0, len(mesh.length)):
             return self
         some = Segments(mesh.rule, mesh.length[segments], mesh.node_times[segments], mesh.integral[segments])
-        return Field(self.rhs, some, self.inputs[segments])
+        return Field(self.rhs, some, self.inputs[segments], self.plan)
 
     def slopes(self, path: Array, params: Array) -> Array:
         """f at the nodes: (segments, nodes, states)."""
@@ -54,6 +55,22 @@ class Field:
     def linearise(self, path: Array, params: Array) -> tuple[Array, Array, Array]:
         """f, its derivatives with respect to states and to parameters, at the nodes."""
         return self.rhs.linearise(self.mesh.node_times, path, params, self.inputs)
+
+    def inverses(self, wrt_x: Array) -> Array:
+        """Inverses of the Newton matrices I - h A (x) f_x, or eliminated ones if there is a plan: (segments, ...)."""
+        if self.plan is None:
+            return inverted(newton_matrix(self.mesh, wrt_x))
+        return self.plan.eliminate(self.mesh.integral, wrt_x)
+
+    def solve(self, inverses: Array, right: Array) -> Array:
+        """(I - h A (x) f_x)^-1 right, with such `inverses`: (segments, nodes * states, columns)."""
+        return inverses @ right if self.plan is None else self.plan.solve(inverses, right.copy())
+
+    def solve_transposed(self, inverses: Array, left: Array) -> Array:
+        """left (I - h A (x) f_x)^-1 of rows (segments, 1, nodes * states)."""
+        if self.plan is None:
+            return left @ inverses
+        return self.plan.solve_transposed(inverses, left.transpose(0, 2, 1).copy()).transpose(0, 2, 1)
 
 
 def apply(mesh: AnySegments, x: Array, slopes: Array) -> Array:
@@ -101,12 +118,12 @@ def defect(mesh: AnySegments, wrt_x: Array, right: Array, solved: Array) -> Arra
     return right - solved + integrate(mesh, moved).reshape(right.shape)
 
 
-def exact_multipliers(mesh: AnySegments, inverse: Array, wrt_p: Array) -> Array:
+def exact_multipliers(field: Field, inverses: Array, wrt_p: Array) -> Array:
     """S = (I - h A (x) f_x)^-1 [I, h A f_p]: derivative of the fixed point u = P u by (x, p).
 
-    `inverse` is the inverse of `newton_matrix`. Returns (segments, nodes, states, states + parameters).
+    `inverses` are those of the field. Returns (segments, nodes, states, states + parameters).
     """
-    return (inverse @ right_sides(mesh, wrt_p)).reshape(*wrt_p.shape[:3], -1)
+    return field.solve(inverses, right_sides(field.mesh, wrt_p)).reshape(*wrt_p.shape[:3], -1)
 
 
 @lru_cache
@@ -114,10 +131,13 @@ def _unit(states: int) -> Array:
     return np.eye(states)
 
 
-def right_sides(mesh: AnySegments, wrt_p: Array) -> Array:
-    """[I, h A f_p], the right-hand sides for `newton_matrix`: (segments, nodes * states, states + parameters)."""
+def right_sides(mesh: AnySegments, wrt_p: Array, out: Array | None = None) -> Array:
+    """[I, h A f_p], the right-hand sides for `newton_matrix`: (segments, nodes * states, states + parameters).
+
+    They are written to `out` (segments, nodes, states, states + parameters) if that is given.
+    """
     segments, nodes, states, columns = wrt_p.shape
-    right = np.empty((segments, nodes, states, states + columns))
+    right = np.empty((segments, nodes, states, states + columns)) if out is None else out
     right[..., :states] = _unit(states)
     right[..., states:] = integrate(mesh, wrt_p)
     return right.reshape(segments, nodes * states, states + columns)
@@ -228,7 +248,7 @@ class Contracted:
     gap: Array  # P u - u
     error: float  # largest |u - P u| relative to the scale
     rate: float  # largest fraction of it that a step left
-    inverse: Array | None  # of the Newton matrices that were used last
+    inverse: Array | None  # of the Newton matrices that were used last (`Field.inverses`)
 
 
 def contract(
@@ -265,7 +285,8 @@ def newton(
             return Contracted(path, slopes, gap, error, rate, inverse)
         if inverse is None or how.fresh:
             inverse = newton_inverses(equation.field, path, equation.params)
-        step, left = (inverse @ gap.reshape(len(path), -1, 1)).reshape(path.shape), left - 1
+        step = equation.field.solve(inverse, gap.reshape(len(path), -1, 1)).reshape(path.shape)
+        left -= 1
         if not how.halvings:
             path = path + step
             continue
@@ -304,23 +325,5 @@ def sizes(path: Array, scale: Array) -> Array:
 
 
 def newton_inverses(field: Field, path: Array, params: Array) -> Array:
-    """(segments, nodes * states, nodes * states): inverses of the Newton matrices along a path."""
-    return inverted(newton_matrix(field.mesh, field.linearise(path, params)[1]))
-
-
-def inverted(matrix: Array, worst: float = 1e15) -> Array:
-    """Inverses of matrices (k, n, n); NaN for matrices that are not finite.
-
-    If any matrix is exactly singular, NaN for all whose condition number exceeds `worst`: no digit of such an inverse
-    is right.
-    """
-    if np.isfinite(matrix.sum()):
-        with suppress(np.linalg.LinAlgError):
-            return np.asarray(np.linalg.inv(matrix), float)
-    result, usable = np.full_like(matrix, np.nan), np.asarray(np.isfinite(matrix).all(axis=(1, 2)))
-    try:
-        result[usable] = np.linalg.inv(matrix[usable])
-    except np.linalg.LinAlgError:
-        usable &= np.linalg.cond(np.where(usable[:, None, None], matrix, 0.0)) < worst
-        result[usable] = np.linalg.inv(matrix[usable])
-    return result
+    """Inverses of the Newton matrices along a path, as `Field.inverses` makes them."""
+    return field.inverses(field.linearise(path, params)[1])

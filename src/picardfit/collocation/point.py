@@ -24,7 +24,7 @@ from picardfit.formulas.kernels import Array
 class Nearby:
     """Derivatives of the path at a point close by, to be reused."""
 
-    inverse: Array  # of the Newton matrices: (segments, nodes * states, nodes * states)
+    inverse: Array  # of the Newton matrices (`Field.inverses`): (segments, ...)
     multipliers: Array | None = None  # S: (segments, nodes, states, columns)
     rate: float = 0.0  # fraction of an error that a sweep with the inverse left there
 

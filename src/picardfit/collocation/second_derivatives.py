@@ -106,10 +106,10 @@ class _Differences:
         _, wrt_x, wrt_p = field.linearise(path, system.spread(self._point.params))
         inverse, flat = self._linear.inverse, slope.reshape(segments, 1, -1)
         integral = mesh.integral.transpose(0, 2, 1)
-        adjoint = (flat @ inverse).reshape(slope.shape)
+        adjoint = field.solve_transposed(inverse, flat).reshape(slope.shape)
         again = ((integral @ adjoint)[:, :, None, :] @ wrt_x)[:, :, 0]
         missed = (slope - adjoint + again).reshape(segments, 1, -1)  # the inverse may be of nearby
-        adjoint = adjoint + (missed @ inverse).reshape(slope.shape)
+        adjoint = adjoint + field.solve_transposed(inverse, missed).reshape(slope.shape)
         weights = (integral @ adjoint)[:, :, None, :]
         chain = self._chain[mesh.experiment][:, None, :]
         middle = (weights @ wrt_x)[:, :, 0], (weights @ wrt_p[..., free])[:, :, 0] * chain

@@ -17,8 +17,6 @@ from picardfit.collocation.picard import (
     Field,
     end_derivatives,
     exact_multipliers,
-    inverted,
-    newton_matrix,
     tails,
 )
 from picardfit.formulas.kernels import Array
@@ -117,7 +115,7 @@ def _chain(model: Model, run: Run, found: _Solved) -> Sensitivity:
     count, parameters, field = states.shape[1], len(run.params), _field(model, run, mesh)
     with np.errstate(all="ignore"):
         slopes, wrt_x, wrt_p = field.linearise(path, run.params)
-        multipliers = exact_multipliers(mesh, inverted(newton_matrix(mesh, wrt_x)), wrt_p)
+        multipliers = exact_multipliers(field, field.inverses(wrt_x), wrt_p)
         columns = np.zeros((len(mesh), count + parameters, count + parameters))
         columns[0, :count, :count] = np.eye(count)
         columns[:, count:, count:] = np.eye(parameters)
