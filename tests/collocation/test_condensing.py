@@ -99,6 +99,7 @@ CASES = {
     "no shared columns": {"shared": 0, "extra": 0},
     "one state": {"states": 1},
     "four states": {"states": 4, "local": 5},
+    "many states": {"counts": (4, 1, 3), "states": 13, "local": 4},
 }
 shapes = pytest.mark.parametrize("shape", CASES.values(), ids=CASES)
 

@@ -23,6 +23,13 @@ from picardfit.problem.unknowns import UnknownsColumns
 
 
 @dataclass(frozen=True)
+class Blockwise:
+    """When the normal equations are assembled and solved in large blocks; measured (docs/decisions/015)."""
+
+    fewest: int = 12  # states; below, one call of LAPACK's band solver and one product per segment are faster
+
+
+@dataclass(frozen=True)
 class Quadratic:
     """The quadratic model of the objective, segment by segment; columns are [states | free parameters]."""
 
@@ -52,7 +59,9 @@ class Factor:
     initial: Array
     cholesky: Array  # lower band
     cross: Array  # (inner, states, width)
-    solved: Array  # inner block^-1 cross
+    solved: (
+        Array | None
+    )  # inner block^-1 cross; None for large models, where solving for one vector is faster
     hessian: Array  # reduced: (experiments, width, width)
 
     def reduce(self, slope: Array, jump: Array) -> Reduced:
@@ -90,7 +99,11 @@ class Reduced:
         step[mesh.first] = (factor.initial @ unknowns_step[:, :, None])[..., 0]
         inner = mesh.inner_rows
         mine = unknowns_step if len(unknowns_step) == 1 else unknowns_step[mesh.experiment[inner]]
-        step[inner] = -(self.solved + (factor.solved @ mine[:, :, None])[..., 0])
+        if factor.solved is None:
+            pulled = _solve_band(factor.cholesky, (factor.cross @ mine[:, :, None])[..., 0])
+        else:
+            pulled = (factor.solved @ mine[:, :, None])[..., 0]
+        step[inner] = -(self.solved + pulled)
         return step
 
     def directional_slope(self, states_step: Array, unknowns_step: Array) -> float:
@@ -108,41 +121,85 @@ def factorise(
     """
     states, first, inner = model.end.shape[1], mesh.first, mesh.inner_rows
     weighted = penalty[..., None] * model.end
-    total = model.hessian.copy()
-    total[mesh.linked_rows] += model.end.transpose(0, 2, 1) @ weighted
+    of_states, mixed, of_parameters = _curvature(mesh, model, weighted)
 
     index = columns.index
-    diagonal = total[inner, :states, :states].copy()
+    diagonal = of_states[inner].copy()
     diagonal.reshape(len(diagonal), states * states)[:, :: states + 1] += penalty + damping
     cross = np.zeros((len(mesh.inner), states, columns.width))
-    cross[..., index] = total[inner, :states, states:] - weighted[..., states:]
+    cross[..., index] = mixed[inner] - weighted[..., states:]
     begins, owner = mesh.first_links
     cross[begins] -= weighted[begins, :, :states] @ model.initial[owner]
 
     hessian = np.zeros((len(first), columns.width, columns.width))
     inside = index if isinstance(index, slice) else index[:, None]
-    hessian[:, inside, index] = np.add.reduceat(total[:, states:, states:], first)
-    _add_first(hessian, total[first], model.initial, index)
+    hessian[:, inside, index] = of_parameters
+    _add_first(hessian, of_states[first], mixed[first], model.initial, index)
     if model.unknowns is not None:
         hessian += model.unknowns
 
     between, upper = mesh.between
     band = _band(diagonal, -weighted[between, :, :states], upper)
     cholesky = _cholesky_band(band) if len(mesh.inner) else band
-    solved = _solve_band(cholesky, cross)
-    for e, (a, b) in enumerate(mesh.inner_ranges):
-        if b > a:
-            flat = cross[a:b].reshape(-1, columns.width)
-            hessian[e] -= flat.T @ solved[a:b].reshape(-1, columns.width)
+    solved = _eliminate_inner(mesh, cholesky, cross, hessian)
     return Factor(mesh, columns, weighted, penalty, model.initial, cholesky, cross, solved, hessian)
 
 
-def _add_first(hessian: Array, total: Array, initial: Array, columns: QuickIndex) -> None:
+def _eliminate_inner(
+    mesh: Mesh, cholesky: Array, cross: Array, hessian: Array, blockwise: Blockwise = Blockwise()
+) -> Array | None:
+    """Subtract C' M^-1 C from the hessian of each experiment, in place, with C the cross terms and M = L L'.
+
+    Returns M^-1 C; for large models None, since L^-1 C suffices for the product.
+    """
+    from scipy.linalg.blas import dsyrk
+
+    width = hessian.shape[1]
+    if cross.shape[1] < blockwise.fewest:
+        solved = _solve_band(cholesky, cross)
+        for e, (a, b) in enumerate(mesh.inner_ranges):
+            if b > a:
+                hessian[e] -= cross[a:b].reshape(-1, width).T @ solved[a:b].reshape(-1, width)
+        return solved
+    half = _half_solved(cholesky, cross)
+    for e, (a, b) in enumerate(mesh.inner_ranges):
+        if b > a:
+            upper = dsyrk(1.0, half[a:b].reshape(-1, width).T)
+            hessian[e] -= upper + np.triu(upper, 1).T
+    return None
+
+
+def _curvature(
+    mesh: Mesh, model: Quadratic, weighted: Array, blockwise: Blockwise = Blockwise()
+) -> tuple[Array, Array, Array]:
+    """H + B' W B by states (segments, states, states), by states and free parameters, and by free parameters.
+
+    The last are sums over each experiment (experiments, parameters, parameters). For large models it is faster to
+    multiply the derivatives by parameters of all segments at once than to sum the products of each.
+    """
+    states, first, linked = model.end.shape[1], mesh.first, mesh.linked_rows
+    if states < blockwise.fewest:
+        total = model.hessian.copy()
+        total[linked] += model.end.transpose(0, 2, 1) @ weighted
+        by_parameters = np.add.reduceat(total[:, states:, states:], first)
+        return total[:, :states, :states], total[:, :states, states:], by_parameters
+    back = model.end[..., :states].transpose(0, 2, 1)
+    of_states, mixed = model.hessian[:, :states, :states].copy(), model.hessian[:, :states, states:].copy()
+    of_states[linked] += back @ weighted[..., :states]
+    mixed[linked] += back @ weighted[..., states:]
+    by_parameters = np.add.reduceat(model.hessian[:, states:, states:], first)
+    count = by_parameters.shape[1]
+    for e, (a, b) in enumerate(mesh.inner_ranges):
+        ends, weights = (one[a:b, :, states:].reshape(-1, count) for one in (model.end, weighted))
+        by_parameters[e] += ends.T @ weights
+    return of_states, mixed, by_parameters
+
+
+def _add_first(hessian: Array, of_states: Array, mixed: Array, initial: Array, columns: QuickIndex) -> None:
     """Terms of the first segments, whose start state is a function of the unknowns: in place."""
-    states = initial.shape[1]
     back = initial.transpose(0, 2, 1)
-    hessian += back @ total[:, :states, :states] @ initial
-    cross = back @ total[:, :states, states:]
+    hessian += back @ of_states @ initial
+    cross = back @ mixed
     hessian[:, :, columns] += cross
     hessian[:, columns, :] += cross.transpose(0, 2, 1)
 
@@ -168,6 +225,24 @@ def _solve_band(cholesky: Array, right: Array) -> Array:
     return solved
 
 
+def _half_solved(cholesky: Array, right: Array) -> Array:
+    """L^-1 right for an array (inner, states, columns), with products of matrices.
+
+    L has the blocks L_jj and L_(j+1)j; LAPACK's solver for bands takes one right-hand side at a time. BLAS is called
+    for transposed arrays, because its matrices are stored by columns.
+    """
+    from scipy.linalg.blas import dtrsm
+
+    solved, count, states = right.copy(), *right.shape[:2]
+    columns = _block_columns(np.ascontiguousarray(cholesky.T), count, states)
+    own, below = columns[..., :states] * _upper(states), columns[:-1, :, states:].copy()  # L_jj', L_(j+1)j'
+    for j in range(count):
+        if j:
+            solved[j] -= below[j - 1].T @ solved[j - 1]
+        dtrsm(1.0, own[j].T, solved[j].T, side=1, lower=1, trans_a=1, overwrite_b=1)
+    return solved
+
+
 @lru_cache
 def _upper(states: int) -> Array:
     """Ones on the diagonal and above it."""
@@ -175,20 +250,25 @@ def _upper(states: int) -> Array:
 
 
 def _band(diagonal: Array, lower: Array, upper_index: QuickIndex) -> Array:
-    """Lower band storage of a block-tridiagonal matrix; lower[i] stands below the diagonal block upper_index[i].
+    """Lower band storage of a block-tridiagonal matrix; lower[i] stands below the diagonal block upper_index[i]."""
+    count, states = diagonal.shape[:2]
+    band = np.zeros((count * states, 2 * states))
+    if count:
+        columns = _block_columns(band, count, states)
+        columns[..., :states] = diagonal.transpose(0, 2, 1) * _upper(states)
+        columns[upper_index, :, states:] = lower.transpose(0, 2, 1)
+    return band.T
+
+
+def _block_columns(band: Array, count: int, states: int) -> Array:
+    """(blocks, states, 2 states): the columns of each diagonal block and the block below it, as a view of a band.
 
     Entry (row, column) of the matrix is entry (column, row - column) of an array whose rows are twice as long as a
     block: going one column on and staying in the row is a constant stride, so that blocks are views.
     """
-    count, states = diagonal.shape[:2]
-    band = np.zeros((count * states, 2 * states))
-    if count:
-        unit = band.itemsize
-        strides = 2 * states**2 * unit, (2 * states - 1) * unit, unit
-        columns = np.ndarray((count, states, 2 * states), buffer=band, strides=strides)
-        columns[..., :states] = diagonal.transpose(0, 2, 1) * _upper(states)
-        columns[upper_index, :, states:] = lower.transpose(0, 2, 1)
-    return band.T
+    unit = band.itemsize
+    strides = 2 * states**2 * unit, (2 * states - 1) * unit, unit
+    return np.ndarray((count, states, 2 * states), buffer=band, strides=strides)
 
 
 # ---- recursions along the segments ---------------------------------------------------------------------------------
