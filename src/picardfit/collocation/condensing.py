@@ -24,7 +24,7 @@ from picardfit.problem.unknowns import UnknownsColumns
 
 @dataclass(frozen=True)
 class Blockwise:
-    """When the normal equations are assembled and solved in large blocks; measured (docs/decisions/015)."""
+    """When the normal equations are assembled and solved in large blocks; measured (docs/decisions/016)."""
 
     fewest: int = 12  # states; below, one call of LAPACK's band solver and one product per segment are faster
 

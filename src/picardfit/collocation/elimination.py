@@ -32,7 +32,7 @@ Coupling = tuple[int, int]  # a block, and the state that it couples to
 
 @dataclass(frozen=True)
 class Sparsity:
-    """Which models are eliminated state by state (docs/decisions/015)."""
+    """Which models are eliminated state by state (docs/decisions/016)."""
 
     fewest: int = 10  # states; the inverses of smaller models are as fast, measured
     dense: float = (
