@@ -1,8 +1,8 @@
 """Where a right-hand side jumps as a state changes: `sign(w)`, `(w > 0)*c`.
 
 The path of such a model has kinks at times that depend on the unknowns, and a state may stay on the jump for a while
-(friction). Segments, derivatives and integrators all assume more than that, so the user is told which formula it is and
-what to write instead.
+(friction). Segments, derivatives and integrators all assume more smoothness than that, so a warning names the formula
+and a smooth one to write instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class StateJump(NamedTuple):
 
 @dataclass(frozen=True)
 class JumpTest:
-    """How a jump is told from a kink (abs, max), which does no harm. All numbers are choices."""
+    """How a jump is distinguished from a kink (abs, max), which does no harm. All numbers are choices."""
 
     points: int = 8  # random states and parameters at which both sides of the switch are compared
     newton_steps: int = 20  # to a point where the switch happens

@@ -49,7 +49,7 @@ def find_candidates(
     """The best of many candidates after single shooting, one of each optimum, best first.
 
     `given` (experiments, width; internal, NaN where open) stands in for missing bounds; `further` (k, experiments,
-    width) are candidates besides those spread over the bounds by this seed. `news` is told the loss of the leader
+    width) are candidates besides those spread over the bounds by this seed. `news` gets the loss of the leader
     after every step. Ctrl-C leaves the best so far.
     """
     fewer = max(1, len(problem.experiments) // settings.experiments)
