@@ -11,6 +11,7 @@ import pytest
 import picardfit as pf
 from picardfit.display.program import program
 from picardfit.search.certifying import certify_outcome
+from picardfit.search.searches import QuickIntegration, value_at
 from picardfit.search.starts import make_start
 from prey import counted_prey
 
@@ -234,3 +235,13 @@ def test_an_optimum_that_fails_its_check_is_none(monkeypatch):
     assert fit.success
     assert len(fit.searches) == 3
     assert fit.hits >= 2
+
+
+def test_a_given_start_that_explodes_is_no_better_than_what_is_found():
+    model = pf.Model("x' = k*x^2 - x")
+    times = np.linspace(0, 2, 15)
+    exact = np.asarray(pf.simulate(model, {"k": 0.3}, {"x": 1.0}, times).observables["x"])
+    problem = pf.Problem(model, pf.Experiment(times, {"x": exact}), {"k": (0.01, 50)})
+    fit = pf.fit(problem, start={"k": 40.0})
+    assert fit.parameters["k"] == pytest.approx(0.3, rel=1e-6)
+    assert value_at(problem, problem.layout.internal(np.array([[1.0, 40.0]])), QuickIntegration()) == np.inf

@@ -37,7 +37,7 @@ from picardfit.problem.validation import (
     initial_of,
     named_experiments,
 )
-from picardfit.simulation.trajectories import Run, trajectories
+from picardfit.simulation.trajectories import Integration, Run, trajectories
 
 
 @dataclass(frozen=True)
@@ -306,7 +306,11 @@ class Problem:
         return self.predicted_rows(self.layout.measured_values(unknowns), self.layout.initial(unknowns)[0])
 
     def predicted_rows(
-        self, parameters: np.ndarray, initial: np.ndarray, rtol: float = 1e-10
+        self,
+        parameters: np.ndarray,
+        initial: np.ndarray,
+        rtol: float = 1e-10,
+        integration: Integration | None = None,
     ) -> np.ndarray | None:
         """Rows (samples, rows), observables first, in the order of `samples`; None if a run fails.
 
@@ -318,8 +322,8 @@ class Problem:
             Run(one.t0, initial[e], parameters[e, :own], one.inputs, one.times, self.breaks(e))
             for e, one in enumerate(self.experiments)
         ]
-        rows = []
-        for run, states, params in zip(tasks, trajectories(model, tasks, rtol), parameters, strict=True):
+        rows, solved = [], trajectories(model, tasks, rtol, None, integration or Integration())
+        for run, states, params in zip(tasks, solved, parameters, strict=True):
             if states is None:
                 return None
             inputs = values_at(run.inputs, model.inputs, run.times)

@@ -24,6 +24,7 @@ from picardfit.search.rescue.settings import Rescue
 from picardfit.search.searches import (
     BROKEN,
     Ending,
+    QuickIntegration,
     Request,
     Searches,
     begin,
@@ -219,7 +220,7 @@ class _Driver:
 
     @cached_property
     def value_of_given(self) -> float:
-        return value_at(self.request.problem, self.given)
+        return value_at(self.request.problem, self.given, QuickIntegration())
 
     def _contradicted(self, best: int) -> bool:
         """Whether residuals of the best optimum are far larger than a known noise level says."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -21,6 +21,7 @@ from picardfit.problem.serialisation import digest, problem_digest
 from picardfit.search.policy import SearchPolicy
 from picardfit.search.solution_record import as_record, solution_of, solution_record, trace_of
 from picardfit.search.starts import make_start, spread_evenly
+from picardfit.simulation.trajectories import Budget, Integration
 from picardfit.solvers.loop import (
     ExactMethod,
     Method,
@@ -36,6 +37,18 @@ from picardfit.solvers.loop import (
 )
 
 Task = tuple[int, np.ndarray | None]  # index of a start, and where it lies between the bounds
+
+
+@dataclass(frozen=True)
+class QuickIntegration:
+    """How the start that a user gives is judged: in milliseconds, as it hardly ever is better than what is found."""
+
+    tolerance: float = 1e-6  # relative
+    integration: Integration = field(
+        default=Integration(
+            budget=Budget(attempt=2000), fallback=False
+        )  # evaluations: a smooth run takes some hundred
+    )
 
 
 @dataclass(frozen=True)
@@ -165,14 +178,18 @@ def along(problem: Problem, unknowns: np.ndarray, nodes: int, tolerance: float) 
     return Solution(system, point.unknowns, point.states, point.path, point.jumps)
 
 
-def value_at(problem: Problem, unknowns: np.ndarray) -> float:
+def value_at(problem: Problem, unknowns: np.ndarray, quick: QuickIntegration | None = None) -> float:
     """The objective of unknowns (experiments, width) by independent integration; infinite where that fails.
 
     That is what a search is worth that did not converge: along a path with jumps the objective may be any number.
+    With `quick` an integration that turns out difficult fails.
     """
     with np.errstate(all="ignore"):
         params, (initial, _) = problem.layout.measured_values(unknowns), problem.layout.initial(unknowns)
-        outputs = problem.predicted_rows(params, initial)
+        if quick is None:
+            outputs = problem.predicted_rows(params, initial)
+        else:
+            outputs = problem.predicted_rows(params, initial, quick.tolerance, quick.integration)
         value = np.inf if outputs is None else problem.objective.value(outputs)
         value += 0.0 if problem.priors is None else problem.priors.value(unknowns)
     return float(value) if np.isfinite(value) else np.inf

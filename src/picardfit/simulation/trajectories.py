@@ -63,6 +63,7 @@ class Integration:
     """Settings of the independent integration."""
 
     smallest_stack: int = 4  # fewer runs are faster one by one
+    fallback: bool = True  # whether Radau follows where LSODA fails, which may take a second
     largest_stack: int = 128  # the most difficult run decides the step of a stack, so larger ones waste work
     budget: Budget = Budget()
     explosion: Explosion = Explosion()
@@ -158,7 +159,7 @@ def _alone(
     attempt = _Attempt(model, [run], rtol / settings.tolerance.margin, atol, settings)
     if attempt.lsoda():
         return attempt.found[0]
-    if attempt.exploded:
+    if attempt.exploded or not settings.fallback:
         return None
     attempt = _Attempt(model, [run], rtol / settings.tolerance.radau_margin, atol, settings)
     return attempt.found[0] if attempt.radau() else None
