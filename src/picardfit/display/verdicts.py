@@ -151,7 +151,7 @@ def summary(fit: Fit, found: Identifiability | None = None) -> Summary:
         doubts = True
     if fit.success and found is not None and found.alternatives:
         others = words(other_values(fit, found.alternatives[0]))
-        sentences.append(f"Other values fit as well: {others}; see the starts.")
+        sentences.append(f"Other values fit as well: {others}; see the searches.")
         doubts = True
     if fit.status.converged:
         if fit.problem.noise is None and math.isfinite(fit.residual_variance):
