@@ -170,6 +170,7 @@ class Status(Enum):
     FAILED = "status.failed"
     INTERRUPTED = "status.interrupted"
     SET_ASIDE = "status.set_aside"
+    ARRIVED = "status.arrived"
 
     @property
     def success(self) -> bool:

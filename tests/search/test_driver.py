@@ -96,12 +96,13 @@ def test_a_poor_given_start_is_followed_by_one_without_it():
     given = pf.fit(counted_prey(), start={"a": 4.5, "b": 2.4, "c": 0.1, "d": 0.2})
     own = pf.fit(counted_prey(), policy=ONE)
     second = given.searches[1]
-    assert (second.loss, second.iterations) == (own.searches[0].loss, own.searches[0].iterations)
+    assert second.iterations <= own.searches[0].iterations  # it may end where the first one did
+    assert second.loss == pytest.approx(own.loss, rel=1e-4)
     assert given.loss == pytest.approx(own.loss, rel=1e-6)
 
 
 def test_searches_that_disagree_are_reported():
-    policy = pf.SearchPolicy(most=2, agree=2)
+    policy = pf.SearchPolicy(most=2, agree=2, rescue=None)
     fits = [pf.fit(oral_dose(), policy=policy, seed=seed) for seed in range(6)]
     single = [fit for fit in fits if fit.hits == 1]
     assert single
@@ -122,17 +123,43 @@ def test_an_executor_gives_the_same_searches(doubtful):
 
 def test_searches_that_take_turns_end_as_if_alone(doubtful):
     """Short slices change the order in which searches run, not how each of them ends."""
-    turns = pf.fit(oral_dose(), policy=pf.SearchPolicy(slice=2, agree=8, effort=1e9))
-    alone = pf.fit(oral_dose(), policy=pf.SearchPolicy(slice=1e9, agree=8, effort=1e9))
-    ended = {one.start: (one.loss, one.iterations) for one in turns.searches}
-    assert ended == {one.start: (one.loss, one.iterations) for one in alone.searches}
+    several = {"agree": 8, "effort": 1e9, "rescue": None}
+    turns = pf.fit(oral_dose(), policy=pf.SearchPolicy(slice=2, **several))
+    alone = pf.fit(oral_dose(), starts=8)
+    ended = {one.start: (one.loss, one.iterations) for one in alone.searches}
+    converged = [one for one in turns.searches if one.status.success]
+    assert len(converged) >= 2
+    assert all((one.loss, one.iterations) == ended[one.start] for one in converged)
+
+
+def test_a_search_ends_where_another_one_has_found_the_optimum():
+    fit, alone = pf.fit(decay()), pf.fit(decay(), starts=2)
+    first, second = fit.searches
+    assert (first.status, second.status) == (pf.Status.CONVERGED, pf.Status.ARRIVED)
+    assert second.iterations < alone.searches[1].iterations
+    assert second.parameters["k"] == pytest.approx(first.parameters["k"], abs=0.2 * fit.standard_errors["k"])
+    assert fit.parameters == first.parameters
+
+
+def test_at_a_bound_three_searches_must_agree():
+    fit = pf.fit(decay(bounds=(0.05, 0.6)))
+    assert fit.status is pf.Status.CONVERGED_AT_BOUND
+    assert (fit.hits, len(fit.searches)) == (3, 3)
+
+
+def test_searches_from_simulated_candidates_settle_a_disagreement():
+    policy = pf.SearchPolicy(most=2, rescue=pf.Rescue(candidates=32, lanes=8))
+    fits = [pf.fit(oral_dose(), policy=policy, seed=seed) for seed in range(6)]
+    settled = [fit for fit in fits if len(fit.searches) > 2]
+    assert settled
+    assert any(fit.hits >= 2 for fit in settled)  # two optima fit equally well: three must agree
 
 
 def test_a_ledger_resumes_a_default_fit(doubtful, tmp_path):
     path = tmp_path / "run.jsonl"
     first = pf.fit(oral_dose(), ledger=path)
     lines = path.read_bytes().splitlines(keepends=True)
-    assert len(lines) == 1 + len(first.searches)
+    assert len(lines) == 1 + sum(one.status is not pf.Status.ARRIVED for one in first.searches)
     path.write_bytes(b"".join(lines[:2]))  # as if killed after the first search
     again = pf.fit(oral_dose(), ledger=path)
     assert answer(first) == answer(again) == answer(doubtful)
@@ -173,7 +200,8 @@ def test_a_later_search_that_raises_leaves_the_others(monkeypatch):
 
     monkeypatch.setattr("picardfit.search.searches.make_start", fragile)
     fit = pf.fit(decay())
-    assert [one.status.success for one in fit.searches] == [True, False, True]
+    failed = [one.status is pf.Status.FAILED for one in fit.searches]
+    assert (failed, fit.hits) == ([False, True, False], 2)
     assert fit.success
     assert [one.code for one in fit.warnings] == ["search.broke_down"]
 
@@ -233,7 +261,7 @@ def test_an_optimum_that_fails_its_check_is_none(monkeypatch):
     monkeypatch.setattr("picardfit.search.driver.certify_outcome", certify_once)
     fit = pf.fit(decay())
     assert fit.success
-    assert len(fit.searches) == 3
+    assert len(fit.searches) == 4  # the second had ended where the first one did
     assert fit.hits >= 2
 
 

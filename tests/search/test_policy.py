@@ -40,10 +40,18 @@ def of(*searches, **more):
         (of(hit(), hit(optimum=1), hit()), Next.SEARCH, 3),  # where there are two, two hits are not enough
         (of(hit(), hit(optimum=1), hit(), hit()), Next.CERTIFY, -1),
         (of(hit(), failed()), Next.SEARCH, 2),
-        (of(hit(10), hit(20, 1), hit(20, 1)), Next.CERTIFY, -1),  # five times the work of the quickest
+        (of(hit(100), hit(200, 1), hit(200, 1)), Next.RESCUE, -1),  # five times the work of the quickest
+        (of(hit(10), hit(20, 1), hit(20, 1)), Next.SEARCH, 3),  # little work is never too much
+        (of(hit(100), hit(200, 1), hit(200, 1), rescues=1, candidates=(8, 9)), Next.SEARCH, 8),
+        (of(hit(100), hit(200, 1), hit(200, 1), rescues=1), Next.CERTIFY, -1),  # no candidate is left
+        (of(hit(), hit(), at_bound=True), Next.SEARCH, 2),  # at a bound two hits are not enough
+        (of(hit(), hit(), hit(), at_bound=True), Next.CERTIFY, -1),
+        (of(hit(100), hit(200, 1), asked=True), Next.CERTIFY, -1),  # the user asked for two searches
         (of(failed()), Next.SEARCH, 1),
         (of(failed(), failed(), failed()), Next.RESCUE, -1),
-        (of(failed(), failed(), failed(), rescued=True), Next.STOP, -1),
+        (of(failed(), failed(), failed(), rescues=1, candidates=(8,)), Next.SEARCH, 8),
+        (of(failed(), failed(), failed(), rescues=1), Next.RESCUE, -1),  # once more, polished
+        (of(failed(), failed(), failed(), rescues=2), Next.STOP, -1),
         (of(limited(), limited(), limited()), Next.STOP, -1),  # the user's own limit
         (of(limited(), limited(), failed()), Next.RESCUE, -1),
         (of(failed(), hopeless=True), Next.STOP, -1),
@@ -55,7 +63,7 @@ def of(*searches, **more):
         (of(waits(40)), Next.SEARCH, 1),  # nobody holds up the others
         (of(waits(40), waits(40)), Next.SEARCH, 0),
         (of(waits(40), hit(20)), Next.SEARCH, 2),
-        (of(waits(40), hit(10), hit(10, 1)), Next.CERTIFY, -1),
+        (of(waits(400), hit(100), hit(100, 1)), Next.RESCUE, -1),
     ],
 )
 def test_what_comes_next(evidence, what, index):
@@ -69,10 +77,12 @@ def test_what_comes_next(evidence, what, index):
         (pf.SearchPolicy(most=1), of(hit()), Next.CERTIFY),
         (pf.SearchPolicy(most=1), of(failed()), Next.STOP),
         (pf.SearchPolicy(agree=3), of(hit(), hit()), Next.SEARCH),
-        (pf.SearchPolicy(most=2), of(hit(), hit(optimum=1)), Next.CERTIFY),
+        (pf.SearchPolicy(most=2), of(hit(), hit(optimum=1)), Next.RESCUE),
+        (pf.SearchPolicy(most=2, rescue=None), of(hit(), hit(optimum=1)), Next.CERTIFY),
         (pf.SearchPolicy(rescue=None), of(failed(), failed(), failed()), Next.STOP),
         (pf.SearchPolicy(failures=1), of(failed()), Next.RESCUE),
-        (pf.SearchPolicy(effort=1.5), of(hit(10), failed(5)), Next.CERTIFY),
+        (pf.SearchPolicy(effort=1.5, least=1, rescue=None), of(hit(10), failed(5)), Next.CERTIFY),
+        (pf.SearchPolicy(at_bound=0), of(hit(), hit(), at_bound=True), Next.CERTIFY),
     ],
 )
 def test_fields_of_the_policy_decide(policy, evidence, what):
@@ -82,8 +92,9 @@ def test_fields_of_the_policy_decide(policy, evidence, what):
 @pytest.mark.parametrize(
     ("evidence", "work"),
     [
-        (Evidence(), 40.0),
-        (of(hit(30)), 40.0),
+        (Evidence(), 60.0),
+        (of(hit(20)), 60.0),
+        (of(hit(50)), 100.0),  # twice what another needed
         (of(waits(40), waits(40)), 80.0),  # twice what it had
     ],
 )

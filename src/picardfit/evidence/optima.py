@@ -27,6 +27,9 @@ class SameOptimum:
         0.1  # standard errors, in the metric of the Fisher information, between two sights of one optimum
     )
     objective: float = 0.01  # difference of the objectives of one optimum, in units of the residual variance
+    vicinity: float = 0.2  # standard errors from an optimum within which a search has come to it
+    in_vicinity: float = 0.1  # and the difference of the objectives there, in units of the residual variance
+    nearly_closed: float = 1e-2  # largest jump of such a search, relative to the states' scale
     as_good: float = 1.92  # of another optimum that fits as well: half the 95 % quantile of chi-square(1)
     elsewhere: float = 5.0  # standard errors between values of an unknown that are clearly different
     least_difference: float = 1e-3  # relative difference of values that is worth mentioning
@@ -100,6 +103,30 @@ def clusters(
             heads.append((objective, place))
         numbers[start] = number
     return numbers
+
+
+class Vicinity:
+    """The neighbourhood of an optimum, in which a search that has not converged yet has come to it.
+
+    That is known at about half of the work of a search, as the rest of it only makes the optimum more exact. A path
+    with a smaller objective is no sign of the optimum: its jumps are still open, or there is a better one.
+    """
+
+    def __init__(self, best: Solution, value: float, same: SameOptimum = DEFAULT) -> None:
+        problem = best.system.problem
+        self._value, self._variance, self._same = value, _variance(problem, value), same
+        self._metric = _Metric(best, information(best, everything=True), self._variance)
+        self._place = self._metric.coordinates(best.unknowns)
+
+    def is_near(self, unknowns: np.ndarray) -> bool:
+        """Whether unknowns (experiments, width) are within a part of a standard error of the optimum."""
+        distance = np.sum((self._metric.coordinates(unknowns) - self._place) ** 2)
+        return bool(distance <= self._same.vicinity**2 * self._variance)
+
+    def is_as_good(self, value: float) -> bool:
+        """Whether an objective is that of the optimum, or little more."""
+        excess = (value - self._value) / self._variance
+        return -self._same.objective <= excess <= self._same.in_vicinity
 
 
 def count_hits(starts: Sequence[SearchSummary]) -> int:

@@ -11,15 +11,15 @@ from functools import cached_property
 import numpy as np
 
 from picardfit.errors import InputError, Notice, Status
-from picardfit.evidence.certificate import Certificate, misfit
-from picardfit.evidence.optima import SameOptimum, clusters, same_value
+from picardfit.evidence.certificate import Certificate, misfit, path_value
+from picardfit.evidence.optima import SameOptimum, Vicinity, clusters, same_value
 from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.ordered_map import Failure, attempt, single_threaded
 from picardfit.problem.problem import Start
 from picardfit.search.certifying import certify_outcome
 from picardfit.search.nonfinite_start import never_finite
 from picardfit.search.policy import Action, Evidence, Next, SearchFacts, SearchPolicy, decide
-from picardfit.search.rescue.relay import find_candidates, polished
+from picardfit.search.rescue.relay import Candidates, find_candidates, polished
 from picardfit.search.rescue.settings import Rescue
 from picardfit.search.searches import (
     BROKEN,
@@ -31,6 +31,7 @@ from picardfit.search.searches import (
     decoded,
     encoded,
     ending_of,
+    interrupted_at,
     outcome_of,
     parts_of,
     path_of,
@@ -38,8 +39,9 @@ from picardfit.search.searches import (
     search_along,
     start_at,
     value_at,
+    with_arrivals,
 )
-from picardfit.solvers.loop import Outcome, Progress, Run, StepCost, iterate
+from picardfit.solvers.loop import IterationState, News, Outcome, Progress, Run, StepCost, iterate
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,10 @@ class _Driver:
         self.spent: dict[int, float] = {}  # work of searches that wait
         self.simulated: dict[tuple[int, float], float] = {}  # (search, work) -> what its unknowns are worth
         self.grouped: dict[int, int] = {}  # search -> number of its optimum
-        self.carried, self.rescued = 0, False
+        self.carried, self.rescues = 0, 0
+        self.candidates: dict[int, np.ndarray] = {}  # search -> the simulated candidate from which it begins
+        self.finalists = np.zeros((0, *request.given.shape))  # all of them, the best first
+        self.vicinities: dict[int, Vicinity] = {}  # search -> that of the optimum it found
         self.checked: dict[int, tuple[Outcome, Certificate]] = {}
 
     def run(self) -> None:
@@ -100,16 +105,20 @@ class _Driver:
                 self._do(action)
 
     def _do(self, action: Action) -> None:
-        if action.what is Next.SEARCH:
+        if action.what is Next.SEARCH and action.index in self.candidates:
+            unknowns = self.candidates.pop(action.index)
+            self._add(action.index, lambda: self._search_along(action.index, unknowns))
+        elif action.what is Next.SEARCH:
             self._search(action.index, action.work)
         elif action.what is Next.CERTIFY:
             self._checked(self.best())
         elif action.what is Next.CARRY_ON:
             self.carried += 1
-            self._add(lambda index: self._carry_on(action.index, index))
+            index = self._next_index()
+            self._add(index, lambda: self._carry_on(action.index, index))
         else:
-            self.rescued = True
-            self._add(self._rescue)
+            self.rescues += 1
+            self._rescue()
 
     # ---- what is known ---------------------------------------------------------------------------------------------
 
@@ -130,7 +139,10 @@ class _Driver:
             carried=self.carried,
             certified=best in self.checked,
             contradicted=bool(optima) and self._contradicted(best),
-            rescued=self.rescued,
+            at_bound=bool(optima) and self._touches_bound(best),
+            rescues=self.rescues,
+            candidates=tuple(self.candidates),
+            asked=self.request.starts > 1,
             hopeless=self.hopeless,
             jumps=not optima and bool(self.request.problem.model.state_jumps),
         )
@@ -147,11 +159,12 @@ class _Driver:
     @cached_property
     def unit(self) -> float:
         """The unit of work in the evidence: the first step of the first search; of none that was done before."""
-        return 1.0 if self.request.starts > 1 else StepCost().of(self.first.state.segments)
+        return 1.0 if self.request.starts > 1 else StepCost().of(self.first.state)
 
     def best(self) -> int:
         """The search with the best optimum, the first of those that agree on it; without one, the best point."""
-        agreed = {k: self.endings[k].value for k, optimum in self.optima().items() if optimum == 0}
+        optima = self.optima()
+        agreed = {k: self.endings[k].value for k in optima if optima[k] == 0 and self._is_optimum(k)}
         if not agreed:
             return min(self.endings, key=lambda k: (self._value(k), k))
         least = min(agreed.values())
@@ -193,12 +206,12 @@ class _Driver:
             if one.unknowns is not None and self._is_optimum(k)
         }
         if len(found) < 2:
-            return dict.fromkeys(found, 0)
-        if found.keys() != self.grouped.keys():
+            self.grouped = dict.fromkeys(found, 0)
+        elif found.keys() != self.grouped.keys():
             lowest = min(found, key=lambda k: found[k][0])
             solution = outcome_of(self.request, lowest, self.endings[lowest]).solution
             self.grouped = {} if solution is None else clusters(solution, found[lowest][0], found)
-        return self.grouped
+        return with_arrivals(self.grouped, self.endings)
 
     def _better_point(self, best: int) -> int | None:
         """A search that ended below the best optimum, but not at an optimum; -1: the given start lies below it."""
@@ -206,7 +219,8 @@ class _Driver:
             return None
         value = self.endings[best].value
         limit = value - same_value(self.request.problem, value)
-        below = [k for k, one in self.endings.items() if one.value < limit and not self._is_optimum(k)]
+        others = {k: one for k, one in self.endings.items() if one.arrived_at is None}
+        below = [k for k, one in others.items() if one.value < limit and not self._is_optimum(k)]
         below += [k for k, run in self.waiting.items() if run.state.value < limit]
         if self.request.has_given and not self.carried:
             below.append(-1)
@@ -229,6 +243,11 @@ class _Driver:
             return False
         solution = path_of(self.request, self.endings[best])
         return solution is not None and misfit(solution).excess > self.policy.excess
+
+    def _touches_bound(self, best: int) -> bool:
+        """Whether an unknown of the best optimum is at its bound."""
+        layout, unknowns = self.request.problem.layout, self.endings[best].unknowns
+        return unknowns is not None and bool((layout.at_bounds(unknowns) & layout.exists).any())
 
     @property
     def hopeless(self) -> bool:
@@ -258,10 +277,9 @@ class _Driver:
             if begun is None:
                 task = (index, parts_of(request, index + 1)[index])
                 begun = begin(request, start_at(request, task)) if index else self.first
+            news = reporter(request, index, self.progress)
             with np.errstate(all="ignore"):
-                return iterate(
-                    request.method, begun, reporter(request, index, self.progress), work * self.unit
-                )
+                return iterate(request.method, begun, news, work * self.unit, self._has_arrived)
 
         request = self.request
         ran = advance(None) if self.policy.most == 1 or index == 0 else attempt(advance, None)
@@ -276,12 +294,16 @@ class _Driver:
     def _end(self, index: int, ending: Ending) -> None:
         self.waiting.pop(index, None)
         self.spent.pop(index, None)
+        if ending.status is Status.ARRIVED and ending.arrived_at is None:
+            ending = replace(ending, arrived_at=self.best())
         self.endings[index] = ending
         self.interrupted |= ending.status is Status.INTERRUPTED
 
     def _write(self, index: int) -> None:
+        """Keep an ending in the ledger, unless it says nothing to a fit with other searches: where it was stopped."""
         ending = self.endings[index]
-        if self.book is not None and ending.status is not Status.INTERRUPTED:
+        stopped = ending.status in (Status.INTERRUPTED, Status.ARRIVED)
+        if self.book is not None and not stopped:
             self.book.append(index, encoded(ending))
 
     def _fail(self, index: int, reason: Notice) -> None:
@@ -290,13 +312,32 @@ class _Driver:
         if self.book is not None:
             self.book.fail(index, str(reason))
 
-    def _add(self, work: Callable[[int], Ending | None]) -> None:
+    def _has_arrived(self, state: IterationState) -> bool:
+        """Whether a search has come to the best optimum so far, which is checked where its path is nearly closed."""
+        method, same = self.request.method, SameOptimum()
+        if not method.exact or not state.jump < same.nearly_closed or not self.endings:
+            return False
+        best = self.best()
+        if not self._is_optimum(best):
+            return False
+        if best not in self.vicinities:
+            found = path_of(self.request, self.endings[best])
+            if found is None:
+                return False
+            self.vicinities[best] = Vicinity(found, self.endings[best].value)
+        here, there = method.solution(state), self.vicinities[best]
+        return here is not None and there.is_near(here.unknowns) and there.is_as_good(path_value(here))
+
+    def _next_index(self) -> int:
+        """The index of a search that is none of the sequence."""
+        return max(self.policy.most - 1, *self.endings, *self.candidates) + 1
+
+    def _add(self, index: int, work: Callable[[], Ending | None]) -> None:
         """Add a search that is none of the sequence, if the work leads to one."""
-        index = max(self.policy.most - 1, *self.endings) + 1
         began = time.perf_counter()
         with np.errstate(all="ignore"):
             try:
-                ending = attempt(work, index)  # a user's function need not bear other values
+                ending = attempt(lambda _: work(), None)  # a user's function need not bear other values
             except InputError as error:
                 ending = Failure.of(error)
         if isinstance(ending, Failure):
@@ -304,36 +345,44 @@ class _Driver:
         elif ending is not None:
             self._end(index, replace(ending, seconds=time.perf_counter() - began))
 
+    def _search_along(self, index: int, unknowns: np.ndarray) -> Ending | None:
+        """A search on the simulated path of these unknowns."""
+        return search_along(
+            self.request, unknowns, reporter(self.request, index, self.progress), self._has_arrived
+        )
+
     def _carry_on(self, source: int, index: int) -> Ending | None:
         """A search from a point that is better than the best optimum: downhill by shooting, then along its path."""
         unknowns = self._unknowns(source)
         if unknowns is None:
             return None
         shot = polished(self.request.problem, unknowns[None], self.policy.rescue or Rescue())
-        news = reporter(self.request, index, self.progress)
-        return search_along(self.request, shot.many_unknowns[0] if len(shot.values) else unknowns, news)
+        return self._search_along(index, shot.many_unknowns[0] if len(shot.values) else unknowns)
 
-    def _rescue(self, index: int) -> Ending | None:
-        """The best of the searches from simulated candidates, as they are and polished: the first that converges."""
+    def _rescue(self) -> None:
+        """Simulate candidates, from which searches may begin; the second time, polish those there were."""
+        first = self._next_index()
+        news = reporter(self.request, first, self.progress)
+        with np.errstate(all="ignore"):
+            found = attempt(self._find_candidates, news)
+        if isinstance(found, Failure):
+            self._fail(first, found.reason)
+            return
+        self.finalists = found.many_unknowns
+        if found.interrupted:
+            self.interrupted = True
+            self._add(first, lambda: interrupted_at(self.request, found.many_unknowns[0]))
+        else:
+            self.candidates = dict(enumerate(found.many_unknowns, first))
+
+    def _find_candidates(self, news: News) -> Candidates:
         request, settings = self.request, self.policy.rescue or Rescue()
-        ends = [one.unknowns for one in self.endings.values() if one.unknowns is not None]
-        further = np.array([b for b in ends if np.isfinite(b).all()]).reshape(-1, *request.given.shape)
-        news = reporter(request, index, self.progress)
-        found = find_candidates(request.problem, request.given, request.seed, further, settings, news)
-
-        def in_turn() -> Iterator[np.ndarray]:
-            yield from found.many_unknowns
-            if not found.interrupted:
-                yield from polished(request.problem, found.many_unknowns, settings).many_unknowns
-
-        best: Ending | None = None
-        for unknowns in in_turn():
-            ending = search_along(request, unknowns, news)
-            if ending is not None and (best is None or ending.rank(0) < best.rank(0)):
-                best = ending
-            if best is not None and (best.status.success or best.status is Status.INTERRUPTED):
-                break
-        return replace(best, status=Status.INTERRUPTED) if best is not None and found.interrupted else best
+        if self.rescues > 1:
+            return polished(request.problem, self.finalists, settings)
+        ends = [one.unknowns for k, one in self.endings.items() if k not in self.optima()]
+        further = np.array([b for b in ends if b is not None and np.isfinite(b).all()])
+        further = further.reshape(-1, *request.given.shape)
+        return find_candidates(request.problem, request.given, request.seed, further, settings, news)
 
     def _checked(self, index: int) -> tuple[Outcome, Certificate]:
         if index not in self.checked:

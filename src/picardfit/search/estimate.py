@@ -21,7 +21,7 @@ from picardfit.search.driver import Found, run_policy
 from picardfit.search.final_status import SearchEvidence, decide_status
 from picardfit.search.notices import all_notices, switching_parameters
 from picardfit.search.policy import SearchPolicy
-from picardfit.search.searches import Ending, Request, identity, search_all
+from picardfit.search.searches import Ending, Request, identity, search_all, with_arrivals
 from picardfit.solvers.loop import Method, Progress, Solution
 
 
@@ -116,6 +116,7 @@ def search_summaries(
     numbers = dict.fromkeys(reached, 0)
     if solution is not None and len(reached) > 1:
         numbers = clusters(solution, path_value(solution), reached)
+    numbers = with_arrivals(numbers, endings)
     return tuple(
         SearchSummary(
             k,

@@ -1,10 +1,11 @@
 """The search policy: what a fit does next, decided from what its searches have shown.
 
 One rule makes a fit trusted: two searches that began at different values and took different paths agree on the best
-optimum found so far (three if another optimum was seen, and so on), its certificate holds, and no known noise level
-contradicts it. Until then the fit searches on, within a budget. `decide` is a pure function of the evidence; driver.py
-executes what it says. How many iterations or seconds a search took is no evidence of anything and is not part of
-`Evidence`; work only limits how long a fit continues.
+optimum found so far (one more for every other optimum that was seen, and one more if the optimum touches a bound), its
+certificate holds, and no known noise level contradicts it. Until then the fit searches on, within a budget; then it
+simulates many candidates side by side, and searches from the best of these. `decide` is a pure function of the
+evidence; driver.py executes what it says. How many iterations or seconds a search took is no evidence of anything and
+is not part of `Evidence`; work only limits how long a fit continues.
 """
 
 from __future__ import annotations
@@ -27,18 +28,22 @@ class SearchPolicy:
     decisions on every machine.
     """
 
-    agree: int = 2  # searches that must end in the best optimum; one more for every other optimum seen
-    most: int = 8  # searches at most, besides the rescue; 1 makes a fit exactly one search
+    agree: int = 2  # searches that must end in the best optimum; more where others were seen, or at a bound
+    at_bound: int = 1  # how many more if it touches a bound: docs/decisions/017
+    most: int = (
+        8  # searches at most, besides those from simulated candidates; 1 makes a fit exactly one search
+    )
     effort: float = 5.0  # work in units of the quickest search that converged, after which no slice begins
-    failures: int = 3  # searches that end without an optimum before the rescue is tried
-    slice: float = 40.0  # work after which a search waits for others; easy searches take 10 steps
+    least: float = 200.0  # work that is spent on searches anyway, in steps: less than the candidates cost
+    failures: int = 3  # searches that end without an optimum before candidates are simulated
+    slice: float = 60.0  # work after which a search waits for others; three of four take less, in steps
     excess: float = 3.0  # residuals over known noise (r.m.s.), from which on they contradict an optimum
-    rescue: Rescue | None = field(default=Rescue())  # what to do when no search converges; None: nothing
+    rescue: Rescue | None = field(default=Rescue())  # the simulated candidates; None: there are none
 
     def __post_init__(self) -> None:
-        for name in ("agree", "most", "failures"):
-            as_whole(getattr(self, name), name, 1)
-        for name in ("effort", "slice", "excess"):
+        for name, fewest in (("agree", 1), ("at_bound", 0), ("most", 1), ("failures", 1)):
+            as_whole(getattr(self, name), name, fewest)
+        for name in ("effort", "least", "slice", "excess"):
             value = getattr(self, name)
             if not is_number(value) or not value > 0:
                 raise InputError("search.policy_not_positive", name, value=value)
@@ -52,7 +57,7 @@ class Next(Enum):
     SEARCH = auto()  # begin a search, or continue one that waits
     CERTIFY = auto()  # check the best optimum by an independent integration
     CARRY_ON = auto()  # continue from a point that is better than every optimum, until it is one
-    RESCUE = auto()  # search from simulated candidates
+    RESCUE = auto()  # simulate candidates, from which further searches begin
     STOP = auto()
 
 
@@ -84,30 +89,55 @@ class Evidence:
     carried: int = 0  # how many such points have been carried on
     certified: bool = False  # whether the best optimum has been checked; one that fails the check is none
     contradicted: bool = False  # whether residuals at the best optimum contradict a known noise level
-    rescued: bool = False  # whether the rescue has been tried
+    at_bound: bool = False  # whether the best optimum touches a bound
+    rescues: int = 0  # how often candidates have been simulated
+    candidates: tuple[int, ...] = ()  # searches that may begin from them, the best first
+    asked: bool = False  # whether the user asked for a number of searches, all of which have been made
     hopeless: bool = False  # whether the equations cannot be evaluated anywhere
     jumps: bool = False  # whether the equations jump as a state changes: shooting has no slopes either
 
 
 def decide(evidence: Evidence, policy: SearchPolicy) -> Action:
     """What to do next."""
-    searches = evidence.searches
-    if not searches:
+    if not evidence.searches:
         return Action(Next.SEARCH, 0, policy.slice)
     if evidence.hopeless:
         return Action(Next.STOP)
-    optima = [one.optimum for one in searches.values() if one.optimum is not None]
-    if not optima:
-        return _without_optimum(evidence, policy)
-    needed = policy.agree + len(set(optima)) - 1
-    agreed = optima.count(0) >= min(needed, policy.most)
-    trusted = agreed and not evidence.contradicted
-    action = None if trusted else _search(evidence, policy)
-    return action or _conclude(evidence)
+    if not _trusted(evidence, policy):
+        if evidence.candidates:
+            return Action(Next.SEARCH, evidence.candidates[0])
+        action = None if evidence.rescues else _search(evidence, policy)
+        if action is not None:
+            return action
+        if _may_rescue(evidence, policy):
+            return Action(Next.RESCUE)
+    return _conclude(evidence)
+
+
+def _trusted(evidence: Evidence, policy: SearchPolicy) -> bool:
+    """Whether enough searches agree on the best optimum, and nothing contradicts it."""
+    optima = [one.optimum for one in evidence.searches.values() if one.optimum is not None]
+    if evidence.asked:
+        return bool(optima)
+    needed = policy.agree + len(set(optima)) - 1 + policy.at_bound * evidence.at_bound
+    return optima.count(0) >= min(needed, policy.most) and not evidence.contradicted
+
+
+def _may_rescue(evidence: Evidence, policy: SearchPolicy) -> bool:
+    """Whether candidates may be simulated: once, and once more, polished, if no search from them converged."""
+    searches = evidence.searches.values()
+    if policy.most == 1 or policy.rescue is None or evidence.jumps:
+        return False
+    if not any(one.optimum is not None for one in searches):
+        limited = all(one.limited for one in searches if one.ended)
+        return evidence.rescues < 2 and not limited
+    return not evidence.rescues
 
 
 def _conclude(evidence: Evidence) -> Action:
     """When there is nothing more to search: a point below the best optimum becomes one, and that is checked."""
+    if all(one.optimum is None for one in evidence.searches.values()):
+        return Action(Next.STOP)
     point = evidence.better_point
     if point is not None and point in evidence.searches and not evidence.searches[point].ended:
         return Action(Next.SEARCH, point)
@@ -116,34 +146,22 @@ def _conclude(evidence: Evidence) -> Action:
     return Action(Next.STOP if evidence.certified else Next.CERTIFY)
 
 
-def _without_optimum(evidence: Evidence, policy: SearchPolicy) -> Action:
-    """While no search has converged: a few starts, then the rescue."""
-    searches = evidence.searches
-    failed = sum(one.ended for one in searches.values())
-    if failed < policy.failures and not evidence.rescued:
-        action = _search(evidence, policy)
-        if action is not None:
-            return action
-    limited = all(one.limited for one in searches.values() if one.ended)
-    if policy.most == 1 or policy.rescue is None or evidence.rescued or evidence.jumps or limited:
-        return Action(Next.STOP)
-    return Action(Next.RESCUE)
-
-
 def _search(evidence: Evidence, policy: SearchPolicy) -> Action | None:
     """The search that has done the least work so far continues, or a new one begins; None when the budget is spent.
 
-    So no search can hold up the others: one that crawls gets as much work as those beside it.
+    So no search can hold up the others: one that crawls gets as much work as those beside it, or twice as much as
+    another needed.
     """
     searches = evidence.searches
     waiting = {index: one.work for index, one in searches.items() if not one.ended}
-    open_ = min(policy.agree, policy.most)
-    new = max(searches) + 1
     converged = [one.work for one in searches.values() if one.optimum is not None]
-    if new < policy.most and (converged or len(waiting) < open_):
+    new = max(searches) + 1
+    if new < policy.most and (converged or len(waiting) < min(policy.agree, policy.most)):
         waiting[new] = 0.0
+    failed = sum(one.ended and one.optimum is None for one in searches.values())
+    budget = max(policy.effort * min(converged), policy.least) if converged else inf
     spent = sum(one.work for one in searches.values())
-    if not waiting or spent >= policy.effort * min(converged, default=inf):
+    if not waiting or spent >= budget or (not converged and failed >= policy.failures):
         return None
     index = min(waiting, key=lambda k: (waiting[k], k))
-    return Action(Next.SEARCH, index, max(2 * waiting[index], policy.slice))
+    return Action(Next.SEARCH, index, max(2 * waiting[index], 2 * min(converged, default=0.0), policy.slice))

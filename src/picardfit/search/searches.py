@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,6 +24,7 @@ from picardfit.search.starts import make_start, spread_evenly
 from picardfit.simulation.trajectories import Budget, Integration
 from picardfit.solvers.loop import (
     ExactMethod,
+    IterationState,
     Method,
     News,
     Outcome,
@@ -33,6 +34,7 @@ from picardfit.solvers.loop import (
     ignore,
     is_exact,
     iterate,
+    never,
     run,
 )
 
@@ -81,6 +83,7 @@ class Ending:
     solution: Solution | Record | None = None  # a record when it came from a worker or a ledger
     trace: np.ndarray | None = None  # (iterations, 3)
     work: float = 0.0  # see `picardfit.solvers.loop.StepCost`
+    arrived_at: int | None = None  # the search whose optimum it came to, where it ended for that
 
     def rank(self, index: int) -> tuple[bool, float, int]:
         """A key that sorts searches: success first, then small objectives, then first ones."""
@@ -153,18 +156,32 @@ def continue_from(method: ExactMethod, problem: Problem, begin: Solution, news: 
         return run(method, method.resume(problem, begin), news)
 
 
-def search_along(request: Request, unknowns: np.ndarray, news: News) -> Ending | None:
+def search_along(
+    request: Request, unknowns: np.ndarray, news: News, has_arrived: Callable[[IterationState], bool] = never
+) -> Ending | None:
     """A search that begins on the simulated path of these unknowns, never worse than it; None without a path."""
     method, problem = exact_method(request), request.problem
     path = along(problem, unknowns, method.nodes, method.resolution)
     if path is None:
         return None
     with np.errstate(all="ignore"):
-        ending = ending_of(run(method, method.resume(problem, path, stiff=True), news))
-        value = path_value(path)
-    if ending.status.success or (ending.unknowns is not None and value_at(problem, ending.unknowns) <= value):
+        begun = method.resume(problem, path, stiff=True)
+        ended = iterate(method, Run(begun, begun.status), news, has_arrived=has_arrived)
+        ending, value = ending_of(ended.outcome(method)), path_value(path)
+    if ending.status.success or ending.status is Status.ARRIVED:
+        return ending
+    if ending.unknowns is not None and value_at(problem, ending.unknowns) <= value:
         return ending
     return replace(ending, value=value, unknowns=unknowns, solution=path)
+
+
+def interrupted_at(request: Request, unknowns: np.ndarray) -> Ending | None:
+    """The ending of a search on the simulated path of these unknowns that was interrupted before its first step."""
+    method = exact_method(request)
+    path = along(request.problem, unknowns, method.nodes, method.resolution)
+    if path is None:
+        return None
+    return Ending(Status.INTERRUPTED, path_value(path), 0, 0.0, np.nan, unknowns, path)
 
 
 def along(problem: Problem, unknowns: np.ndarray, nodes: int, tolerance: float) -> Solution | None:
@@ -231,6 +248,12 @@ def path_of(request: Request, ending: Ending) -> Solution | None:
     if ending.solution is None or isinstance(ending.solution, Solution):
         return ending.solution
     return solution_of(request.problem, as_record(plain(ending.solution, "a path")))
+
+
+def with_arrivals(optima: Mapping[int, int], endings: Mapping[int, Ending]) -> dict[int, int]:
+    """The optimum of each search that found one (search -> number), and of those that came to one of these."""
+    came = {k: one.arrived_at for k, one in endings.items() if one.arrived_at is not None}
+    return {**optima, **{k: optima[at] for k, at in came.items() if at in optima}}
 
 
 # ---- many of them --------------------------------------------------------------------------------------------------

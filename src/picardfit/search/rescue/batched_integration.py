@@ -73,6 +73,7 @@ class Integrated:
 
     def __init__(self, runner: _Runner, path: np.ndarray, steps: list[_Steps]) -> None:
         self._runner, self._steps, self._path = runner, steps, path
+        self.work = runner.work  # of the integration, without derivatives
 
     def states(self, track: int) -> np.ndarray:
         """(times, states), NaN where the track failed."""
@@ -141,6 +142,7 @@ class _Runner:
         self.last = np.array([len(s) - 1 for s in stops])[tracks.experiment]
         self.time, self.next = self.stops[:, 0].copy(), np.ones(len(self.stops), int)
         self.largest = np.abs(self.x)
+        self.work = 0.0
         self._latest: _Field | None = None
         self.span = self.stops[np.arange(len(self.last)), self.last] - self.time
         self.wanted = [
@@ -155,11 +157,13 @@ class _Runner:
         set_ = self.settings
         most = (set_.steps + set_.steps_of_stop * self.stops.shape[1]) * max(1.0, 1e-3 / self.rtol) ** 0.25
         limit = np.full(len(self.x), most)
+        each = set_.track + set_.square * self.x.shape[1] ** 2
         for round_ in range(int(most)):
             if (late := limit[on] <= round_).any():
                 on = on[~late]
             if not len(on):
                 break
+            self.work += set_.round + each * len(on)
             planned, at, x = step[on], self.time[on], self.x[on]
             gap = self.stops[on, self.next[on]] - at
             lands = planned > 0.99 * gap

@@ -1,16 +1,17 @@
-"""Many candidates are simulated side by side, and the best go downhill by single shooting in relays.
+"""Searches side by side: many candidates are simulated in one batch, and the best go downhill by single shooting.
 
-For problems whose guessed paths lead nowhere: stiff oscillators, whose jumps lie between the samples, and bounds of
-many decades. Candidates spread evenly over the bounds are ranked by what their predictions cost at their best noise
-levels. A fixed number of them goes downhill side by side (shooting.py); when one has come to an end, its lane goes to
-the next candidate or to a variation of the best found so far. Optima of such problems lie in funnels: a better optimum
-is far more likely near a good one than anywhere.
+The other kind of search, for problems whose guessed paths lead nowhere or to several optima: stiff oscillators, whose
+jumps lie between the samples, bounds of many decades, states that no sample shows. Candidates spread evenly over the
+bounds are ranked by what their predictions cost at their best scales and noise levels. A fixed number of them goes
+downhill at the same time (shooting.py), in the same arrays, so that 64 cost little more than one. When a candidate has
+come to an end, its lane goes to the next one in the queue. Searches on the Picard operator then begin at the best.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from picardfit.problem.problem import Problem
 from picardfit.search.rescue.calibration import costs, fit_measured
 from picardfit.search.rescue.settings import Rescue
 from picardfit.search.rescue.shooting import Runners, Simulated, advance, begin, measured
-from picardfit.search.rescue.variations import variations
 from picardfit.search.starts import candidates
 from picardfit.solvers.loop import News, ignore
 
@@ -30,12 +30,13 @@ class Candidates:
     many_unknowns: np.ndarray  # (candidates, experiments, width)
     values: np.ndarray  # (candidates,)
     interrupted: bool = False  # whether Ctrl-C ended the work early
+    work: float = 0.0  # of the simulations that ranked them
 
     def best(self, count: int) -> Candidates:
         """The best of those that can be integrated, best first."""
         order = np.argsort(self.values, kind="stable")[:count]
         order = order[np.isfinite(self.values[order])]
-        return Candidates(self.many_unknowns[order], self.values[order])
+        return Candidates(self.many_unknowns[order], self.values[order], work=self.work)
 
 
 def find_candidates(
@@ -46,22 +47,23 @@ def find_candidates(
     settings: Rescue,
     news: News = ignore,
 ) -> Candidates:
-    """The best of many candidates after single shooting, one of each optimum, best first.
+    """The best of many candidates after single shooting, best first: as many as there are finalists.
 
     `given` (experiments, width; internal, NaN where open) stands in for missing bounds; `further` (k, experiments,
     width) are candidates besides those spread over the bounds by this seed. `news` gets the loss of the leader
     after every step. Ctrl-C leaves the best so far.
     """
     fewer = max(1, len(problem.experiments) // settings.experiments)
-    count, lanes = settings.candidates // fewer, max(settings.lanes // fewer, settings.parents)
+    count, lanes = settings.candidates // fewer, max(settings.lanes // fewer, settings.finalists)
     with np.errstate(all="ignore"):
         spread = candidates(problem, given, max(settings.lanes, count), seed)
         ranked = rank(problem, np.concatenate([spread, further]), settings).best(len(spread))
-        if not len(ranked.values):  # the equations have no solution anywhere
-            return ranked
-        rng, found = np.random.default_rng([seed, len(spread)]), None
+        with_slopes = 1 + problem.layout.width / settings.integration.ways
+        price = ranked.work * with_slopes * lanes / (len(spread) + len(further))  # of a step of all lanes
+        steps = min(settings.steps, int(settings.work / price))
+        found: Runners | None = None
         try:
-            for step, found in enumerate(relay(problem, ranked, lanes, rng, settings), 1):
+            for step, found in enumerate(islice(relay(problem, ranked, lanes, settings), steps), 1):
                 news(step, problem.mean_loss(found.values[0]), 0.0)
         except KeyboardInterrupt:
             best = ranked if found is None else found
@@ -71,48 +73,45 @@ def find_candidates(
 
 
 def polished(problem: Problem, many_unknowns: np.ndarray, settings: Rescue) -> Candidates:
-    """Candidates (candidates, experiments, width) after more steps at a closer tolerance, one of each optimum."""
+    """Candidates (candidates, experiments, width) after more steps at a closer tolerance, best first."""
     with np.errstate(all="ignore"):
         runners = begin(problem, many_unknowns, settings.closer, settings)
         ended = runners[runners.ended]
         for _ in range(settings.polishes):
             runners = advance(problem, runners[~runners.ended], settings.closer, settings.last, settings)
             ended += runners[runners.ended]
-        found = _distinct(problem, ended + runners[~runners.ended], settings.little)
+        found = _best_first(ended + runners[~runners.ended])
     return Candidates(found.many_unknowns, found.values)
 
 
 def rank(problem: Problem, many_unknowns: np.ndarray, settings: Rescue) -> Candidates:
     """Candidates (candidates, experiments, width) and what they cost, after fitting all that needs no integration."""
-    states = Simulated(problem, many_unknowns, settings.tolerance, settings, differentiable=False).states
+    simulated = Simulated(problem, many_unknowns, settings.tolerance, settings, differentiable=False)
+    states = simulated.states
     values, many_unknowns = np.full(len(many_unknowns), np.inf), many_unknowns.copy()
     outputs = measured(problem, many_unknowns, states)[..., : len(problem.model.observables)]
     sound = np.isfinite(outputs).all(axis=(1, 2))
     if sound.any():
         many_unknowns[sound] = fit_measured(problem, many_unknowns[sound], states[sound], settings)
         values[sound] = costs(problem, many_unknowns[sound], states[sound])
-    return Candidates(many_unknowns, values)
+    return Candidates(many_unknowns, values, work=simulated.work)
 
 
-def relay(
-    problem: Problem, queue: Candidates, lanes: int, rng: np.random.Generator, settings: Rescue
-) -> Iterator[Runners]:
-    """Yield the optima found so far after every step, best first.
+def relay(problem: Problem, queue: Candidates, lanes: int, settings: Rescue) -> Iterator[Runners]:
+    """Yield the best found so far after every step, best first.
 
-    `lanes` candidates go downhill at a time, from the queue and from variations of the best.
-
-    Free lanes are filled when they are a quarter. Half of them go to the queue as long as the best came from there,
-    fewer when they began as variations. It ends when there has been no better one for a while.
+    `lanes` candidates go downhill at a time; when a quarter of the lanes are free they go to the next in the queue. It
+    ends when there has been no better leader for a while.
     """
     tolerance, little = settings.tolerance, settings.little
     runners = begin(problem, queue.many_unknowns[:lanes], tolerance, settings)
     waiting = queue.many_unknowns[lanes:]
     ended, leader, since = runners[:0], np.inf, 0
-    for _ in range(settings.steps):
+    while True:
         runners = advance(problem, runners, tolerance, little, settings)
-        ended = _distinct(problem, ended + runners[runners.ended], little)[: 2 * settings.parents]
+        ended = _best_first(ended + runners[runners.ended])[: settings.finalists]
         runners = runners[~runners.ended]
-        found = _distinct(problem, ended + runners, little)
+        found = _best_first(ended + runners)
         if not len(found):
             return
         yield found
@@ -120,34 +119,15 @@ def relay(
         size = leader if problem.scatter is None else problem.measurements
         since = 0 if not np.isfinite(leader) or leader - best > little * size else since + 1
         leader = min(best, leader)
-        if since >= settings.patience:
+        if since >= settings.patience or not len(runners) + len(waiting):
             return
         free = lanes - len(runners)
-        if 4 * free < lanes:
-            continue
-        parents = found[: settings.parents]
-        share = max(settings.queued, 0.5 * float(np.mean(~parents.varied)))
-        fresh = waiting[: int(np.ceil(share * free))]
-        waiting = waiting[len(fresh) :]
-        tries = settings.variation.tries
-        varied = variations(problem, parents, tries * (free - len(fresh)), rng, settings.variation)
-        chosen = _best_of_each(rank(problem, varied, settings), tries)
-        runners += begin(problem, np.concatenate([fresh, chosen]), tolerance, settings, len(chosen))
+        if 4 * free >= lanes and len(waiting):
+            runners += begin(problem, waiting[:free], tolerance, settings)
+            waiting = waiting[free:]
 
 
-def _distinct(problem: Problem, found: Runners, little: float) -> Runners:
-    """The best of each group with nearly the same value, best first, without those that failed."""
+def _best_first(found: Runners) -> Runners:
+    """In order of their values, without those that failed."""
     found = found[np.argsort(found.values, kind="stable")]
-    found = found[np.isfinite(found.values)]
-    size = found.values if problem.scatter is None else np.full(len(found), float(problem.measurements))
-    new = np.ones(len(found), bool)
-    new[1:] = np.diff(found.values) > 3 * little * size[1:]
-    return found[new]
-
-
-def _best_of_each(found: Candidates, tries: int) -> np.ndarray:
-    """(k, experiments, width): the best of every `tries` in a row."""
-    groups = found.values.reshape(-1, tries)
-    best = np.arange(len(groups)) * tries + groups.argmin(axis=1)
-    chosen: np.ndarray = found.many_unknowns[best[np.isfinite(found.values[best])]]
-    return chosen
+    return found[np.isfinite(found.values)]

@@ -54,7 +54,6 @@ class Runners:
     terms: Terms
     damping: np.ndarray  # (runners,)
     left: np.ndarray  # (runners,): steps that may still gain next to nothing; 0 where a runner has ended
-    varied: np.ndarray  # (runners,) bool: those that began as a variation of another
 
     def __len__(self) -> int:
         return len(self.many_unknowns)
@@ -65,7 +64,6 @@ class Runners:
             self.terms[chosen],
             self.damping[chosen],
             self.left[chosen],
-            self.varied[chosen],
         )
 
     def __add__(self, other: Runners) -> Runners:
@@ -74,7 +72,6 @@ class Runners:
             self.terms + other.terms,
             np.concatenate([self.damping, other.damping]),
             np.concatenate([self.left, other.left]),
-            np.concatenate([self.varied, other.varied]),
         )
 
     @property
@@ -87,16 +84,14 @@ class Runners:
         return self.left <= 0
 
 
-def begin(
-    problem: Problem, many_unknowns: np.ndarray, rtol: float, settings: Rescue, varied: int = 0
-) -> Runners:
-    """Candidates (candidates, experiments, width) that set out; so many of them, the last, are variations."""
+def begin(problem: Problem, many_unknowns: np.ndarray, rtol: float, settings: Rescue) -> Runners:
+    """Candidates (candidates, experiments, width) that set out."""
     least = np.full(len(many_unknowns), np.inf)
     terms = terms_of(problem, many_unknowns, least, rtol, settings)
-    return setting_out(many_unknowns, terms, settings.descent, varied)
+    return setting_out(many_unknowns, terms, settings.descent)
 
 
-def setting_out(many_unknowns: np.ndarray, terms: Terms, descent: Descent, varied: int = 0) -> Runners:
+def setting_out(many_unknowns: np.ndarray, terms: Terms, descent: Descent) -> Runners:
     """Candidates (candidates, experiments, width) with their terms, at the first damping."""
     count = len(many_unknowns)
     return Runners(
@@ -104,7 +99,6 @@ def setting_out(many_unknowns: np.ndarray, terms: Terms, descent: Descent, varie
         terms,
         np.full(count, descent.damping),
         np.where(np.isfinite(terms.values), descent.idle, 0),
-        np.arange(count) >= count - varied,
     )
 
 
@@ -146,7 +140,6 @@ def after(
         terms.taking(better, ahead),
         damping,
         np.where(damping > descent.most_damping, 0, left),
-        runners.varied,
     )
 
 
@@ -271,6 +264,7 @@ class Simulated:
         options = (rtol, settings.integration, differentiable)
         self._parts = [_Part(problem, many_unknowns[few], *options) for few in groups]
         self._edges = np.cumsum([0, *map(len, groups)])
+        self.work = sum(part.integrated.work for part in self._parts)  # without derivatives
         self.states = np.concatenate([part.states for part in self._parts])  # (candidates, samples, states)
 
     def slopes(self, chosen: np.ndarray) -> np.ndarray:

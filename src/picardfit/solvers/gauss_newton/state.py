@@ -72,6 +72,11 @@ class State:
     def segments(self) -> int:
         return len(self.system.mesh)
 
+    @property
+    def block(self) -> int:
+        """Nodes times states of a segment."""
+        return len(self.system.mesh.rule.nodes) * len(self.scale)
+
 
 @dataclass(frozen=True)
 class NoPath:
@@ -83,6 +88,7 @@ class NoPath:
     jump: float = np.nan
     residual: float = np.nan
     segments: int = 0
+    block: int = 0
 
 
 def merit(state: State, point: Point | None) -> float:

@@ -232,6 +232,11 @@ class State:
     def segments(self) -> int:
         return len(self.path)
 
+    @property
+    def block(self) -> int:
+        """Nodes times states of a segment."""
+        return self.path.shape[1] * self.path.shape[2]
+
 
 def projected_step(state: State) -> tuple[Candidate, float] | None:
     """z_{k+1} = Pi[z_k - alpha grad L] and the next rate alpha; None when no rate lowers the loss.
