@@ -101,15 +101,38 @@ def test_a_poor_given_start_is_followed_by_one_without_it():
     assert given.loss == pytest.approx(own.loss, rel=1e-6)
 
 
+def two_wells() -> pf.Problem:
+    """The slope has two minima in k, one lower than the other, and the data lie below both."""
+    times, model = np.linspace(0, 1, 8), pf.Model("x' = k^4/4 - k^2 + 0.2*k")
+    data = -2 * times + 0.01 * np.random.default_rng(0).standard_normal(8)
+    return pf.Problem(model, pf.Experiment(times, {"x": data}, initial={"x": 0.0}), {"k": (-3, 3)})
+
+
 def test_searches_that_disagree_are_reported():
-    policy = pf.SearchPolicy(most=2, agree=2, rescue=None)
-    fits = [pf.fit(oral_dose(), policy=policy, seed=seed) for seed in range(6)]
+    policy = pf.SearchPolicy(most=2, rescue=None)
+    fits = [pf.fit(two_wells(), policy=policy, seed=seed) for seed in range(6)]
     single = [fit for fit in fits if fit.hits == 1]
     assert single
     for fit in single:
         assert fit.success
         assert fit.warnings[-1].code == "search.disagree"
         assert "1 of 2 found this optimum" in fit.message
+
+
+def test_searches_from_simulated_candidates_settle_a_disagreement():
+    small = pf.Rescue(candidates=32, lanes=8)
+    for seed in range(6):
+        fit = pf.fit(two_wells(), policy=pf.SearchPolicy(most=2, rescue=small), seed=seed)
+        assert fit.hits >= 2
+        assert fit.parameters["k"] == pytest.approx(-1.46, abs=0.02)
+
+
+def test_optima_that_are_equally_low_count_together():
+    """ka and ke may swap, so that two searches in different optima have found the lowest loss twice."""
+    fits = [pf.fit(oral_dose(), policy=pf.SearchPolicy(most=2), seed=seed) for seed in range(6)]
+    both = [fit for fit in fits if fit.hits == 1]
+    assert both
+    assert all((len(fit.searches), fit.warnings) == (2, ()) for fit in both)
 
 
 def test_the_same_seed_gives_the_same_searches(doubtful):
@@ -145,14 +168,6 @@ def test_at_a_bound_three_searches_must_agree():
     fit = pf.fit(decay(bounds=(0.05, 0.6)))
     assert fit.status is pf.Status.CONVERGED_AT_BOUND
     assert (fit.hits, len(fit.searches)) == (3, 3)
-
-
-def test_searches_from_simulated_candidates_settle_a_disagreement():
-    policy = pf.SearchPolicy(most=2, rescue=pf.Rescue(candidates=32, lanes=8))
-    fits = [pf.fit(oral_dose(), policy=policy, seed=seed) for seed in range(6)]
-    settled = [fit for fit in fits if len(fit.searches) > 2]
-    assert settled
-    assert any(fit.hits >= 2 for fit in settled)  # two optima fit equally well: three must agree
 
 
 def test_a_ledger_resumes_a_default_fit(doubtful, tmp_path):

@@ -126,9 +126,10 @@ class _Driver:
         """What the searches have shown so far."""
         best, optima = self.best() if self.endings else -1, self.optima()
         quick = self.request.method.max_iterations < self.policy.slice
+        ranks = {k: 0 if self._ties(optimum) else optimum for k, optimum in optima.items()}
         facts = {
             k: SearchFacts(
-                one.work / self.unit, True, optima.get(k), quick and one.status is Status.ITERATION_LIMIT
+                one.work / self.unit, True, ranks.get(k), quick and one.status is Status.ITERATION_LIMIT
             )
             for k, one in self.endings.items()
         }
@@ -212,6 +213,13 @@ class _Driver:
             solution = outcome_of(self.request, lowest, self.endings[lowest]).solution
             self.grouped = {} if solution is None else clusters(solution, found[lowest][0], found)
         return with_arrivals(self.grouped, self.endings)
+
+    def _ties(self, optimum: int) -> bool:
+        """Whether an optimum is as low as the best one, as are those of models in which two unknowns may swap."""
+        lowest = [
+            min(self.endings[k].value for k in self.grouped if self.grouped[k] == n) for n in (0, optimum)
+        ]
+        return lowest[1] - lowest[0] <= same_value(self.request.problem, lowest[0])
 
     def _better_point(self, best: int) -> int | None:
         """A search that ended below the best optimum, but not at an optimum; -1: the given start lies below it."""

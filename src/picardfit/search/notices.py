@@ -11,7 +11,7 @@ import numpy as np
 
 from picardfit.errors import Notice, Status
 from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, misfit
-from picardfit.evidence.optima import SearchSummary, count_hits
+from picardfit.evidence.optima import SameOptimum, SearchSummary
 from picardfit.model.inputs import Table
 from picardfit.problem.experiment import LongGap
 from picardfit.problem.problem import Problem
@@ -158,8 +158,12 @@ def _interruption(found: Searches, asked: int, ledger: str | Path | None) -> Ite
 
 
 def disagreement(request: Request, status: Status, searches: Sequence[SearchSummary]) -> Iterator[Notice]:
-    """Fewer searches than the policy asks for ended in the best optimum, although there were more."""
-    hits, interrupted = count_hits(searches), any(one.status is Status.INTERRUPTED for one in searches)
+    """Fewer searches than the policy asks for ended in the best optimum, or in one as low, although there were more."""
+    best = min((one.loss for one in searches if one.cluster == 0), default=np.inf)
+    limit = best + SameOptimum().rounding * abs(best)
+    ties = {one.cluster for one in searches if one.cluster is not None and one.loss <= limit}
+    hits = sum(one.cluster in ties for one in searches)
+    interrupted = any(one.status is Status.INTERRUPTED for one in searches)
     if request.starts > 1 or len(searches) == 1 or not status.success or interrupted:
         return
     if hits < request.policy.agree:

@@ -6,7 +6,7 @@ import pytest
 import picardfit as pf
 from picardfit.search.rescue.relay import Candidates, find_candidates, polished, rank, relay
 from picardfit.search.rescue.settings import Descent, Rescue
-from picardfit.search.rescue.shooting import terms_of
+from picardfit.search.rescue.shooting import begin, terms_of
 from picardfit.search.starts import candidates
 from prey import counted_prey
 
@@ -28,7 +28,7 @@ def test_candidates_end_near_the_truth_and_are_repeatable(prey):
     first, again = (find_candidates(prey, given, 0, further, SMALL) for _ in range(2))
     assert np.array_equal(first.many_unknowns, again.many_unknowns)
     assert prey.mean_loss(first.values[0]) < 1.5 * 0.5 * 0.05**2
-    assert (np.diff(first.values) > 0).all()
+    assert (np.diff(first.values) >= 0).all()
 
 
 def test_news_of_the_leader_come_after_every_step(prey):
@@ -129,8 +129,10 @@ def test_a_free_lane_goes_to_the_next_in_the_queue(prey):
     near = prey.layout.internal(np.array([[2.0, 1.1, 0.9, 0.4, 0.25, 0.9]]))
     queue = Candidates(np.stack([far, far, far, far, near]), np.zeros(5))
     settings = Rescue(patience=12, descent=Descent(idle=1), little=1e9)  # every candidate ends after one step
-    *_, alone = relay(prey, Candidates(queue.many_unknowns[:4], queue.values[:4]), 4, settings)
-    *_, found = relay(prey, queue, 4, settings)
+    rng = np.random.default_rng(0)
+    settings = replace(settings, queued=1.0)  # and no variation takes its lane
+    *_, alone = relay(prey, Candidates(queue.many_unknowns[:4], queue.values[:4]), 4, rng, settings)
+    *_, found = relay(prey, queue, 4, rng, settings)
     assert found.values[0] < 0.5 * alone.values[0]
     assert (np.diff(found.values) >= 0).all()
 
@@ -142,3 +144,20 @@ def test_a_budget_of_work_ends_the_relay(prey):
     few = len(steps)
     find_candidates(prey, given, 0, further, replace(SMALL, patience=50), lambda *one: steps.append(one))
     assert 0 < few < len(steps) - few
+
+
+def test_a_relay_continues_from_variations_of_the_best(prey):
+    settings = Rescue(patience=12)
+    far = prey.layout.internal(np.array([[2.0, 1.1, 4.0, 2.0, 0.1, 0.2]]))
+    queue = rank(prey, np.stack([far, far, far, far]), settings)
+    alone = begin(prey, queue.many_unknowns, 1e-3, settings).values[0]
+    *_, found = relay(prey, queue, 4, np.random.default_rng(0), settings)
+    assert found.values[0] < 0.5 * alone
+    assert found.varied[0]
+
+
+def test_finalists_after_the_first_are_no_variations(prey):
+    given, further = nothing_given(prey)
+    found = find_candidates(prey, given, 0, further, SMALL)
+    assert 1 < len(found.values) <= SMALL.finalists
+    assert (np.diff(found.values) >= 0).all()

@@ -4,7 +4,9 @@ The other kind of search, for problems whose guessed paths lead nowhere or to se
 jumps lie between the samples, bounds of many decades, states that no sample shows. Candidates spread evenly over the
 bounds are ranked by what their predictions cost at their best scales and noise levels. A fixed number of them goes
 downhill at the same time (shooting.py), in the same arrays, so that 64 cost little more than one. When a candidate has
-come to an end, its lane goes to the next one in the queue. Searches on the Picard operator then begin at the best.
+come to an end, its lane goes to the next one in the queue or to a variation of the best found so far: optima of such
+problems lie in funnels, and a better one is far more likely near a good one than anywhere. Searches on the Picard
+operator then begin at the best.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from picardfit.problem.problem import Problem
 from picardfit.search.rescue.calibration import costs, fit_measured
 from picardfit.search.rescue.settings import Rescue
 from picardfit.search.rescue.shooting import Runners, Simulated, advance, begin, measured
+from picardfit.search.rescue.variations import variations
 from picardfit.search.starts import candidates
 from picardfit.solvers.loop import News, ignore
 
@@ -47,28 +50,28 @@ def find_candidates(
     settings: Rescue,
     news: News = ignore,
 ) -> Candidates:
-    """The best of many candidates after single shooting, best first: as many as there are finalists.
+    """The best of many candidates after single shooting, and the best of those that are no variations of others.
 
     `given` (experiments, width; internal, NaN where open) stands in for missing bounds; `further` (k, experiments,
     width) are candidates besides those spread over the bounds by this seed. `news` gets the loss of the leader
     after every step. Ctrl-C leaves the best so far.
     """
     fewer = max(1, len(problem.experiments) // settings.experiments)
-    count, lanes = settings.candidates // fewer, max(settings.lanes // fewer, settings.finalists)
+    count, lanes = settings.candidates // fewer, max(settings.lanes // fewer, settings.parents)
     with np.errstate(all="ignore"):
         spread = candidates(problem, given, max(settings.lanes, count), seed)
         ranked = rank(problem, np.concatenate([spread, further]), settings).best(len(spread))
         with_slopes = 1 + problem.layout.width / settings.integration.ways
         price = ranked.work * with_slopes * lanes / (len(spread) + len(further))  # of a step of all lanes
         steps = min(settings.steps, int(settings.work / price))
-        found: Runners | None = None
+        rng, found = np.random.default_rng([seed, len(spread)]), None
         try:
-            for step, found in enumerate(islice(relay(problem, ranked, lanes, settings), steps), 1):
+            for step, found in enumerate(islice(relay(problem, ranked, lanes, rng, settings), steps), 1):
                 news(step, problem.mean_loss(found.values[0]), 0.0)
         except KeyboardInterrupt:
             best = ranked if found is None else found
             return Candidates(best.many_unknowns[:1], best.values[:1], interrupted=True)
-    best = ranked.best(1) if found is None else found[: settings.finalists]
+    best = ranked.best(1) if found is None else found[:1] + found[1:].unvaried[: settings.finalists - 1]
     return Candidates(best.many_unknowns, best.values)
 
 
@@ -97,19 +100,23 @@ def rank(problem: Problem, many_unknowns: np.ndarray, settings: Rescue) -> Candi
     return Candidates(many_unknowns, values, work=simulated.work)
 
 
-def relay(problem: Problem, queue: Candidates, lanes: int, settings: Rescue) -> Iterator[Runners]:
+def relay(
+    problem: Problem, queue: Candidates, lanes: int, rng: np.random.Generator, settings: Rescue
+) -> Iterator[Runners]:
     """Yield the best found so far after every step, best first.
 
-    `lanes` candidates go downhill at a time; when a quarter of the lanes are free they go to the next in the queue. It
-    ends when there has been no better leader for a while.
+    `lanes` candidates go downhill at a time, from the queue and from variations of the best. Free lanes are filled when
+    they are a quarter. Half of them go to the queue as long as the best came from there, fewer when they began as
+    variations. It ends when there has been no better leader for a while.
     """
-    tolerance, little = settings.tolerance, settings.little
+    tolerance, little, kept = settings.tolerance, settings.little, settings.parents + settings.finalists
     runners = begin(problem, queue.many_unknowns[:lanes], tolerance, settings)
     waiting = queue.many_unknowns[lanes:]
     ended, leader, since = runners[:0], np.inf, 0
     while True:
         runners = advance(problem, runners, tolerance, little, settings)
-        ended = _best_first(ended + runners[runners.ended])[: settings.finalists]
+        ended = _best_first(ended + runners[runners.ended])
+        ended = _distinct(problem, ended, little)[:kept] + ended.unvaried[: settings.finalists]
         runners = runners[~runners.ended]
         found = _best_first(ended + runners)
         if not len(found):
@@ -119,12 +126,35 @@ def relay(problem: Problem, queue: Candidates, lanes: int, settings: Rescue) -> 
         size = leader if problem.scatter is None else problem.measurements
         since = 0 if not np.isfinite(leader) or leader - best > little * size else since + 1
         leader = min(best, leader)
-        if since >= settings.patience or not len(runners) + len(waiting):
+        if since >= settings.patience:
             return
         free = lanes - len(runners)
-        if 4 * free >= lanes and len(waiting):
-            runners += begin(problem, waiting[:free], tolerance, settings)
-            waiting = waiting[free:]
+        if 4 * free < lanes:
+            continue
+        parents = _distinct(problem, found, little)[: settings.parents]
+        share = max(settings.queued, 0.5 * float(np.mean(~parents.varied)))
+        fresh = waiting[: int(np.ceil(share * free))]
+        waiting = waiting[len(fresh) :]
+        tries = settings.variation.tries
+        varied = variations(problem, parents, tries * (free - len(fresh)), rng, settings.variation)
+        chosen = _best_of_each(rank(problem, varied, settings), tries) if len(varied) else varied
+        runners += begin(problem, np.concatenate([fresh, chosen]), tolerance, settings, len(chosen))
+
+
+def _distinct(problem: Problem, found: Runners, little: float) -> Runners:
+    """The best of each group with nearly the same value, of runners that are sorted by it."""
+    size = found.values if problem.scatter is None else np.full(len(found), float(problem.measurements))
+    new = np.ones(len(found), bool)
+    new[1:] = np.diff(found.values) > 3 * little * size[1:]
+    return found[new]
+
+
+def _best_of_each(found: Candidates, tries: int) -> np.ndarray:
+    """(k, experiments, width): the best of every `tries` in a row."""
+    groups = found.values.reshape(-1, tries)
+    best = np.arange(len(groups)) * tries + groups.argmin(axis=1)
+    chosen: np.ndarray = found.many_unknowns[best[np.isfinite(found.values[best])]]
+    return chosen
 
 
 def _best_first(found: Runners) -> Runners:

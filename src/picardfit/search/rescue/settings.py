@@ -38,7 +38,7 @@ class Integration:
     )
     track: float = 0.05  # and of each track in it, measured with 16 and 64 tracks of 2 to 20 states
     square: float = 0.002  # and for the square of its states
-    ways: float = 3.0  # derivatives by so many unknowns cost as much as the step itself
+    ways: float = 8.0  # derivatives by so many unknowns cost as much as the step itself
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,20 @@ class Descent:
 
 
 @dataclass(frozen=True)
+class Variation:
+    """How further candidates are made from good ones."""
+
+    tries: int = 3  # variations of a kind of which the best one sets out
+    moved: float = 0.3  # chance of an unknown to be moved far
+    far: float = 3.0  # how far, in its logarithm or its own size
+    loose_cost: float = 3.0  # rise of the log-likelihood along directions that the data leave open
+    loose_reach: float = 4.0  # and how far at most
+    mixed: float = 0.7  # chance of an unknown to get the difference of two others
+    jitter: float = 0.1  # random move beside that
+    least_size: float = 0.02  # unit of an unknown near zero, in parts of its bounds
+
+
+@dataclass(frozen=True)
 class Rescue:
     """Single shooting from many simulated candidates side by side, tried when searches fail or do not agree.
 
@@ -69,15 +83,18 @@ class Rescue:
     lanes: int = 64  # that go downhill at the same time
     experiments: int = 10  # from which on there are proportionally fewer of both
     steps: int = 240  # of the lanes at most
-    work: float = 4e6  # after which no further step of the lanes begins, beside their first ranking
+    work: float = 6e6  # after which no further step of the lanes begins, beside their first ranking
     patience: int = 10  # steps without a better leader after which no more are taken
     tolerance: float = 1e-3  # of the integrations, relative
     closer: float = 1e-5  # the same for the last steps
     little: float = 1e-3  # a gain that hardly counts: of the loss, or per measurement of a likelihood
     last: float = 1e-5  # the same for the last steps
+    queued: float = 0.125  # part of the free lanes that goes to candidates at least, and not to variations
+    parents: int = 8  # best optima of which variations are made
     finalists: int = 4  # of the candidates, from which searches on the Picard operator set out
     polishes: int = 25  # further steps at the closer tolerance where no such search converged
     lenders: int = 24  # candidates whose scales and offsets are tried on each other
     calibrations: int = 10  # steps in scales, offsets and noise levels before candidates are ranked
     integration: Integration = field(default=Integration())
     descent: Descent = field(default=Descent())
+    variation: Variation = field(default=Variation())

@@ -54,6 +54,7 @@ class Runners:
     terms: Terms
     damping: np.ndarray  # (runners,)
     left: np.ndarray  # (runners,): steps that may still gain next to nothing; 0 where a runner has ended
+    varied: np.ndarray  # (runners,) bool: those that began as a variation of another
 
     def __len__(self) -> int:
         return len(self.many_unknowns)
@@ -64,6 +65,7 @@ class Runners:
             self.terms[chosen],
             self.damping[chosen],
             self.left[chosen],
+            self.varied[chosen],
         )
 
     def __add__(self, other: Runners) -> Runners:
@@ -72,6 +74,7 @@ class Runners:
             self.terms + other.terms,
             np.concatenate([self.damping, other.damping]),
             np.concatenate([self.left, other.left]),
+            np.concatenate([self.varied, other.varied]),
         )
 
     @property
@@ -79,19 +82,26 @@ class Runners:
         return self.terms.values
 
     @property
+    def unvaried(self) -> Runners:
+        """Those that began at a candidate of their own."""
+        return self[~self.varied]
+
+    @property
     def ended(self) -> np.ndarray:
         """(runners,) bool: those that gain nothing any more."""
         return self.left <= 0
 
 
-def begin(problem: Problem, many_unknowns: np.ndarray, rtol: float, settings: Rescue) -> Runners:
-    """Candidates (candidates, experiments, width) that set out."""
+def begin(
+    problem: Problem, many_unknowns: np.ndarray, rtol: float, settings: Rescue, varied: int = 0
+) -> Runners:
+    """Candidates (candidates, experiments, width) that set out; so many of them, the last, are variations."""
     least = np.full(len(many_unknowns), np.inf)
     terms = terms_of(problem, many_unknowns, least, rtol, settings)
-    return setting_out(many_unknowns, terms, settings.descent)
+    return setting_out(many_unknowns, terms, settings.descent, varied)
 
 
-def setting_out(many_unknowns: np.ndarray, terms: Terms, descent: Descent) -> Runners:
+def setting_out(many_unknowns: np.ndarray, terms: Terms, descent: Descent, varied: int = 0) -> Runners:
     """Candidates (candidates, experiments, width) with their terms, at the first damping."""
     count = len(many_unknowns)
     return Runners(
@@ -99,6 +109,7 @@ def setting_out(many_unknowns: np.ndarray, terms: Terms, descent: Descent) -> Ru
         terms,
         np.full(count, descent.damping),
         np.where(np.isfinite(terms.values), descent.idle, 0),
+        np.arange(count) >= count - varied,
     )
 
 
@@ -140,6 +151,7 @@ def after(
         terms.taking(better, ahead),
         damping,
         np.where(damping > descent.most_damping, 0, left),
+        runners.varied,
     )
 
 
