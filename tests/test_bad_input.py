@@ -801,12 +801,9 @@ def test_parameters_of_a_helper_that_nothing_uses():
     assert says(pf.fit(problem(model)).message, "`c` is not estimated", "`q = ...`")
 
 
-def test_extra_column_comes_with_the_way_to_leave_it_out():
-    assert record(complaint(pf.Problem, DECAY, table("time,x,note\n0,1,3\n"))) == (
-        "problem.unknown_observable",
-        "note",
-        ("data",),
-    )
+def test_extra_column_is_ignored_with_a_remark():
+    (remark,) = pf.Problem(DECAY, table("time,x,note\n0,1,3\n")).remarks
+    assert (remark.code, remark.values["columns"]) == ("problem.column_ignored", ["note"])
 
 
 def test_wrong_kinds_are_named_with_their_article():

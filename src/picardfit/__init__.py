@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 _HOMES = {  # module -> the public names that live in it
     "inference.analysis": ("Analysis", "analyse"),
+    "problem.calendar": ("Calendar",),
     "evidence.certificate": ("Certificate",),
     "inference.combinations": ("Combination",),
     "problem.experiment": ("Experiment", "Rest", "plan"),

@@ -38,6 +38,7 @@ from picardfit.model.priors import LogLaplacePrior as LogLaplacePrior
 from picardfit.model.priors import LogNormalPrior as LogNormalPrior
 from picardfit.model.priors import Normal as Normal
 from picardfit.model.priors import Uniform as Uniform
+from picardfit.problem.calendar import Calendar as Calendar
 from picardfit.problem.experiment import Experiment as Experiment
 from picardfit.problem.experiment import Rest as Rest
 from picardfit.problem.experiment import plan as plan

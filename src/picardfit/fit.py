@@ -425,7 +425,7 @@ class Fit:
         e, _ = experiment_index(self.problem, experiment), self._solved
         if not self.status.converged and bootstrap is None:
             raise InputError("fit.no_bands", ended=self.conclusion)
-        return bands(self, e, checked_times(times), level, noise, inputs, initial, bootstrap)
+        return bands(self, e, self._times(e, times), level, noise, inputs, initial, bootstrap)
 
     def parameters_of(self, experiment: str) -> dict[str, float]:
         """The parameters in one experiment under their plain names, as `pf.simulate` takes them.
@@ -436,15 +436,21 @@ class Fit:
         return parameters_in(self.problem, self._solved.unknowns, e)
 
     def states(self, experiment: str, times: ArrayLike) -> dict[str, np.ndarray]:
-        """All states of an experiment at any times from its t0 on: measured and hidden, fitted or extrapolated."""
-        e, at = experiment_index(self.problem, experiment), checked_times(times)
+        """All states of an experiment at any times or dates from its t0 on: measured and hidden, or extrapolated."""
+        e = experiment_index(self.problem, experiment)
+        at = self._times(e, times)
         return dict(zip(self.problem.model.states, states_along(self._solved, e, at).T, strict=True))
 
     def predict(self, experiment: str, times: ArrayLike) -> dict[str, np.ndarray]:
-        """The observables of an experiment at any times from its t0 on."""
-        e, at = experiment_index(self.problem, experiment), checked_times(times)
+        """The observables of an experiment at any times, or dates where its data have dates, from its t0 on."""
+        e = experiment_index(self.problem, experiment)
+        at = self._times(e, times)
         outputs = outputs_at(self._solved, e, at, states_along(self._solved, e, at))
         return dict(zip(self.problem.model.observables, outputs.T, strict=True))
+
+    def _times(self, e: int, times: object) -> np.ndarray:
+        """Times (times,) of experiment e, which may be dates where its data had dates."""
+        return checked_times(self.problem.experiments[e].times_at(times))
 
     def identifiability(self) -> Identifiability:
         """What the data determine: a verdict in words for each unknown, and combinations of them."""

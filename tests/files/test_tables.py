@@ -347,11 +347,6 @@ def test_source_of_another_kind():
     assert "pass a path" in fault(read_table, 3)
 
 
-def test_frame_with_dates():
-    frame = pd.DataFrame({"time": pd.to_datetime(["2020-01-01"]), "a": [1]})
-    assert "Column `time` holds dates" in fault(read_table, frame)
-
-
 def test_frame_names_the_row():
     frame = pd.DataFrame({"time": [0, 1], "a": [1, "many"]})
     assert "In row 2: column `a` has 'many'" in fault(read_table, frame)
@@ -377,18 +372,12 @@ def test_import_does_not_load_pandas():
     [
         ("time,x\n0,1\n", {"time": "Tme"}, "Did you mean `time`?"),
         ("tiem,x\n0,1\n", {}, "Did you mean `tiem`?"),
-        ("time,x\n2024-01-01,1\n", {}, "convert dates to numbers, such as days since the first"),
     ],
 )
 def test_faults_of_the_time_column_come_with_a_remedy(text, options, words):
     with pytest.raises(InputError) as caught:
         read_table(io.StringIO(text), **options)
     assert words in str(caught.value)
-
-
-def test_an_excel_file_is_recognised():
-    with pytest.raises(InputError, match="an Excel file: save it as CSV"):
-        read_table(io.BytesIO(b"PK\x03\x04 and so on"))
 
 
 # what is left out is told

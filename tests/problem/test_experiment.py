@@ -154,9 +154,13 @@ def test_bad_name_is_refused():
     assert "name {'dose': 0} is not text" in fault(Experiment, [0], {"a": [1]}, {"dose": 0})
 
 
-@pytest.mark.parametrize("times", [pd.to_datetime(["2020-01-01"]), np.array(["2020-01-01"], "datetime64[D]")])
-def test_dates_as_times_are_refused(times):
-    assert "entry 1 of the times is a date, 2020-01-01" in fault(Experiment, times, {"a": [1]})
+@pytest.mark.parametrize(
+    "times",
+    [pd.to_datetime(["2020-01-02", "2020-01-01"]), np.array(["2020-01-02", "2020-01-01"], "datetime64[D]")],
+)
+def test_dates_count_in_days_from_the_first(times):
+    one = Experiment(times, {"a": [1, 2]})
+    assert (one.times.tolist(), one.t0, one.calendar.text(1.0)) == ([0, 1], 0, "2020-01-02")
 
 
 @pytest.mark.parametrize("attribute", ["times", "values"])

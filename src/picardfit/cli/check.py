@@ -228,6 +228,7 @@ def _record(file: _File, examination: Examination, warnings: list[str]) -> dict[
         "observables": problem.model.observables,
         "experiments": {
             one.name: {"times": len(one.times), "from": one.t0, "to": float(one.times[-1])}
+            | ({} if one.calendar is None else one.calendar.record())
             for one in problem.experiments
         },
         "measurements": problem.measurements,

@@ -170,22 +170,29 @@ def _parameters(fit: Fit, level: float) -> list[tuple[object, ...]]:
 def _predictions(fit: Fit, level: float, points: int = 201) -> tuple[list[str], list[list[object]]]:
     """Observables and hidden states along every experiment, each with its confidence band; NaN without one.
 
-    The times are `points` evenly spaced ones, enough for a smooth curve, and the sampling times.
+    The times are `points` evenly spaced ones, enough for a smooth curve, and the sampling times; where the data have
+    dates, a column of dates precedes them.
     """
     import numpy as np
 
     model = fit.problem.model
     names = [*model.observables, *(name for name in model.states if name not in model.observables)]
     rows: list[list[object]] = []
+    dated = any(one.calendar is not None for one in fit.problem.experiments)
     for one in fit.problem.experiments:
         times = np.unique(np.concatenate([np.linspace(one.t0, one.times[-1], points), one.times]))
         curves = {**fit.states(one.name, times), **fit.predict(one.name, times)}
         bands = fit.bands(one.name, times, level) if fit.status.converged else None
-        columns = [times]
+        columns = []
         for name in names:
             nothing = np.full(len(times), np.nan)
             ends = (nothing, nothing) if bands is None else (bands[name].low, bands[name].high)
             columns += [curves[name], *ends]
-        rows += [[one.name, *row] for row in np.stack(columns, axis=1).tolist()]
+        whens: list[list[object]] = [[time] for time in times.tolist()]
+        if dated:
+            dates = [""] * len(times) if one.calendar is None else one.calendar.texts(times, exact=True)
+            whens = [[date, *when] for date, when in zip(dates, whens, strict=True)]
+        table = np.stack(columns, axis=1).tolist()
+        rows += [[one.name, *when, *row] for when, row in zip(whens, table, strict=True)]
     header = [f"{name}{end}" for name in names for end in ("", "_lower", "_upper")]
-    return ["experiment", "time", *header], rows
+    return ["experiment", *(["date"] if dated else []), "time", *header], rows

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from picardfit.files.problem_file import ProblemFile
     from picardfit.files.sections.experiments import Condition
     from picardfit.model.scatter import Scatter
+    from picardfit.problem.calendar import Calendar
     from picardfit.simulation.simulate import Simulation
 
 ALL_DIGITS = 17  # significant digits that identify every double
@@ -155,15 +156,17 @@ def _table(
     model, rng = study.file.model, np.random.default_rng(seed)
     hidden = [name for name in model.states if name not in model.observables] if states else []
     rows: list[list[object]] = []
+    calendars = _calendars(study.file)
     for name, (condition, own_times) in _conditions(study.file).items():
         wanted = own_times if times is None else times
         if wanted is None or len(wanted) == 0:
             raise InputError("cli.no_times")
         found, measured = _experiment(study, name, condition, wanted, rng)
-        columns = [measured, *(found.states[n][:, None] for n in hidden)]
-        table = np.concatenate([found.times[:, None], *columns], axis=1)
-        rows += [[name, *row] for row in table.tolist()]
-    return ["experiment", "time", *model.observables, *hidden], rows
+        table = np.concatenate([measured, *(found.states[n][:, None] for n in hidden)], axis=1).tolist()
+        calendar = calendars.get(name)
+        when = found.times.tolist() if calendar is None else calendar.texts(found.times, exact=True)
+        rows += [[name, time, *row] for time, row in zip(when, table, strict=True)]
+    return ["experiment", "date" if calendars else "time", *model.observables, *hidden], rows
 
 
 def _experiment(
@@ -211,6 +214,14 @@ def _conditions(file: ProblemFile) -> dict[str, tuple[Condition, np.ndarray | No
     for name in (file.truth or {}).get("initial", {}):
         planned.setdefault(name, (Condition(file.inputs, {}, file.t0), None))
     return planned or {PLAN: (Condition(file.inputs, {}, file.t0), None)}
+
+
+def _calendars(file: ProblemFile) -> dict[str, Calendar]:
+    """The calendar of every experiment, where all have one."""
+    if file.problem is None:
+        return {} if file.calendar is None else dict.fromkeys(_conditions(file), file.calendar)
+    known = {one.name: one.calendar for one in file.problem.experiments if one.calendar is not None}
+    return known if len(known) == len(file.problem.experiments) else {}
 
 
 def _values(

@@ -110,4 +110,5 @@ def _experiment(one: Experiment) -> str:
     parts += [f"initial={code(one.initial)}"] if one.initial else []
     parts += [f"t0={code(one.t0)}"]
     parts += [f"rest={_record(one.rest)}"] if one.rest is not None else []
+    parts += [f"calendar={one.calendar!r}"] if one.calendar is not None else []
     return f"pf.Experiment({', '.join(parts)})"

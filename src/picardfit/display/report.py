@@ -39,10 +39,12 @@ from picardfit.display.text import (
     NO_ERRORS,
     effort,
     estimate_rows,
+    has_dates,
     number,
     shows_searches,
     size_words,
     statistics_lines,
+    time_words,
 )
 from picardfit.display.verdicts import percent, summary, verdict_words
 from picardfit.evidence.certificate import Certificate, CertificateSettings
@@ -77,7 +79,8 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
 
     problem, model = fit.problem, fit.problem.model
     found = fit.identifiability() if fit.status.converged else None
-    names = ("t", *model.states, *model.inputs, *model.observables)
+    names = (*model.states, *model.inputs, *model.observables)
+    units = {"t": time_words(problem), **{name: model.unit(name) for name in names}}
     method = type(fit.method).__name__
     known = {"NumPy": np, "SciPy": scipy, "SymPy": sympy, "Matplotlib": matplotlib}
     versions = {"picardfit": __version__, "Python": platform.python_version()}
@@ -91,7 +94,7 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
         "solved": fit.solution is not None,
         "judged": fit.status.converged,
         "equations": equations(model),
-        "units": [f"{name} in {unit}" for name in dict.fromkeys(names) if (unit := model.unit(name))],
+        "units": [f"{name} in {unit}" for name, unit in units.items() if unit],
         "noise": "" if problem.noise is None else noise_words(problem.noise),
         "written": dedent(model.text).strip(),
         "parameters": parameter_table(problem),
@@ -122,11 +125,12 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
 def _values(fit: Fit, most: int) -> Markup:
     """The measured values."""
     samples, names = fit.problem.samples, fit.problem.names
-    header = ("experiment", "time", *fit.problem.model.observables)
+    header = ("experiment", "date" if has_dates(fit.problem) else "time", *fit.problem.model.observables)
+    times = [text for one in fit.problem.experiments for text in one.time_texts(one.times, 7)]
     rows = [
         (
             names[samples.experiment[k]],
-            number(float(samples.times[k]), 7),
+            times[k],
             *("" if np.isnan(value) else number(float(value), 7) for value in samples.data[k]),
         )
         for k in range(min(len(samples.times), most))

@@ -135,7 +135,23 @@ def experiment_row(one: Experiment, shared: Mapping[str, object]) -> tuple[str, 
         if isinstance(value, int | float | str)
     )
     times = str(len(set(one.times.tolist())))
-    return one.name, times, number(one.t0), number(float(one.times[-1])), measured, inputs, known
+    begin, end = one.time_texts(np.array([one.t0, one.times[-1]]), 5)
+    return one.name, times, begin, end, measured, inputs, known
+
+
+def has_dates(problem: Problem) -> bool:
+    """Whether all experiments have dates."""
+    return all(one.calendar is not None for one in problem.experiments)
+
+
+def time_words(problem: Problem) -> str:
+    """How time counts: `h`, or `d since 2021-03-04` where the data have dates; empty where nobody says."""
+    calendars = {one.calendar: None for one in problem.experiments if one.calendar is not None}
+    if not calendars:
+        return problem.model.unit("t")
+    unit, *_ = (one.unit for one in calendars)
+    origins = [one.text(0.0) for one in calendars]
+    return f"{unit} since {origins[0] if len(origins) == 1 else 'a date of each experiment'}"
 
 
 # ---- estimates ---------------------------------------------------------------------------------------------

@@ -86,13 +86,19 @@ def bootstrap_text(found: Bootstrap) -> str:
 
 def bands_text(found: Bands) -> str:
     every = list({**found.states, **found.observables}.items())
-    lines = [f"{100 * found.level:g} % bands"]
+    lines, first = [f"{100 * found.level:g} % bands"], found.times[:MOST_TIMES]
+    when = [number(time) for time in first] if found.calendar is None else found.calendar.texts(first)
     for k in range(0, len(every), SIDE_BY_SIDE):
         some = every[k : k + SIDE_BY_SIDE]
-        rows = [("time", *(word for name, _ in some for word in (name, "low", "high")))]
-        for i, time in enumerate(found.times[:MOST_TIMES]):
+        rows = [
+            (
+                "time" if found.calendar is None else "date",
+                *(word for name, _ in some for word in (name, "low", "high")),
+            )
+        ]
+        for i, time in enumerate(when):
             values = (part[i] for _, band in some for part in (band.value, band.low, band.high))
-            rows.append((number(time), *map(number, values)))
+            rows.append((time, *map(number, values)))
         lines += columns(rows)
     if len(found.times) > MOST_TIMES:
         lines.append(f"... and {len(found.times) - MOST_TIMES} more times (bands.to_frame())")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
 from picardfit.errors import Audience, InputError
@@ -16,16 +17,18 @@ from picardfit.files.sections.experiments import Condition, read_conditions, rea
 from picardfit.files.sections.noise import read_noise
 from picardfit.files.sections.parameters import read_initial, read_parameters
 from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
+from picardfit.files.sections.times import read_time
 from picardfit.files.toml_source import Source, schema
 from picardfit.model.inputs import Input
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.parameters import Parameter
+from picardfit.problem.calendar import Calendar
 from picardfit.problem.named_values import start_values
 from picardfit.problem.problem import Problem
 
 FILE_NAME = "problem.toml"
-TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xls", ".xlsx")
+TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xls", ".xlsx", ".ods")
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,14 @@ class ProblemFile:
     parameters: dict[str, Parameter]
     initial: dict[str, object]
     inputs: dict[str, Input]  # those with a value for all experiments
-    t0: float | str | None  # "first": the first sampling time
+    t0: float | str | date | None  # "first": the first sampling time
     noise: NoiseModel | dict[str, NoiseModel] | None
     problem: Problem | None
     settings: FitSettings
     conditions: dict[str, Condition]
     candidates: dict[str, Condition]
     truth: dict[str, dict] | None
+    calendar: Calendar | None  # that of a date as the origin of time
     source: Source = field(repr=False)
 
     @property
@@ -74,15 +78,17 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     _check_kind(path)
     source = Source(path / FILE_NAME if path.is_dir() else path)
     content = source.known((), source.content, schema()["properties"])
-    inputs = Inputs.of(source, content)
-    model = read_model(source, content, inputs)
+    times = read_time(source, content)
+    calendar = times.calendar
+    inputs = Inputs.of(source, content, calendar)
+    model = read_model(source, content, inputs, times.unit)
     initial = read_initial(source, ("initial",), content.get("initial"), model)
-    t0 = read_t0(source, ("t0",), content.get("t0"))
+    t0 = read_t0(source, ("t0",), content.get("t0"), calendar)
     states = initial if model is None else {s: one for s, one in initial.items() if s in model.states}
     common = Condition(inputs.values, states, t0)
-    conditions = read_conditions(source, "experiments", content, common, inputs, model)
-    candidates = read_conditions(source, "candidates", content, common, inputs, model)
-    experiments = read_experiments(source, content, common, inputs, conditions, model, needs_data)
+    conditions = read_conditions(source, "experiments", content, common, inputs, model, calendar)
+    candidates = read_conditions(source, "candidates", content, common, inputs, model, calendar)
+    experiments = read_experiments(source, content, common, inputs, conditions, model, needs_data, times)
     parameters = read_parameters(
         source,
         content,
@@ -121,6 +127,7 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
         conditions=conditions,
         candidates=candidates,
         truth=truth,
+        calendar=calendar,
         source=source,
     )
 

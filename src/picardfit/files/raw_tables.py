@@ -1,4 +1,4 @@
-"""The cells of a table before they are understood: CSV, TSV and Parquet files, open files and pandas DataFrames.
+"""The cells of a table before they are understood: text, Parquet and spreadsheet files, and pandas DataFrames.
 
 Texts are split by Python's csv module: it refuses broken quotes, and importing pandas would take longer than reading
 a usual table.
@@ -10,6 +10,7 @@ import csv
 import io
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from math import nan
 from pathlib import Path
@@ -18,12 +19,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from picardfit.errors import InputError, closest_file
+from picardfit.files.spreadsheets import OLE, ZIP, Sheet, read_sheet
 from picardfit.model.number_arrays import MISSING
+from picardfit.problem.dates import looks_like_date, zone_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
-DATE = r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
+ERROR = r"#(N/A|DIV/0!|NAME\?|NULL!|NUM!|REF!|VALUE!|SPILL!|CALC!|GETTING_DATA)|Err:\d+"  # of a spreadsheet's formula
 
 
 class Origin(NamedTuple):
@@ -57,6 +60,8 @@ class RawTable(NamedTuple):
     has_lines: bool  # of text; DataFrames and Parquet files have rows
     numbering: np.ndarray  # (rows,): line or row number
     decimal_comma: bool = False
+    zones: Mapping[str, str] = {}  # column of dates in UTC -> the time zone in which they were given
+    sheet: Sheet | None = None
 
     def at(self, row: int, error: InputError) -> InputError:
         """The error with the place of a row."""
@@ -76,6 +81,8 @@ class RawTable(NamedTuple):
     def numbers(self, column: str, missing: bool = True) -> np.ndarray:
         """The cells of a column as floats (rows,), NaN where missing; without `missing` every cell needs a number."""
         cells = self.columns[column]
+        if self.sheet is not None and cells.dtype == object:
+            self._refuse_errors(column)
         if cells.dtype.kind == "m":
             raise InputError("files.column_of_time_spans", column)
         if cells.dtype.kind == "M":
@@ -91,13 +98,32 @@ class RawTable(NamedTuple):
     def _bad_cell(self, column: str, row: int, missing: bool, no_number: bool) -> InputError:
         """What is wrong with a cell; a column without a single number likely holds names."""
         cell = self.columns[column][row]
-        if re.match(DATE, str(cell).strip()):
+        if re.fullmatch(ERROR, str(cell).strip()):
+            return InputError("files.error_cell", column, value=str(cell).strip())
+        if looks_like_date(cell):
             return InputError("files.dates", column, value=str(cell))
         if not missing:
             content = "nothing" if _is_blank(cell) else repr(str(cell))
             return InputError("files.time_cell", column, content=content)
         code = "files.cell_of_names" if no_number else "files.cell"
         return InputError(code, column, value=str(cell))
+
+    def _refuse_errors(self, column: str) -> None:
+        """InputError for the result of a formula that failed: also #N/A, which in a text file means not measured."""
+        for row, cell in enumerate(self.columns[column]):
+            if cell is not None and re.fullmatch(ERROR, cell.strip()):
+                raise self.at(row, InputError("files.error_cell", column, value=cell.strip()))
+
+    def holds_names(self, column: str) -> bool:
+        """Whether a column holds texts, none of which begins like a number or is a date."""
+        cells = self.columns[column]
+        if cells.dtype != object:
+            return False
+        texts = [cell.strip() for cell in cells if not _is_blank(cell)]
+        return bool(texts) and not any(
+            re.match(r"[-+<>≤≥~]?\s*[.,]?\d", one) or looks_like_date(one) or re.fullmatch(ERROR, one)
+            for one in texts
+        )
 
     def without_blank_rows(self) -> RawTable:
         keep = np.zeros(len(self.numbering), dtype=bool)
@@ -147,32 +173,39 @@ def _is_blank(cell: str | None) -> bool:
     return cell is None or cell.strip().lower() in MISSING
 
 
-def read_raw_table(source: object) -> RawTable:
-    """The table in a path, an open file or a DataFrame."""
+def read_raw_table(source: object, sheet: str | None = None) -> RawTable:
+    """The table in a path, an open file or a DataFrame; `sheet`: which one of a spreadsheet."""
     if "pandas" in sys.modules and isinstance(source, sys.modules["pandas"].DataFrame):
+        _refuse_sheet(sheet)
         return _from_frame(source, Origin())
     if callable(read := getattr(source, "read", None)):
-        return _from_content(read(), Origin())
+        return _from_content(read(), Origin(), sheet)
     if not isinstance(source, (str, Path)):
         raise InputError("files.not_a_table_source", value=source)
     if "\n" in str(source):
         raise InputError("files.text_not_a_path")
     origin = Origin(str(source))
     try:
-        return _from_content(_bytes(Path(source)), origin)
+        return _from_content(_bytes(Path(source)), origin, sheet)
     except InputError as error:
         raise origin.at(error) from None
 
 
-def _from_content(content: bytes | str, origin: Origin) -> RawTable:
+def _from_content(content: bytes | str, origin: Origin, sheet: str | None) -> RawTable:
     """The table in the content of a file."""
+    if isinstance(content, bytes) and content[:4] in (ZIP, OLE):
+        return _from_sheet(read_sheet(content, origin.name, sheet), origin)
+    _refuse_sheet(sheet)
     if isinstance(content, bytes):
         if content[:4] == b"PAR1":
             return _from_frame(_parquet(content, origin.name), origin)
-        if content[:4] in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"):
-            raise InputError("files.excel", origin.name)
         content = _decoded(content, origin.name)
     return _from_text(content, origin)
+
+
+def _refuse_sheet(sheet: str | None) -> None:
+    if sheet is not None:
+        raise InputError("files.no_sheets", str(sheet), key=("sheet",))
 
 
 def _bytes(path: Path) -> bytes:
@@ -256,16 +289,50 @@ def _from_frame(frame: pd.DataFrame, origin: Origin) -> RawTable:
     """The table of a DataFrame; named index levels become columns."""
     fresh = [level for level in frame.index.names if level is not None and level not in frame.columns]
     frame = frame.reset_index(level=fresh) if fresh else frame
+    names = [str(column).strip() for column in frame.columns]
     columns = [_array(frame.iloc[:, k]) for k in range(frame.shape[1])]
-    return _checked_columns([str(column).strip() for column in frame.columns], columns, origin)
+    zones = {name: zone for k, name in enumerate(names) if (zone := _zone(frame.iloc[:, k]))}
+    return _checked_columns(names, columns, origin)._replace(zones=zones)
+
+
+def _zone(cells: pd.Series) -> str:
+    """The time zone of a column of dates; an empty text without one."""
+    aware = getattr(cells.dtype, "tz", None) is not None
+    return zone_name(cells.dropna().dt.to_pydatetime().tolist()) if aware and cells.notna().any() else ""
+
+
+def _from_sheet(sheet: Sheet, origin: Origin) -> RawTable:
+    """The table of a sheet, whose first row that is not blank names the columns."""
+    import pandas as pd
+
+    header, *body = sheet.rows
+    if body:
+        _check_header(header, body[0], origin.name)
+    names = ["" if cell is None else str(cell).strip() for cell in header]
+    columns = [
+        _array(pd.Series([row[k] for row in body], dtype=object).infer_objects()) for k in range(len(names))
+    ]
+    places = np.array(sheet.numbering[1:], dtype=int)
+    return _checked_columns(names, columns, origin, places)._replace(sheet=sheet)
+
+
+def _check_header(header: Sequence[object], below: Sequence[object], file: str) -> None:
+    """InputError where the names of columns stand in two rows, as below merged cells or a title."""
+    gaps = [k for k, cell in enumerate(header) if not str(cell or "").strip() and below[k] not in (None, "")]
+    words = [cell for cell in below if cell not in (None, "")]
+    if gaps and all(isinstance(one, str) and re.match(r"[^\W\d]", one.strip()) for one in words):
+        named = sum(bool(str(cell or "").strip()) for cell in header)
+        raise InputError("files.two_headers", file, named=named, columns=named + len(gaps))
 
 
 def _array(cells: pd.Series) -> np.ndarray:
     """A column of a DataFrame: numbers, dates, or texts with None where missing."""
     import pandas as pd
 
+    if isinstance(cells.dtype, pd.PeriodDtype):
+        cells = cells.dt.start_time
     if pd.api.types.is_datetime64_any_dtype(cells) or pd.api.types.is_timedelta64_dtype(cells):
-        return cells.to_numpy(dtype="datetime64[ns]" if cells.dtype.kind == "M" else "timedelta64[ns]")
+        return cells.to_numpy(dtype="datetime64[us]" if cells.dtype.kind == "M" else "timedelta64[ns]")
     if pd.api.types.is_integer_dtype(cells) and not cells.hasnans:
         return cells.to_numpy(dtype=np.int64 if cells.dtype.kind == "i" else float)
     if pd.api.types.is_numeric_dtype(cells):

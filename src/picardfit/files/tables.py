@@ -1,22 +1,36 @@
-"""Experiments from tables: CSV, TSV and Parquet files, open files and pandas DataFrames, wide or long."""
+"""Experiments from tables, wide or long: text, Parquet and spreadsheet files, open files and pandas DataFrames."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from picardfit.errors import InputError, Key, Notice, closest
 from picardfit.files.raw_tables import RawTable, read_raw_table
+from picardfit.files.time_column import ALL, TimeSettings, read_times, time_column
 from picardfit.model.inputs import Constant, Input, Table
+from picardfit.problem.columns import columns_ignored, find_name, observed, without_unit
 from picardfit.problem.experiment import Experiment
 
 EXPERIMENT_NAMES = ("experiment", "simulationConditionId")  # ours, PEtab's
 OBSERVABLE_NAMES = ("observable", "observableId", "variable")  # ours, PEtab's, pandas.melt's
 VALUE_NAMES = ("value", "measurement")
-TIME_UNITS = "hours?|minutes?|seconds?|days?|weeks?|months?|years?"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What to read from a table: the arguments of `read_table`, and the observables of a model where they are known."""
+
+    time: str | None = None
+    experiment: str | None = "experiment"
+    inputs: tuple[str, ...] = ()
+    observables: tuple[str, ...] | None = None
+    name: str | None = None
+    sheet: str | None = None
+    times: TimeSettings = field(default=TimeSettings())
+    known: tuple[str, ...] | None = None
 
 
 def read_table(
@@ -27,57 +41,83 @@ def read_table(
     inputs: Iterable[str] = (),
     observables: Iterable[str] | None = None,
     name: str | None = None,
+    sheet: str | None = None,
+    time_unit: str | None = None,
+    origin: object = ALL,
+    date_order: str | None = None,
 ) -> list[Experiment]:
-    """The experiments in a table: a CSV, TSV or Parquet file, an open file or a pandas DataFrame.
+    """The experiments in a table: a CSV, TSV, Parquet, .xlsx or .ods file, an open file or a pandas DataFrame.
 
     Wide tables have one column per observable; long ones the columns time, observable, value (or PEtab's
     observableId, measurement, simulationConditionId). Blank, NA and nan cells were not measured; lines that
     start with # and columns without a name are skipped.
-    `time`: the time column; None finds time, t, hours, days ... with or without a unit ("time (h)").
+    `time`: the time column; None finds time, t, hours, days, date ... with or without a unit ("time (h)").
     `experiment`: the column that names the experiments; a table without it is one experiment called `name`
     (the file's name if None).  `inputs`: columns of known inputs, held from row to row.
-    `observables`: the ones to read; None reads all. Names are found without regard to case, and kept as you write them.
+    `observables`: the ones to read; None reads all columns of numbers, and a problem ignores those that its model does
+    not have. Names are found without regard to case and to a unit such as [rad], and kept as you write them.
+    `sheet`: which sheet of a spreadsheet, by default the first.
+
+    Dates become numbers: of days or of another `time_unit` (s, min, h, d, week, year) since `origin`, the first row
+    of all experiments ("all"), of each ("each"), or a date; experiments remember both in `calendar`. `date_order`
+    says whether the day ("dmy") or the month ("mdy") comes first in dates such as 3/4/2021.
     Experiments without a single number are left out; `remarks` of the first one says so, and every fit repeats it.
     """
-    table = read_raw_table(source)
+    wanted = None if observables is None else tuple(_name_list(observables))
+    times = TimeSettings.of(time_unit, origin, date_order)
+    return read_experiments_in(
+        source, Reading(time, experiment, tuple(_name_list(inputs)), wanted, name, sheet, times)
+    )
+
+
+def read_experiments_in(source: object, reading: Reading) -> list[Experiment]:
+    """The experiments in a table."""
+    table = read_raw_table(source, reading.sheet)
     try:
-        return _experiments(table, time, experiment, _name_list(inputs), observables, name)
+        return _experiments(table, reading)
     except InputError as error:
         raise table.origin.at(error) from None
 
 
-def _experiments(
-    table: RawTable,
-    time: str | None,
-    experiment: str | None,
-    input_names: list[str],
-    observables: Iterable[str] | None,
-    name: str | None,
-) -> list[Experiment]:
-    time_column = _time_column(table, time)
-    group_column = _group_column(table, experiment)
-    inputs = {column: _required(table, column, "input", ("inputs", column)) for column in input_names}
-    wanted = None if observables is None else _name_list(observables)
-    if group_column is not None and name is not None:
-        raise InputError("files.name_and_column", group_column, key=("name",), name=name)
+def _experiments(table: RawTable, reading: Reading) -> list[Experiment]:
+    column = time_column(table) if reading.time is None else _required(table, reading.time, "time", ("time",))
+    group_column = _group_column(table, reading.experiment)
+    inputs = {one: _required(table, one, "input", ("inputs", one)) for one in reading.inputs}
+    if group_column is not None and reading.name is not None:
+        raise InputError("files.name_and_column", group_column, key=("name",), name=reading.name)
     table = table.without_blank_rows()
-    times = table.numbers(time_column, missing=False)
-    known = {name: table.numbers(column) for name, column in inputs.items()}
+    times, time_columns = read_times(table, column, reading.times)
+    known = {name: table.numbers(one) for name, one in inputs.items()}
     measure = _long_columns(table)
-    taken = {time_column, group_column, *inputs.values()}
-    samples = _wide(table, taken, wanted) if measure is None else _long(table, *measure, wanted)
+    taken = {*time_columns, group_column, *inputs.values()}
+    unsorted = group_column is None and reading.experiment is not None
+    samples, remarks = (
+        _wide(table, taken, reading, times.values if unsorted else None)
+        if measure is None
+        else _long(table, *measure, reading)
+    )
+    open_table = table.origin.name if reading.observables is None else None
     experiments, blank = [], []
-    for group, rows in _groups(table, group_column, table.origin.stem if name is None else name):
-        own_times, values, measured = samples.of(times, rows)
+    for group, rows in _groups(
+        table, group_column, table.origin.stem if reading.name is None else reading.name
+    ):
+        own = times.of(rows, reading.times)
+        own_times, values, measured = samples.of(own.values, rows)
         if not measured:
             blank.append(group)
             continue
-        held = {column: _held(column, group, times[rows], series[rows]) for column, series in known.items()}
-        experiments.append(Experiment(own_times, values, name=group, inputs=held))
+        held = {one: _held(one, group, own.values, series[rows]) for one, series in known.items()}
+        made = Experiment(own_times, values, group, held, calendar=own.calendar, table=open_table)
+        experiments.append(replace(made, t0=made.times[0]) if times.dates else made)
     if not experiments:
         raise InputError("files.no_measurement", table.origin.name, columns=samples.names)
     if blank:
-        experiments[0] = replace(experiments[0], remarks=(left_out(blank, table.origin.name),))
+        remarks.append(left_out(blank, table.origin.name))
+    if table.sheet is not None and table.sheet.others:
+        values = {"sheet": table.sheet.name, "others": table.sheet.others}
+        remarks.append(Notice("files.sheets_not_read", table.origin.name, values))
+    if remarks:
+        experiments[0] = replace(experiments[0], remarks=tuple(remarks))
     return experiments
 
 
@@ -87,25 +127,9 @@ def left_out(experiments: list[str], table: str) -> Notice:
     return Notice(code, table, {"experiments": experiments})
 
 
-def plain_name(name: str) -> str:
-    """A name for comparisons: without regard to case, blanks, underscores and a unit in brackets at its end."""
-    return re.sub(r"[\s_-]", "", re.sub(r"(?<=.)[(\[][^(\[]*[)\]]$", "", name.strip())).lower()
-
-
-def _find(names: Iterable[str], name: str) -> str | None:
-    """The exact name, or else the only one that differs from it in case, blanks or a unit alone."""
-    if name in (names := list(names)):
-        return name
-    for spelled in (str.casefold, plain_name):
-        same = [one for one in names if spelled(one) == spelled(str(name).strip())]
-        if same:
-            return same[0] if len(same) == 1 else None
-    return None
-
-
 def _required(table: RawTable, column: str, role: str, key: Key) -> str:
     """The column of that name; `role`: what it is needed for; `key`: the argument that names it."""
-    if (found := _find(table.columns, column)) is not None:
+    if (found := find_name(table.columns, column)) is not None:
         return found
     name, columns = str(column), list(table.columns)
     close = closest(name, columns)
@@ -114,23 +138,7 @@ def _required(table: RawTable, column: str, role: str, key: Key) -> str:
 
 def _first_found(table: RawTable, names: Iterable[str]) -> str | None:
     """The column with the first of these names that the table has."""
-    return next(filter(None, (_find(table.columns, name) for name in names)), None)
-
-
-def _time_column(table: RawTable, time: str | None) -> str:
-    if time is not None:
-        return _required(table, time, "time", ("time",))
-    columns = list(table.columns)
-    unit = r"\s*([(\[].*[)\]])?"
-    for pattern in ("(?i:time)" + unit, "t" + unit, f"(?i:t|{TIME_UNITS})" + unit):
-        # T is also a common name of a state (tumour, temperature): it is the time only in the first column.
-        found = [c for c in columns if re.fullmatch(pattern, c) and (c != "T" or c == columns[0])]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise InputError("files.times_could_be", table.origin.name, columns=columns, found=found)
-    close = closest("time", columns)
-    raise InputError("files.no_time_column", table.origin.name, columns=columns, close=close)
+    return next(filter(None, (find_name(table.columns, name) for name in names)), None)
 
 
 def _group_column(table: RawTable, experiment: str | None) -> str | None:
@@ -163,7 +171,7 @@ class _Wide:
     def of(self, times: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, dict[str, object], bool]:
         """Times and values of the rows of an experiment as Experiment takes them, and whether any is a number."""
         values: dict[str, object] = {n: c[rows] for n, c in zip(self.names, self.columns, strict=True)}
-        return times[rows], values, any(np.isfinite(column[rows]).any() for column in self.columns)
+        return times, values, any(np.isfinite(column[rows]).any() for column in self.columns)
 
 
 @dataclass(frozen=True)
@@ -176,38 +184,97 @@ class _Long:
 
     def of(self, times: np.ndarray, rows: np.ndarray) -> tuple[None, dict[str, object], bool]:
         """Values by name with times of their own, as Experiment takes them, and whether any is a number."""
-        which, values, own = self.which[rows], self.values[rows], times[rows]
+        which, values = self.which[rows], self.values[rows]
         present = np.unique(which[which >= 0])
-        pairs: dict[str, object] = {self.names[k]: (own[which == k], values[which == k]) for k in present}
+        pairs: dict[str, object] = {self.names[k]: (times[which == k], values[which == k]) for k in present}
         return None, pairs, bool(np.isfinite(values[which >= 0]).any())
 
 
-def _wide(table: RawTable, taken: Collection[str | None], wanted: list[str] | None) -> _Wide:
-    """The observables of a wide table: those wanted, or all columns that are not taken."""
-    free = [column for column in table.columns if column not in taken]
-    chosen = free if wanted is None else [_required(table, n, "observable", ("observables",)) for n in wanted]
+def _wide(
+    table: RawTable, taken: Collection[str | None], reading: Reading, times: np.ndarray | None
+) -> tuple[_Wide, list[Notice]]:
+    """The observables of a wide table: those wanted, or all columns that are not taken; and what is ignored.
+
+    `times`: of all rows, where nothing says which experiment they belong to.
+    """
+    free, ignored = [column for column in table.columns if column not in taken], list[str]()
+    if reading.observables is not None:
+        chosen = {
+            n: _required(table, n, "observable", ("observables",)) for n in dict.fromkeys(reading.observables)
+        }
+    elif reading.known is not None:
+        chosen, ignored = _known(free, reading.known)
+    else:
+        ignored = [column for column in free if table.holds_names(column)]
+        chosen = _named_without_units([column for column in free if column not in ignored])
+    for column in ignored:
+        if times is not None and table.holds_names(column) and _separates(table, column, times):
+            cell = str(table.columns[column][0])
+            raise table.at(0, InputError("files.cell_of_names", column, value=cell))
     if not chosen:
         raise InputError("files.no_measured_column", table.origin.name, columns=list(table.columns))
-    return _Wide(chosen if wanted is None else wanted, [table.numbers(n) for n in chosen])
+    missing = [name for name in reading.known or () if name not in chosen]
+    remarks = [columns_ignored(ignored, table.origin.name, missing)] if ignored else []
+    return _Wide(list(chosen), [table.numbers(column) for column in chosen.values()]), remarks
 
 
-def _long(table: RawTable, which: str, value: str, wanted: list[str] | None) -> _Long:
-    """The observables of a long table: those wanted, or all."""
+def _known(columns: list[str], observables: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Observable -> its column, and the other columns; an InputError where there are only others."""
+    found = observed(columns, observables)
+    others = [column for column in columns if column not in found]
+    if others and not found:
+        known, close = list(observables), closest(others[0], observables)
+        raise InputError("files.column_not_observed", others[0], key=("data",), known=known, close=close)
+    return {name: column for column, name in found.items()}, others
+
+
+def _named_without_units(columns: list[str]) -> dict[str, str]:
+    """Name -> column: `theta` of `theta [rad]`, unless another column is called like that."""
+    bare = [without_unit(column) for column in columns]
+    return {
+        name if bare.count(name) == 1 else column: column for name, column in zip(bare, columns, strict=True)
+    }
+
+
+def _separates(table: RawTable, column: str, times: np.ndarray) -> bool:
+    """Whether a column tells samples at the same times apart, as the names of experiments do.
+
+    Then it cannot be ignored: several experiments would become one. Notes that differ from row to row are no names.
+    """
+    codes, names = table.labels(column)
+    pairs = np.unique(np.stack([codes, times]), axis=1).shape[1]
+    several = len(np.unique(times)) < len(times)
+    return several and "" not in names and len(names) < len(times) and pairs == len(times)
+
+
+def _long(table: RawTable, which: str, value: str, reading: Reading) -> tuple[_Long, list[Notice]]:
+    """The observables of a long table: those wanted, or all; and what is ignored."""
     codes, found = table.labels(which)
     values = table.numbers(value)
     if "" in found:
         unnamed = np.flatnonzero((codes == found.index("")) & np.isfinite(values))
         if len(unnamed):
             raise table.at(unnamed[0], InputError("files.unnamed_observable", which))
-    names = [n for n in found if n] if wanted is None else wanted
-    number: dict[str | None, int] = {}
-    for k, n in enumerate(names):
-        if (spelled := _find(found, n)) is None:
-            close = closest(str(n), found)
-            raise InputError("files.no_observable", str(n), key=("observables",), found=found, close=close)
-        number[spelled] = k
+    named, remarks = [n for n in found if n], []
+    chosen = {n: n for n in named}
+    if reading.observables is not None:
+        chosen = {n: _spelled(found, n) for n in reading.observables}
+    elif reading.known is not None:
+        chosen, ignored = _known(named, reading.known)
+        missing = [name for name in reading.known if name not in chosen]
+        remarks = [columns_ignored(ignored, table.origin.name, missing)] if ignored else []
+    number = {spelled: k for k, spelled in enumerate(chosen.values())}
     position = np.array([number.get(n, -1) for n in found], dtype=int)
-    return _Long(names, position[codes], values)
+    return _Long(list(chosen), position[codes], values), remarks
+
+
+def _spelled(found: Sequence[str], name: str) -> str:
+    """The name of an observable as a long table spells it."""
+    spelled = find_name(found, name)
+    if spelled is None:
+        close = closest(str(name), found)
+        raise InputError("files.no_observable", str(name), key=("observables",), found=found, close=close)
+    return spelled
 
 
 def _groups(table: RawTable, column: str | None, name: str) -> list[tuple[str, np.ndarray]]:

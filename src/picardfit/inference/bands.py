@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from picardfit.fit import Fit
     from picardfit.model.model import Model
-    from picardfit.problem.problem import Problem
+    from picardfit.problem.calendar import Calendar
+from picardfit.problem.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,7 @@ class Bands:
     level: float
     states: dict[str, Band]
     observables: dict[str, Band]
+    calendar: Calendar | None = None  # where the data had dates
 
     def __getitem__(self, name: str) -> Band:
         """The band of an observable or state."""
@@ -55,11 +57,17 @@ class Bands:
         return every[name]
 
     def to_frame(self) -> pd.DataFrame:
-        """A long table with the columns time, quantity, value, low, high, standard_error."""
+        """A long table with the columns time, quantity, value, low, high, standard_error.
+
+        Where the data had dates, a column `date` follows the time.
+        """
         import pandas as pd
 
         curves = {**self.states, **self.observables}
-        rows = [pd.DataFrame({"time": self.times, "quantity": name, **vars(curves[name])}) for name in curves]
+        when: dict[str, np.ndarray] = {"time": self.times}
+        if self.calendar is not None:
+            when["date"] = self.calendar.dates(self.times)
+        rows = [pd.DataFrame({**when, "quantity": name, **vars(curves[name])}) for name in curves]
         return pd.concat(rows, ignore_index=True)
 
 
@@ -92,7 +100,7 @@ def bands(
         {name: Band(*(column[back, k] for column in group)) for k, name in enumerate(names)}
         for names, group in zip((model.states, model.observables), curves, strict=True)
     )
-    return Bands(times, level, states, observables)
+    return Bands(times, level, states, observables, fit.problem.experiments[experiment].calendar)
 
 
 def _check_bootstrap(fit: Fit, given: object, same: float = 1e-6) -> None:

@@ -17,6 +17,15 @@ from picardfit.formulas.grammar import parse
 from picardfit.model.inputs import Constant, Input, as_input, check_finite, values_at
 from picardfit.model.number_arrays import number_array, read_only
 from picardfit.model.parameters import Parameter, as_parameter
+from picardfit.problem.calendar import (
+    Calendar,
+    GivenSamples,
+    dated,
+    number_of,
+    table_of_dates,
+    times_of,
+    without_dates,
+)
 
 InitialValue = float | str | Parameter  # a known value, a formula of parameters, or an unknown one
 
@@ -57,15 +66,19 @@ class Rest:
 class Experiment:
     """One run of the system: n sampling rows of k observables, its inputs, its initial state.
 
-    `times`: n numbers, or None when each observable brings its own pair (times, values).
+    `times`: n numbers or dates, or None when each observable brings its own pair (times, values).
     `observations`: observable -> n values; NaN, None or "" is "not measured".
     `inputs`: input -> number, formula text in t, (times, values) table or function.
     `initial`: state -> number (known), text (formula of parameters), Parameter or (lower, upper) (unknown).
-    `t0`: when the initial state holds; None is 0, or the first sample if that is earlier.
+    `t0`: when the initial state holds; None is 0, or the first sample if that is earlier or if times are dates.
     `planned`: (n, k) True where something will be measured, for an experiment that is still to be done; its
     observations are all NaN. `pf.plan` makes such experiments.
     `rest`: the steady state before the experiment; `initial` then names only the states that were reset.
     `remarks`: what was left out when the data were read; a fit repeats them among its warnings.
+    `calendar`: which date time 0 is, and the unit of time. Dates become times of this calendar; without one they
+    count in days from the first of them. With numbers as times it says which dates they are.
+    `table`: the name of the table whose columns the observables are, or "" without a name; a problem ignores columns
+    that its model does not have. None where the user named the observables.
 
     After construction, `times` (n,) is sorted, repeated measurements have rows of their own, rows without a number are
     dropped, `values` (n, k) is NaN where nothing was measured, and all arrays are read-only.
@@ -80,6 +93,8 @@ class Experiment:
     planned: np.ndarray | None
     rest: Rest | None
     remarks: tuple[Notice, ...]
+    calendar: Calendar | None
+    table: str | None
     observables: tuple[str, ...] = field(init=False)
     values: np.ndarray = field(init=False)
 
@@ -90,22 +105,32 @@ class Experiment:
         name: str | int = "",
         inputs: Mapping[str, object] | None = None,
         initial: Mapping[str, object] | None = None,
-        t0: float | None = None,
+        t0: object = None,
         planned: object = None,
         rest: Rest | None = None,
         remarks: str | Iterable[str | Notice] = (),
+        calendar: Calendar | None = None,
+        table: str | None = None,
     ) -> None:
         if not isinstance(name, (str, int)) or isinstance(name, bool):
             raise InputError("problem.experiment_name", value=name)
         title = str(name)
         with _in_experiment(title):
+            if not isinstance(calendar, Calendar | None):
+                raise InputError("problem.not_a_calendar", value=calendar)
+            given = without_dates(times, observations, calendar)
             rows, values, sampled = (
-                _rows(times, observations) if planned is None else _planned_rows(times, observations, planned)
+                _rows(given.times, given.observations)
+                if planned is None
+                else _planned_rows(given.times, given.observations, planned)
             )
             checked: dict[str, object] = {
-                "inputs": {n: as_input(n, spec) for n, spec in as_mapping(inputs, "inputs").items()},
+                "inputs": {
+                    n: as_input(n, table_of_dates(spec, given.calendar))
+                    for n, spec in as_mapping(inputs, "inputs").items()
+                },
                 "initial": {n: _initial(n, spec) for n, spec in as_mapping(initial, "initial").items()},
-                "t0": _initial_time(t0, float(rows[0])),
+                "t0": _initial_time(t0, float(rows[0]), given),
             }
             if not isinstance(rest, Rest | None):
                 raise InputError("problem.not_a_rest", value=rest)
@@ -118,6 +143,8 @@ class Experiment:
             "planned": sampled,
             "rest": rest,
             "remarks": _notices(remarks),
+            "calendar": given.calendar,
+            "table": table,
         }
         for attribute, value in checked.items():
             object.__setattr__(self, attribute, value)
@@ -134,18 +161,37 @@ class Experiment:
 
     def __reduce__(self) -> tuple[type[Experiment], tuple[object, ...]]:
         observed = (self.times, self.observations, self.name, self.inputs, self.initial, self.t0)
-        return Experiment, (*observed, self.planned, self.rest, self.remarks)
+        return Experiment, (
+            *observed,
+            self.planned,
+            self.rest,
+            self.remarks,
+            self.calendar,
+            self.table,
+        )
 
     @property
     def sampled(self) -> np.ndarray:
         """(n, k) bool: where something was measured, or will be."""
         return np.isfinite(self.values) if self.planned is None else self.planned
 
+    def time_texts(self, times: np.ndarray, digits: int = 6) -> list[str]:
+        """Times for people: as dates where the experiment has a calendar, else with this number of digits."""
+        return (
+            [f"{time:.{digits}g}" for time in times] if self.calendar is None else self.calendar.texts(times)
+        )
+
+    def times_at(self, times: object) -> object:
+        """Dates as times of this experiment; anything else as it is."""
+        with _in_experiment(self.name):
+            if not isinstance(times, Iterable) or isinstance(times, str):
+                return number_of(times, self.calendar)
+            return times_of(times, self.calendar)
+
     def __repr__(self) -> str:
         distinct, counts = len(np.unique(self.times)), self.sampled.sum(axis=0)
-        span = f"{distinct} times from {self.times[0]:g} to {self.times[-1]:g}"
-        if distinct == 1:
-            span = f"1 time, {self.times[0]:g}"
+        first, last = self.time_texts(self.times[[0, -1]])
+        span = f"{distinct} times from {first} to {last}" if distinct > 1 else f"1 time, {first}"
         measured = [
             f"{observable} ({count})" for observable, count in zip(self.observables, counts, strict=True)
         ]
@@ -160,11 +206,12 @@ def plan(
     name: str = "",
     inputs: Mapping[str, object] | None = None,
     initial: Mapping[str, object] | None = None,
-    t0: float | None = None,
+    t0: object = None,
+    calendar: Calendar | None = None,
 ) -> Experiment:
     """An experiment still to be done, for `pf.structural` and `pf.design`: when and what will be measured.
 
-    `times`: n numbers, with `observables` the names of what is measured at each of them; or None, with
+    `times`: n numbers or dates, with `observables` the names of what is measured at each of them; or None, with
     `observables` a mapping name -> its own times. The other arguments are those of `pf.Experiment`.
     """
     if isinstance(observables, str):
@@ -177,10 +224,13 @@ def plan(
         names, sampled = list(own), np.isfinite(marks)
     else:
         names = list(as_mapping(dict.fromkeys(observables), "observables"))
-        rows = number_array(times, "times")
+        numbers, calendar = dated(times, calendar)
+        rows = number_array(numbers, "times")
+        if numbers is not times and t0 is None:
+            t0 = float(rows.min())
         sampled = np.ones((len(rows), len(names)), bool)
     nothing = {n: np.full(len(rows), nan) for n in names}
-    return Experiment(rows, nothing, name, inputs, initial, t0, sampled)
+    return Experiment(rows, nothing, name, inputs, initial, t0, sampled, calendar=calendar)
 
 
 _Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # times (n,), values (n, k), planned (n, k) or None
@@ -291,10 +341,11 @@ def _initial(name: str, spec: object) -> InitialValue:
     return parameter if parameter.fixed is None else parameter.fixed
 
 
-def _initial_time(given: object, first: float) -> float:
+def _initial_time(given: object, first: float, samples: GivenSamples) -> float:
+    """When the initial state holds. Dates have no natural zero: there it is at the first sample by default."""
     if given is None:
-        return min(0.0, first)
-    t0 = as_number(given, "initial time t0")
+        return first if samples.had_dates else min(0.0, first)
+    t0 = as_number(number_of(given, samples.calendar), "initial time t0")
     if t0 > first:
         raise InputError("problem.late_start", key=("t0",), t0=t0, first=first)
     return t0

@@ -21,6 +21,7 @@ from picardfit.model.noise_models import NoiseModel
 from picardfit.model.parameters import Parameter
 from picardfit.model.priors import Priors
 from picardfit.model.scatter import Scatter, bind
+from picardfit.problem.columns import used_columns
 from picardfit.problem.experiment import Experiment, neighbour_noise, runs
 from picardfit.problem.likelihood import LeastSquares, Objective, likelihood
 from picardfit.problem.named_values import unknowns_from
@@ -122,7 +123,7 @@ class Problem:
     ) -> None:
         if not isinstance(model, Model):
             raise InputError("problem.not_a_model", value=model)
-        named = named_experiments(experiments)
+        named = used_columns(named_experiments(experiments), model.observables)
         check_experiments(model, named)
         common = as_mapping(initial, "initial", "(0, 1)")
         each = tuple(initial_of(model, one, common) for one in named)

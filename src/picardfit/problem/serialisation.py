@@ -25,6 +25,7 @@ from picardfit.model.inputs import Input, Signal, input_from_spec
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.parameters import Parameter, as_parameter
+from picardfit.problem.calendar import Calendar
 from picardfit.problem.experiment import Experiment, Rest
 from picardfit.problem.json_values import Record, array, entries, get, get_optional, number, plain
 from picardfit.problem.problem import Problem
@@ -115,7 +116,7 @@ def _experiment_record(one: Experiment) -> Record:
                 "problem.input_function_not_saved", name, experiment=one.name, function=source.describe()
             )
     rest = None if one.rest is None else {"inputs": _specs(one.rest.inputs), "initial": one.rest.initial}
-    return {
+    record: Record = {
         "name": one.name,
         "t0": one.t0,
         "times": one.times,
@@ -125,10 +126,13 @@ def _experiment_record(one: Experiment) -> Record:
         "rest": rest,
         "remarks": [notice_record(remark) for remark in one.remarks],
     }
+    # an entry only where there are dates: digests of other problems, by which ledgers are known, stay as they were
+    return record if one.calendar is None else {**record, "calendar": one.calendar.record()}
 
 
 def _experiment_from(record: Record) -> Experiment:
     values, rest = get(record, "values", dict), get_optional(record, "rest", dict)
+    calendar = get(record, "calendar", dict) if "calendar" in record else None
     return Experiment(
         array(get(record, "times"), (None,), "times"),
         {name: array(column, (None,), f"values of `{name}`") for name, column in values.items()},
@@ -138,6 +142,7 @@ def _experiment_from(record: Record) -> Experiment:
         t0=number(get(record, "t0"), "t0"),
         rest=None if rest is None else Rest(_inputs_from(rest), get(rest, "initial", dict)),
         remarks=tuple(notice_from(one) for one in get(record, "remarks", list)),
+        calendar=None if calendar is None else Calendar.from_record(calendar),
     )
 
 
@@ -287,4 +292,5 @@ def _fingerprint(problem: Problem) -> list[object]:
     rounded = [np.char.mod("%.9e", a).tolist() for a in (*values, inputs)]
     arrays = [samples.times, samples.data, layout.lower, layout.upper, layout.base, layout.known]
     named = [problem.names, model.states, model.parameters, model.inputs, model.observables]
-    return [*named, *rounded, *arrays]
+    calendars = [one.calendar.record() for one in problem.experiments if one.calendar is not None]
+    return [*named, *rounded, *arrays, *calendars]

@@ -16,6 +16,7 @@ from picardfit.formulas.grammar import parse
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.model.scatter import Scatter
+from picardfit.problem.calendar import known_unit
 from picardfit.problem.experiment import Experiment, Rest
 
 # A known value, a formula, an unknown value, or the steady state before the experiment.
@@ -58,6 +59,7 @@ def check_experiments(model: Model, experiments: Sequence[Experiment], limit: fl
     """
     for one in experiments:
         _check_names(model, one)
+        _check_unit(model, one)
         if one.rest is not None:
             _check_rest(model, one, one.rest)
     for name in model.observables:
@@ -84,6 +86,14 @@ def _check_names(model: Model, one: Experiment) -> None:
             raise InputError("problem.missing_input", name, key=("inputs", name), experiment=one.name)
     for name in one.initial:
         _check_state(model, name, f"initial of `{one.name}`")
+
+
+def _check_unit(model: Model, one: Experiment) -> None:
+    """InputError where dates count in another unit than the model's time."""
+    unit = model.unit("t")
+    if one.calendar is not None and unit and known_unit(unit) != one.calendar.unit:
+        code, key = "problem.unit_of_dates", ("units", "t")
+        raise InputError(code, unit, key=key, experiment=one.name, unit=one.calendar.unit)
 
 
 def _check_rest(model: Model, one: Experiment, rest: Rest) -> None:

@@ -16,9 +16,12 @@ from picardfit.display.plots.style import (
     MARKERS,
     ORANGE,
     STYLE,
+    common_calendar,
+    date_axis,
     figure_of,
     legend,
     not_drawn,
+    on_axis,
     short,
     spans_decades,
     thin,
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from picardfit.fit import Fit
+    from picardfit.problem.calendar import Calendar
     from picardfit.problem.experiment import Experiment
 
 
@@ -107,13 +111,14 @@ def _draw_experiment(
 ) -> None:
     """Data, curve and, with a `level`, confidence band of one experiment, each quantity in its panel."""
     one, model = fit.problem.experiments[fit.problem.names.index(name)], fit.problem.model
-    logarithmic = spans_decades(one.times)
+    logarithmic = one.calendar is None and spans_decades(one.times)
     dots: dict[str, Any] = {"markersize": STYLE.dot, "markerfacecolor": "none", "markeredgecolor": INK}
     dots["markeredgewidth"] = STYLE.edge
     curves: dict[str, np.ndarray] = {}
     if fit.solution is not None:
         times = _grid(one, fit.solution.system.mesh.knots[fit.problem.names.index(name)], logarithmic, points)
         curves = {**fit.states(name, times), **fit.predict(name, times)}
+        along = on_axis(one, times, one.calendar)
     shade: dict[str, Any] = {"color": BLUE, "alpha": STYLE.shade, "linewidth": 0, "zorder": 0.5}
     bands = None
     if level is not None and fit.status.converged:
@@ -123,21 +128,30 @@ def _draw_experiment(
         if quantity in curves:
             style = {"color": BLUE} if data is not None else {"color": ORANGE, "linestyle": (0, (5, 2))}
             label = "fit" if data is not None else "fit of what was not measured"
-            panel.plot(times, curves[quantity], linewidth=STYLE.curve, label=label, **style)
+            panel.plot(along, curves[quantity], linewidth=STYLE.curve, label=label, **style)
         if data is not None:
-            panel.plot(one.times, data, "o", label="data", rasterized=len(data) > STYLE.crowded, **dots)
+            panel.plot(
+                on_axis(one, one.times, one.calendar),
+                data,
+                "o",
+                label="data",
+                rasterized=len(data) > STYLE.crowded,
+                **dots,
+            )
         if logarithmic:
             panel.set_xscale("log")
         if bands is not None:
             low, high = bands[quantity].low, bands[quantity].high
             if np.isfinite(low).all() and np.isfinite(high).all():
-                panel.fill_between(times, low, high, **shade)
+                panel.fill_between(along, low, high, **shade)
+        date_axis(panel, one.calendar)
     top, *_ = panels.values()
     *others, bottom = panels.values()
     for panel in others:
         panel.tick_params(labelbottom=False)
+        panel.xaxis.get_offset_text().set_visible(False)
     top.set_title(short(name), parse_math=False, fontsize=STYLE.title)
-    bottom.set_xlabel(time_label(fit), parse_math=False)
+    bottom.set_xlabel(time_label(fit, one.calendar), parse_math=False)
 
 
 def _calm(panels) -> None:
@@ -182,13 +196,13 @@ def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
     """
     problem, names = fit.problem, fit.problem.names
     measured = [n for n in problem.model.observables if any(n in e.observables for e in problem.experiments)]
-    shown = measured[: STYLE.quantities]
+    shown, calendar = measured[: STYLE.quantities], common_calendar(problem.experiments)
     figure = figure_of(STYLE.wide, STYLE.header + STYLE.heading + STYLE.flat[1] * len(shown))
     panels = figure.subplots(len(shown), 2, squeeze=False, sharey="row")
     dots = {"color": BLUE, "linestyle": "none", "markersize": STYLE.dot, "markerfacecolor": "none"}
     for (over_time, over_value), name in zip(panels, shown, strict=True):
         found = {
-            k: _residuals(fit, one, name)
+            k: _residuals(fit, one, name, calendar)
             for k, one in enumerate(problem.experiments)
             if name in one.observables
         }
@@ -206,19 +220,20 @@ def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
                 style = {"marker": marker, "label": label, "rasterized": every.shape[1] > STYLE.crowded}
                 over_time.plot(times, residuals, **dots, **style)
                 over_value.plot(fitted, residuals, **dots, **style)
-        if all(spans_decades(times) for times, _, _ in found.values()):
+        if calendar is None and all(spans_decades(times) for times, _, _ in found.values()):
             over_time.set_xscale("log")
         quantity = with_unit(name, problem.model.unit(name))
         over_time.set_ylabel(f"data − fit\n{quantity}", parse_math=False)
         over_value.set_xlabel(f"fitted {quantity}", parse_math=False)
-    panels[-1, 0].set_xlabel(time_label(fit), parse_math=False)
+        date_axis(over_time, calendar)
+    panels[-1, 0].set_xlabel(time_label(fit, calendar), parse_math=False)
     legend(figure, panels.ravel(), not_drawn(len(measured) - len(shown), "observables"))
     return written(figure, path)
 
 
-def _residuals(fit: Fit, one: Experiment, observable: str) -> np.ndarray:
-    """(3, samples): times, fitted values and residuals, where the observable was measured."""
+def _residuals(fit: Fit, one: Experiment, observable: str, calendar: Calendar | None) -> np.ndarray:
+    """(3, samples): times on the axis, fitted values and residuals, where the observable was measured."""
     data = one.observations[observable]
     times, data = one.times[np.isfinite(data)], data[np.isfinite(data)]
     fitted = np.full(len(times), np.nan) if fit.solution is None else fit.predict(one.name, times)[observable]
-    return np.stack([times, fitted, data - fitted])
+    return np.stack([on_axis(one, times, calendar), fitted, data - fitted])

@@ -15,16 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from picardfit.errors import InputError
+from picardfit.problem.calendar import Calendar
+from picardfit.problem.dates import zone_info
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
     from picardfit.fit import Fit
+    from picardfit.problem.experiment import Experiment
 
 INK, BLUE, ORANGE, GREY = "#222222", "#0072B2", "#D55E00", "#999999"  # of Okabe and Ito's palette
 MARKERS = "osD^vP*X<>hp"
@@ -71,6 +75,7 @@ class PlotStyle:
     name: int = 40  # letters of a name; longer ones are cut
     label: int = 22  # letters of a name beside an axis
     ticks: int = 5  # of an axis, about: drawing them takes most of the time
+    least_dates: int = 3  # ticks of an axis with dates
     points: tuple[int, int] = (101, 401)  # fewest and most times of a curve
     all_points: int = 12_000  # of all curves in a picture, about
     crowded: int = 500  # dots from which on a panel is drawn as pixels, to keep files small
@@ -199,8 +204,38 @@ def with_unit(name: str, unit: str, longest: int = STYLE.name) -> str:
     return f"{short(name, longest)} ({short(unit, longest)})" if unit else short(name, longest)
 
 
-def time_label(fit: Fit) -> str:
+def time_label(fit: Fit, calendar: Calendar | None) -> str:
+    """`date` for a calendar, in which time zone, or else `time (h)`."""
+    if calendar is not None:
+        return with_unit("date", calendar.zone)
     return with_unit("time", fit.problem.model.unit("t"))
+
+
+def common_calendar(experiments: Sequence[Experiment]) -> Calendar | None:
+    """A calendar whose time zone all experiments share, for an axis on which they are drawn together."""
+    calendars = [one.calendar for one in experiments if one.calendar is not None]
+    zones = {one.zone for one in calendars}
+    if len(calendars) < len(experiments) or ("" in zones and len(zones) > 1):
+        return None
+    return calendars[0] if len(zones) == 1 else Calendar(calendars[0].start, zone="UTC")
+
+
+def on_axis(one: Experiment, times: np.ndarray, calendar: Calendar | None) -> np.ndarray:
+    """Times as an axis takes them: those of Matplotlib's dates where the axis has a calendar."""
+    if calendar is None or one.calendar is None:
+        return times
+    return np.asarray(date2num(one.calendar.moments(times)))
+
+
+def date_axis(panel: Axes, calendar: Calendar | None) -> None:
+    """Ticks and labels of a time axis that shows dates; one without a calendar stays as it is."""
+    if calendar is None:
+        return
+    zone = zone_info(calendar.zone) if calendar.zone else None
+    locator = AutoDateLocator(tz=zone, minticks=STYLE.least_dates, maxticks=STYLE.ticks)
+    panel.xaxis.set_major_locator(locator)
+    panel.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))
+    panel.xaxis.get_offset_text().set_fontsize(STYLE.text)
 
 
 def spans_decades(times: np.ndarray) -> bool:

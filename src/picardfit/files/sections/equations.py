@@ -11,6 +11,7 @@ from picardfit.formulas.equations import equation_faults
 from picardfit.formulas.grammar import parse
 from picardfit.model.inputs import Input, Table, as_input
 from picardfit.model.model import Model
+from picardfit.problem.calendar import Calendar, times_of
 
 EQUATIONS: Key = ("equations",)
 
@@ -24,7 +25,7 @@ class Inputs:
     columns: dict[str, str]  # input -> column
 
     @classmethod
-    def of(cls, source: Source, content: Mapping[str, object]) -> Inputs:
+    def of(cls, source: Source, content: Mapping[str, object], calendar: Calendar | None = None) -> Inputs:
         given = content.get("inputs")
         if isinstance(given, list):
             names = source.texts(("inputs",), given) or ()
@@ -36,7 +37,9 @@ class Inputs:
             if isinstance(value, dict) and "column" in value:
                 source.known(("inputs", name), value, ["column"])
                 columns[name] = source.text(("inputs", name, "column"), value["column"])
-        values = {n: read_input(source, ("inputs", n), v) for n, v in table.items() if n not in columns}
+        values = {
+            n: read_input(source, ("inputs", n), v, calendar) for n, v in table.items() if n not in columns
+        }
         return cls(
             tuple(table),
             {name: value for name, value in values.items() if value is not None},
@@ -51,8 +54,8 @@ def _names_in_experiments(experiments: object) -> set[str]:
     return {name for one in given if isinstance(one, dict) for name in one}
 
 
-def read_input(source: Source, key: Key, value: object) -> Input | None:
-    """A number, a formula in t, or a table of times and values."""
+def read_input(source: Source, key: Key, value: object, calendar: Calendar | None = None) -> Input | None:
+    """A number, a formula in t, or a table of times and values; dates are times of the calendar."""
     name = str(key[-1])
     if not isinstance(value, dict):
         if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -63,21 +66,27 @@ def read_input(source: Source, key: Key, value: object) -> Input | None:
     if "times" not in table or "values" not in table:
         source.fault(key, "files.input_incomplete", name)
         return None
-    return source.attempt(key, _table, name, table["times"], table["values"], table.get("kind", "hold"))
+    kind = table.get("kind", "hold")
+    return source.attempt(key, _table, name, table["times"], table["values"], kind, calendar)
 
 
-def _table(name: str, times: object, values: object, kind: object) -> Table:
+def _table(name: str, times: object, values: object, kind: object, calendar: Calendar | None) -> Table:
     with concerning("model.in_input", name):
-        return Table(times, values, kind)  # type: ignore[arg-type]  # it checks them itself
+        return Table(times_of(times, calendar), values, kind)  # type: ignore[arg-type]  # it checks them itself
 
 
-def read_model(source: Source, content: Mapping[str, object], inputs: Inputs) -> Model | None:
+def read_model(
+    source: Source, content: Mapping[str, object], inputs: Inputs, time_unit: str | None = None
+) -> Model | None:
+    """The model; `time_unit`: the unit of t where [units] does not name it."""
     if "equations" not in content:
         source.fault((), "files.no_equations")
         return None
     text = source.text(EQUATIONS, content["equations"])
     observables = _observables(source, content.get("observables"))
     units = _texts(source, ("units",), content.get("units"))
+    if time_unit is not None:
+        units.setdefault("t", time_unit)
     if text is None or source.faulty_itself(("inputs",)):  # then nobody knows which names are inputs
         return None
     before = len(source.faults)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,14 +13,20 @@ from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError, Key
 from picardfit.files.sections.equations import Inputs, read_input
 from picardfit.files.sections.parameters import read_initial
-from picardfit.files.tables import plain_name, read_table
+from picardfit.files.sections.times import common_origin, date_of
+from picardfit.files.tables import Reading, read_experiments_in
+from picardfit.files.time_column import TimeSettings
 from picardfit.files.toml_source import Source, kind_of, schema
 from picardfit.model.inputs import Input
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
+from picardfit.problem.calendar import Calendar, number_of
+from picardfit.problem.columns import plain_name
+from picardfit.problem.dates import looks_like_date
 from picardfit.problem.experiment import Experiment, LongGap
 
 FIRST = "first"
+T = TypeVar("T", date, None, date | None)
 
 
 @dataclass(frozen=True)
@@ -27,13 +35,13 @@ class Condition:
 
     inputs: dict[str, Input]
     initial: Mapping[str, object]
-    t0: float | str | None  # "first": the first sampling time
+    t0: float | str | date | None  # "first": the first sampling time
     times: tuple[float, ...] = ()
     observables: tuple[str, ...] = ()
 
 
-def initial_time(t0: float | str | None, times: Iterable[float]) -> float | None:
-    """The number meant by t0 where samples are taken at these times."""
+def initial_time(t0: float | str | T, times: Iterable[float]) -> float | T:
+    """The number meant by t0 where samples are taken at these times; a date and None as they are."""
     return float(min(times)) if isinstance(t0, str) else t0
 
 
@@ -44,6 +52,8 @@ def planned_time(
 
     `measured`: the times of the data. Years, say, are far from 0; then a known initial state needs an explicit t0.
     """
+    if isinstance(condition.t0, date):
+        raise InputError("problem.no_calendar", key=("t0",))
     if condition.t0 is not None or not LongGap().between(0.0, np.sort([*times, *measured])):
         return initial_time(condition.t0, times)
     first = min(times)
@@ -64,8 +74,12 @@ def read_conditions(
     common: Condition,
     inputs: Inputs,
     model: Model | None,
+    calendar: Calendar | None,
 ) -> dict[str, Condition]:
-    """The entries of [experiments] or [candidates]; `common`: the inputs and t0 of all experiments."""
+    """The entries of [experiments] or [candidates]; `common`: the inputs and t0 of all experiments.
+
+    `calendar`: that of a date as the origin, in which dates of the file count.
+    """
     found = {}
     for name, value in source.table((section,), content.get(section)).items():
         key = (section, name)
@@ -74,12 +88,14 @@ def read_conditions(
         for one in given:
             if one not in inputs.names:
                 source.unknown((*key, "inputs", one), "files.unknown_input", one, inputs.names)
-        values = {one: read_input(source, (*key, "inputs", one), spec) for one, spec in given.items()}
+        values = {
+            one: read_input(source, (*key, "inputs", one), spec, calendar) for one, spec in given.items()
+        }
         found[name] = Condition(
             inputs={**common.inputs, **{n: v for n, v in values.items() if v is not None}},
             initial=read_initial(source, (*key, "initial"), table.get("initial"), model),
-            t0=read_t0(source, (*key, "t0"), table["t0"]) if "t0" in table else common.t0,
-            times=_times(source, (*key, "times"), table.get("times")),
+            t0=read_t0(source, (*key, "t0"), table["t0"], calendar) if "t0" in table else common.t0,
+            times=_times(source, (*key, "times"), table.get("times"), calendar),
             observables=_observables(source, (*key, "observables"), table.get("observables"), model),
         )
     return found
@@ -93,19 +109,22 @@ def _observables(source: Source, key: Key, given: object, model: Model | None) -
     return names
 
 
-def _times(source: Source, key: Key, given: object) -> tuple[float, ...]:
+def _times(source: Source, key: Key, given: object, calendar: Calendar | None) -> tuple[float, ...]:
     if given is None:
         return ()
-    if not isinstance(given, list) or not all(is_number(one) for one in given):
+    if not isinstance(given, list) or not all(is_number(one) or looks_like_date(one) for one in given):
         source.fault(key, "files.times")
         return ()
-    return tuple(v for one in given if (v := source.attempt(key, as_number, one, "time")) is not None)
+    found = [source.attempt(key, number_of, one, calendar) for one in given]
+    return tuple(v for one in found if (v := source.attempt(key, as_number, one, "time")) is not None)
 
 
-def read_t0(source: Source, key: Key, given: object) -> float | str | None:
-    """The initial time: a number, "first", or None."""
+def read_t0(source: Source, key: Key, given: object, calendar: Calendar | None) -> float | str | date | None:
+    """The initial time: a number, a date that awaits the calendar of the data, "first", or None."""
     if given is None or given == FIRST:
         return None if given is None else FIRST
+    if looks_like_date(given):
+        return source.attempt(key, date_of, given, calendar)
     if not is_number(given):
         source.fault(key, "files.t0", kind=kind_of(given))
         return None
@@ -120,6 +139,7 @@ def read_experiments(
     conditions: Mapping[str, Condition],
     model: Model | None,
     needs_data: bool,
+    times: TimeSettings,
 ) -> list[Experiment]:
     """The experiments of the data files under the `conditions` of [experiments], or else those `common` to all."""
     if "data" not in content:
@@ -130,10 +150,9 @@ def read_experiments(
     specs = _data_specs(source, content["data"])
     if not needs_data and not any(_exists(source, spec["file"]) for _, spec in specs):
         return []
-    found = [one for key, spec in specs for one in _read_data(source, key, spec, inputs)]
-    if model is not None:
-        found = [_renamed_observables(one, model.observables) for one in found]
-        _check_columns(source, found, model)
+    known = None if model is None else model.observables
+    found = [one for key, spec in specs for one in _read_data(source, key, spec, inputs, known, times)]
+    found = common_origin(found, times)
     names = [one.name for one in found]
     complete = len(source.faults) == before
     for name in conditions:
@@ -172,9 +191,16 @@ def _exists(source: Source, file: object) -> bool:
     return isinstance(file, str) and "\0" not in file and (source.path.parent / file).exists()
 
 
-def _read_data(source: Source, key: Key, spec: dict, inputs: Inputs) -> list[Experiment]:
+def _read_data(
+    source: Source,
+    key: Key,
+    spec: dict,
+    inputs: Inputs,
+    known: tuple[str, ...] | None,
+    times: TimeSettings,
+) -> list[Experiment]:
     before = len(source.faults)
-    texts = {name: source.text((*key, name), spec[name]) for name in spec if name != "observables"}
+    texts: dict[str, Any] = {n: source.text((*key, n), spec[n]) for n in spec if n != "observables"}
     wanted = source.texts((*key, "observables"), spec.get("observables"))
     if len(source.faults) > before:
         return []
@@ -183,9 +209,10 @@ def _read_data(source: Source, key: Key, spec: dict, inputs: Inputs) -> list[Exp
     if "\0" in file or (path.exists() and not path.is_file()):
         source.fault(key, "files.data_not_a_file", file)
         return []
-    columns = list(inputs.columns.values())
+    columns, chosen = tuple(inputs.columns.values()), None if wanted is None else tuple(wanted)
+    reading = Reading(**texts, inputs=columns, observables=chosen, times=times, known=known)
     try:
-        found = read_table(path, inputs=columns, observables=wanted, **texts)
+        found = read_experiments_in(path, reading)
     except InputError as error:
         source.complain(_of_input(error, inputs), key)
         return []
@@ -204,25 +231,6 @@ def _renamed_inputs(one: Experiment, inputs: Inputs) -> Experiment:
     """Input columns under the names of the inputs (a column is found without regard to case)."""
     own = {plain_name(column): signal for column, signal in one.inputs.items()}
     return replace(one, inputs={name: own[plain_name(column)] for name, column in inputs.columns.items()})
-
-
-def _renamed_observables(one: Experiment, names: Sequence[str]) -> Experiment:
-    """Columns under the names of the observables where only case, blanks or a unit differ, and no other comes near."""
-    columns, known = ([plain_name(name) for name in several] for several in (one.observables, names))
-
-    def renamed(column: str) -> str:
-        plain = plain_name(column)
-        alone = column not in names and columns.count(plain) == known.count(plain) == 1
-        return names[known.index(plain)] if alone else column
-
-    observations = {renamed(column): values for column, values in one.observations.items()}
-    return one if list(observations) == list(one.observables) else replace(one, observations=observations)
-
-
-def _check_columns(source: Source, experiments: list[Experiment], model: Model) -> None:
-    for name in dict.fromkeys(name for one in experiments for name in one.observables):
-        if name not in model.observables:
-            source.unknown(("data",), "files.column_not_observed", name, model.observables)
 
 
 def _check_inputs(source: Source, experiments: list[Experiment], inputs: Inputs) -> None:
@@ -247,6 +255,8 @@ def _refined(source: Source, one: Experiment, common: Condition, own: Condition 
     condition = common if own is None else own
     initial = {} if own is None else own.initial  # Problem adds those of all experiments
     t0 = initial_time(condition.t0, one.times)
+    if t0 is None and one.calendar is not None:
+        t0 = one.t0
     if t0 is None and LongGap().between(one.t0, one.times):
         t0 = float(one.times[0])
         for state in _known({**common.initial, **initial})[:1]:
