@@ -10,10 +10,10 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from complaints import complaint
 from openpyxl import Workbook
 
 import picardfit as pf
+from complaints import complaint
 from picardfit.files.tables import read_table
 
 FRAME = pd.DataFrame({"day": [0, 1, 2], "x [mg/l]": [1.5, None, 2], "site": ["a", "b", "c"]})

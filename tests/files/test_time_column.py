@@ -7,8 +7,8 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from complaints import complaint
 
+from complaints import complaint
 from picardfit.files.tables import read_table
 
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from complaints import complaint
 from hypothesis import given
 from hypothesis import strategies as st
 
 import picardfit as pf
+from complaints import complaint
 from picardfit.problem.json_values import plain
 from picardfit.problem.serialisation import problem_digest, problem_from, problem_record
 

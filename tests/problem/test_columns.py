@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 
 import pytest
-from complaints import complaint
 
 import picardfit as pf
+from complaints import complaint
 from picardfit.problem.columns import observed, plain_name, unit_in, without_unit
 
 SWING = pf.Model("theta' = omega\nomega' = -k*theta")

@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime
 import numpy as np
 import pandas as pd
 import pytest
-from complaints import complaint
 
+from complaints import complaint
 from picardfit.problem.dates import Order, are_compact_dates, looks_like_date, read_moments, zone_info
 
 

@@ -172,7 +172,8 @@ def _early_start(problem: Problem) -> list[Notice]:
     free = problem.layout.exists[:, : len(problem.layout.initial_states)].any(axis=1)
     for one, unknown in zip(problem.experiments, np.atleast_1d(free), strict=True):
         if unknown and LongGap().between(one.t0, one.times):
-            return [Notice("cli.early_start", one.name, {"t0": one.t0, "first": float(one.times[0])})]
+            t0, first = one.time_texts(np.array([one.t0, one.times[0]]))
+            return [Notice("cli.early_start", one.name, {"t0": t0, "first": first})]
     return []
 
 

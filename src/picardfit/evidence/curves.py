@@ -16,7 +16,8 @@ def states_along(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
     problem, mesh = system.problem, system.mesh
     one, last = problem.experiments[e], mesh.knots[e][-1]
     if len(times) and times.min() < one.t0:
-        raise InputError("evidence.before_t0", one.name, time=times.min(), t0=one.t0)
+        early, t0 = one.time_texts(np.array([times.min(), one.t0]))
+        raise InputError("evidence.before_t0", one.name, time=early, t0=t0)
     segment, fraction = mesh.locate(np.minimum(times, last), np.full(len(times), e))
     weights, states, path = mesh.rule.along(fraction), solution.states, solution.path
     values = weights[:, :1] * states[segment] + (weights[:, None, 1:] @ path[segment])[:, 0]

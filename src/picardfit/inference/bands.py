@@ -158,7 +158,8 @@ def _prediction(fit: Fit, e: int, times: np.ndarray, inputs, initial) -> _Predic
     if not len(times):
         raise InputError("inference.no_times")
     if times[0] < one.t0:
-        raise InputError("evidence.before_t0", one.name, time=times[0], t0=one.t0)
+        early, t0 = one.time_texts(np.array([times[0], one.t0]))
+        raise InputError("evidence.before_t0", one.name, time=early, t0=t0)
     for code, names, given in (
         ("inference.unknown_input", model.inputs, inputs),
         ("inference.unknown_state", model.states, initial),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from picardfit.errors import InputError, closest
+from picardfit.errors import InputError, Key, closest
 from picardfit.problem.dates import (
     Locate,
     Moments,
@@ -191,6 +191,11 @@ def dated(
     return calendar.times(listed, what, order), calendar
 
 
+def time_texts(times: np.ndarray, calendar: Calendar | None, digits: int = 6) -> list[str]:
+    """Times for people: as dates of a calendar, else with this number of digits."""
+    return [f"{time:.{digits}g}" for time in times] if calendar is None else calendar.texts(times)
+
+
 class GivenSamples(NamedTuple):
     """Times and observations as the user gave them, with numbers in place of dates."""
 
@@ -225,17 +230,17 @@ def table_of_dates(spec: object, calendar: Calendar | None) -> object:
 
 def times_of(times: object, calendar: Calendar | None) -> object:
     """A sequence of dates as times; anything else as it is."""
-    return known_calendar(calendar).times(times) if holds_dates(times) else times
+    return _known(calendar).times(times) if holds_dates(times) else times
 
 
-def number_of(moment: object, calendar: Calendar | None) -> object:
-    """A date as a time; anything else as it is."""
-    return float(known_calendar(calendar).times([moment])[0]) if looks_like_date(moment) else moment
+def number_of(moment: object, calendar: Calendar | None, key: Key = ()) -> object:
+    """A date as a time; anything else as it is. `key`: where the user wrote it."""
+    return float(_known(calendar, key).times([moment])[0]) if looks_like_date(moment) else moment
 
 
-def known_calendar(calendar: Calendar | None) -> Calendar:
+def _known(calendar: Calendar | None, key: Key = ()) -> Calendar:
     if calendar is None:
-        raise InputError("problem.no_calendar")
+        raise InputError("problem.no_calendar", key=key)
     return calendar
 
 

@@ -23,6 +23,7 @@ from picardfit.problem.calendar import (
     dated,
     number_of,
     table_of_dates,
+    time_texts,
     times_of,
     without_dates,
 )
@@ -177,9 +178,7 @@ class Experiment:
 
     def time_texts(self, times: np.ndarray, digits: int = 6) -> list[str]:
         """Times for people: as dates where the experiment has a calendar, else with this number of digits."""
-        return (
-            [f"{time:.{digits}g}" for time in times] if self.calendar is None else self.calendar.texts(times)
-        )
+        return time_texts(times, self.calendar, digits)
 
     def times_at(self, times: object) -> object:
         """Dates as times of this experiment; anything else as it is."""
@@ -345,9 +344,11 @@ def _initial_time(given: object, first: float, samples: GivenSamples) -> float:
     """When the initial state holds. Dates have no natural zero: there it is at the first sample by default."""
     if given is None:
         return first if samples.had_dates else min(0.0, first)
-    t0 = as_number(number_of(given, samples.calendar), "initial time t0")
+    calendar, key = samples.calendar, ("t0",)
+    t0 = as_number(number_of(given, calendar, key), "initial time t0")
     if t0 > first:
-        raise InputError("problem.late_start", key=("t0",), t0=t0, first=first)
+        late, sample = time_texts(np.array([t0, first]), calendar)
+        raise InputError("problem.late_start", key=key, t0=late, first=sample)
     return t0
 
 

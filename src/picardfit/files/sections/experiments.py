@@ -115,8 +115,12 @@ def _times(source: Source, key: Key, given: object, calendar: Calendar | None) -
     if not isinstance(given, list) or not all(is_number(one) or looks_like_date(one) for one in given):
         source.fault(key, "files.times")
         return ()
-    found = [source.attempt(key, number_of, one, calendar) for one in given]
-    return tuple(v for one in found if (v := source.attempt(key, as_number, one, "time")) is not None)
+    found = [source.attempt(key, _time, one, calendar) for one in given]
+    return tuple(one for one in found if one is not None)
+
+
+def _time(given: object, calendar: Calendar | None) -> float:
+    return as_number(number_of(given, calendar), "time")
 
 
 def read_t0(source: Source, key: Key, given: object, calendar: Calendar | None) -> float | str | date | None:
