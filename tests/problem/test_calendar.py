@@ -65,6 +65,12 @@ def test_days_with_a_time_zone_are_elapsed_time():
     assert calendar.texts([47]) == ["2021-03-29"]
 
 
+def test_dates_without_a_zone_are_in_that_of_the_calendar():
+    calendar = pf.Calendar("2021-03-27", "h", "Europe/Berlin")
+    assert calendar.times(["2021-03-27 06:00", "2021-03-29"]).tolist() == [6, 47]
+    assert complaint(pf.Calendar("2021-03-27").times, ["2021-03-27T06:00Z"]).code == "problem.calendar_zones"
+
+
 def test_days_without_a_time_zone_have_24_hours():
     days = pd.date_range("2021-03-27", periods=3)
     np.testing.assert_array_equal(pf.Calendar("2021-03-27", "h").times(days), [0, 24, 48])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -96,8 +97,8 @@ def read_times(table: RawTable, column: str, settings: TimeSettings) -> tuple[Ti
     if _are_times_of_day(cells):
         dates = next((one for one in table.columns if re.fullmatch(f"(?i:{DATES})", one)), None)
         if dates is None:
-            row = next(k for k, cell in enumerate(cells) if is_time_of_day(cell))
-            raise table.at(row, InputError("files.times_of_day", column, value=str(cells[row])))
+            row = next(k for k, cell in enumerate(cells) if cell)
+            raise table.at(row, InputError("files.times_of_day", column, value=cells[row]))
         cells, used = _joined(table.columns[dates], cells), {column, dates}
     if not _are_dates(cells):
         return _numbers(table, column, settings), used
@@ -110,18 +111,19 @@ def read_times(table: RawTable, column: str, settings: TimeSettings) -> tuple[Ti
 def _are_dates(cells: np.ndarray) -> bool:
     if cells.dtype != object:
         return cells.dtype.kind == "M" or (cells.dtype.kind in "if" and are_compact_dates(cells))
-    if any(map(looks_like_date, cells)):
-        return True
-    eight = [cell for cell in cells if cell is not None and re.fullmatch(r"\s*\d{8}\s*", cell)]
-    return len(eight) == len(cells) and are_compact_dates(np.array(eight, dtype=float))
+    with suppress(ValueError, TypeError):
+        return are_compact_dates(cells.astype(float))
+    return any(map(looks_like_date, cells))
 
 
 def _as_cells(cells: np.ndarray) -> list[object] | np.ndarray:
+    """Compact dates that are numbers as texts; other cells as they are."""
     return [str(int(cell)) for cell in cells] if cells.dtype.kind in "if" else cells
 
 
 def _are_times_of_day(cells: np.ndarray) -> bool:
-    return cells.dtype == object and any(map(is_time_of_day, cells)) and not any(map(looks_like_date, cells))
+    """Judged by the first cell that is not blank."""
+    return cells.dtype == object and is_time_of_day(next(filter(None, cells), None))
 
 
 def _joined(dates: np.ndarray, clocks: np.ndarray) -> np.ndarray:

@@ -69,23 +69,23 @@ class Calendar:
 
     def __init__(self, origin: object, unit: str = "d", zone: str = "") -> None:
         at, own = _one_moment(origin, "origin")
-        if zone:
-            info = zone_info(zone)
-            if not own:  # what a clock in that zone showed
-                at = at.replace(tzinfo=info).astimezone(UTC).replace(tzinfo=None)
-        object.__setattr__(self, "origin", at)
         object.__setattr__(self, "unit", as_unit(unit))
         object.__setattr__(self, "zone", zone or own)
+        if zone:
+            zone_info(zone)  # must be known
+        moment = np.array([at], dtype="datetime64[us]")
+        object.__setattr__(self, "origin", (moment if own else self._in_utc(moment))[0].item())
 
     def times(self, dates: object, what: str = "times", order: Order | None = None) -> np.ndarray:
         """Dates as times (n,): how many units they are after the origin."""
         return self.since(read_moments(_listed(dates), what, _in_entry(what), order))
 
     def since(self, moments: Moments) -> np.ndarray:
-        """Moments as times (n,)."""
-        if bool(moments.zone) != bool(self.zone):
-            raise InputError("problem.calendar_zones", zone=self.zone or moments.zone)
-        spans = moments.at - np.datetime64(self.origin, "us")
+        """Moments as times (n,); those without a time zone are in that of the calendar."""
+        if moments.zone and not self.zone:
+            raise InputError("problem.calendar_zones", zone=moments.zone)
+        at = moments.at if moments.zone else self._in_utc(moments.at)
+        spans = at - np.datetime64(self.origin, "us")
         return np.asarray(spans / np.timedelta64(1, "us") / (1e6 * SECONDS[self.unit]))
 
     @property
@@ -97,6 +97,14 @@ class Calendar:
         """The calendar in which this time is time 0."""
         origin = self.moments([time])[0].item()
         return Calendar(origin.replace(tzinfo=UTC) if self.zone else origin, self.unit, self.zone)
+
+    def _in_utc(self, local: np.ndarray) -> np.ndarray:
+        """What a clock in the calendar's time zone shows, in UTC; without a time zone as it is."""
+        if not self.zone:
+            return local
+        info = zone_info(self.zone)
+        moments = [one.replace(tzinfo=info).astimezone(UTC).replace(tzinfo=None) for one in local.tolist()]
+        return np.array(moments, dtype="datetime64[us]")
 
     def dates(self, times: Iterable[float] | np.ndarray) -> np.ndarray:
         """Times as datetime64[us] (n,): in the calendar's time zone, as a clock there shows."""
@@ -176,7 +184,8 @@ def dated(
     order: Order | None = None,
 ) -> tuple[object, Calendar | None]:
     """Dates as times of a calendar, which begins with the first of them if there is none yet; numbers as they are."""
-    if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping | Set):
+    plain = isinstance(values, np.ndarray) and values.dtype.kind in "iuf"
+    if plain or not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping | Set):
         return values, calendar
     values = list(values) if isinstance(values, Iterator) else values
     listed = _listed(values)
