@@ -91,6 +91,14 @@ def test_the_error_of_a_formula_is_refused(word):
     assert (error.code, error.subject, error.place.row) == ("files.error_cell", "x", 3)
 
 
+@pytest.mark.parametrize("word", ["#N/A", "#DIV/0!"])
+def test_the_error_of_a_formula_is_refused_in_an_ods_file(tmp_path, word):
+    path = tmp_path / "counts.ods"
+    pd.DataFrame({"time": [0, 1, 2], "x": [1, None, word]}).to_excel(str(path), index=False)
+    error = complaint(read_table, path)
+    assert (error.code, error.values["value"], error.place.line) == ("files.error_cell", word, 4)
+
+
 def test_the_error_of_a_formula_is_told_in_a_text_as_well():
     error = complaint(read_table, io.StringIO("time,x\n0,1\n1,#DIV/0!\n"))
     assert (error.code, error.place.row) == ("files.error_cell", 3)

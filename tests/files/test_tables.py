@@ -383,6 +383,24 @@ def test_faults_of_the_time_column_come_with_a_remedy(text, options, words):
 # what is left out is told
 
 
+def test_columns_of_a_long_table_that_nothing_uses_are_told():
+    made = only("time,observable,value,operator\n0,a,1,Ada\n1,a,2,Bob\n")
+    assert made.remarks[0].values["columns"] == ["operator"]
+    assert only("time,observable,value,operator\n0,a,1,Ada\n", observables=["a"]).remarks == ()
+
+
+def test_a_column_of_names_is_ignored_unless_it_may_name_experiments():
+    assert only("time,site,a\n0,x,1\n1,y,2\n").remarks[0].values["columns"] == ["site"]
+    error = complaint(table, "time,site,a\n0,x,1\n1,x,2\n0,y,1\n1,y,2\n")
+    assert (error.code, error.subject) == ("files.cell_of_names", "site")
+    assert only("time,note,a\n0,fine,1\n0,odd,2\n").values.tolist() == [[1], [2]]
+
+
+def test_units_in_headers_are_not_part_of_the_name():
+    assert only("time (h),theta [rad],w (kg)\n0,1,2\n").observables == ("theta", "w")
+    assert only("time,w [g],w [kg]\n0,1,2\n").observables == ("w [g]", "w [kg]")
+
+
 def test_an_experiment_without_a_number_is_left_out_with_a_remark():
     found = table("experiment,time,a,dose\nx,0,,\ny,0,1,3\ny,1,2,3\nz,0,NA,\n", inputs=["dose"])
     assert [one.name for one in found] == ["y"]

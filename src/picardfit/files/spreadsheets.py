@@ -11,6 +11,7 @@ from picardfit.errors import InputError, closest
 from picardfit.problem.columns import find_name
 
 if TYPE_CHECKING:
+    import pandas as pd
     from openpyxl import Workbook
 
 ZIP, OLE = (
@@ -75,11 +76,18 @@ def _cells(content: bytes, file: str, engine: str) -> dict[str, list[list[object
             ):  # pandas turns errors such as #DIV/0! into blank cells: take them from the book
                 return _with_formulas(_rows(book.book), content)
             found = pd.read_excel(book, sheet_name=None, header=None, na_filter=False)
-            return {str(name): frame.astype(object).values.tolist() for name, frame in found.items()}
+            return {str(name): _listed(frame) for name, frame in found.items()}
     except ImportError:
         raise InputError("files.needs_excel", file, package={"odf": "odfpy"}.get(engine, engine)) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
         raise InputError("files.damaged_sheet", file, reason=error) from None
+
+
+def _listed(frame: pd.DataFrame) -> list[list[object]]:
+    """The rows of a sheet of an .ods file, where pandas turns #N/A into NaN, and blank cells into empty texts."""
+    return [
+        ["#N/A" if cell != cell else cell for cell in row] for row in frame.astype(object).values.tolist()
+    ]
 
 
 def _rows(book: Workbook) -> dict[str, list[list[object]]]:

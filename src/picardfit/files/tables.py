@@ -94,7 +94,7 @@ def _experiments(table: RawTable, reading: Reading) -> list[Experiment]:
     samples, remarks = (
         _wide(table, taken, reading, times.values if unsorted else None)
         if measure is None
-        else _long(table, *measure, reading)
+        else _long(table, *measure, taken, reading)
     )
     open_table = table.origin.name if reading.observables is None else None
     experiments, blank = [], []
@@ -247,7 +247,9 @@ def _separates(table: RawTable, column: str, times: np.ndarray) -> bool:
     return several and "" not in names and len(names) < len(times) and pairs == len(times)
 
 
-def _long(table: RawTable, which: str, value: str, reading: Reading) -> tuple[_Long, list[Notice]]:
+def _long(
+    table: RawTable, which: str, value: str, taken: Collection[str | None], reading: Reading
+) -> tuple[_Long, list[Notice]]:
     """The observables of a long table: those wanted, or all; and what is ignored."""
     codes, found = table.labels(which)
     values = table.numbers(value)
@@ -255,14 +257,15 @@ def _long(table: RawTable, which: str, value: str, reading: Reading) -> tuple[_L
         unnamed = np.flatnonzero((codes == found.index("")) & np.isfinite(values))
         if len(unnamed):
             raise table.at(unnamed[0], InputError("files.unnamed_observable", which))
-    named, remarks = [n for n in found if n], []
-    chosen = {n: n for n in named}
+    chosen, ignored = {n: n for n in found if n}, list[str]()
     if reading.observables is not None:
         chosen = {n: _spelled(found, n) for n in reading.observables}
     elif reading.known is not None:
-        chosen, ignored = _known(named, reading.known)
-        missing = [name for name in reading.known if name not in chosen]
-        remarks = [columns_ignored(ignored, table.origin.name, missing)] if ignored else []
+        chosen, ignored = _known(list(chosen), reading.known)
+    if reading.observables is None:
+        ignored += [column for column in table.columns if column not in {which, value, *taken}]
+    missing = [name for name in reading.known or () if name not in chosen]
+    remarks = [columns_ignored(ignored, table.origin.name, missing)] if ignored else []
     number = {spelled: k for k, spelled in enumerate(chosen.values())}
     position = np.array([number.get(n, -1) for n in found], dtype=int)
     return _Long(list(chosen), position[codes], values), remarks

@@ -183,11 +183,13 @@ def dated(
     unit: str = "d",
     order: Order | None = None,
 ) -> tuple[object, Calendar | None]:
-    """Dates as times of a calendar, which begins with the first of them if there is none yet; numbers as they are."""
+    """Dates as times of a calendar, which begins with the first of them if there is none yet.
+
+    Anything else is returned as it is: the same object.
+    """
     plain = isinstance(values, np.ndarray) and values.dtype.kind in "iuf"
     if plain or not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping | Set):
         return values, calendar
-    values = list(values) if isinstance(values, Iterator) else values
     listed = _listed(values)
     if not holds_dates(listed):
         if any(map(is_time_of_day, listed)):
@@ -216,9 +218,10 @@ class GivenSamples(NamedTuple):
 
 def without_dates(times: object, observations: object, calendar: Calendar | None) -> GivenSamples:
     """What a user gives an experiment; its dates become numbers, also where each observable has its own."""
+    times = list(times) if isinstance(times, Iterator) else times
     if times is not None:
         numbers, own = dated(times, calendar)
-        return GivenSamples(numbers, observations, own, numbers is not times and own is not None)
+        return GivenSamples(numbers, observations, own, numbers is not times)
     pairs = observations if isinstance(observations, Mapping) else {}
     moments = [pair[0] for pair in pairs.values() if _is_pair(pair) and holds_dates(pair[0])]
     if not moments:

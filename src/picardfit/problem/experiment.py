@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -223,6 +223,7 @@ def plan(
         names, sampled = list(own), np.isfinite(marks)
     else:
         names = list(as_mapping(dict.fromkeys(observables), "observables"))
+        times = list(times) if isinstance(times, Iterator) else times
         numbers, calendar = dated(times, calendar)
         rows = number_array(numbers, "times")
         if numbers is not times and t0 is None:
