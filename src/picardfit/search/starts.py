@@ -1,8 +1,8 @@
 """Starting points: parameters from their bounds, measured states from the data, hidden states along them.
 
 Measured states are interpolated between their samples. Hidden ones follow from their own equations, driven by the
-interpolated measured ones, by a linearly implicit Euler method (stable at any step) for all experiments at once.
-Parameters without a given start are then improved by integral matching (integral_matching.py).
+interpolated measured ones (hidden_states.py). Parameters without a given start are then improved by integral matching
+(integral_matching.py).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from picardfit.formulas.algebra import symbol
 from picardfit.problem.problem import Problem, Start
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
+from picardfit.search.hidden_states import follow_hidden
 from picardfit.search.integral_matching import match_parameters
 from picardfit.solvers.noise_levels import fit_noise_parameters, smoothed
 
@@ -256,7 +257,7 @@ def _path(
             path[e, :, state] = np.interp(grids[e], times, values)
     if not known.all():
         limit = settings.reach * np.maximum(np.abs(initial), typical)
-        path = _follow_hidden(problem, grids, path, known, params, limit)
+        path = follow_hidden(problem, grids, path, ~known, params, limit)
     # where noise has made some of the values negative, small ones mean little
     doubtful = (path <= 0).any(axis=(0, 1)) & (initial.min(axis=0) >= 0)
     if not doubtful.any():
@@ -369,34 +370,3 @@ def _typical_size(measured: Sequence[MeasuredStates]) -> float:
     sizes = [np.abs(values).mean() for tables in measured for _, values in tables.values()]
     size = float(np.median(sizes)) if sizes else 1.0
     return size if size > 0 else 1.0
-
-
-def _follow_hidden(
-    problem: Problem,
-    grids: np.ndarray,
-    path: np.ndarray,
-    known: np.ndarray,
-    params: np.ndarray,
-    limit: np.ndarray,
-) -> np.ndarray:
-    """Linearly implicit Euler for the hidden states along the measured ones: x+ = x + (I - h J)^-1 h f.
-
-    They stay within +-`limit` (experiments, states).
-    """
-    model = problem.model
-    inputs = problem.inputs_at(np.arange(len(grids)), grids)
-    hidden, eye = ~known, np.eye(len(model.states))
-    mask = hidden[:, :, None] & hidden[:, None, :]
-    with np.errstate(all="ignore"):
-        for k in range(grids.shape[1] - 1):
-            here, step = path[:, k], (grids[:, k + 1] - grids[:, k])[:, None]
-            slope, wrt_x, _ = model.rhs.linearise(grids[:, k], here, params, inputs[:, k])
-            slope = np.where(hidden & np.isfinite(slope), slope, 0.0)
-            jacobian = np.where(mask & np.isfinite(wrt_x), wrt_x, 0.0)
-            try:
-                move = np.linalg.solve(eye - step[:, :, None] * jacobian, (step * slope)[..., None])[..., 0]
-            except np.linalg.LinAlgError:
-                move = step * slope
-            ahead = np.clip(here + np.where(np.isfinite(move), move, 0.0), -limit, limit)
-            path[:, k + 1] = np.where(hidden, ahead, path[:, k + 1])
-    return path
