@@ -11,7 +11,7 @@ from picardfit.search.hidden_states import Following, follow_hidden
 GRID = np.linspace(0, 4, 121)
 
 
-def followed(model, measured, initial, params=(), limit=10.0, settings=Following(), grid=GRID):
+def followed(model, measured, initial, params=(), limit=10.0, settings=None, grid=GRID):
     """(points, states): the hidden states of one experiment, from `initial`, along the measured {state: values}."""
     model = pf.Model(model)
     data = {name: np.interp([0, 4], grid, values) for name, values in measured.items()}
@@ -21,7 +21,9 @@ def followed(model, measured, initial, params=(), limit=10.0, settings=Following
         path[0, :, model.states.index(name)] = values
     hidden = np.array([[name not in measured for name in model.states]])
     limits = np.full(hidden.shape, limit)
-    return follow_hidden(problem, grid[None], path, hidden, np.array([params], float), limits, settings)[0]
+    return follow_hidden(
+        problem, grid[None], path, hidden, np.array([params], float), limits, settings or Following()
+    )[0]
 
 
 def error_of_steps(path, slopes, column, grid=GRID):
