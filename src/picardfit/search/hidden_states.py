@@ -40,70 +40,50 @@ def follow_hidden(
 
     They stay within +-`limit` (experiments, states): wrong parameters would let them explode.
     """
-    euler = _Euler(problem, grids, path.copy(), hidden, params, limit)
-    here, steps = 0, grids.shape[1] - 1
-    length = steps
-    while here < steps:
-        aim = min(here + length, steps)
-        reached = euler.follow(here, aim, settings)
-        length = 2 * length if reached == aim else max(length // settings.cut, settings.shortest)
-        here = aim if aim - here <= settings.shortest else reached
-    return euler.path
-
-
-class _Euler:
-    """The implicit Euler method for the hidden states of a path, which it changes."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        grids: np.ndarray,
-        path: np.ndarray,
-        hidden: np.ndarray,
-        params: np.ndarray,
-        limit: np.ndarray,
-    ) -> None:
-        self.rhs, self.grids, self.path, self.params = problem.model.rhs, grids, path, params[:, None, :]
-        self.inputs, self.steps = problem.inputs_at(np.arange(len(grids)), grids), np.diff(grids)[..., None]
-        self.which = np.flatnonzero(hidden.any(axis=0))  # hidden in some experiment
-        self.hidden, self.limit = hidden[:, None, self.which], limit[:, None, self.which]
-        self.pairs = self.hidden[..., None] & self.hidden[..., None, :]
-
-    def follow(self, first: int, last: int, settings: Following) -> int:
-        """Follow the states from one point of the grid towards another; returns the last point that is settled."""
-        stretch = self.path[:, first : last + 1]
-        stretch[..., self.which] = np.where(self.hidden, stretch[:, :1, self.which], stretch[..., self.which])
+    inputs, path = problem.inputs_at(np.arange(len(grids)), grids), path.copy()
+    here, length = 0, grids.shape[1] - 1
+    while here < grids.shape[1] - 1:
+        part = slice(here, here + length + 1)
+        stretch = path[:, part]
+        stretch[...] = np.where(hidden[:, None, :], stretch[:, :1], stretch)
+        at, steps = (grids[:, part], stretch, params[:, None, :], inputs[:, part]), stretch.shape[1] - 1
         for _ in range(settings.passes):
-            settled = self._newton_pass(first, last, settings.settled)
-            if settled == last:
+            settled = _newton_pass(problem, at, hidden, limit, settings.settled)
+            if settled == steps:
                 break
-        return settled
+        length = 2 * length if settled == steps else max(length // settings.cut, settings.shortest)
+        here += steps if steps <= settings.shortest else settled
+    return path
 
-    def _newton_pass(self, first: int, last: int, tolerance: float) -> int:
-        """Correct the path unless all of it is settled; returns the last point before the first larger error.
 
-        With A = (I - h f_z)^-1 and the error e = A (z - z+ + h f+) of each step, the corrections d satisfy
-        d+ = A d + e. An error that is not finite counts as none, as does one that points beyond the limit.
-        """
-        which, ahead = self.which, slice(first + 1, last + 1)
-        z, step = self.path[:, first : last + 1, which], self.steps[:, first:last]
-        given = (self.grids[:, ahead], self.path[:, ahead], self.params, self.inputs[:, ahead])
-        slope, wrt_x, _ = self.rhs.linearise(*given)
-        wrt_z, unit = wrt_x[..., which[:, None], which], np.eye(len(which))
-        with np.errstate(all="ignore"):
-            matrix = unit - step[..., None] * np.where(self.pairs & np.isfinite(wrt_z), wrt_z, 0.0)
-            carry = inverted(matrix.reshape(-1, *unit.shape)).reshape(wrt_z.shape)
-            error = (carry @ (step * slope[..., which] - np.diff(z, axis=1))[..., None])[..., 0]
-            error = np.where(self.hidden & np.isfinite(error), error, 0.0)
-            low, high = -self.limit - z[:, 1:], self.limit - z[:, 1:]
-            size = np.abs(np.minimum(np.maximum(error, low), high))
-            right = (size <= tolerance * np.abs(z).max(axis=1, keepdims=True)).all(axis=(0, 2))
-            if right.all():
-                return last
-            move = np.zeros((*error[:, 0].shape, 1))
-            moves = np.empty((last - first, *move.shape))  # (steps, experiments, hidden, 1)
-            rows = (a.swapaxes(0, 1)[..., None] for a in (error, low, high))
-            for k, (one, add, least, most) in enumerate(zip(carry.swapaxes(0, 1), *rows, strict=True)):
-                move = np.fmin(np.fmax(one @ move + add, least), most, out=moves[k])
-        self.path[:, ahead, which] += moves[..., 0].swapaxes(0, 1)
-        return first + int(np.argmin(right))
+def _newton_pass(
+    problem: Problem, at: tuple[np.ndarray, ...], hidden: np.ndarray, limit: np.ndarray, tolerance: float
+) -> int:
+    """Correct a stretch of path unless all of it is settled; returns how many steps are before the first larger error.
+
+    With A = (I - h f_z)^-1 and the error e = A (z - z+ + h f+) of each step, the corrections d satisfy d+ = A d + e. An
+    error that is not finite counts as none, as does one that points beyond the limit.
+    """
+    times, path, params, inputs = at
+    which = np.flatnonzero(hidden.any(axis=0))
+    free, most, unit = hidden[:, None, which], limit[:, None, which], np.eye(len(which))
+    z, step = path[..., which], np.diff(times)[..., None]
+    slope, wrt_x, _ = problem.model.rhs.linearise(times[:, 1:], path[:, 1:], params, inputs[:, 1:])
+    with np.errstate(all="ignore"):
+        wrt_z = wrt_x[..., which[:, None], which]
+        usable = free[..., None] & free[..., None, :] & np.isfinite(wrt_z)
+        matrix = unit - step[..., None] * np.where(usable, wrt_z, 0.0)
+        carry = inverted(matrix.reshape(-1, *unit.shape)).reshape(wrt_z.shape)
+        error = (carry @ (step * slope[..., which] - np.diff(z, axis=1))[..., None])[..., 0]
+        error = np.where(free & np.isfinite(error), error, 0.0)
+        low, high = -most - z[:, 1:], most - z[:, 1:]
+        size = np.abs(np.minimum(np.maximum(error, low), high))
+        right = (size <= tolerance * np.abs(z).max(axis=1, keepdims=True)).all(axis=(0, 2))
+        if right.all():
+            return len(right)
+        moves = np.zeros((len(right) + 1, *error[:, 0].shape, 1))  # (points, experiments, hidden, 1)
+        rows = (a.swapaxes(0, 1)[..., None] for a in (error, low, high))
+        for k, (one, add, least, greatest) in enumerate(zip(carry.swapaxes(0, 1), *rows, strict=True)):
+            np.fmin(np.fmax(one @ moves[k] + add, least), greatest, out=moves[k + 1])
+    path[..., which] += moves[..., 0].swapaxes(0, 1)
+    return int(np.argmin(right))
