@@ -55,3 +55,12 @@ def test_every_start_has_a_path(build):
         assert isinstance(state, State)
         assert np.isfinite(state.point.path).all()
         assert state.residual < 1e-4
+
+
+def test_a_start_that_explodes_between_samples_still_converges():
+    """From x = 1 the solution of x' = 1000 x^2 ends after a thousandth of the time between two samples."""
+    run = pf.Experiment(TIMES, {"x": 1 + 0.1 * np.cos(TIMES)})
+    problem = pf.Problem(pf.Model("x' = k*x^2 - x"), run, {"k": pf.Parameter(1e-3, 1e15, log=True)})
+    fit = pf.fit(problem, start={"k": 1000.0}, policy=pf.SearchPolicy(most=1, rescue=None))
+    assert fit.success
+    assert fit.parameters["k"] == pytest.approx(pf.fit(problem, start={"k": 1.0}).parameters["k"], rel=1e-4)

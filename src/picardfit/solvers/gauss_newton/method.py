@@ -130,8 +130,8 @@ class LiftedGaussNewton:
 
         rounds, segments = self.refinement.first_rounds, self.max_segments
         system, point = resolve(mesh, partial(attempt, borrow=False), rounds, segments)
-        if point is None:
-            rounds = self.refinement.borrowing_rounds
+        if point is None:  # with no more segments than those rounds could make
+            segments, rounds = min(segments, len(mesh) << rounds), self.refinement.borrowing_rounds
             system, point = resolve(mesh, partial(attempt, borrow=True), rounds, segments)
         if point is None:
             return NoPath()
