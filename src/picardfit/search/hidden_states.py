@@ -24,7 +24,7 @@ class Following:
     cut: int = (
         4  # by which a stretch is shortened where Newton's method does not settle; it doubles where it does
     )
-    shortest: int = 8  # steps of a stretch that is taken as it is: f may have a pole there
+    shortest: int = 16  # steps of a stretch that is taken as it is: f may have a pole there
 
 
 def follow_hidden(
