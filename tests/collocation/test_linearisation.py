@@ -358,3 +358,28 @@ def test_only_segments_without_finite_outputs_are_too_long():
     assert failed.tolist() == [False, False, True]
     states[2] = 1.0
     assert contract_from(system, np.array([[2.0, 1.0]]), states, np.ones(1))[0] is not None
+
+
+def test_a_segment_at_a_pole_borrows_the_state_before_it():
+    """At x = 1 no segment is short enough; from x = 0.5 the solution is 1 - sqrt(1/4 - 2 t)."""
+    problem = pf.Problem(pf.Model("x' = k/(1 - x)"), pf.Experiment([0, 0.3], {"x": [1, 1]}))
+    system = Discretisation(problem, Mesh(rule(5), (np.array([0, 0.05, 0.1, 0.15]),)))
+    given = (system, np.array([[0.5, 1.0]]), np.array([[0.5], [1.0], [0.3]]), np.ones(1))
+    point, failed = contract_from(*given)
+    assert point is None
+    assert failed[1]
+    point, failed = contract_from(*given, borrow=True)
+    assert not failed.any()
+    assert point.states[:, 0].tolist() == [0.5, 0.5, 0.3]
+    np.testing.assert_allclose(point.path[1, -1, 0], 1 - np.sqrt(0.25 - 0.1), rtol=1e-4)
+
+
+def test_segments_borrow_from_their_own_experiment():
+    runs = [pf.Experiment([0, 1], {"x": [1, 1]}), pf.Experiment([0, 1], {"x": [1, 1]})]
+    problem = pf.Problem(pf.Model("x' = -k/(1 - x)"), runs)
+    system = Discretisation(problem, Mesh(rule(5), (np.array([0, 0.5, 1]), np.array([0, 0.5, 1]))))
+    unknowns = np.array([[0.5, 1.0], [-0.5, 1.0]])
+    point, _ = contract_from(
+        system, unknowns, np.array([[0.5], [1.0], [-0.5], [1.0]]), np.ones(1), borrow=True
+    )
+    assert point.states[:, 0].tolist() == [0.5, 0.5, -0.5, -0.5]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.mesh import Flags
+from picardfit.collocation.mesh import Flags, Indices, Mesh
 from picardfit.collocation.picard import (
     USUAL,
     Contraction,
@@ -108,10 +108,13 @@ def contract_from(
     states: Array,
     scale: Array,
     contraction: Contraction = USUAL,
+    borrow: bool = False,
 ) -> tuple[Point | None, Flags]:
     """Contract straight lines between guessed knot states with fresh Newton matrices.
 
-    Returns the point, or None and (segments,) bool: the segments that are too long.
+    With `borrow`, segments that do not contract are tried again from the start of the one before them that does: at a
+    pole of f no segment would be short enough. Returns the point, or None and (segments,) bool: the segments that are
+    too long.
     """
     mesh, layout = system.mesh, system.problem.layout
     states = states.copy()
@@ -119,6 +122,24 @@ def contract_from(
     following = states.copy()
     following[mesh.linked] = states[mesh.linked + 1]
     path = states[:, None, :] + mesh.rule.nodes[:, None] * (following - states)[:, None, :]
+    point, failed = _contracted(system, unknowns, states, path, scale, contraction)
+    if point is None and borrow:
+        chosen = np.flatnonzero(failed)
+        states = states[_contracting_before(mesh, failed)]
+        path[chosen] = states[chosen, None, :]
+        point, failed = _contracted(system, unknowns, states, path, scale, contraction)
+    return point, failed
+
+
+def _contracted(
+    system: Discretisation,
+    unknowns: Array,
+    states: Array,
+    path: Array,
+    scale: Array,
+    contraction: Contraction,
+) -> tuple[Point | None, Flags]:
+    """The point after Newton's contraction, or None and the segments that failed."""
     equation = FixedPoint(system.field, states, system.spread(system.parameters(unknowns)), scale)
     with np.errstate(all="ignore"):
         found = newton(equation, path, contraction.tolerance, contraction.first)
@@ -130,6 +151,12 @@ def contract_from(
         if point is None:
             failed = _without_outputs(system, unknowns, states, found.path)
     return point, failed
+
+
+def _contracting_before(mesh: Mesh, failed: Flags) -> Indices:
+    """(segments,): the last segment up to each that did not fail; the first one of the experiment if all did."""
+    usable = np.where(failed, 0, np.arange(len(mesh)))
+    return np.maximum(np.maximum.accumulate(usable), mesh.first[mesh.experiment])
 
 
 def _without_outputs(system: Discretisation, unknowns: Array, states: Array, path: Array) -> Flags:

@@ -32,9 +32,7 @@ class MatchingSettings:
     increase: float = 10.0  # of the damping after any other
     least_damping: float = 1e-10
     most_damping: float = 1e6  # at which it gives up
-    ridge: float = (
-        1e-12  # added to the Hessian, relative to its largest diagonal element: some parameters do nothing
-    )
+    ridge: float = 1e-12  # added to the Hessian, relative to its largest diagonal element: some do nothing
     least_size: float = 1e-2  # of a state, relative to its largest value: one that is constant has no spread
 
 
@@ -60,18 +58,7 @@ def match_parameters(
     residuals = _Residuals(problem, grids, path, measured, settings)
     lower = np.where(movable, problem.layout.lower - unknowns, 0.0)
     upper = np.where(movable, problem.layout.upper - unknowns, 0.0)
-    return np.asarray(unknowns + _descend(residuals, unknowns, lower, upper, settings))
-
-
-def _descend(
-    residuals: _Residuals,
-    unknowns: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    settings: MatchingSettings,
-) -> np.ndarray:
-    """Levenberg-Marquardt on the total move, kept inside [lower, upper]."""
-    local, tiny, index = residuals.problem.layout.local, np.finfo(float).tiny, np.arange(unknowns.shape[1])
+    local, tiny, index = problem.layout.local, np.finfo(float).tiny, np.arange(unknowns.shape[1])
 
     def propose(at: _Model, damping: float) -> Proposal[_Model] | None:
         if not np.isfinite(at.value):
@@ -99,7 +86,8 @@ def _descend(
     )
     first = _Model(np.zeros_like(unknowns), *residuals.terms(unknowns))
     ended = minimise(first, propose, lambda proposal: proposal.point, damping)
-    return ended.proposal.point.move if ended.converged and ended.proposal else ended.state.move
+    last = ended.proposal.point if ended.converged and ended.proposal else ended.state
+    return np.asarray(unknowns + last.move)
 
 
 class _Model(NamedTuple):

@@ -1,8 +1,8 @@
 """Starting points: parameters from their bounds, measured states from the data, hidden states along them.
 
 Measured states are interpolated between their samples. Hidden ones follow from their own equations, driven by the
-interpolated measured ones, by a linearly implicit Euler method (stable at any step) for all experiments at once.
-Parameters without a given start are then improved by integral matching (integral_matching.py).
+interpolated measured ones (hidden_states.py). Parameters without a given start are then improved by integral matching
+(integral_matching.py).
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.formulas.algebra import symbol
+from picardfit.model.model import Model
+from picardfit.problem.experiment import Experiment
 from picardfit.problem.problem import Problem, Start
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
+from picardfit.search.hidden_states import follow_hidden
 from picardfit.search.integral_matching import match_parameters
 from picardfit.solvers.noise_levels import fit_noise_parameters, smoothed
 
@@ -25,9 +28,7 @@ MeasuredStates = dict[int, tuple[np.ndarray, np.ndarray]]  # state -> (times, va
 class StartSettings:
     """How starting points are made."""
 
-    near_middle: float = (
-        0.45  # of the bounds; the middle is often a point of symmetry, as in theta = (rho - 1)^2
-    )
+    near_middle: float = 0.45  # of the bounds: the middle is often a point of symmetry, as of (rho - 1)^2
     wide: float = 30.0  # ratio of positive bounds from which on values between them are chosen by ratios
     missing_bound: float = 0.9  # distance of a missing bound, in sizes of the value around which it is made
     steps: int = 120  # of the Euler method over an experiment; even
@@ -125,7 +126,7 @@ def candidates(
         unknowns = open_values(problem, wanted, part, settings)
         if len(layout.initial_states):
             if measured is None or by_parameters.any():
-                measured = _all_measured_states(problem, unknowns, settings)
+                measured = _measured_states(problem, unknowns, settings)
             typical = _typical_size(measured)
             unknowns = _initial_from_data(problem, unknowns, nothing, measured, typical, settings)
         found.append(unknowns)
@@ -158,14 +159,10 @@ def _with_states(
 ) -> Start:
     """Add tables of states and read initial states off them; match the parameters that nothing pinned to them."""
     layout = problem.layout
-    measured = _all_measured_states(problem, unknowns, settings)
+    measured = _measured_states(problem, unknowns, settings)
     typical = _typical_size(measured)
-    unknowns = _initial_from_data(
-        problem, unknowns, pinned, measured, typical, settings, scattered=not matched
-    )
-    grids = np.stack(
-        [_grid(problem, e, settings.steps) for e in range(len(measured))]
-    )  # (experiments, steps + 1)
+    unknowns = _initial_from_data(problem, unknowns, pinned, measured, typical, settings, not matched)
+    grids = np.stack([_grid(problem, e, settings.steps) for e in range(len(measured))])
     known = np.zeros((len(grids), len(problem.model.states)), bool)
     for e, tables in enumerate(measured):
         known[e, list(tables)] = True
@@ -256,7 +253,7 @@ def _path(
             path[e, :, state] = np.interp(grids[e], times, values)
     if not known.all():
         limit = settings.reach * np.maximum(np.abs(initial), typical)
-        path = _follow_hidden(problem, grids, path, known, params, limit)
+        path = follow_hidden(problem, grids, path, ~known, params, limit)
     # where noise has made some of the values negative, small ones mean little
     doubtful = (path <= 0).any(axis=(0, 1)) & (initial.min(axis=0) >= 0)
     if not doubtful.any():
@@ -298,32 +295,23 @@ def _grid(problem: Problem, experiment: int, steps: int) -> np.ndarray:
     return np.sort(np.concatenate([even, sampled]))
 
 
-def _all_measured_states(
-    problem: Problem, unknowns: np.ndarray, settings: StartSettings
-) -> list[MeasuredStates]:
-    """The measured states of each experiment."""
-    params = problem.layout.model_values(unknowns)
-    return [_measured_states(problem, e, params[e], settings) for e in range(len(params))]
-
-
-def _measured_states(
-    problem: Problem, experiment: int, params: np.ndarray, settings: StartSettings
-) -> MeasuredStates:
-    """The states that one observable shows alone, at the times of its samples."""
-    model, one = problem.model, problem.experiments[experiment]
+def _measured_states(problem: Problem, unknowns: np.ndarray, settings: StartSettings) -> list[MeasuredStates]:
+    """The states that one observable of an experiment shows alone, at the times of its samples."""
+    model, params = problem.model, problem.layout.model_values(unknowns)
     wrt_x, _ = model.output.jacobian_pattern
-    tables: MeasuredStates = {}
-    for k, name in enumerate(one.observables):
-        row = model.observables.index(name)
-        shown = np.flatnonzero(wrt_x[row])
-        measured = np.isfinite(one.values[:, k])
-        if len(shown) != 1 or shown[0] in tables or not measured.any():
-            continue
-        times, values = _means(one.times[measured], one.values[measured, k])
-        inverted = _invert(problem, experiment, row, int(shown[0]), times, values, params, settings)
-        if inverted is not None:
-            tables[int(shown[0])] = (times, inverted)
-    return tables
+    found: list[MeasuredStates] = [{} for _ in params]
+    for tables, one, values in zip(found, problem.experiments, params, strict=True):
+        for k, name in enumerate(one.observables):
+            row = model.observables.index(name)
+            shown = np.flatnonzero(wrt_x[row])
+            measured = np.isfinite(one.values[:, k])
+            if len(shown) != 1 or shown[0] in tables or not measured.any():
+                continue
+            table = _means(one.times[measured], one.values[measured, k])
+            inverted = _invert(model, one, row, int(shown[0]), *table, values, settings)
+            if inverted is not None:
+                tables[int(shown[0])] = (table[0], inverted)
+    return found
 
 
 def _means(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -335,8 +323,8 @@ def _means(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _invert(
-    problem: Problem,
-    experiment: int,
+    model: Model,
+    one: Experiment,
     row: int,
     state: int,
     times: np.ndarray,
@@ -345,7 +333,6 @@ def _invert(
     settings: StartSettings,
 ) -> np.ndarray | None:
     """Solve g_row(x_state) = value by Newton's method at all times; None where that fails."""
-    model, one = problem.model, problem.experiments[experiment]
     shown = getattr(model.output, "expressions", None)  # functions have none
     if shown is not None and shown[row] == symbol(model.states[state]):
         return values
@@ -369,34 +356,3 @@ def _typical_size(measured: Sequence[MeasuredStates]) -> float:
     sizes = [np.abs(values).mean() for tables in measured for _, values in tables.values()]
     size = float(np.median(sizes)) if sizes else 1.0
     return size if size > 0 else 1.0
-
-
-def _follow_hidden(
-    problem: Problem,
-    grids: np.ndarray,
-    path: np.ndarray,
-    known: np.ndarray,
-    params: np.ndarray,
-    limit: np.ndarray,
-) -> np.ndarray:
-    """Linearly implicit Euler for the hidden states along the measured ones: x+ = x + (I - h J)^-1 h f.
-
-    They stay within +-`limit` (experiments, states).
-    """
-    model = problem.model
-    inputs = problem.inputs_at(np.arange(len(grids)), grids)
-    hidden, eye = ~known, np.eye(len(model.states))
-    mask = hidden[:, :, None] & hidden[:, None, :]
-    with np.errstate(all="ignore"):
-        for k in range(grids.shape[1] - 1):
-            here, step = path[:, k], (grids[:, k + 1] - grids[:, k])[:, None]
-            slope, wrt_x, _ = model.rhs.linearise(grids[:, k], here, params, inputs[:, k])
-            slope = np.where(hidden & np.isfinite(slope), slope, 0.0)
-            jacobian = np.where(mask & np.isfinite(wrt_x), wrt_x, 0.0)
-            try:
-                move = np.linalg.solve(eye - step[:, :, None] * jacobian, (step * slope)[..., None])[..., 0]
-            except np.linalg.LinAlgError:
-                move = step * slope
-            ahead = np.clip(here + np.where(np.isfinite(move), move, 0.0), -limit, limit)
-            path[:, k + 1] = np.where(hidden, ahead, path[:, k + 1])
-    return path

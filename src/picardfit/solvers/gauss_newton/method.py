@@ -11,7 +11,7 @@ transitions.py changes stage, multipliers and mesh.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -122,13 +122,17 @@ class LiftedGaussNewton:
         if len(self.penalties) > 1 and problem.scatter is not None:
             surrogate = frozen_objective(problem, unknowns, smoothed(problem), start.at_samples(problem))
 
-        def attempt(mesh: Mesh) -> tuple[tuple[Discretisation, Point | None], Flags]:
+        def attempt(mesh: Mesh, borrow: bool) -> tuple[tuple[Discretisation, Point | None], Flags]:
             system = Discretisation(problem, mesh, surrogate)
             states = np.concatenate([start.states(k[:-1], e) for e, k in enumerate(mesh.knots)])
-            point, failed = contract_from(system, unknowns, states, scale, loose)
+            point, failed = contract_from(system, unknowns, states, scale, loose, borrow)
             return (system, point), failed
 
-        system, point = resolve(mesh, attempt, self.refinement.first_rounds, self.max_segments)
+        rounds, segments = self.refinement.first_rounds, self.max_segments
+        system, point = resolve(mesh, partial(attempt, borrow=False), rounds, segments)
+        if point is None:  # with no more segments than those rounds could make
+            segments, rounds = min(segments, len(mesh) << rounds), self.refinement.borrowing_rounds
+            system, point = resolve(mesh, partial(attempt, borrow=True), rounds, segments)
         if point is None:
             return NoPath()
         state = self._at(system, point, scale, stage=0, damping=self.damping.start)

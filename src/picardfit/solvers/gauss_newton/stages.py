@@ -114,6 +114,7 @@ class MeshRefinement:
     """How the mesh follows the path: between stages, in the last one, and when neighbours are joined."""
 
     first_rounds: int = 8  # halvings of first segments that are too long to contract
+    borrowing_rounds: int = 30  # and where they begin at the state of a segment that does
     rounds: int = 8  # halvings of a segment in one go
     open_rounds: int = 2  # and while wide jumps make layers that will vanish
     narrow: float = 1e-3  # jumps, in units of the states' scale, that make no layers
