@@ -117,14 +117,21 @@ class Plan:
     core_before: tuple[tuple[Coupling, ...], ...]  # of each state of the core, M_ki of pivots i
 
     @cached_property
-    def _is_early(self) -> list[bool]:
-        """Of each pivot, whether its own block is inverted with others in one go, because no elimination changes it."""
+    def _early(self) -> Flags:
+        """(pivots,) bool: whether a pivot's own block is inverted with others in one go, since no elimination changes it."""
         changed = {target for pivot in self.pivots for target, _, _ in pivot.updates}
-        return [pivot.own not in changed for pivot in self.pivots]
+        return np.array([pivot.own not in changed for pivot in self.pivots], bool)
 
     @cached_property
-    def _early(self) -> list[int]:
-        return [pivot.own for pivot, early in zip(self.pivots, self._is_early, strict=True) if early]
+    def _first_inverted(self) -> tuple[Indices, Indices]:
+        """The blocks that are inverted in one go: those of entries, and the identities of states without an entry."""
+        own = np.array([pivot.own for pivot in self.pivots], int)[self._early]
+        return own[own < len(self.entries)], own[own >= len(self.entries)]
+
+    @cached_property
+    def _others(self) -> Indices:
+        """Blocks of entries that are not inverted at first."""
+        return np.setdiff1d(np.arange(len(self.entries)), self._first_inverted[0])
 
     def eliminate(self, integral: Array, slopes: Array) -> Array:
         """Eliminated matrices (segments, numbers), from h A (segments, nodes, nodes) and the entries of f_x.
@@ -132,19 +139,13 @@ class Plan:
         The entries are an array (entries, segments, nodes). NaN where a matrix is not finite.
         """
         segments, nodes = slopes.shape[1:]
-        inside = self.blocks * nodes**2
-        result = np.zeros((segments, inside + (len(self.core) * nodes) ** 2))
+        result = np.zeros((segments, self.blocks * nodes**2 + (len(self.core) * nodes) ** 2))
         blocks, core = self._views(result, nodes)
-        np.multiply(
-            -integral[:, None], slopes.transpose(1, 0, 2)[:, :, None, :], out=blocks[:, : len(self.entries)]
-        )
-        blocks[:, self.diagonal] += np.eye(nodes)
-        early = blocks[:, self._early]
-        blocks[:, self._early] = inverted_in_order(early.reshape(-1, nodes, nodes)).reshape(early.shape)
-        for pivot, is_early in zip(self.pivots, self._is_early, strict=True):
+        self._fill(blocks, -integral, slopes)
+        for pivot, is_early in zip(self.pivots, self._early.tolist(), strict=True):
             own = blocks[:, pivot.own]
             if not is_early:
-                own[...] = inverted_in_order(own)
+                own[...] = inverted_in_order(own.transpose(1, 2, 0)).transpose(2, 0, 1)
             for block, _ in pivot.right:
                 blocks[:, block] = own @ blocks[:, block]
             for target, below, right in pivot.updates:
@@ -153,6 +154,20 @@ class Plan:
             together = blocks[:, self.core_blocks].transpose(0, 1, 3, 2, 4).reshape(core.shape)
             core[...] = inverted(together)
         return result
+
+    def _fill(self, blocks: Array, negative: Array, slopes: Array) -> None:
+        """Write the blocks of M, or their inverses where no elimination changes them; `negative`: -h A."""
+        nodes, (inverse, identity), others = blocks.shape[2], self._first_inverted, self._others
+        unit = np.eye(nodes)
+        blocks[:, others] = negative[:, None] * slopes[others].transpose(1, 0, 2)[:, :, None, :]
+        rest = np.setdiff1d(self.diagonal, inverse)
+        blocks[:, rest] += unit
+        by_node = slopes[inverse].transpose(2, 0, 1)  # (nodes, blocks, segments)
+        # all matrices along the last axes, where inverting them is fast
+        own = np.multiply(negative.transpose(1, 2, 0)[:, :, None, :], by_node, order="C")
+        own += unit[:, :, None, None]
+        found = inverted_in_order(own.reshape(nodes, nodes, -1)).reshape(own.shape)
+        blocks[:, inverse] = found.transpose(3, 2, 0, 1)
 
     def solve(self, eliminated: Array, right: Array) -> Array:
         """M^-1 right in place, for contiguous right-hand sides (segments, nodes * states, columns)."""
@@ -329,30 +344,29 @@ def _couplings(pairs: list[tuple[int, int]], number: dict[tuple[int, int], int])
     return tuple((number[pair], pair[1]) for pair in pairs)
 
 
-def inverted_in_order(matrix: Array, each: int = 512) -> Array:
-    """Inverses of small matrices (k, n, n) by Gauss-Jordan elimination in the order of the rows, `each` at a time.
+def inverted_in_order(matrices: Array, each: int = 2048) -> Array:
+    """Inverses of small matrices (n, n, k) by Gauss-Jordan elimination in the order of the rows, `each` at a time.
 
     All matrices share an operation, which is faster than one call of LAPACK for each. Pivots are not chosen by size:
     see the top of this file. NaN for matrices that are not finite; not finite where a pivot is zero.
     """
-    result, (count, size) = np.empty_like(matrix), matrix.shape[:2]
-    room, change = np.empty((2, size, size, min(each, count)))
+    result, size = np.empty(matrices.shape), len(matrices)
     with np.errstate(all="ignore"):
-        for begin in range(0, count, each):
-            chosen = slice(begin, begin + each)
-            left, product = (one[..., : len(matrix[chosen])] for one in (room, change))
-            left[...] = matrix[chosen].transpose(1, 2, 0)
+        for begin in range(0, matrices.shape[2], each):
+            some = slice(begin, begin + each)
+            left = np.array(matrices[..., some], order="C")
+            change = np.empty_like(left)
             for k in range(size):
                 column = left[:, k].copy()
                 inverse = 1 / column[k]
                 column[k] = left[:, k] = 0.0
                 left[k] *= inverse
                 left[k, k] = inverse
-                np.multiply(column[:, None], left[k], out=product)
-                left -= product
-            result[chosen] = left.transpose(2, 0, 1)
-    if not np.isfinite(matrix.sum()):
-        result[~np.isfinite(matrix).all(axis=(1, 2))] = np.nan
+                np.multiply(column[:, None], left[k], out=change)
+                left -= change
+            result[..., some] = left
+    if not np.isfinite(matrices.sum()):
+        result[..., ~np.isfinite(matrices).all(axis=(0, 1))] = np.nan
     return result
 
 
