@@ -118,20 +118,16 @@ class Plan:
 
     @cached_property
     def _early(self) -> Flags:
-        """(pivots,) bool: whether a pivot's own block is inverted with others in one go, since no elimination changes it."""
+        """(pivots,) bool: pivots whose own block no elimination changes, so that they are inverted in one go."""
         changed = {target for pivot in self.pivots for target, _, _ in pivot.updates}
         return np.array([pivot.own not in changed for pivot in self.pivots], bool)
 
     @cached_property
-    def _first_inverted(self) -> tuple[Indices, Indices]:
-        """The blocks that are inverted in one go: those of entries, and the identities of states without an entry."""
+    def _kinds(self) -> tuple[Indices, Indices, Indices]:
+        """Blocks of entries that are inverted in one go, other blocks of entries, other blocks of the diagonal."""
         own = np.array([pivot.own for pivot in self.pivots], int)[self._early]
-        return own[own < len(self.entries)], own[own >= len(self.entries)]
-
-    @cached_property
-    def _others(self) -> Indices:
-        """Blocks of entries that are not inverted at first."""
-        return np.setdiff1d(np.arange(len(self.entries)), self._first_inverted[0])
+        early = own[own < len(self.entries)]
+        return early, np.setdiff1d(np.arange(len(self.entries)), early), np.setdiff1d(self.diagonal, early)
 
     def eliminate(self, integral: Array, slopes: Array) -> Array:
         """Eliminated matrices (segments, numbers), from h A (segments, nodes, nodes) and the entries of f_x.
@@ -157,17 +153,16 @@ class Plan:
 
     def _fill(self, blocks: Array, negative: Array, slopes: Array) -> None:
         """Write the blocks of M, or their inverses where no elimination changes them; `negative`: -h A."""
-        nodes, (inverse, identity), others = blocks.shape[2], self._first_inverted, self._others
+        (early, others, diagonal), nodes = self._kinds, blocks.shape[2]
         unit = np.eye(nodes)
         blocks[:, others] = negative[:, None] * slopes[others].transpose(1, 0, 2)[:, :, None, :]
-        rest = np.setdiff1d(self.diagonal, inverse)
-        blocks[:, rest] += unit
-        by_node = slopes[inverse].transpose(2, 0, 1)  # (nodes, blocks, segments)
+        blocks[:, diagonal] += unit
+        by_node = slopes[early].transpose(2, 0, 1)  # (nodes, blocks, segments)
         # all matrices along the last axes, where inverting them is fast
         own = np.multiply(negative.transpose(1, 2, 0)[:, :, None, :], by_node, order="C")
         own += unit[:, :, None, None]
         found = inverted_in_order(own.reshape(nodes, nodes, -1)).reshape(own.shape)
-        blocks[:, inverse] = found.transpose(3, 2, 0, 1)
+        blocks[:, early] = found.transpose(3, 2, 0, 1)
 
     def solve(self, eliminated: Array, right: Array) -> Array:
         """M^-1 right in place, for contiguous right-hand sides (segments, nodes * states, columns)."""
@@ -310,7 +305,9 @@ def planned(pattern: Flags, dense: float = Sparsity().dense) -> Plan:
         tuple(pivots),
         np.array(core, int),
         np.array([[number[i, j] for j in core] for i in core], int),
-        tuple(_couplings([(i, j) for j in np.flatnonzero(nonzero[i] & earlier).tolist()], number) for i in core),
+        tuple(
+            _couplings([(i, j) for j in np.flatnonzero(nonzero[i] & earlier).tolist()], number) for i in core
+        ),
     )
 
 
@@ -321,7 +318,9 @@ def _order(nonzero: Flags, left: Flags, dense: float) -> Iterator[int]:
         among = nonzero[np.ix_(states, states)]
         rows, columns = among.sum(axis=1) - 1, among.sum(axis=0) - 1
         crowded = rows.sum() >= dense * len(states) * (len(states) - 1)
-        if crowded and (rows * columns).all():  # a state without a coupling in row or column costs nothing more
+        if (
+            crowded and (rows * columns).all()
+        ):  # a state without a coupling in row or column costs nothing more
             return
         yield int(states[np.lexsort((rows + columns, rows * columns))[0]])
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.collocation.condensing import Quadratic
+from picardfit.collocation.curvature import data_curvature
 from picardfit.collocation.discretisation import Chunk, Discretisation
 from picardfit.collocation.elimination import Plan, Sources, inverted, sources
 from picardfit.collocation.mesh import TINY
@@ -102,7 +103,7 @@ def linearise(
     terms = system.objective.terms(outputs, expected)
     white = _by_block(whitened(system.blocks.padded(terms.factor), jacobian))
     jacobian = _by_block(jacobian)
-    hessian = system.blocks.by_segment(white.transpose(0, 2, 1) @ white)
+    hessian = data_curvature(system, white)
     slope = _slope(system, terms.slope, jacobian)
     quadratic = Quadratic(hessian, slope, ends, point.jumps, layout.initial_derivative(point.unknowns))
     return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse, rate, point.path)

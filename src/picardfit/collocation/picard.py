@@ -331,4 +331,3 @@ def sizes(path: Array, scale: Array) -> Array:
     """(segments,): the largest relative value of each segment, infinite where a value is not a number."""
     largest: Array = (np.abs(path) / scale).max(axis=(1, 2))
     return np.nan_to_num(largest, nan=np.inf)
-
