@@ -7,7 +7,7 @@ import pytest
 
 import picardfit as pf
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.elimination import Sparsity, plan_of, planned
+from picardfit.collocation.elimination import Plan, Sparsity, inverted_in_order, plan_of, planned, sources
 from picardfit.collocation.linearisation import linearise
 from picardfit.collocation.mesh import Mesh, rule
 from picardfit.collocation.picard import Field, exact_multipliers, newton_matrix
@@ -45,13 +45,18 @@ def derivatives(pattern: np.ndarray) -> np.ndarray:
     return np.random.default_rng(1).standard_normal((len(SEGMENTS), nodes, *pattern.shape)) * pattern
 
 
+def entries_of(plan: Plan, wrt_x: np.ndarray) -> np.ndarray:
+    """(entries, segments, nodes)."""
+    return wrt_x[:, :, plan.entries[:, 0], plan.entries[:, 1]].transpose(2, 0, 1)
+
+
 @patterns
 @pytest.mark.parametrize("columns", [1, 4])
 def test_solution_is_that_of_the_whole_matrix(pattern, columns):
     plan, wrt_x = planned(pattern), derivatives(pattern)
     matrix = newton_matrix(SEGMENTS, wrt_x)
     right = np.random.default_rng(2).standard_normal((*matrix.shape[:2], columns))
-    eliminated = plan.eliminate(SEGMENTS.integral, wrt_x)
+    eliminated = plan.eliminate(SEGMENTS.integral, entries_of(plan, wrt_x))
     np.testing.assert_allclose(
         plan.solve(eliminated, right.copy()), np.linalg.solve(matrix, right), atol=1e-12, rtol=1e-10
     )
@@ -61,8 +66,46 @@ def test_solution_is_that_of_the_whole_matrix(pattern, columns):
     )
 
 
+@patterns
+def test_multipliers_are_the_solution_for_sparse_right_hand_sides(pattern):
+    plan, wrt_x, rng = planned(pattern), derivatives(pattern), np.random.default_rng(5)
+    entries = np.argwhere(rng.random((len(pattern), 6)) < 0.3)  # a state and a parameter
+    values = rng.standard_normal((*wrt_x.shape[:2], len(entries)))
+    right = np.zeros((*wrt_x.shape[:3], len(pattern) + 6))
+    right[..., : len(pattern)] = np.eye(len(pattern))
+    right[:, :, entries[:, 0], len(pattern) + entries[:, 1]] = values
+    given = sources(entries, len(pattern), values)
+    flat = right.reshape(len(right), -1, right.shape[3])
+    np.testing.assert_array_equal(given.dense(np.arange(len(right)), right.shape[3]), flat)
+    np.testing.assert_allclose(given.total(np.full((len(right), right.shape[3]), 2.0)), 2 * right.sum(axis=3))
+    eliminated = plan.eliminate(SEGMENTS.integral, entries_of(plan, wrt_x))
+    found = plan.multipliers(eliminated, given, np.full_like(right, np.nan))
+    exact = np.linalg.solve(newton_matrix(SEGMENTS, wrt_x), flat)
+    np.testing.assert_allclose(found.reshape(flat.shape), exact, atol=1e-12, rtol=1e-10)
+
+
+@patterns
+def test_entries_stand_for_the_whole_derivative(pattern):
+    plan, wrt_x = planned(pattern), derivatives(pattern)
+    vector = np.random.default_rng(6).standard_normal(wrt_x.shape[:3])
+    entries = entries_of(plan, wrt_x)
+    np.testing.assert_array_equal(plan.dense(entries), wrt_x)
+    np.testing.assert_allclose(plan.times(entries, vector), (wrt_x @ vector[..., None])[..., 0], atol=1e-14)
+
+
+@pytest.mark.parametrize("each", [1, 3, 100])
+def test_inverses_in_the_order_of_the_rows(each):
+    matrix = np.eye(5) + 0.2 * np.random.default_rng(7).standard_normal((10, 5, 5))
+    matrix[4, 2, 2] = np.inf
+    found, others = inverted_in_order(matrix.transpose(1, 2, 0), each).transpose(2, 0, 1), np.arange(10) != 4
+    np.testing.assert_allclose(found[others], np.linalg.inv(matrix[others]), rtol=1e-10, atol=1e-12)
+    assert not np.isfinite(found[4]).all()
+
+
 def test_elimination_of_a_cascade_fills_nothing_in():
-    assert planned(chain(30), dense=2.0).blocks == chain(30).sum()  # no core
+    plan = planned(chain(30))
+    assert plan.blocks == chain(30).sum()
+    assert not len(plan.core)
 
 
 def test_blocks_of_a_ring_grow_like_its_states():
@@ -75,7 +118,7 @@ def test_a_matrix_that_is_not_finite_spoils_no_other_segment():
     wrt_x[1, 0, 3, 3] = np.inf
     right = np.ones((len(SEGMENTS), wrt_x.shape[1] * 7, 1))
     with np.errstate(invalid="ignore"):
-        solved = plan.solve(plan.eliminate(SEGMENTS.integral, wrt_x), right)
+        solved = plan.solve(plan.eliminate(SEGMENTS.integral, entries_of(plan, wrt_x)), right)
     assert np.isnan(solved[1]).any()
     assert np.isfinite(solved[[0, 2]]).all()
 

@@ -23,7 +23,6 @@ from picardfit.collocation.picard import (
     exact_multipliers,
     integrate,
     newton,
-    newton_inverses,
     newton_matrix,
     residual,
     tails,
@@ -277,7 +276,7 @@ def test_newton_converges_quadratically():
 def test_old_newton_matrix_still_contracts():
     """One inverse serves for several contractions: linear convergence."""
     field, x, path, params = van_der_pol()
-    old = newton_inverses(field, path, params)
+    old = field.inverses_along(path, params)
     found = newton(equation(field, x, params), path, 1e-10, Newton(steps=20), old)
     assert found.inverse is old
     assert found.rate < 1

@@ -315,6 +315,13 @@ def test_pattern_marks_what_can_be_non_zero(everything):
     assert wrt_p[-2:].tolist() == [[True, True, False, False], [False] * 4]
 
 
+def test_derivatives_are_the_marked_ones_row_by_row(everything):
+    arguments = points(4)
+    found, whole = everything.derivatives(*arguments), everything.linearise(*arguments)[1:]
+    for entries, matrix, marked in zip(found, whole, everything.jacobian_pattern, strict=True):
+        np.testing.assert_array_equal(np.moveaxis(entries, 0, -1), matrix[..., marked])
+
+
 def test_hill_functions_have_finite_slopes_at_zero():
     hill = BatchedMap([parse("x**n/(K**n + x**n)")], ("x",), ("n", "K"))
     value, wrt_x, wrt_p = hill.linearise(0.0, np.zeros(1), np.array([2.0, 1.0]), NOTHING)

@@ -16,6 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from picardfit.collocation.curvature import BLOCKWISE, Blockwise, Curvature, with_continuity
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Flags, Mesh, QuickIndex
 from picardfit.formulas.kernels import Array
@@ -23,17 +24,10 @@ from picardfit.problem.unknowns import UnknownsColumns
 
 
 @dataclass(frozen=True)
-class Blockwise:
-    """When the normal equations are assembled and solved in large blocks; measured (docs/decisions/016)."""
-
-    fewest: int = 12  # states; below, one call of LAPACK's band solver and one product per segment are faster
-
-
-@dataclass(frozen=True)
 class Quadratic:
     """The quadratic model of the objective, segment by segment; columns are [states | free parameters]."""
 
-    hessian: Array  # (segments, columns, columns)
+    hessian: Array | Curvature  # (segments, columns, columns); in parts for large models
     slope: Array  # (segments, columns)
     end: Array  # (linked, states, columns): derivative of the end state of segments with a successor
     jump: Array  # (linked, states): end state minus next start state
@@ -121,7 +115,7 @@ def factorise(
     """
     states, first, inner = model.end.shape[1], mesh.first, mesh.inner_rows
     weighted = penalty[..., None] * model.end
-    of_states, mixed, of_parameters = _curvature(mesh, model, weighted)
+    of_states, mixed, of_parameters = with_continuity(mesh, model.hessian, model.end, penalty, weighted)
 
     index = columns.index
     diagonal = of_states[inner].copy()
@@ -146,7 +140,7 @@ def factorise(
 
 
 def _eliminate_inner(
-    mesh: Mesh, cholesky: Array, cross: Array, hessian: Array, blockwise: Blockwise = Blockwise()
+    mesh: Mesh, cholesky: Array, cross: Array, hessian: Array, blockwise: Blockwise = BLOCKWISE
 ) -> Array | None:
     """Subtract C' M^-1 C from the hessian of each experiment, in place, with C the cross terms and M = L L'.
 
@@ -167,32 +161,6 @@ def _eliminate_inner(
             upper = dsyrk(1.0, half[a:b].reshape(-1, width).T)
             hessian[e] -= upper + np.triu(upper, 1).T
     return None
-
-
-def _curvature(
-    mesh: Mesh, model: Quadratic, weighted: Array, blockwise: Blockwise = Blockwise()
-) -> tuple[Array, Array, Array]:
-    """H + B' W B by states (segments, states, states), by states and free parameters, and by free parameters.
-
-    The last are sums over each experiment (experiments, parameters, parameters). For large models it is faster to
-    multiply the derivatives by parameters of all segments at once than to sum the products of each.
-    """
-    states, first, linked = model.end.shape[1], mesh.first, mesh.linked_rows
-    if states < blockwise.fewest:
-        total = model.hessian.copy()
-        total[linked] += model.end.transpose(0, 2, 1) @ weighted
-        by_parameters = np.add.reduceat(total[:, states:, states:], first)
-        return total[:, :states, :states], total[:, :states, states:], by_parameters
-    back = model.end[..., :states].transpose(0, 2, 1)
-    of_states, mixed = model.hessian[:, :states, :states].copy(), model.hessian[:, :states, states:].copy()
-    of_states[linked] += back @ weighted[..., :states]
-    mixed[linked] += back @ weighted[..., states:]
-    by_parameters = np.add.reduceat(model.hessian[:, states:, states:], first)
-    count = by_parameters.shape[1]
-    for e, (a, b) in enumerate(mesh.inner_ranges):
-        ends, weights = (one[a:b, :, states:].reshape(-1, count) for one in (model.end, weighted))
-        by_parameters[e] += ends.T @ weights
-    return of_states, mixed, by_parameters
 
 
 def _add_first(hessian: Array, of_states: Array, mixed: Array, initial: Array, columns: QuickIndex) -> None:
@@ -359,5 +327,8 @@ def reduced(
     """
     columns = start_derivatives(system, quadratic) if columns is None else columns
     back, first = columns.transpose(0, 2, 1), system.mesh.first
-    hessian = np.add.reduceat(back @ quadratic.hessian @ columns, first)
+    if isinstance(quadratic.hessian, Curvature):
+        hessian = quadratic.hessian.reduced(system.mesh, columns, system.problem.layout.columns.parameters)
+    else:
+        hessian = np.add.reduceat(back @ quadratic.hessian @ columns, first)
     return hessian, np.add.reduceat((back @ quadratic.slope[..., None])[..., 0], first)

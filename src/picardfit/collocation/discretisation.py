@@ -64,6 +64,20 @@ class Discretisation:
         return Field(problem.rhs, mesh, inputs, plan)
 
     @cached_property
+    def parameter_entries(self) -> tuple[Indices, Indices]:
+        """Entries of f_p, as a BatchedMap has them, whose parameters are free; the state and free parameter of each.
+
+        The latter are (entries, 2), in the order of the states.
+        """
+        rhs, free = self.problem.rhs, self.problem.layout.free_parameters
+        assert isinstance(rhs, BatchedMap)  # others have dense derivatives
+        state, parameter = np.nonzero(rhs.jacobian_pattern[1])
+        column = np.full(len(rhs.parameters), -1)
+        column[free] = np.arange(len(free))
+        chosen = np.flatnonzero(column[parameter] >= 0)
+        return chosen, np.column_stack([state, column[parameter]])[chosen]
+
+    @cached_property
     def sample_inputs(self) -> Array:
         samples = self.problem.samples
         return self.problem.inputs_at(samples.experiment, samples.times)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.collocation.condensing import Quadratic
+from picardfit.collocation.curvature import data_curvature
 from picardfit.collocation.discretisation import Chunk, Discretisation
-from picardfit.collocation.elimination import Plan, inverted
+from picardfit.collocation.elimination import Plan, Sources, inverted, sources
 from picardfit.collocation.mesh import TINY
 from picardfit.collocation.picard import (
     USUAL,
@@ -16,7 +17,6 @@ from picardfit.collocation.picard import (
     Field,
     defect,
     end_derivatives,
-    integrate,
     newton_matrix,
     relative_size,
     right_sides,
@@ -103,7 +103,7 @@ def linearise(
     terms = system.objective.terms(outputs, expected)
     white = _by_block(whitened(system.blocks.padded(terms.factor), jacobian))
     jacobian = _by_block(jacobian)
-    hessian = system.blocks.by_segment(white.transpose(0, 2, 1) @ white)
+    hessian = data_curvature(system, white)
     slope = _slope(system, terms.slope, jacobian)
     quadratic = Quadratic(hessian, slope, ends, point.jumps, layout.initial_derivative(point.unknowns))
     return Linearisation(quadratic, outputs, jacobian, terms.factor, multipliers, inverse, rate, point.path)
@@ -164,17 +164,25 @@ def _derivatives(
     `room` if that is given.
     """
     mine = chunk.segments
-    field, nearby = system.field.part(mine), point.nearby and point.nearby.part(mine)
-    _, wrt_x, wrt_p = field.linearise(point.path[mine], system.spread(point.params, mine))
-    wrt_p = wrt_p[..., system.problem.layout.free_columns]
-    if chain is not None:
-        wrt_p *= system.spread(chain, mine)[..., None, :]
+    field, params = system.field.part(mine), system.spread(point.params, mine)
+    slopes = None if chain is None else system.spread(chain, mine)
     if room is None or field.plan is None:
+        nearby = point.nearby and point.nearby.part(mine)
+        _, wrt_x, wrt_p = field.linearise(point.path[mine], params)
+        wrt_p = wrt_p[..., system.problem.layout.free_columns]
+        if slopes is not None:
+            wrt_p *= slopes[..., None, :]
         solved, inverse, rate = _solved(field, wrt_x, right_sides(field.mesh, wrt_p), nearby, reuse)
         multipliers = solved.reshape(*wrt_p.shape[:3], -1)
     else:
         multipliers, rate = room[mine], 0.0
-        inverse = _eliminated(field, field.plan, wrt_x, wrt_p, multipliers, reuse)
+        chosen, entries = system.parameter_entries
+        wrt_x, wrt_p = field.derivatives(point.path[mine], params)
+        wrt_p = np.ascontiguousarray(wrt_p[chosen].transpose(1, 2, 0))
+        if slopes is not None:
+            wrt_p *= slopes[..., entries[:, 1]]
+        given = sources(entries, field.plan.states, field.mesh.integral @ wrt_p)
+        inverse = _eliminated(field, field.plan, wrt_x, given, multipliers, reuse)
     ends = end_derivatives(field.mesh, chunk.linked, multipliers)
     return multipliers, inverse, system.derivatives_at_samples(multipliers, chunk), ends, rate
 
@@ -207,25 +215,24 @@ def _solved(
 
 
 def _eliminated(
-    field: Field, plan: Plan, wrt_x: Array, wrt_p: Array, multipliers: Array, reuse: Reuse
+    field: Field, plan: Plan, wrt_x: Array, given: Sources, multipliers: Array, reuse: Reuse
 ) -> Array:
     """Matrices that are eliminated state by state, which is cheaper than to reuse those from nearby; S is filled in.
 
     Their pivots are not chosen by size. Whether that cost digits shows in the sum of all columns of S, each in its own
     unit: segments on which the sum does not solve the equations are solved again with the whole matrix.
     """
-    mesh, (segments, nodes, states, _) = field.mesh, wrt_p.shape
-    inverse, flat = plan.eliminate(mesh.integral, wrt_x), multipliers.reshape(segments, nodes * states, -1)
-    right_sides(mesh, wrt_p, multipliers)
-    plan.solve(inverse, flat)
-    weights = 1 / np.maximum(np.abs(multipliers[:, -1]).max(axis=1), TINY)[..., None]
-    total = flat @ weights
-    right = integrate(mesh, wrt_p @ weights[:, None, states:]) + weights[:, None, :states]
-    gap = np.abs(defect(mesh, wrt_x, right.reshape(total.shape), total)).max(axis=(1, 2))
-    wrong = np.flatnonzero(~(gap <= reuse.error * np.abs(total).max(axis=(1, 2))))
+    mesh, (segments, nodes, states, columns) = field.mesh, multipliers.shape
+    inverse = plan.eliminate(mesh.integral, wrt_x)
+    plan.multipliers(inverse, given, multipliers)
+    weights = 1 / np.maximum(np.abs(multipliers[:, -1]).max(axis=1), TINY)
+    flat = multipliers.reshape(segments, nodes * states, columns)
+    total = (flat @ weights[..., None]).reshape(segments, nodes, states)
+    gap = given.total(weights) - total + mesh.integral @ plan.times(wrt_x, total)
+    wrong = np.flatnonzero(~(np.abs(gap).max(axis=(1, 2)) <= reuse.error * np.abs(total).max(axis=(1, 2))))
     if len(wrong):
-        some = field.part(wrong).mesh
-        flat[wrong] = inverted(newton_matrix(some, wrt_x[wrong])) @ right_sides(some, wrt_p[wrong])
+        matrix = newton_matrix(field.part(wrong).mesh, plan.dense(wrt_x[:, wrong]))
+        flat[wrong] = inverted(matrix) @ given.dense(wrong, columns)
     return inverse
 
 

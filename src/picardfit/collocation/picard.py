@@ -60,7 +60,19 @@ class Field:
         """Inverses of the Newton matrices I - h A (x) f_x, or eliminated ones if there is a plan: (segments, ...)."""
         if self.plan is None:
             return inverted(newton_matrix(self.mesh, wrt_x))
-        return self.plan.eliminate(self.mesh.integral, wrt_x)
+        rows, columns = self.plan.entries.T
+        return self.plan.eliminate(self.mesh.integral, wrt_x[:, :, rows, columns].transpose(2, 0, 1))
+
+    def derivatives(self, path: Array, params: Array) -> tuple[Array, Array]:
+        """Non-zero derivatives at the nodes with respect to states and to parameters: (entries, segments, nodes)."""
+        assert isinstance(self.rhs, BatchedMap)  # others have no plan
+        return self.rhs.derivatives(self.mesh.node_times, path, params, self.inputs)
+
+    def inverses_along(self, path: Array, params: Array) -> Array:
+        """`inverses` at a path."""
+        if self.plan is None:
+            return self.inverses(self.linearise(path, params)[1])
+        return self.plan.eliminate(self.mesh.integral, self.derivatives(path, params)[0])
 
     def solve(self, inverses: Array, right: Array) -> Array:
         """(I - h A (x) f_x)^-1 right, with such `inverses`: (segments, nodes * states, columns)."""
@@ -131,13 +143,10 @@ def _unit(states: int) -> Array:
     return np.eye(states)
 
 
-def right_sides(mesh: AnySegments, wrt_p: Array, out: Array | None = None) -> Array:
-    """[I, h A f_p], the right-hand sides for `newton_matrix`: (segments, nodes * states, states + parameters).
-
-    They are written to `out` (segments, nodes, states, states + parameters) if that is given.
-    """
+def right_sides(mesh: AnySegments, wrt_p: Array) -> Array:
+    """[I, h A f_p], the right-hand sides for `newton_matrix`: (segments, nodes * states, states + parameters)."""
     segments, nodes, states, columns = wrt_p.shape
-    right = np.empty((segments, nodes, states, states + columns)) if out is None else out
+    right = np.empty((segments, nodes, states, states + columns))
     right[..., :states] = _unit(states)
     right[..., states:] = integrate(mesh, wrt_p)
     return right.reshape(segments, nodes * states, states + columns)
@@ -284,7 +293,7 @@ def newton(
         if error <= enough or not left or not (how.persist or np.isfinite(error)):
             return Contracted(path, slopes, gap, error, rate, inverse)
         if inverse is None or how.fresh:
-            inverse = newton_inverses(equation.field, path, equation.params)
+            inverse = equation.field.inverses_along(path, equation.params)
         step = equation.field.solve(inverse, gap.reshape(len(path), -1, 1)).reshape(path.shape)
         left -= 1
         if not how.halvings:
@@ -322,8 +331,3 @@ def sizes(path: Array, scale: Array) -> Array:
     """(segments,): the largest relative value of each segment, infinite where a value is not a number."""
     largest: Array = (np.abs(path) / scale).max(axis=(1, 2))
     return np.nan_to_num(largest, nan=np.inf)
-
-
-def newton_inverses(field: Field, path: Array, params: Array) -> Array:
-    """Inverses of the Newton matrices along a path, as `Field.inverses` makes them."""
-    return field.inverses(field.linearise(path, params)[1])

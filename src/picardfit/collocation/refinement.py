@@ -11,7 +11,7 @@ import numpy as np
 from picardfit.collocation.adaptation import carry, joined, merge, segment_scales, split, unresolved
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Flags, Indices, Mesh, Rule
-from picardfit.collocation.picard import USUAL, Contraction, FixedPoint, end_states, newton_inverses
+from picardfit.collocation.picard import USUAL, Contraction, FixedPoint, end_states
 from picardfit.collocation.point import Nearby, Point, evaluate
 from picardfit.formulas.kernels import Array
 
@@ -80,7 +80,7 @@ def refined(
             inverse, fresh = point.nearby.inverse[ahead.source], np.flatnonzero(ahead.source < 0)
             every = FixedPoint(finer.field, ahead.states, finer.spread(point.params), scale)
             equation = every.part(fresh)
-            inverse[fresh] = newton_inverses(equation.field, ahead.path[fresh], equation.params)
+            inverse[fresh] = equation.field.inverses_along(ahead.path[fresh], equation.params)
             nearby = Nearby(inverse)
         moved = evaluate(finer, point.unknowns, ahead.states, ahead.path, scale, nearby, contraction)
         if moved is None:

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from picardfit.collocation.condensing import Quadratic
+from picardfit.collocation.curvature import Curvature
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import Linearisation
 from picardfit.collocation.mesh import Indices
@@ -52,7 +53,8 @@ def newton_model(
     if system.selected is None:
         hessian += differences.of_outputs()
     if system.selected is not None or not system.objective.smooth:
-        hessian += linear.quadratic.hessian
+        known = linear.quadratic.hessian
+        hessian += known.dense(system.mesh) if isinstance(known, Curvature) else known
     hessian = 0.5 * (hessian + hessian.transpose(0, 2, 1))
     return replace(
         linear.quadratic,

@@ -71,6 +71,17 @@ class BatchedMap:
             self._linear_kernel(*arguments, value, wrt_x, wrt_p)
         return value, wrt_x, wrt_p
 
+    def derivatives(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike) -> tuple[Array, Array]:
+        """The derivatives that can be non-zero: (entries, *batch) with respect to states and to parameters.
+
+        The entries are those of `jacobian_pattern`, row by row.
+        """
+        batch, arguments = _components(t, x, p, u)
+        wrt_x, wrt_p = (np.empty((len(entries), *batch)) for entries in self.jacobian)
+        with np.errstate(all="ignore"):
+            self._derivative_kernel(*arguments, np.moveaxis(wrt_x, 0, -1), np.moveaxis(wrt_p, 0, -1))
+        return wrt_x, wrt_p
+
     @cached_property
     def _value_kernel(self) -> Kernel:
         return kernel((self._rows(),), self._groups)
@@ -84,8 +95,13 @@ class BatchedMap:
         return kernel((self._rows(), *(tuple(entries.items()) for entries in self.jacobian)), self._groups)
 
     @cached_property
+    def _derivative_kernel(self) -> Kernel:
+        entries = (tuple(((k,), one) for k, one in enumerate(part.values())) for part in self.jacobian)
+        return kernel(tuple(entries), self._groups)
+
+    @cached_property
     def jacobian(self) -> tuple[Entries, Entries]:
-        """The non-zero derivatives {(row, column): expression} with respect to states and to parameters."""
+        """The non-zero derivatives {(row, column): expression} with respect to states and to parameters, row by row."""
         slopes = Slopes()
 
         def wrt(group: Sequence[str]) -> Entries:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.collocation.adaptation import even_knots
+from picardfit.collocation.curvature import Curvature
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.linearisation import linearise
 from picardfit.collocation.mesh import Mesh, rule
@@ -255,10 +256,12 @@ def curvature(
         quadratic = linearise(system, point).quadratic
     except np.linalg.LinAlgError:  # a segment on which u = P u has no unique solution
         return count, (np.nan, np.nan)
-    if not all(np.isfinite(part).all() for part in (quadratic.hessian, quadratic.end)):
+    known = quadratic.hessian
+    whole = known.dense(mesh) if isinstance(known, Curvature) else known
+    if not all(np.isfinite(part).all() for part in (whole, quadratic.end)):
         return count, (np.nan, np.nan)
     rows = np.arange(chart.shape[0]).reshape(len(mesh), -1)
-    segments = block_diag(quadratic.hessian, format="csr")
+    segments = block_diag(whole, format="csr")
     hessian = chart.T @ segments @ chart / len(system.problem.samples.times)
     if len(mesh.linked):
         ends = block_diag(quadratic.end, format="csr") @ chart[rows[mesh.linked].ravel()]
