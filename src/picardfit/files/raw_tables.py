@@ -22,6 +22,7 @@ from picardfit.errors import InputError, closest_file
 from picardfit.files.spreadsheets import OLE, ZIP, Sheet, read_sheet
 from picardfit.model.number_arrays import MISSING
 from picardfit.problem.dates import looks_like_date, zone_name
+from picardfit.whole_files import sound_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -186,7 +187,7 @@ def read_raw_table(source: object, sheet: str | None = None) -> RawTable:
         raise InputError("files.text_not_a_path")
     origin = Origin(str(source))
     try:
-        return _from_content(_bytes(Path(source)), origin, sheet)
+        return _from_content(_bytes(sound_path(source)), origin, sheet)
     except InputError as error:
         raise origin.at(error) from None
 
@@ -235,7 +236,10 @@ def _parquet(content: bytes, name: str) -> pd.DataFrame:
 def _decoded(content: bytes, name: str) -> str:
     """The text of a file: UTF-8 or UTF-16 with or without a byte order mark, else the Windows code page."""
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return content.decode("utf-16")
+        try:
+            return content.decode("utf-16")
+        except UnicodeDecodeError:
+            raise InputError("files.truncated_text", name) from None
     if b"\0" in content[:4096]:
         raise InputError("files.not_text", name)
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from picardfit.errors import InputError, Key, closest
+from picardfit.whole_files import sound_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,7 +134,7 @@ class Listing:
 
     def check_file(self, path: Path, kind: str, *entry: str) -> None:
         """InputError unless there is such a file, which an entry names."""
-        if not path.is_file():
+        if not sound_path(path).is_file():
             raise self.at(InputError("importers.no_table_file", str(path), kind=kind), *entry)
 
     def optional_rows(self, kind: str, entry: str, columns: Sequence[str]) -> tuple[Row, ...]:
@@ -143,7 +144,7 @@ class Listing:
 
 def read_listing(path: Path) -> Listing:
     """The YAML file of a problem."""
-    if not path.is_file():
+    if not sound_path(path).is_file():
         raise InputError("importers.no_file", str(path), format="a PEtab YAML file")
     try:
         import yaml
