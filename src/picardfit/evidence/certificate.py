@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import inf, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from picardfit.collocation.bounded_qp import solve_box
 from picardfit.collocation.picard import apply
 from picardfit.display.hook import shown
 from picardfit.evidence.fisher import Information, information
+from picardfit.evidence.formula_check import formula_error
 from picardfit.solvers.loop import Solution
 
 TINY = np.finfo(float).tiny
@@ -25,6 +26,9 @@ class CertificateSettings:
     tolerances: tuple[float, ...] = (1e-8, 1e-10)  # of the integration; the second where the first differs
     close: float = 1e-6  # difference of the losses that calls for no tighter integration
     agreement: float = 1e-5  # difference up to which path and integration agree: ten times `close`
+    formulas: float = (
+        1e-6  # difference of right-hand sides, as written and as compiled, that rounding may leave
+    )
     promising: float = 1e-4  # promised decrease of the loss above which the bounds may limit it
     most_unknowns: int = 500  # for which a bounded quadratic programme is solved to find that limit
     unpushed: float = 1e-9  # fall of the loss across the bounds below which no bound holds an unknown
@@ -44,6 +48,8 @@ class Certificate:
     `reintegrated_loss`: from SciPy's integrators, which know nothing of the path; `mismatch`: their relative
     difference. `gradient`: decrease of the loss that the gradient and the curvature still promise, relative to the loss
     (0 at an optimum). A log-likelihood is compared with one half per measurement, or with what its residuals cost.
+    `formula_error`: largest relative difference, beyond rounding, between the equations as written, evaluated with 30
+    digits at a few points of the path, and as compiled; NaN for functions and very large models.
     `at_bound`: unknowns that sit on a bound; `undetermined`: unknowns whose variance is infinite, because the data
     do not depend on them, or only on a combination; None when the search did not converge.
     """
@@ -58,10 +64,11 @@ class Certificate:
     undetermined: tuple[str, ...] | None
     segments: int
     nodes: int
+    formula_error: float = nan
 
     @property
     def agrees(self) -> bool:
-        return self.mismatch <= DEFAULT.agreement
+        return self.mismatch <= DEFAULT.agreement and not self.formula_error > DEFAULT.formulas
 
 
 NOTHING_CERTIFIED = Certificate(inf, inf, inf, inf, inf, inf, (), None, 0, 0)  # without a finite solution
@@ -93,6 +100,7 @@ def certify(solution: Solution, settings: CertificateSettings = DEFAULT) -> Cert
         undetermined=_undetermined(solution, found, settings.unpushed * size),
         segments=len(mesh),
         nodes=len(mesh.rule.nodes),
+        formula_error=formula_error(solution),
     )
 
 

@@ -12,7 +12,17 @@ import sympy
 from sympy.core.relational import Relational
 
 from picardfit.errors import InputError
-from picardfit.formulas.algebra import TIME, Absolute, Maximum, Minimum, Sign, Where, nested_where, symbol
+from picardfit.formulas.algebra import (
+    TIME,
+    Absolute,
+    Kept,
+    Maximum,
+    Minimum,
+    Sign,
+    Where,
+    nested_where,
+    symbol,
+)
 from picardfit.formulas.functions import BY_KIND
 
 _EXTREMES = (Minimum, Maximum, sympy.Min, sympy.Max)
@@ -54,6 +64,8 @@ class Slopes:
             return sympy.Add(*terms)
         if expr.is_Pow:
             return self._power_rule(args[0], args[1], symbol)
+        if kind is Kept:
+            return self.slope(args[0], symbol)
         if kind is Where:
             return Where(args[0], self.slope(args[1], symbol), self.slope(args[2], symbol))
         if kind is sympy.Piecewise:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from picardfit.errors import Notice, Status
-from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, misfit
+from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, CertificateSettings, misfit
 from picardfit.evidence.optima import SameOptimum, SearchSummary
 from picardfit.model.inputs import Table
 from picardfit.problem.experiment import LongGap
@@ -116,6 +116,8 @@ def determination_notices(problem: Problem, status: Status, certificate: Certifi
     """Estimates without a solution of the equations, and unknowns that the data do not determine."""
     if np.isinf(certificate.reintegrated_loss) and certificate != NOTHING_CERTIFIED:
         yield Notice("simulation.no_solution_at_estimates")
+    if certificate.formula_error > CertificateSettings.formulas:
+        yield Notice("search.formula_error", values={"error": certificate.formula_error})
     unknowns, measured = problem.layout.count(), problem.measurements
     if measured < unknowns:
         yield Notice("search.few_measurements", values={"measured": measured, "unknowns": unknowns})
