@@ -200,14 +200,18 @@ class Conclusion:
         warnings, ended = [one.sentence(audience) for one in self.warnings], self.status.sentence(audience)
         if self.status.success:
             return " ".join([ended, *warnings])
-        explanations = ("simulation.never_finite", _EXPLANATIONS.get(self.status))
+        explanations = ("simulation.never_finite", *_EXPLANATIONS.get(self.status, ()))
         explained = any(one.code in explanations for one in self.warnings)
         return " ".join(warnings if explained else [*warnings, ended])
 
 
-_EXPLANATIONS = {  # status -> code of the warning that says the same and why
-    Status.NOT_FINITE: "simulation.nonfinite_start",
-    Status.INACCURATE: "simulation.no_solution_at_estimates",
+_EXPLANATIONS = {  # status -> codes of the warnings that say the same and why
+    Status.NOT_FINITE: ("simulation.nonfinite_start",),
+    Status.INACCURATE: (
+        "simulation.no_solution_at_estimates",
+        "search.input_unresolved",
+        "search.formula_error",
+    ),
 }
 
 

@@ -52,8 +52,8 @@ def certificate_text(found: Certificate) -> str:
     )
 
 
-def _formulas(error: float) -> str:
-    if error != error:
+def _formulas(error: float | None) -> str:
+    if error is None:
         return "not checked against their text"
     return "as written, to rounding" if error == 0 else f"differ from those written by {error:.1e}"
 

@@ -34,15 +34,15 @@ class FormulaCheck:
     )
 
 
-def formula_error(solution: Solution, check: FormulaCheck = FormulaCheck()) -> float:
-    """The largest relative difference of right-hand sides by text and by kernels, beyond rounding; NaN: not checked."""
+def formula_error(solution: Solution, check: FormulaCheck = FormulaCheck()) -> float | None:
+    """Largest relative difference of f by text and by kernels, beyond rounding; None where it is not checked."""
     model = solution.system.problem.model
     if isinstance(model.rhs, NumericMap):
-        return float("nan")
+        return None
     written = model.written
     cost = sum(token_count(formula) for _, formula, _ in written)
     if cost > check.most_tokens:
-        return float("nan")
+        return None
     count = min(check.points, max(check.tokens // max(cost, 1), 1))
     errors = [difference_at(written, *one, check) for one in _points(solution, count)]
     return max(errors, default=0.0)

@@ -8,7 +8,7 @@ At a jump the value is the new one (right-continuous); for the left limit evalua
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -165,20 +165,23 @@ class Table:
 class Signal:
     """A Python function t -> value, with the times where it jumps or bends.
 
-    It is called with an array of times when it can handle one, else time by time.
+    Give `breakpoints=[]` for a function that is smooth; without `breakpoints` a fit warns that jumps may be missed.
+    The function is called with a read-only array of times when it can handle one, else time by time.
     """
 
     function: Callable[..., Any]
-    breakpoints: tuple[float, ...] = ()
+    breakpoints: tuple[float, ...] = None  # type: ignore[assignment]  # None: not told, stored as ()
+    told: bool = field(init=False, compare=False)  # whether the breakpoints were given
 
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputError("model.signal_not_function", value=self.function)
-        times = number_array(self.breakpoints, "breakpoints")
+        object.__setattr__(self, "told", self.breakpoints is not None)
+        times = number_array(self.breakpoints or (), "breakpoints")
         object.__setattr__(self, "breakpoints", tuple(np.unique(times).tolist()))
 
     def at(self, t: np.ndarray) -> np.ndarray:
-        t = np.asarray(t, dtype=float)
+        t = read_only(np.asarray(t, dtype=float).view())
         try:
             values = np.asarray(self.function(t))
         except Exception:  # `if t > 3` and math.sin do not take arrays; a real failure shows time by time
