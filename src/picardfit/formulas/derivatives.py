@@ -25,6 +25,7 @@ from picardfit.formulas.algebra import (
 )
 from picardfit.formulas.functions import BY_KIND
 
+_CLIPPING = (Minimum, Maximum, Absolute, Where, sympy.Min, sympy.Max, sympy.Abs)  # may be 0 for a while
 _EXTREMES = (Minimum, Maximum, sympy.Min, sympy.Max)
 
 
@@ -87,7 +88,11 @@ class Slopes:
         terms = []
         inner = self.slope(base, symbol)
         if inner != 0:
-            terms.append(exponent * base ** (exponent - 1) * inner)
+            steep = base ** (exponent - 1)
+            if exponent.is_Number and exponent.is_positive and exponent < 1 and base.has(*_CLIPPING):
+                # sqrt(max(x, 0)) stays 0 once a tank is empty: its slope there is 0, not the infinite one of the root
+                steep = Where(sympy.Ne(base, 0), steep, sympy.S.Zero)
+            terms.append(exponent * steep * inner)
         outer = self.slope(exponent, symbol)
         if outer != 0:
             # base**exponent * log(base) tends to 0 with the base: Hill functions start there.

@@ -204,6 +204,20 @@ class Problem:
         return np.asarray(np.maximum(spread, self.samples.statistics.least * np.abs(filled).max(axis=0)))
 
     @cached_property
+    def state_sizes(self) -> np.ndarray:
+        """(experiments, states): how large a state is by its data or its known initial value; 0 where nothing tells.
+
+        Where a state is far smaller than others these sizes tell whether its units are large or whether it is zero.
+        """
+        states, sizes = self.model.states, np.array(np.abs(self.layout.known), float)
+        rows = self.model.output.expressions if isinstance(self.model.output, BatchedMap) else ()
+        for column, row in enumerate(rows):
+            if row.is_Symbol and row.name in states:
+                values = np.abs(np.nan_to_num(self.samples.data[:, column]))
+                np.maximum.at(sizes[:, states.index(row.name)], self.samples.experiment, values)
+        return sizes
+
+    @cached_property
     def layout(self) -> UnknownsLayout:
         return layout_of(self)
 
@@ -320,7 +334,15 @@ class Problem:
         """
         model, own = self.model, len(self.model.parameters)
         tasks = [
-            Run(one.t0, initial[e], parameters[e, :own], one.inputs, one.times, self.breaks(e))
+            Run(
+                one.t0,
+                initial[e],
+                parameters[e, :own],
+                one.inputs,
+                one.times,
+                self.breaks(e),
+                self.state_sizes[e],
+            )
             for e, one in enumerate(self.experiments)
         ]
         rows, solved = [], trajectories(model, tasks, rtol, None, integration or Integration())
