@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ERROR = r"#(N/A|DIV/0!|NAME\?|NULL!|NUM!|REF!|VALUE!|SPILL!|CALC!|GETTING_DATA)|Err:\d+"  # of a spreadsheet's formula
+MOST_COLUMNS = 10_000  # of a table: each is an observable, and more are rows written sideways
 
 
 class Origin(NamedTuple):
@@ -257,6 +258,8 @@ def _from_text(text: str, origin: Origin) -> RawTable:
         raise InputError("files.empty_table", origin.name)
     header, *body = (line for _, line in lines)
     separator = _separator(header)
+    if (count := header.count(separator) + 1) > MOST_COLUMNS:
+        raise InputError("files.many_columns", origin.name, columns=count, most=MOST_COLUMNS)
     names = next(csv.reader([header.strip(" ")], delimiter=separator, skipinitialspace=True))
     if separator == " ":
         body = [re.sub(r"\s+", " ", line.strip()) for line in body]

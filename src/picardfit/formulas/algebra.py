@@ -29,6 +29,8 @@ class Limits:
     unrolled: int = 16  # the largest power of a product that SymPy may split into powers of its factors
     exponent: int = 1000  # float**1000 overflows for every base above 2, so a larger exponent is a mistake
     characters: int = 20_000  # of one formula: several pages
+    text: int = 500_000  # characters of all equations: a hundred times the largest model written by hand
+    choices: int = 100  # arguments of min, max and piecewise, which are nested in code and in derivatives
     nesting: int = 150  # of parentheses and calls: well below Python's own recursion limit
     depth: int = 150  # of the expression tree after definitions are written out, for the same reason
     parts: int = 50_000  # nodes of that tree: its Jacobian still takes only seconds

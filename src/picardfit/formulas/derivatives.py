@@ -6,6 +6,7 @@ The rules are our own: those of SymPy divide by the base of a power (x**n -> n*x
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import sympy
@@ -122,6 +123,17 @@ def zeros_in_time(differences: Iterable[sympy.Expr]) -> tuple[float, ...]:
             if slope.is_number and slope != 0:
                 found.add(float(-difference.xreplace({TIME: sympy.S.Zero}) / slope))
     return tuple(sorted(found))
+
+
+def frequencies(expressions: Iterable[sympy.Expr]) -> dict[sympy.Expr, float]:
+    """sin, cos and tan of expressions linear in t alone -> their frequency, in periods per unit of time."""
+    slopes, found = Slopes(), {}
+    for node in set().union(*(expr.atoms(sympy.sin, sympy.cos, sympy.tan) for expr in expressions)):
+        if slopes.free(node.args[0]) == {TIME}:
+            slope = slopes.slope(node.args[0], TIME)
+            if slope.is_number:
+                found[node] = abs(float(slope)) / (2 * math.pi)
+    return found
 
 
 def switches_with(expressions: Iterable[sympy.Expr], others: Iterable[str]) -> tuple[sympy.Expr, ...]:

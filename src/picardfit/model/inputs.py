@@ -13,12 +13,13 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+import sympy
 
 from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError, closest, concerning
 from picardfit.formulas.algebra import names
-from picardfit.formulas.derivatives import breakpoints
-from picardfit.formulas.grammar import parse
+from picardfit.formulas.derivatives import breakpoints, frequencies
+from picardfit.formulas.grammar import parse, to_text
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.model.kinks import kinks
 from picardfit.model.number_arrays import number_array, read_only
@@ -268,6 +269,9 @@ def check_finite(
         source = inputs[name]
         if not isinstance(source, Formula | Signal):
             continue
+        if isinstance(source, Formula):
+            with concerning("model.in_input", name, key=("inputs", name)):
+                check_oscillations([parse(source.text)], t0, last)
         values = values_at(inputs, [name], grid)[:, 0]
         wrong = np.flatnonzero(~np.isfinite(values))
         if len(wrong):
@@ -280,6 +284,19 @@ def check_finite(
         how = "piecewise" if isinstance(source, Formula) else "an `if`"
         shown = {"source": source.describe(), "time": time, "first": t0, "last": last, "how": how}
         raise InputError(code, name, key=("inputs", name)).with_values(**shown)
+
+
+def check_oscillations(
+    expressions: Sequence[sympy.Expr], first: float, last: float, most_periods: float = 1e4
+) -> None:
+    """InputError for sin(1e6*t) and the like: no mesh resolves more than `most_periods`, and no data show them."""
+    for node, frequency in frequencies(expressions).items():
+        if frequency * (last - first) > most_periods:
+            values = {"first": first, "last": last, "most": most_periods}
+            periods = frequency * (last - first)
+            raise InputError("formulas.fast_oscillation", to_text(node), periods=periods).with_values(
+                **values
+            )
 
 
 def _pole(source: Input, grid: np.ndarray, size: np.ndarray, search: PoleSearch) -> float | None:

@@ -14,7 +14,7 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
-from picardfit.model.inputs import values_at
+from picardfit.model.inputs import check_oscillations, values_at
 from picardfit.model.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
@@ -282,9 +282,11 @@ class Problem:
         return values
 
     def check_inputs(self) -> None:
-        """InputError when an input is not finite somewhere in its experiment."""
+        """InputError when an input is not finite somewhere in its experiment, or oscillates too fast."""
+        rates = self.model.rhs.expressions if isinstance(self.model.rhs, BatchedMap) else ()
         for one in self.experiments:
             one.check_inputs(self.model.inputs)
+            check_oscillations(rates, one.t0, float(one.times[-1]))
 
     def mean_loss(self, value: float) -> float:
         """The objective as it is reported: the paper's L_ls, divided by the number of sampling instants N_s.

@@ -156,10 +156,14 @@ def read_listing(path: Path) -> Listing:
     except yaml.MarkedYAMLError as error:
         line = None if error.problem_mark is None else error.problem_mark.line + 1
         raise InputError("importers.not_yaml", reason=error.problem).at(file=str(path), line=line) from None
-    except (yaml.YAMLError, UnicodeDecodeError):
+    except RecursionError:
+        raise InputError("importers.not_yaml", reason="it is nested too deeply").at(file=str(path)) from None
+    except (yaml.YAMLError, ValueError):  # a ValueError: text that is not UTF-8, or a number without end
         raise InputError("importers.not_yaml", reason="it is not text").at(file=str(path)) from None
     if not isinstance(content, dict):
         raise InputError("importers.empty_yaml").at(file=str(path))
+    if not isinstance(content.get("format_version"), str | int | float | None):
+        raise InputError("importers.not_yaml", reason="format_version is not a number").at(file=str(path))
     listing = Listing(path, content, lines)
     if content.get("extensions"):
         extensions = [str(name) for name in content["extensions"]]
