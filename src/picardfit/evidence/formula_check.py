@@ -7,6 +7,7 @@ Here the text of the equations is evaluated with 30 digits (`formulas.exact_valu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,9 +102,9 @@ def _right_hand_side(written: Written, values: Point) -> dict[str, Any]:
     known: dict[str, Any] = {name: mpmath.mpf(value) for name, value in values.items()}
     rates = {}
     for name, formula, is_state in written:
-        value = exact_value(formula, known)
         if is_state:
-            rates[name] = value
+            rates[name] = exact_value(formula, known)
         else:
-            known[name] = value
+            with suppress(KeyError):  # a helper that nothing uses may name parameters that do not exist
+                known[name] = exact_value(formula, known)
     return rates
