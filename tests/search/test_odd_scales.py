@@ -74,7 +74,7 @@ def test_an_empty_tank_stays_empty():
     np.testing.assert_allclose(found, np.maximum(1 - times / 4, 0) ** 2, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1])
 def test_a_tank_is_fitted_past_the_time_when_it_is_empty(seed):
     times, rng = np.linspace(0, 6, 25), np.random.default_rng(seed)
     data = np.maximum(1 - times / 4, 0) ** 2 + 0.01 * rng.standard_normal(len(times))
