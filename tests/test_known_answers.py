@@ -78,7 +78,7 @@ JUMPS = (2.0, 4.0)
 
 
 def sampling(case):
-    times = np.linspace(0.3, 6.3, 24)
+    times = np.linspace(0.3, 6.3, 24 if case.noise not in LEVELS else 160)  # levels need more data
     t0 = 0.0
     if case.pattern == "late":
         t0, times = 100.0, times + 100.0
@@ -110,6 +110,11 @@ def curves(case, values, t0, times):
     return case.unit * rows[np.searchsorted(unique, times)]
 
 
+LEVEL_BOUNDS = {
+    "level": [[0.02, 200]],
+    "shared": [[0.02, 200]] * 2,
+    "degrees": [[0.02, 200], [0.2, 20]],
+}  # over truth
 LEVELS = {"level": [0.05], "shared": [0.05, 0.05], "degrees": [0.05, 5.0]}
 
 
@@ -208,7 +213,7 @@ def posed(case):
 
 
 def _normal(mean, sd):
-    return pf.priors.Normal(mean, sd) if hasattr(pf, "priors") else pf.NormalPrior(mean, sd)
+    return pf.priors.Normal(mean, sd) if hasattr(pf, "priors") else pf.Normal(mean, sd)
 
 
 def answer(case, sampled, truth):
@@ -230,14 +235,15 @@ def answer(case, sampled, truth):
         )
         return total if np.isfinite(total) else 1e10
 
+    limits = np.log(np.array([[1 / 20, 20]] * curve + LEVEL_BOUNDS.get(case.noise, [])))
     found = np.zeros(len(truth))
     for tolerance in (1e-7, 1e-8):
         options = {"xatol": tolerance, "fatol": 1e-2 * tolerance, "maxiter": 6000, "maxfev": 6000}
-        found = minimize(cost, found, method="Nelder-Mead", options=options).x
-    values = truth * np.exp(found)
-    return values, np.sqrt(np.diag(np.linalg.inv(information(case, sampled, values, curve)))) * factor(
-        case, sampled, values, curve
-    )
+        found = minimize(cost, found, method="Nelder-Mead", bounds=limits, options=options).x
+    values, held = truth * np.exp(found), (found <= limits[:, 0] + 1e-5) | (found >= limits[:, 1] - 1e-5)
+    matrix, errors = information(case, sampled, values, curve), np.full(len(truth), np.nan)
+    errors[~held] = np.sqrt(np.diag(np.linalg.inv(matrix[np.ix_(~held, ~held)])))
+    return values, errors * factor(case, sampled, values, curve)
 
 
 def factor(case, sampled, values, curve):
