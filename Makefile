@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 JOBS   ?= 2
 
-.PHONY: demo test test-slow lint paper docs figures clean
+.PHONY: demo test test-slow test-oldest test-newest lint paper docs figures clean
 
 demo: $(VENV)/installed
 	$(BIN)/picardfit demo
@@ -16,6 +16,21 @@ test: lint
 
 test-slow: $(VENV)/installed-dev
 	$(BIN)/pytest -n $(JOBS) -m slow
+
+# The oldest versions that pyproject.toml declares, exactly, in an environment of their own.
+test-oldest:
+	$(PYTHON) -m venv --clear .venv-oldest
+	.venv-oldest/bin/python tests/oldest.py > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint .venv-oldest/constraints.txt --editable ".[test,dask,petab,notebook]"
+	.venv-oldest/bin/pytest -n $(JOBS)
+
+NEWEST ?= python3.13
+test-newest:
+	@if ! command -v $(NEWEST) > /dev/null; then echo "$(NEWEST) is not installed: nothing was tested."; exit 0; fi; \
+	$(NEWEST) -m venv --clear .venv-newest && \
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[test,dask,petab,notebook]" && \
+	.venv-newest/bin/pytest -n $(JOBS)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -39,7 +54,7 @@ figures: $(VENV)/installed
 	$(BIN)/python docs/draw_rooms.py
 
 clean:
-	rm -rf $(VENV) picardfit-demo picardfit-paper site build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage*
+	rm -rf $(VENV) .venv-oldest .venv-newest picardfit-demo picardfit-paper site build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage*
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }

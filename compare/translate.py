@@ -13,7 +13,7 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import And, BooleanAtom, Not, Or
 
 from compare.task import Unable
-from picardfit.formulas.algebra import TIME, Where, nested_where, symbol
+from picardfit.formulas.algebra import TIME, Kept, Where, nested_where, symbol
 from picardfit.formulas.functions import NAMES
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
@@ -73,6 +73,8 @@ def _value(expr: sympy.Basic, values: dict, words: Words):
         return reduce(lambda a, b: a + b, inner)
     if expr.is_Mul:
         return reduce(lambda a, b: a * b, inner)
+    if kind is Kept:
+        return inner[0]
     if kind is Where:
         return words["where"](*inner)
     if kind in NAMES:

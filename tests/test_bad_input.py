@@ -868,7 +868,7 @@ def test_notebook_and_table_of_what_did_not_converge(unfinished, tmp_path):
     from picardfit.cli.fit import write_fit
 
     assert says(unfinished._repr_html_(), "intervals are not given, because the fit did not converge")
-    write_fit(unfinished, tmp_path, report=False)
+    list(write_fit(unfinished, tmp_path, report=False))
     assert says((tmp_path / "parameters.csv").read_text(), "the fit did not converge")
 
 

@@ -26,6 +26,8 @@ from string import Formatter
 from typing import Any
 
 Key = tuple[str | int, ...]
+LONGEST_WORDS = 300  # characters of a text inside a sentence: a few lines of a terminal
+MOST_NAMES = 24  # names that a sentence lists
 
 
 class Audience(StrEnum):
@@ -200,14 +202,18 @@ class Conclusion:
         warnings, ended = [one.sentence(audience) for one in self.warnings], self.status.sentence(audience)
         if self.status.success:
             return " ".join([ended, *warnings])
-        explanations = ("simulation.never_finite", _EXPLANATIONS.get(self.status))
+        explanations = ("simulation.never_finite", *_EXPLANATIONS.get(self.status, ()))
         explained = any(one.code in explanations for one in self.warnings)
         return " ".join(warnings if explained else [*warnings, ended])
 
 
-_EXPLANATIONS = {  # status -> code of the warning that says the same and why
-    Status.NOT_FINITE: "simulation.nonfinite_start",
-    Status.INACCURATE: "simulation.no_solution_at_estimates",
+_EXPLANATIONS = {  # status -> codes of the warnings that say the same and why
+    Status.NOT_FINITE: ("simulation.nonfinite_start",),
+    Status.INACCURATE: (
+        "simulation.no_solution_at_estimates",
+        "search.input_unresolved",
+        "search.formula_error",
+    ),
 }
 
 
@@ -230,11 +236,18 @@ def _filled(code: str, field: str, subject: str, values: Mapping[str, object], a
     words = {
         name: value.sentence(audience).rstrip(".")
         if isinstance(value, Conclusion | Status | Notice)
-        else value
+        else _cut(value)
         for name, value in values.items()
     }
     formatter = _PYTHON if audience is Audience.PYTHON else _TOML
-    return formatter.vformat(next(found, entry.get(field, "")), (), {"subject": subject, **words})
+    return formatter.vformat(next(found, entry.get(field, "")), (), {"subject": _cut(subject), **words})
+
+
+def _cut(value: object) -> object:
+    """A text that fits into a sentence; other values as they are."""
+    return (
+        f"{value[: LONGEST_WORDS - 1]}…" if isinstance(value, str) and len(value) > LONGEST_WORDS else value
+    )
 
 
 def catalogue_entry(code: str) -> dict[str, Any]:
@@ -279,7 +292,7 @@ class _Words(Formatter):
         kind, _, rest = spec.partition(":")
         match kind:
             case "list":
-                return listing(value, int(rest) if rest else None)
+                return listing(value, int(rest) if rest else MOST_NAMES)
             case "those":
                 return f" ({listing(value, int(rest) if rest else None)})" if value else ""
             case "count":
@@ -361,9 +374,10 @@ def closest(name: str, known: Iterable[str], cutoff: float = SIMILAR) -> str:
 
     Upper and lower case, blanks, underscores and hyphens make no difference.
     """
+    name = name[:LONGEST_WORDS]
     by_letters: dict[str, list[str]] = {}
     for one in known:
-        by_letters.setdefault(_letters(one), []).append(one)
+        by_letters.setdefault(_letters(one[:LONGEST_WORDS]), []).append(one)
     close = difflib.get_close_matches(_letters(name), by_letters, n=1, cutoff=cutoff)
     if not close:
         return ""

@@ -134,7 +134,7 @@ def test_the_ending_names_the_format(neuron, tmp_path, ending, magic):
     [
         ("fit.doc", "display.picture_format", "fit.doc"),
         ("fit", "display.picture_format", "fit"),
-        ("a/b.png", "display.no_folder", "a"),
+        ("a/b.png", "files.no_folder", "a"),
     ],
 )
 def test_a_bad_file_name_is_explained(neuron, tmp_path, name, code, subject):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.parallel.ledger import Ledger
+from picardfit.parallel.ledger import Ledger, LedgerSettings
 
 WHO = {"problem": "abc", "seed": 3}
 
@@ -98,10 +98,31 @@ def test_a_ledger_of_a_later_version_is_refused(path):
 
 
 def test_a_folder_is_no_ledger(tmp_path):
-    with pytest.raises(pf.InputError, match="cannot be opened"):
+    with pytest.raises(pf.InputError, match="is a folder"):
         Ledger(tmp_path, WHO)
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(pf.InputError, match="cannot be opened"):
+    with pytest.raises(pf.InputError, match="does not exist"):
         Ledger(tmp_path / "nowhere" / "run.jsonl", WHO)
+
+
+def test_a_ledger_beyond_the_limit_is_not_read(path):
+    with pytest.raises(pf.InputError) as caught:
+        Ledger(path, WHO, LedgerSettings(most_bytes=100))
+    assert caught.value.code == "parallel.ledger_too_large"
+
+
+@pytest.mark.parametrize("line", ['{"task": true, "result": 1}', '{"task": "3"}', "7", "[]", "[" * 100_000])
+def test_a_line_of_another_kind_is_named(path, line):
+    first, *rest = path.read_text().splitlines()
+    path.write_text("\n".join([first, line, *rest]) + "\n")
+    with pytest.raises(pf.InputError) as caught:
+        Ledger(path, WHO)
+    assert (caught.value.code, caught.value.values["line"]) == ("parallel.ledger_line", 2)
+
+
+def test_a_result_that_cannot_be_decoded_is_named(path):
+    with pytest.raises(pf.InputError) as caught:
+        Ledger(path, WHO).result(2, lambda found: found["value"])
+    assert (caught.value.code, caught.value.values["line"]) == ("parallel.ledger_line", 4)

@@ -153,13 +153,29 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def make_folder(path: Path) -> Path:
+def as_far_as_possible(paths: Iterable[Path]) -> tuple[list[Path], InputError | None]:
+    """The files that could be written, and why the next could not: the result is shown all the same.
+
+    `paths`: an iterator that writes each file when its path is asked for.
+    """
+    written: list[Path] = []
     try:
-        path.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError("cli.folder", str(path), reason=reason) from None
-    return path
+        for path in paths:
+            written.append(path)
+    except InputError as error:
+        return written, error
+    return written, None
+
+
+def tell_unwritten(error: InputError | None, as_json: bool) -> None:
+    """End the command if a file could not be written; in JSON the record of the result has said so."""
+    if error is not None:
+        raise typer.Exit(2) if as_json else error
+
+
+def with_errors(record: Mapping[str, object], error: InputError | None) -> Mapping[str, object]:
+    """The record of a result, which names the file that could not be written."""
+    return record if error is None else {**record, "errors": [error_record(error)]}
 
 
 def assignments(given: Sequence[str], option: str) -> dict[str, float]:

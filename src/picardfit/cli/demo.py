@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from picardfit.cli.common import complaints, make_folder
+from picardfit.cli.common import complaints
+from picardfit.whole_files import make_folder
 
 
 class Example(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,13 +14,16 @@ from picardfit.cli.common import (
     AsJson,
     ProblemPath,
     Quiet,
+    as_far_as_possible,
     assignments,
     complaints,
     csv_text,
-    make_folder,
     print_json,
+    tell_unwritten,
+    with_errors,
 )
 from picardfit.errors import Audience
+from picardfit.whole_files import make_folder
 
 if TYPE_CHECKING:
     from picardfit.files.sections.settings import FitSettings
@@ -69,15 +72,17 @@ def fit(
         settings = replace(settings, start={**settings.start, **assignments(start or [], "--start")})
         folder = make_folder(out or file.path.parent / "results")
         result = run(file.with_data, settings, quiet or as_json, ledger)
-        written = write_fit(result, folder, report, settings.level, file.title)
+        files = write_fit(result, folder, report, settings.level, file.title)
+        written, unwritten = as_far_as_possible(files)
         if as_json:
-            print_json(record(result, settings.level, file.title, written))
+            print_json(with_errors(record(result, settings.level, file.title, written), unwritten))
         elif not quiet:
             from picardfit.cli.show import show_fit
 
             typer.echo(file.title)
             show_fit(result, settings.level)
-            typer.echo(f"written to {folder}: {', '.join(path.name for path in written)}")
+            typer.echo(f"written to {folder}: {', '.join(path.name for path in written) or 'nothing'}")
+        tell_unwritten(unwritten, as_json)
     raise typer.Exit(0 if result.success else 1)
 
 
@@ -139,18 +144,17 @@ def record(result: Fit, level: float, title: str, written: Sequence[Path]) -> di
 
 def write_fit(
     fit: Fit, folder: Path, report: bool = True, level: float = 0.95, title: str = "Report of a fit"
-) -> list[Path]:
-    """Write fit.json, parameters.csv, predictions.csv and report.html into a folder; returns their paths."""
-    from picardfit.files.json_files import write_text
+) -> Iterator[Path]:
+    """Write fit.json, parameters.csv, predictions.csv and report.html into a folder, each when it is asked for."""
+    from picardfit.whole_files import write_text
 
     make_folder(folder)
-    parameters = csv_text(PARAMETER_COLUMNS, _parameters(fit, level))
-    written = [fit.save(folder / "fit.json"), write_text(folder / "parameters.csv", parameters)]
+    yield fit.save(folder / "fit.json")
+    yield write_text(folder / "parameters.csv", csv_text(PARAMETER_COLUMNS, _parameters(fit, level)))
     if fit.solution is not None:
-        written.append(write_text(folder / "predictions.csv", csv_text(*_predictions(fit, level))))
+        yield write_text(folder / "predictions.csv", csv_text(*_predictions(fit, level)))
         if report:
-            written.append(fit.report(folder / "report.html", title))
-    return written
+            yield fit.report(folder / "report.html", title)
 
 
 def _parameters(fit: Fit, level: float) -> list[tuple[object, ...]]:

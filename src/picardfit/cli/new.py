@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from picardfit.cli.common import complaints, make_folder
+from picardfit.cli.common import complaints
 from picardfit.errors import InputError
+from picardfit.whole_files import make_folder, write_bytes
 
 
 class Starter(StrEnum):
@@ -46,11 +47,8 @@ def write_starter(starter: Starter, folder: Path) -> list[str]:
     taken = sorted(one for one in content if (folder / one).exists())
     if taken:
         raise InputError("cli.folder_taken", str(folder), file=taken[0])
-    try:
-        for one, data in content.items():
-            (folder / one).write_bytes(data)
-    except OSError as error:
-        raise InputError("cli.folder_not_writable", str(folder), reason=error.strerror) from None
+    for one, data in content.items():
+        write_bytes(folder / one, data)
     return sorted(content, key=lambda one: (one != "problem.toml", one))
 
 

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from picardfit.cli.common import AsJson, Quiet, complaints, console, make_folder, print_json, print_table
+from picardfit.cli.common import (
+    AsJson,
+    Quiet,
+    as_far_as_possible,
+    complaints,
+    console,
+    print_json,
+    print_table,
+    tell_unwritten,
+    with_errors,
+)
 from picardfit.cli.fit import (
     MaxIterations,
     Out,
@@ -21,6 +33,7 @@ from picardfit.cli.fit import (
     run,
     write_fit,
 )
+from picardfit.whole_files import make_folder
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -50,13 +63,14 @@ def petab(
         settings = changed(FitSettings(), starts, seed, workers, max_iterations)
         folder = make_folder(out or path.parent / "results")
         result = run(imported.problem, settings, quiet or as_json)
-        written = write_fit(result, folder, report, settings.level, imported.tables.name)
-        written += _tables(result, imported, folder)
+        files = write_fit(result, folder, report, settings.level, imported.tables.name)
+        written, unwritten = as_far_as_possible(chain(files, _tables(result, imported, folder)))
         if as_json:
-            print_json(_record(result, imported, settings.level, written))
+            print_json(with_errors(_record(result, imported, settings.level, written), unwritten))
         elif not quiet:
             _show(result, imported, settings.level)
-            typer.echo(f"written to {folder}: {', '.join(one.name for one in written)}")
+            typer.echo(f"written to {folder}: {', '.join(one.name for one in written) or 'nothing'}")
+        tell_unwritten(unwritten, as_json)
     raise typer.Exit(0 if result.success else 1)
 
 
@@ -74,19 +88,18 @@ def is_petab(path: Path) -> bool:
     return path.suffix.lower() in (".yaml", ".yml")
 
 
-def _tables(result: Fit, imported: Imported, folder: Path) -> list[Path]:
+def _tables(result: Fit, imported: Imported, folder: Path) -> Iterator[Path]:
     """Write the PEtab tables of a fit; none where there is no solution."""
     from picardfit.errors import InputError
     from picardfit.importers.petab import write
 
     if result.solution is None:
-        return []
+        return
     try:
-        return list(write(result, imported, folder).values())
+        yield from write(result, imported, folder).values()
     except InputError:
         if result.success:
             raise
-        return []
 
 
 def _show(result: Fit, imported: Imported, level: float) -> None:

@@ -12,15 +12,18 @@ from picardfit.cli.common import (
     AsJson,
     ProblemPath,
     Quiet,
+    as_far_as_possible,
     complaints,
     console,
     csv_text,
-    make_folder,
     print_json,
     print_table,
+    tell_unwritten,
+    with_errors,
 )
 from picardfit.cli.fit import Out
 from picardfit.errors import InputError
+from picardfit.whole_files import make_folder
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -50,7 +53,7 @@ def profile(
     PROBLEM may also be a saved fit.json. Writes profiles.csv. Ctrl-C keeps the finished profiles.
     """
     with complaints(as_json):
-        from picardfit.files.json_files import write_text
+        from picardfit.whole_files import write_text
 
         if not 0 < level < 1:
             raise InputError("cli.level", level=level)
@@ -60,17 +63,20 @@ def profile(
         names = parameter or [name for name in result.parameters if name in result.standard_errors]
         profiles = _profiles(result, names, level, workers, ledger, quiet or as_json)
         rows = [(n, v, r) for n, p in profiles.items() for v, r in zip(p.values, p.rises, strict=True)]
-        path = write_text(folder / "profiles.csv", csv_text(("name", "value", "rise"), rows))
+        text = csv_text(("name", "value", "rise"), rows)
+        written, unwritten = as_far_as_possible(write_text(one, text) for one in [folder / "profiles.csv"])
         if as_json:
             found = {
                 name: {"interval": one.interval(level), "values": one.values, "rises": one.rises}
                 for name, one in profiles.items()
             }
-            record = {"success": result.success, "level": level, "profiles": found, "files": [str(path)]}
-            print_json(record)
+            files = [str(path) for path in written]
+            record = {"success": result.success, "level": level, "profiles": found, "files": files}
+            print_json(with_errors(record, unwritten))
         elif not quiet:
             _show(result, profiles, level)
-            typer.echo(f"written to {path}")
+            typer.echo(f"written to {', '.join(map(str, written)) or 'nothing'}")
+        tell_unwritten(unwritten, as_json)
     raise typer.Exit(0 if result.success else 1)
 
 

@@ -67,8 +67,8 @@ def simulate(
     A value comes from --set, --fit, the truth section of the file, its fixed value or its start, in this order.
     """
     with complaints():
-        from picardfit.files.json_files import write_text
         from picardfit.files.problem_file import read_problem_file
+        from picardfit.whole_files import write_text
 
         file = read_problem_file(problem, needs_data=False)
         scatter = _scatter(file, additive, proportional) if own_noise else None

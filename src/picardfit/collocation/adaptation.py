@@ -30,16 +30,19 @@ class FirstMesh:
 def state_scale(problem: Problem, tables: list[Array], least: float = 0.0) -> Array:
     """(states,): the size of variation of each state along paths, at least the fraction `least` of the largest.
 
-    Units may differ by many powers of ten; only a state that stays zero takes the scale of the largest.
+    Units may differ by many powers of ten; only a state that stays zero takes the scale of the largest, unless its data
+    or its known initial value tell how large it is.
     """
     every = np.concatenate([t.reshape(-1, len(problem.model.states)) for t in tables])
-    size = np.abs(every).max(axis=0)
+    highest = np.abs(every).max(axis=0)
     every -= every.sum(axis=0) / len(every)
-    scale = np.maximum(np.sqrt(np.einsum("ij,ij->j", every, every) / len(every)), 1e-2 * size)
+    scale = np.maximum(np.sqrt(np.einsum("ij,ij->j", every, every) / len(every)), 1e-2 * highest)
     largest = float(scale.max(initial=0.0))
     if not largest > 0:
         return np.ones_like(scale)
-    return np.maximum(np.where(scale > 1e-12 * largest, scale, largest), least * largest)
+    told = problem.state_sizes.max(axis=0)
+    size = np.minimum(largest, np.where(told > 0, told, np.inf))
+    return np.maximum(np.where(scale > 1e-12 * size, scale, largest), least * size)
 
 
 def segment_scales(mesh: Mesh, states: Array, path: Array, scale: Array, smallest: float = 1e-4) -> Array:

@@ -48,10 +48,10 @@ from picardfit.display.text import (
 )
 from picardfit.display.verdicts import percent, summary, verdict_words
 from picardfit.evidence.certificate import Certificate, CertificateSettings
-from picardfit.files.json_files import write_text
 from picardfit.fit import Fit
 from picardfit.inference.combinations import Combination
 from picardfit.inference.identifiability import Identifiability
+from picardfit.whole_files import write_text
 
 
 @dataclass(frozen=True)

@@ -44,11 +44,18 @@ def certificate_text(found: Certificate) -> str:
             f"loss along the path        {found.loss:.9g}",
             f"loss, integrated by SciPy  {found.reintegrated_loss:.9g} (differs by {found.mismatch:.1e})",
             f"decrease still promised    {found.gradient:.1e} of the loss",
+            f"equations as compiled      {_formulas(found.formula_error)}",
             f"at a bound                 {_some(found.at_bound)}",
             f"not determined             {lost}",
             f"mesh                       {found.segments} segments with {found.nodes} nodes",
         ]
     )
+
+
+def _formulas(error: float | None) -> str:
+    if error is None:
+        return "not checked against their text"
+    return "as written, to rounding" if error == 0 else f"differ from those written by {error:.1e}"
 
 
 def _some(names: tuple[str, ...]) -> str:

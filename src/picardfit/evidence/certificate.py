@@ -13,6 +13,8 @@ from picardfit.collocation.bounded_qp import solve_box
 from picardfit.collocation.picard import apply
 from picardfit.display.hook import shown
 from picardfit.evidence.fisher import Information, information
+from picardfit.evidence.formula_check import formula_error
+from picardfit.evidence.input_check import input_errors
 from picardfit.solvers.loop import Solution
 
 TINY = np.finfo(float).tiny
@@ -25,6 +27,10 @@ class CertificateSettings:
     tolerances: tuple[float, ...] = (1e-8, 1e-10)  # of the integration; the second where the first differs
     close: float = 1e-6  # difference of the losses that calls for no tighter integration
     agreement: float = 1e-5  # difference up to which path and integration agree: ten times `close`
+    formulas: float = (
+        1e-6  # difference of right-hand sides, as written and as compiled, that rounding may leave
+    )
+    inputs: float = 1e-3  # mean error of an input that is a function, over its mean: far below noise of doses
     promising: float = 1e-4  # promised decrease of the loss above which the bounds may limit it
     most_unknowns: int = 500  # for which a bounded quadratic programme is solved to find that limit
     unpushed: float = 1e-9  # fall of the loss across the bounds below which no bound holds an unknown
@@ -44,6 +50,10 @@ class Certificate:
     `reintegrated_loss`: from SciPy's integrators, which know nothing of the path; `mismatch`: their relative
     difference. `gradient`: decrease of the loss that the gradient and the curvature still promise, relative to the loss
     (0 at an optimum). A log-likelihood is compared with one half per measurement, or with what its residuals cost.
+    `formula_error`: largest relative difference, beyond rounding, between the equations as written, evaluated with 30
+    digits at a few points of the path, and as compiled; None for functions and very large models.
+    `input_error`: mean difference between an input that is a Python function, finely sampled, and what the mesh has
+    seen of it, over its mean size; 0 without such inputs.
     `at_bound`: unknowns that sit on a bound; `undetermined`: unknowns whose variance is infinite, because the data
     do not depend on them, or only on a combination; None when the search did not converge.
     """
@@ -58,10 +68,14 @@ class Certificate:
     undetermined: tuple[str, ...] | None
     segments: int
     nodes: int
+    formula_error: float | None = None
+    input_error: float = 0.0
 
     @property
     def agrees(self) -> bool:
-        return self.mismatch <= DEFAULT.agreement
+        return self.mismatch <= DEFAULT.agreement and not (
+            (self.formula_error or 0.0) > DEFAULT.formulas or self.input_error > DEFAULT.inputs
+        )
 
 
 NOTHING_CERTIFIED = Certificate(inf, inf, inf, inf, inf, inf, (), None, 0, 0)  # without a finite solution
@@ -93,6 +107,8 @@ def certify(solution: Solution, settings: CertificateSettings = DEFAULT) -> Cert
         undetermined=_undetermined(solution, found, settings.unpushed * size),
         segments=len(mesh),
         nodes=len(mesh.rule.nodes),
+        formula_error=formula_error(solution),
+        input_error=max(input_errors(solution).values(), default=0.0),
     )
 
 

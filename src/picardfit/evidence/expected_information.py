@@ -115,7 +115,7 @@ def _grid(problem: Problem, experiment: int) -> np.ndarray:
 def _runs(problem: Problem, unknowns: np.ndarray, times: Sequence[np.ndarray]) -> list[Run]:
     params, initial = problem.layout.model_values(unknowns), problem.layout.initial(unknowns)[0]
     return [
-        Run(one.t0, initial[e], params[e], one.inputs, times[e], problem.breaks(e))
+        Run(one.t0, initial[e], params[e], one.inputs, times[e], problem.breaks(e), problem.state_sizes[e])
         for e, one in enumerate(problem.experiments)
     ]
 

@@ -21,7 +21,7 @@ from picardfit.collocation.picard import residual
 from picardfit.errors import InputError, Status, concerning
 from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, path_rows
 from picardfit.evidence.optima import SearchSummary
-from picardfit.files.json_files import layout, read_json, write_text
+from picardfit.files.json_files import layout, read_json
 from picardfit.files.sections.settings import METHODS as METHODS_BY_FILE_NAME
 from picardfit.fit import Fit
 from picardfit.problem.json_values import array, entries, get, get_optional, number, plain
@@ -30,6 +30,7 @@ from picardfit.search.policy import SearchPolicy
 from picardfit.search.solution_record import solution_of, solution_record, trace_of
 from picardfit.solvers.loop import Method, Solution
 from picardfit.solvers.picard_gradient.sets import Ball, Box, ConvexSet, HalfSpace, Product, Simplex
+from picardfit.whole_files import sound_path, write_text
 
 FORMAT = "picardfit fit"
 VERSION = 1
@@ -69,7 +70,7 @@ def save(fit: Fit, path: str | Path) -> Path:
 def load(path: str | Path) -> Fit:
     """The fit that `fit.save(path)` wrote."""
     try:
-        record = _read(Path(path))
+        record = _read(sound_path(path))
         with concerning("files.damaged"):
             return _fit(record)
     except InputError as error:

@@ -1,36 +1,18 @@
-"""JSON files: written whole or not at all, with lists of numbers on one line."""
+"""JSON files, with lists of numbers on one line."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from picardfit.errors import InputError, closest_file
-
-
-def write_text(path: str | Path, text: str) -> Path:
-    """Write a whole file or nothing: into a temporary file beside it, which then takes its place."""
-    path = Path(path)
-    if path.is_dir():
-        raise InputError("files.is_a_folder", str(path))
-    if not path.parent.is_dir():
-        raise InputError("files.no_folder", str(path.parent))
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError("files.not_writable", str(path), reason=error.strerror) from None
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
+from picardfit.whole_files import sound_path
 
 
 def read_json(path: Path) -> object:
     """The content of a JSON file; bare NaN and Infinity are not JSON."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+        return json.loads(sound_path(path).read_text(encoding="utf-8"), parse_constant=_refuse)
     except FileNotFoundError:
         raise InputError("files.no_fit_file", str(path), close=closest_file(path)) from None
     except OSError as error:

@@ -26,6 +26,7 @@ from picardfit.model.parameters import Parameter
 from picardfit.problem.calendar import Calendar
 from picardfit.problem.named_values import start_values
 from picardfit.problem.problem import Problem
+from picardfit.whole_files import sound_path
 
 FILE_NAME = "problem.toml"
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".xls", ".xlsx", ".ods")
@@ -74,7 +75,7 @@ def read_problem(path: str | Path) -> Problem:
 
 def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     """The content of a problem file; without `needs_data`, as for a simulation, it may name no data and no unknowns."""
-    path = Path(path)
+    path = sound_path(path)
     _check_kind(path)
     source = Source(path / FILE_NAME if path.is_dir() else path)
     content = source.known((), source.content, schema()["properties"])

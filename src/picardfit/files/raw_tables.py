@@ -22,11 +22,13 @@ from picardfit.errors import InputError, closest_file
 from picardfit.files.spreadsheets import OLE, ZIP, Sheet, read_sheet
 from picardfit.model.number_arrays import MISSING
 from picardfit.problem.dates import looks_like_date, zone_name
+from picardfit.whole_files import sound_path
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ERROR = r"#(N/A|DIV/0!|NAME\?|NULL!|NUM!|REF!|VALUE!|SPILL!|CALC!|GETTING_DATA)|Err:\d+"  # of a spreadsheet's formula
+MOST_COLUMNS = 10_000  # of a table: each is an observable, and more are rows written sideways
 
 
 class Origin(NamedTuple):
@@ -186,7 +188,7 @@ def read_raw_table(source: object, sheet: str | None = None) -> RawTable:
         raise InputError("files.text_not_a_path")
     origin = Origin(str(source))
     try:
-        return _from_content(_bytes(Path(source)), origin, sheet)
+        return _from_content(_bytes(sound_path(source)), origin, sheet)
     except InputError as error:
         raise origin.at(error) from None
 
@@ -235,7 +237,10 @@ def _parquet(content: bytes, name: str) -> pd.DataFrame:
 def _decoded(content: bytes, name: str) -> str:
     """The text of a file: UTF-8 or UTF-16 with or without a byte order mark, else the Windows code page."""
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return content.decode("utf-16")
+        try:
+            return content.decode("utf-16")
+        except UnicodeDecodeError:
+            raise InputError("files.truncated_text", name) from None
     if b"\0" in content[:4096]:
         raise InputError("files.not_text", name)
     try:
@@ -253,6 +258,8 @@ def _from_text(text: str, origin: Origin) -> RawTable:
         raise InputError("files.empty_table", origin.name)
     header, *body = (line for _, line in lines)
     separator = _separator(header)
+    if (count := header.count(separator) + 1) > MOST_COLUMNS:
+        raise InputError("files.many_columns", origin.name, columns=count, most=MOST_COLUMNS)
     names = next(csv.reader([header.strip(" ")], delimiter=separator, skipinitialspace=True))
     if separator == " ":
         body = [re.sub(r"\s+", " ", line.strip()) for line in body]

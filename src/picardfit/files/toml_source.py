@@ -10,10 +10,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from picardfit.errors import Audience, InputError, Key, Place, closest, closest_file
+from picardfit.errors import Audience, InputError, Key, Place, closest, closest_file, counted
 from picardfit.files.toml_lines import Lines, find_lines, syntax_error
 
 T = TypeVar("T")
+MOST_BYTES = 2_000_000  # of a problem file: tables are files of their own
+MOST_DOTS = 64  # in a key: no key of a problem file has more than three
+SHOWN_FAULTS = 12  # of them in a message
+MOST_FAULTS = 50  # that are reported together: a file with more is no problem file
 
 
 class ProblemFileError(InputError):
@@ -31,7 +35,12 @@ class ProblemFileError(InputError):
         self.faults = tuple(sorted(told.values(), key=lambda fault: _order(fault, file)))
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.faults))
+        more = len(self.faults) - SHOWN_FAULTS
+        lines = [
+            *map(str, self.faults[:SHOWN_FAULTS]),
+            *([f"and {counted(more, 'error')} more"] if more > 0 else []),
+        ]
+        return "\n".join(lines)
 
 
 def _order(fault: InputError, file: str) -> tuple[bool, bool, int, str]:
@@ -63,6 +72,8 @@ class Source:
     def complain(self, error: InputError, key: Key = ()) -> None:
         """Note an error that reading the entry `key` raised."""
         self.faults.append(self.located(error, key))
+        if len(self.faults) >= MOST_FAULTS:
+            self.finish()
 
     def located(self, error: InputError, key: Key = ()) -> InputError:
         """The error that reading the entry `key` raised, with the file and line of what it complains about.
@@ -160,6 +171,8 @@ class Source:
         try:
             if self.path.exists() and not self.path.is_file():
                 self._stop("files.not_a_file")
+            if self.path.exists() and self.path.stat().st_size > MOST_BYTES:
+                self._stop("files.too_large", megabytes=MOST_BYTES // 10**6)
             return self.path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
         except FileNotFoundError:
             close = closest_file(self.path)
@@ -172,6 +185,8 @@ class Source:
             self._stop("files.unreadable_problem", reason=getattr(error, "strerror", None) or error)
 
     def _parsed(self, text: str) -> tuple[dict[str, object], Lines]:
+        if any(line.partition("=")[0].count(".") > MOST_DOTS for line in text.split("\n")):
+            self._stop("files.nested_too_deeply")
         try:
             return tomllib.loads(text), find_lines(text)
         except RecursionError:

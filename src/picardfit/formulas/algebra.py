@@ -7,6 +7,7 @@ stay within the range of floats: no text can keep SymPy busy for ever.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -24,8 +25,12 @@ class Limits:
     """How large numbers and formulas may be, so that reading a text ends soon. All are choices."""
 
     whole: int = 2**53  # larger integers become floats, which hold all integers up to here exactly
+    smallest: float = sys.float_info.min  # of the numbers other than 0; smaller ones lose digits
+    unrolled: int = 16  # the largest power of a product that SymPy may split into powers of its factors
     exponent: int = 1000  # float**1000 overflows for every base above 2, so a larger exponent is a mistake
     characters: int = 20_000  # of one formula: several pages
+    text: int = 500_000  # characters of all equations: a hundred times the largest model written by hand
+    choices: int = 100  # arguments of min, max and piecewise, which are nested in code and in derivatives
     nesting: int = 150  # of parentheses and calls: well below Python's own recursion limit
     depth: int = 150  # of the expression tree after definitions are written out, for the same reason
     parts: int = 50_000  # nodes of that tree: its Jacobian still takes only seconds
@@ -56,6 +61,16 @@ class Maximum(sympy.Function):
 
 class Absolute(sympy.Function):
     """|x| without SymPy's attempts to decide the sign of x."""
+
+    nargs = 1
+
+
+class Kept(sympy.Function):
+    """Kept(a) is a. SymPy cannot look inside, so that a power of it stays a power as written.
+
+    SymPy writes (x/1000)**120 as x**120/1000**120, whose coefficient no float can hold, and (x*y)**50 as
+    x**50*y**50, which may overflow although x*y is 1.
+    """
 
     nargs = 1
 
@@ -114,11 +129,18 @@ def number(value: float) -> sympy.Expr:
     return sympy.Integer(value) if whole else sympy.Float(float(value))
 
 
+def is_vanishing(exact: sympy.Expr) -> bool:
+    """Whether a number that is not zero is too small for a float with all its digits."""
+    return bool(exact != 0 and abs(float(exact)) < LIMITS.smallest)
+
+
 def _tame(expr: sympy.Expr) -> sympy.Expr:
     """Round an exact coefficient that a float cannot hold; InputError if the coefficient is not finite."""
     coefficient, factors = expr.as_coeff_Mul()
     if coefficient.is_Rational and max(abs(coefficient.p), coefficient.q) <= LIMITS.whole:
         return expr
+    if coefficient.is_finite and is_vanishing(coefficient):
+        raise InputError("formulas.number_vanishes", smallest=LIMITS.smallest)
     rounded = number(float(sympy.Float(coefficient)))
     return rounded * factors if coefficient.is_Rational else expr
 
@@ -152,9 +174,24 @@ def power(base: sympy.Basic, exponent: sympy.Basic) -> sympy.Expr:
             raise InputError("formulas.number_undefined") from None
         if isinstance(value, complex):
             raise InputError("formulas.root_of_negative")
+        if value != value or (base != 0 and abs(value) < LIMITS.smallest):
+            raise InputError("formulas.number_vanishes", smallest=LIMITS.smallest)
         exact = base.is_Integer and value.is_integer() and abs(value) <= LIMITS.whole
         return sympy.Integer(int(value)) if exact else number(value)
-    return _tame(sympy.Pow(base, exponent))
+    whole = exponent * base.exp if base.is_Pow else exponent  # SymPy writes (x**a)**b as x**(a*b)
+    if whole.is_Number and abs(float(whole)) > LIMITS.exponent:
+        raise InputError("formulas.exponent_too_large", most=LIMITS.exponent)
+    return _tame(sympy.Pow(Kept(base) if _must_keep(base, exponent) else base, exponent))
+
+
+def _must_keep(base: sympy.Expr, exponent: sympy.Expr) -> bool:
+    """Whether SymPy would split a power of a product into factors that floats cannot hold."""
+    if not (base.is_Mul and exponent.is_Number):
+        return False
+    if abs(float(exponent)) > LIMITS.unrolled:
+        return True
+    coefficient = abs(float(base.as_coeff_Mul()[0]))
+    return coefficient != 1 and abs(float(exponent) * math.log(coefficient)) > math.log(LIMITS.whole)
 
 
 def compare(operator: str, left: sympy.Basic, right: sympy.Basic) -> sympy.Basic:

@@ -16,7 +16,7 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import And, BooleanAtom, Not, Or
 
 from picardfit.errors import InputError
-from picardfit.formulas.algebra import TIME, Where, nested_where, symbol
+from picardfit.formulas.algebra import TIME, Kept, Where, nested_where, symbol
 from picardfit.formulas.functions import BY_KIND, FUNCTIONS
 
 _CHAINS: dict[type, str] = {And: "logical_and({}, {})", Or: "logical_or({}, {})"}
@@ -147,6 +147,8 @@ class _Writer:
             return self._product(args)
         if expr.is_Pow:
             return self._power(*args)
+        if kind is Kept:
+            return self.operand(args[0])
         if kind is Where:
             return self._emit("where({}, {}, {})", *(self.operand(a) for a in args))
         if kind is sympy.Piecewise:

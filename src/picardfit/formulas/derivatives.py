@@ -6,15 +6,27 @@ The rules are our own: those of SymPy divide by the base of a power (x**n -> n*x
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import sympy
 from sympy.core.relational import Relational
 
 from picardfit.errors import InputError
-from picardfit.formulas.algebra import TIME, Absolute, Maximum, Minimum, Sign, Where, nested_where, symbol
+from picardfit.formulas.algebra import (
+    TIME,
+    Absolute,
+    Kept,
+    Maximum,
+    Minimum,
+    Sign,
+    Where,
+    nested_where,
+    symbol,
+)
 from picardfit.formulas.functions import BY_KIND
 
+_CLIPPING = (Minimum, Maximum, Absolute, Where, sympy.Min, sympy.Max, sympy.Abs)  # may be 0 for a while
 _EXTREMES = (Minimum, Maximum, sympy.Min, sympy.Max)
 
 
@@ -54,6 +66,8 @@ class Slopes:
             return sympy.Add(*terms)
         if expr.is_Pow:
             return self._power_rule(args[0], args[1], symbol)
+        if kind is Kept:
+            return self.slope(args[0], symbol)
         if kind is Where:
             return Where(args[0], self.slope(args[1], symbol), self.slope(args[2], symbol))
         if kind is sympy.Piecewise:
@@ -75,7 +89,11 @@ class Slopes:
         terms = []
         inner = self.slope(base, symbol)
         if inner != 0:
-            terms.append(exponent * base ** (exponent - 1) * inner)
+            steep = base ** (exponent - 1)
+            if exponent.is_Number and exponent.is_positive and exponent < 1 and base.has(*_CLIPPING):
+                # sqrt(max(x, 0)) stays 0 once a tank is empty: its slope there is 0, not the infinite one of the root
+                steep = Where(sympy.Ne(base, 0), steep, sympy.S.Zero)
+            terms.append(exponent * steep * inner)
         outer = self.slope(exponent, symbol)
         if outer != 0:
             # base**exponent * log(base) tends to 0 with the base: Hill functions start there.
@@ -105,6 +123,17 @@ def zeros_in_time(differences: Iterable[sympy.Expr]) -> tuple[float, ...]:
             if slope.is_number and slope != 0:
                 found.add(float(-difference.xreplace({TIME: sympy.S.Zero}) / slope))
     return tuple(sorted(found))
+
+
+def frequencies(expressions: Iterable[sympy.Expr]) -> dict[sympy.Expr, float]:
+    """sin, cos and tan of expressions linear in t alone -> their frequency, in periods per unit of time."""
+    slopes, found = Slopes(), {}
+    for node in set().union(*(expr.atoms(sympy.sin, sympy.cos, sympy.tan) for expr in expressions)):
+        if slopes.free(node.args[0]) == {TIME}:
+            slope = slopes.slope(node.args[0], TIME)
+            if slope.is_number:
+                found[node] = abs(float(slope)) / (2 * math.pi)
+    return found
 
 
 def switches_with(expressions: Iterable[sympy.Expr], others: Iterable[str]) -> tuple[sympy.Expr, ...]:

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 import sympy
 
 from picardfit.errors import InputError
+from picardfit.formulas.algebra import LIMITS
 from picardfit.formulas.grammar import RESERVED, names_in_order, parse, shortened
 
 EQUATIONS = ("equations",)  # the key of the equations in a problem
+QUOTED = 60  # characters of a line that an error repeats
 NAME = r"[^\W\d]\w*"
 _PRIMED = re.compile(rf"({NAME})\s*['’′]")
 _QUOTIENT = re.compile(rf"\bd\(?({NAME})\)?\s*/\s*dt\b")
@@ -49,6 +51,8 @@ def read_equations(text: str, inputs: tuple[str, ...]) -> Equations:
     """The equations of a model; every InputError has the key ("equations",) and the line inside the text."""
     if not isinstance(text, str):
         raise InputError("formulas.equations_not_text", key=EQUATIONS, value=text)
+    if len(text) > LIMITS.text:
+        raise InputError("formulas.long_text", key=EQUATIONS, length=len(text), most=LIMITS.text)
     statements = statements_of(text)
     if not statements:
         raise InputError("formulas.no_equations", key=EQUATIONS)
@@ -153,7 +157,7 @@ def _split(text: str) -> list[tuple[int, str]]:
                 start = line
             piece += character
             if depth > 0 and line == opened:
-                quoted = piece[begin:]
+                quoted = piece[begin : begin + QUOTED]
         line += character in "\n\v"
     if depth > 0:
         raise InputError("formulas.never_closed", quoted.strip(), key=EQUATIONS, row=opened, column=column)
@@ -166,6 +170,8 @@ def _statement(line: int, piece: str) -> Statement:
         code = "formulas.no_equals" if len(sides) == 1 else "formulas.several_equals"
         raise InputError(code, shortened(piece))
     left, formula = (side.strip() for side in sides)
+    if len(formula) > LIMITS.characters:
+        raise InputError("formulas.too_long", length=len(formula), most=LIMITS.characters)
     if re.fullmatch(rf"{NAME}\s*(['’′]\s*['’′]+|[″\"])", left):
         raise InputError("formulas.second_derivative", left)
     for form in (_PRIMED, _QUOTIENT):

@@ -12,6 +12,7 @@ import sympy
 
 from picardfit.errors import InputError
 from picardfit.formulas.algebra import (
+    LIMITS,
     Absolute,
     Maximum,
     Minimum,
@@ -76,6 +77,8 @@ def _extreme(
 ) -> Function:
     def build(*args: sympy.Basic) -> sympy.Expr:
         values = [as_number(a) for a in args]
+        if len(values) > LIMITS.choices:
+            raise InputError("formulas.many_choices", NAMES[kinds[0]], given=len(values), most=LIMITS.choices)
         return choice(values, key=float) if all(a.is_number for a in values) else kinds[0](*values)
 
     return Function(2, math.inf, build, kinds, array, plain, None, mathml)
@@ -84,6 +87,8 @@ def _extreme(
 def _piecewise(*args: sympy.Basic) -> sympy.Expr:
     if len(args) % 2 == 0:
         raise InputError("formulas.piecewise_even")
+    if len(args) > 2 * LIMITS.choices:
+        raise InputError("formulas.many_choices", "piecewise", given=len(args) // 2, most=LIMITS.choices)
     pairs = list(zip(args[:-1:2], args[1::2], strict=True))
     return reduce(lambda rest, pair: choose(pair[1], pair[0], rest), reversed(pairs), as_number(args[-1]))
 

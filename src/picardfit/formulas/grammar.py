@@ -270,6 +270,8 @@ class _Parser:
 
 
 def _read_number(text: str) -> sympy.Expr:
+    if float(text) < LIMITS.smallest and re.search("[1-9]", re.split("[eE]", text)[0]):
+        raise InputError("formulas.number_vanishes", smallest=LIMITS.smallest)
     if text.isascii() and text.isdigit() and float(text) <= LIMITS.whole:
         return algebra.number(int(text))
     return algebra.number(float(text))
@@ -320,6 +322,9 @@ class _Printer(StrPrinter):
         return f"{name}({', '.join(self._print(a) for a in expr.args)})"
 
     _print_Abs = _print_Function
+
+    def _print_Kept(self, expr: sympy.Basic) -> str:
+        return f"({self._print(expr.args[0])})"
 
     def _print_Float(self, expr: sympy.Basic) -> str:
         return repr(float(expr))

@@ -136,6 +136,7 @@ class NumericMap:
 
     def call(self, t: object, x: np.ndarray, p: np.ndarray, u: np.ndarray) -> Any:
         """What the function returns for components x, p and u."""
+        t, x, p, u = map(_read_only, (t, x, p, u))
         arguments = [t, Components(self.states, x), Components(self.parameters, p)]
         if self.takes_inputs:
             arguments.append(Components(self.inputs, u))
@@ -146,6 +147,15 @@ class NumericMap:
         if isinstance(result, Mapping):
             return [result[name] for name in self.rows]
         return _sequence(result)
+
+
+def _read_only(values: Any) -> Any:
+    """A view that the user's function cannot change: the arrays are needed afterwards."""
+    if not isinstance(values, np.ndarray):
+        return values
+    view = values.view()
+    view.setflags(write=False)
+    return view
 
 
 def _flatten(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -94,3 +95,5 @@ def run_many(
         for one in (bar, book):
             if one:
                 one.close()
+        if book and book.broken:
+            warnings.warn(str(book.broken), stacklevel=4)

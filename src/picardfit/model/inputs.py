@@ -8,17 +8,18 @@ At a jump the value is the new one (right-continuous); for the left limit evalua
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+import sympy
 
 from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError, closest, concerning
 from picardfit.formulas.algebra import names
-from picardfit.formulas.derivatives import breakpoints
-from picardfit.formulas.grammar import parse
+from picardfit.formulas.derivatives import breakpoints, frequencies
+from picardfit.formulas.grammar import parse, to_text
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.model.kinks import kinks
 from picardfit.model.number_arrays import number_array, read_only
@@ -165,20 +166,23 @@ class Table:
 class Signal:
     """A Python function t -> value, with the times where it jumps or bends.
 
-    It is called with an array of times when it can handle one, else time by time.
+    Give `breakpoints=[]` for a function that is smooth; without `breakpoints` a fit warns that jumps may be missed.
+    The function is called with a read-only array of times when it can handle one, else time by time.
     """
 
     function: Callable[..., Any]
-    breakpoints: tuple[float, ...] = ()
+    breakpoints: tuple[float, ...] = None  # type: ignore[assignment]  # None: not told, stored as ()
+    told: bool = field(init=False, compare=False)  # whether the breakpoints were given
 
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputError("model.signal_not_function", value=self.function)
-        times = number_array(self.breakpoints, "breakpoints")
+        object.__setattr__(self, "told", self.breakpoints is not None)
+        times = number_array(self.breakpoints or (), "breakpoints")
         object.__setattr__(self, "breakpoints", tuple(np.unique(times).tolist()))
 
     def at(self, t: np.ndarray) -> np.ndarray:
-        t = np.asarray(t, dtype=float)
+        t = read_only(np.asarray(t, dtype=float).view())
         try:
             values = np.asarray(self.function(t))
         except Exception:  # `if t > 3` and math.sin do not take arrays; a real failure shows time by time
@@ -265,6 +269,9 @@ def check_finite(
         source = inputs[name]
         if not isinstance(source, Formula | Signal):
             continue
+        if isinstance(source, Formula):
+            with concerning("model.in_input", name, key=("inputs", name)):
+                check_oscillations([parse(source.text)], t0, last)
         values = values_at(inputs, [name], grid)[:, 0]
         wrong = np.flatnonzero(~np.isfinite(values))
         if len(wrong):
@@ -277,6 +284,19 @@ def check_finite(
         how = "piecewise" if isinstance(source, Formula) else "an `if`"
         shown = {"source": source.describe(), "time": time, "first": t0, "last": last, "how": how}
         raise InputError(code, name, key=("inputs", name)).with_values(**shown)
+
+
+def check_oscillations(
+    expressions: Sequence[sympy.Expr], first: float, last: float, most_periods: float = 1e4
+) -> None:
+    """InputError for sin(1e6*t) and the like: no mesh resolves more than `most_periods`, and no data show them."""
+    for node, frequency in frequencies(expressions).items():
+        if frequency * (last - first) > most_periods:
+            values = {"first": first, "last": last, "most": most_periods}
+            periods = frequency * (last - first)
+            raise InputError("formulas.fast_oscillation", to_text(node), periods=periods).with_values(
+                **values
+            )
 
 
 def _pole(source: Input, grid: np.ndarray, size: np.ndarray, search: PoleSearch) -> float | None:

@@ -3,6 +3,7 @@
 JSON, one line each: first a header that says whose tasks these are, then `{"task": 7, "result": ...}` for a finished
 task and `{"task": 8, "failed": "why"}` for one that was given up (the next run tries it again). A line that was being
 written when the run was killed is dropped. The file is not locked: two simultaneous runs need two files.
+Where the disk is full the run goes on without its ledger, which says so in `broken`.
 """
 
 from __future__ import annotations
@@ -10,36 +11,68 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
+from typing import Any, TypeVar
 
-from picardfit.errors import InputError
+from picardfit.errors import InputError, Notice
 from picardfit.problem.json_values import plain
+from picardfit.whole_files import regular_target, write_bytes
 
 FORMAT = {"format": "picardfit ledger", "version": 1}
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class LedgerSettings:
+    """How a ledger is written and read. Both are choices."""
+
+    sync_seconds: float = 1.0  # between two calls of fsync; a power cut loses at most that much work
+    most_bytes: int = 2**29  # of a file that is read: a thousand times the usual one, and it fits into memory
 
 
 class Ledger:
     """`done`: task -> result in the file. `identity` describes the run and must be that of the run that began the file.
 
-    `sync_seconds`: time between two calls of fsync; a power cut loses at most that much work.
+    `broken`: why nothing more is written, or None.
     """
 
-    def __init__(self, path: str | Path, identity: Mapping[str, object], sync_seconds: float = 1.0) -> None:
-        self.path = Path(path)
+    def __init__(
+        self,
+        path: str | Path,
+        identity: Mapping[str, object],
+        settings: LedgerSettings = LedgerSettings(),
+    ) -> None:
+        self.path, self._target = Path(path), regular_target(path)
         self.done: dict[int, object] = {}
         self.failed: dict[int, str] = {}
+        self.broken: Notice | None = None
+        self._lines: dict[int, int] = {}  # task -> line of its result
         self._identity = {key: plain(value, "the identity of a ledger") for key, value in identity.items()}
-        self._synced, self._sync_seconds = time.monotonic(), sync_seconds
+        self._synced, self._settings = time.monotonic(), settings
         try:
             whole = self._read()
-            self._file = self.path.open("r+b" if whole else "wb")
+            if not whole:
+                header = _line(_header(self._identity))
+                write_bytes(self._target, header)
+                whole = len(header)
+            # Unbuffered: a buffer would keep what a full disk refuses, and try again when the file is closed.
+            self._file = self._target.open("r+b", buffering=0)
+            self._file.truncate(whole)
+            self._file.seek(whole)
         except OSError as error:
             raise InputError("parallel.ledger_not_opened", str(path), reason=error.strerror) from None
-        self._file.truncate(whole)
-        self._file.seek(whole)
-        if not whole:
-            self._write(_header(self._identity))
+        self._whole = whole  # bytes of complete lines
+
+    def result(self, task: int, decode: Callable[[Any], R]) -> R:
+        """The result of a task in the file, as `decode` understands it."""
+        try:
+            return decode(self.done[task])
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError):
+            raise InputError("parallel.ledger_line", str(self.path), line=self._lines[task]) from None
 
     def append(self, task: int, result: object) -> None:
         """Note a finished task."""
@@ -51,13 +84,17 @@ class Ledger:
 
     def sync(self) -> None:
         """Wait until the disk has everything."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        if self.broken is None:
+            try:
+                os.fsync(self._file.fileno())
+            except OSError as error:
+                self._give_up(error)
         self._synced = time.monotonic()
 
     def close(self) -> None:
-        self.sync()
-        self._file.close()
+        if not self._file.closed:
+            self.sync()
+            self._file.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -66,16 +103,33 @@ class Ledger:
         self.close()
 
     def _write(self, record: dict) -> None:
-        self._file.write(_line(record))
-        self._file.flush()
-        if time.monotonic() - self._synced > self._sync_seconds:
+        """Write one line. Results matter more than their record: a full disk ends the record, not the run."""
+        if self.broken is not None:
+            return
+        line = _line(record)
+        try:
+            _write_all(self._file, line)
+        except OSError as error:
+            self._give_up(error)
+            return
+        self._whole += len(line)
+        if time.monotonic() - self._synced > self._settings.sync_seconds:
             self.sync()
+
+    def _give_up(self, error: OSError) -> None:
+        """Write nothing more, and drop the half line that a full disk may have left."""
+        self.broken = Notice("parallel.ledger_broke", str(self.path), {"reason": error.strerror})
+        with suppress(OSError):
+            self._file.truncate(self._whole)
 
     def _read(self) -> int:
         """Fill `done` and `failed` from the file; return how many of its bytes are complete lines."""
-        if not self.path.exists():
+        if not self._target.exists():
             return 0
-        content = self.path.read_bytes()
+        if self._target.stat().st_size > self._settings.most_bytes:
+            limit = self._settings.most_bytes // 2**20
+            raise InputError("parallel.ledger_too_large", str(self.path), megabytes=limit)
+        content = self._target.read_bytes()
         lines = content.split(b"\n")[:-1]  # what follows the last line end is empty, or half a line
         if not lines:
             if content and not _line(_header(self._identity)).startswith(content):
@@ -85,13 +139,13 @@ class Ledger:
         size = len(lines[0]) + 1
         for number, line in enumerate(lines[1:], 2):
             record = _parsed(line)
-            if record is None or not isinstance(record.get("task"), int):
+            if record is None or type(record.get("task")) is not int:
                 if number == len(lines):
                     break
                 raise InputError("parallel.ledger_line", str(self.path), line=number)
             task = record["task"]
             if "result" in record:
-                self.done[task] = record["result"]
+                self.done[task], self._lines[task] = record["result"], number
                 self.failed.pop(task, None)
             else:
                 self.failed[task] = str(record.get("failed", ""))
@@ -114,6 +168,13 @@ def _header(identity: object) -> dict:
     return {**FORMAT, "run": identity}
 
 
+def _write_all(file: FileIO, line: bytes) -> None:
+    """Write a whole line: one call may write less."""
+    written = 0
+    while written < len(line):
+        written += file.write(line[written:])
+
+
 def _line(record: dict) -> bytes:
     return json.dumps(record, allow_nan=False).encode() + b"\n"
 
@@ -121,6 +182,6 @@ def _line(record: dict) -> bytes:
 def _parsed(line: bytes) -> dict | None:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None

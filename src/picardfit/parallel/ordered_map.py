@@ -117,7 +117,7 @@ def run_tasks(
     total, written = len(todo), written or Written()
     done = ledger.done if ledger else {}
     for key in sorted(todo.keys() & done.keys()):
-        work.results[key] = written.decode(done[key])
+        work.results[key] = ledger.result(key, written.decode)  # type: ignore[union-attr]
         del todo[key]
     if executor is None:
         stream = _serial(function, todo, total > 1)

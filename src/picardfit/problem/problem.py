@@ -14,7 +14,7 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
-from picardfit.model.inputs import values_at
+from picardfit.model.inputs import check_oscillations, values_at
 from picardfit.model.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
@@ -204,6 +204,20 @@ class Problem:
         return np.asarray(np.maximum(spread, self.samples.statistics.least * np.abs(filled).max(axis=0)))
 
     @cached_property
+    def state_sizes(self) -> np.ndarray:
+        """(experiments, states): how large a state is by its data or its known initial value; 0 where nothing tells.
+
+        Where a state is far smaller than others these sizes tell whether its units are large or whether it is zero.
+        """
+        states, sizes = self.model.states, np.array(np.abs(self.layout.known), float)
+        rows = self.model.output.expressions if isinstance(self.model.output, BatchedMap) else ()
+        for column, row in enumerate(rows):
+            if row.is_Symbol and row.name in states:
+                values = np.abs(np.nan_to_num(self.samples.data[:, column]))
+                np.maximum.at(sizes[:, states.index(row.name)], self.samples.experiment, values)
+        return sizes
+
+    @cached_property
     def layout(self) -> UnknownsLayout:
         return layout_of(self)
 
@@ -268,9 +282,11 @@ class Problem:
         return values
 
     def check_inputs(self) -> None:
-        """InputError when an input is not finite somewhere in its experiment."""
+        """InputError when an input is not finite somewhere in its experiment, or oscillates too fast."""
+        rates = self.model.rhs.expressions if isinstance(self.model.rhs, BatchedMap) else ()
         for one in self.experiments:
             one.check_inputs(self.model.inputs)
+            check_oscillations(rates, one.t0, float(one.times[-1]))
 
     def mean_loss(self, value: float) -> float:
         """The objective as it is reported: the paper's L_ls, divided by the number of sampling instants N_s.
@@ -320,7 +336,15 @@ class Problem:
         """
         model, own = self.model, len(self.model.parameters)
         tasks = [
-            Run(one.t0, initial[e], parameters[e, :own], one.inputs, one.times, self.breaks(e))
+            Run(
+                one.t0,
+                initial[e],
+                parameters[e, :own],
+                one.inputs,
+                one.times,
+                self.breaks(e),
+                self.state_sizes[e],
+            )
             for e, one in enumerate(self.experiments)
         ]
         rows, solved = [], trajectories(model, tasks, rtol, None, integration or Integration())

@@ -273,7 +273,7 @@ class _Driver:
     def _search(self, index: int, work: float) -> None:
         """Run one of the sequence of searches until it ends or has done this much work."""
         if self.book is not None and index in self.book.done:
-            ending = decoded(self.book.done[index])
+            ending = self.book.result(index, decoded)
             if ending.work > work * self.unit:
                 self.spent[index] = work * self.unit
             else:

@@ -65,7 +65,10 @@ def estimate(
             bar.close()
         if book:
             book.close()
-    return _result(request, found, ledger)
+    result = _result(request, found, ledger)
+    if book is None or book.broken is None:
+        return result
+    return replace(result, warnings=(*result.warnings, book.broken))
 
 
 def _result(request: Request, found: Found, ledger: str | Path | None) -> SearchResult:

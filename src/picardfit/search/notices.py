@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from picardfit.errors import Notice, Status
-from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, misfit
+from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, CertificateSettings, misfit
+from picardfit.evidence.input_check import input_errors
 from picardfit.evidence.optima import SameOptimum, SearchSummary
-from picardfit.model.inputs import Table
+from picardfit.model.inputs import Signal, Table
 from picardfit.problem.experiment import LongGap
 from picardfit.problem.problem import Problem
 from picardfit.search.nonfinite_start import never_finite, nonfinite_at_start
@@ -46,6 +47,7 @@ def all_notices(
         *nonfinite_formulas(request, status),
         *(() if status.success else islice(jumps_in_states(problem), 1)),
         *problem_notices(problem),
+        *function_inputs(problem, solution),
         *determination_notices(problem, status, certificate),
         *(contradictions(solution) if solution is not None and status is not Status.DIVERGED else ()),
         *search_notices(found, request.starts, ledger),
@@ -112,10 +114,27 @@ def late_input_table(problem: Problem) -> Iterator[Notice]:
                 return
 
 
+def function_inputs(problem: Problem, solution: Solution | None) -> Iterator[Notice]:
+    """The first input given as a function that the mesh has not resolved, or whose jumps are not known."""
+    errors = {} if solution is None else input_errors(solution)
+    for (experiment, name), error in errors.items():
+        if error > CertificateSettings.inputs:
+            yield Notice("search.input_unresolved", name, {"experiment": experiment, "error": error})
+            return
+    for one in problem.experiments:
+        for name in problem.model.inputs:
+            source = one.inputs.get(name)
+            if isinstance(source, Signal) and not source.told:
+                yield Notice("search.function_input", name, {"experiment": one.name})
+                return
+
+
 def determination_notices(problem: Problem, status: Status, certificate: Certificate) -> Iterator[Notice]:
     """Estimates without a solution of the equations, and unknowns that the data do not determine."""
     if np.isinf(certificate.reintegrated_loss) and certificate != NOTHING_CERTIFIED:
         yield Notice("simulation.no_solution_at_estimates")
+    if (certificate.formula_error or 0.0) > CertificateSettings.formulas:
+        yield Notice("search.formula_error", values={"error": certificate.formula_error})
     unknowns, measured = problem.layout.count(), problem.measurements
     if measured < unknowns:
         yield Notice("search.few_measurements", values={"measured": measured, "unknowns": unknowns})

@@ -288,7 +288,7 @@ def search_all(
 
     if book is not None:
         for index in book.done.keys() & set(range(len(parts))):
-            best(index, decoded(book.done[index]))
+            best(index, book.result(index, decoded))
     here = partial(search, request, progress=progress)
     work = run_tasks(
         here if executor is None else partial(_packed_search, request),

@@ -120,7 +120,8 @@ def _checked_run(model: Model, parameters, initial, times, inputs, t0) -> tuple[
     _complete_names("input", model.inputs, sources, "inputs")
     order = np.argsort(wanted, kind="stable")
     check_finite(sources, model.inputs, start, wanted[order])
-    return Run(start, states, params, sources, wanted[order], model.breaks(sources)), order
+    breaks = model.breaks(sources)
+    return Run(start, states, params, sources, wanted[order], breaks, np.abs(states)), order
 
 
 def _of_model(model: Model, parameters: Mapping[str, float]) -> Mapping[str, float]:

@@ -80,6 +80,9 @@ class Run:
     inputs: Mapping[str, Input]
     times: np.ndarray  # ascending
     breaks: tuple[float, ...] = ()  # where the right-hand side may jump or kink
+    sizes: np.ndarray | None = (
+        None  # (states,): how large each state is by what a user said of it; 0: not known
+    )
 
     @property
     def rows(self) -> int:
@@ -261,6 +264,8 @@ class _Attempt:
         self.x = np.array([run.initial for run in runs], float)  # (runs, states)
         self.size = np.abs(self.x)  # (runs, states): the largest so far, at the ends of pieces
         self.found = [np.tile(x, (len(run.times), 1)) for x, run in zip(self.x, runs, strict=True)]
+        told = [np.zeros(len(run.initial)) if run.sizes is None else run.sizes for run in runs]
+        self.told = np.where(np.array(told) > 0, told, np.inf)  # (runs, states)
         budget, samples = settings.budget, max(len(run.times) for run in runs)
         rows = max(run.rows for run in runs)
         self.budget = budget.attempt + budget.piece * len(self.pieces) + budget.sample * samples
@@ -346,7 +351,7 @@ class _Attempt:
         ours = self.settings.tolerance
         size = np.where(self.size > 0, self.size, ours.growth * slope / np.maximum(speed, ours.growth))
         top = size.max(axis=1, keepdims=True)
-        size = np.maximum(size, ours.least * np.where(top > 0, top, 1.0))
+        size = np.maximum(size, ours.least * np.minimum(np.where(top > 0, top, 1.0), self.told))
         return ours.floor * self.rtol * np.nan_to_num(size, nan=1.0).ravel()
 
     def _watched(self, piece: _Piece):

@@ -15,6 +15,7 @@ from picardfit.display.plots.estimates import (
 )
 from picardfit.display.plots.style import save_figure
 from picardfit.display.text import shows_searches
+from picardfit.whole_files import make_folder
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -35,8 +36,7 @@ __all__ = [
 
 def write_plots(fit: Fit, folder: str | Path, ending: str = "png", band: float | None = 0.95) -> list[Path]:
     """Write every picture that a fit has into a folder, which is created if need be."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = make_folder(folder)
     pictures = {"fit": lambda path: plot_fit(fit, path, band)}
     if fit.solution is not None:
         pictures["residuals"] = lambda path: plot_residuals(fit, path)

@@ -10,6 +10,7 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from picardfit.errors import InputError
 from picardfit.problem.calendar import Calendar
 from picardfit.problem.dates import zone_info
+from picardfit.whole_files import regular_target, write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -252,7 +254,8 @@ def save_figure(figure: Figure, path: str | Path) -> None:
     kinds = figure.canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:
         raise InputError("display.picture_format", str(path))
-    if not path.parent.is_dir():
-        raise InputError("display.no_folder", str(path.parent))
+    regular_target(path)  # before the time that drawing takes
+    content = BytesIO()
     with placed(figure):
-        figure.savefig(path, dpi=STYLE.dots_per_inch)
+        figure.savefig(content, format=path.suffix[1:].lower(), dpi=STYLE.dots_per_inch)
+    write_bytes(path, content.getvalue())

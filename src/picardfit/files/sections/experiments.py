@@ -24,6 +24,7 @@ from picardfit.problem.calendar import Calendar, number_of
 from picardfit.problem.columns import plain_name
 from picardfit.problem.dates import looks_like_date
 from picardfit.problem.experiment import Experiment, LongGap
+from picardfit.whole_files import sound_path
 
 FIRST = "first"
 T = TypeVar("T", date, None, date | None)
@@ -192,7 +193,10 @@ def _data_specs(source: Source, given: object) -> list[tuple[Key, dict[str, obje
 
 
 def _exists(source: Source, file: object) -> bool:
-    return isinstance(file, str) and "\0" not in file and (source.path.parent / file).exists()
+    try:
+        return isinstance(file, str) and sound_path(source.path.parent / file).exists()
+    except InputError:
+        return False
 
 
 def _read_data(
@@ -210,12 +214,11 @@ def _read_data(
         return []
     file = texts.pop("file") or ""
     path = source.path.parent / file
-    if "\0" in file or (path.exists() and not path.is_file()):
-        source.fault(key, "files.data_not_a_file", file)
-        return []
     columns, chosen = tuple(inputs.columns.values()), None if wanted is None else tuple(wanted)
     reading = Reading(**texts, inputs=columns, observables=chosen, times=times, known=known)
     try:
+        if sound_path(path).exists() and not path.is_file():
+            raise InputError("files.data_not_a_file", file)
         found = read_experiments_in(path, reading)
     except InputError as error:
         source.complain(_of_input(error, inputs), key)

@@ -17,6 +17,7 @@ from picardfit.importers.petab.tables import Tables
 from picardfit.importers.petab.v1 import first_version
 from picardfit.importers.petab.v2 import second_version
 from picardfit.problem.problem import Problem
+from picardfit.whole_files import make_folder, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,15 +127,15 @@ def simulate(imported: Imported, values: Mapping[str, float]) -> pd.DataFrame:
 
 def write(fit: Fit, imported: Imported, folder: str | Path) -> dict[str, Path]:
     """Write the estimates as a parameter table and the fitted curves as a simulation table, both TSV."""
-    folder = Path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError("importers.folder", str(folder), reason=error.strerror) from None
+    folder = make_folder(folder)
     paths = {
         "parameters": folder / f"parameters_{imported.tables.name}.tsv",
         "simulations": folder / f"simulations_{imported.tables.name}.tsv",
     }
-    parameter_table(imported, fit.parameters).to_csv(paths["parameters"], sep="\t", index=False)
-    simulate(imported, fit.parameters).to_csv(paths["simulations"], sep="\t", index=False)
+    frames = {
+        "parameters": parameter_table(imported, fit.parameters),
+        "simulations": simulate(imported, fit.parameters),
+    }
+    for kind, frame in frames.items():
+        write_text(paths[kind], frame.to_csv(sep="\t", index=False))
     return paths

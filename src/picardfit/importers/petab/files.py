@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from picardfit.errors import InputError, Key, closest
+from picardfit.whole_files import sound_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,7 +134,7 @@ class Listing:
 
     def check_file(self, path: Path, kind: str, *entry: str) -> None:
         """InputError unless there is such a file, which an entry names."""
-        if not path.is_file():
+        if not sound_path(path).is_file():
             raise self.at(InputError("importers.no_table_file", str(path), kind=kind), *entry)
 
     def optional_rows(self, kind: str, entry: str, columns: Sequence[str]) -> tuple[Row, ...]:
@@ -143,7 +144,7 @@ class Listing:
 
 def read_listing(path: Path) -> Listing:
     """The YAML file of a problem."""
-    if not path.is_file():
+    if not sound_path(path).is_file():
         raise InputError("importers.no_file", str(path), format="a PEtab YAML file")
     try:
         import yaml
@@ -155,10 +156,14 @@ def read_listing(path: Path) -> Listing:
     except yaml.MarkedYAMLError as error:
         line = None if error.problem_mark is None else error.problem_mark.line + 1
         raise InputError("importers.not_yaml", reason=error.problem).at(file=str(path), line=line) from None
-    except (yaml.YAMLError, UnicodeDecodeError):
+    except RecursionError:
+        raise InputError("importers.not_yaml", reason="it is nested too deeply").at(file=str(path)) from None
+    except (yaml.YAMLError, ValueError):  # a ValueError: text that is not UTF-8, or a number without end
         raise InputError("importers.not_yaml", reason="it is not text").at(file=str(path)) from None
     if not isinstance(content, dict):
         raise InputError("importers.empty_yaml").at(file=str(path))
+    if not isinstance(content.get("format_version"), str | int | float | None):
+        raise InputError("importers.not_yaml", reason="format_version is not a number").at(file=str(path))
     listing = Listing(path, content, lines)
     if content.get("extensions"):
         extensions = [str(name) for name in content["extensions"]]

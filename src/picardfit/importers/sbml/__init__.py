@@ -15,6 +15,7 @@ from picardfit.errors import Audience, InputError
 from picardfit.importers.sbml.reader import Reader
 from picardfit.importers.sbml.system import System
 from picardfit.model.model import Model
+from picardfit.whole_files import sound_path
 
 if TYPE_CHECKING:
     import libsbml
@@ -27,7 +28,7 @@ def read(path: str | Path) -> Model:
 
 def load(path: str | Path) -> System:
     """The content of an SBML file."""
-    path = Path(path)
+    path = sound_path(path)
     if not path.is_file():
         raise InputError("importers.no_file", str(path), format="an SBML file")
     return from_document(read_document(path), path)
