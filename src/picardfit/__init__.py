@@ -20,7 +20,7 @@ _HOMES = {  # module -> the public names that live in it
     "model.inputs": ("Signal", "Table"),
     "collocation.mesh": ("Nodes",),
     "model.model": ("Model",),
-    "model.noise_models": ("Laplace", "LogNormal", "Noise", "StudentT"),
+    "model.noise_models": ("Binomial", "Laplace", "LogNormal", "NegativeBinomial", "Noise", "Poisson", "StudentT"),
     "evidence.optima": ("Optimum",),
     "model.parameters": ("Parameter",),
     "model.priors": ("LaplacePrior", "LogLaplacePrior", "LogNormalPrior", "Normal", "Uniform"),

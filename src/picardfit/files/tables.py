@@ -11,11 +11,13 @@ import numpy as np
 from picardfit.errors import InputError, Key, Notice, closest
 from picardfit.files.raw_tables import RawTable, read_raw_table
 from picardfit.model.inputs import Constant, Input, Table
+from picardfit.model.number_arrays import censored_text, measurements
 from picardfit.problem.experiment import Experiment
 
 EXPERIMENT_NAMES = ("experiment", "simulationConditionId")  # ours, PEtab's
 OBSERVABLE_NAMES = ("observable", "observableId", "variable")  # ours, PEtab's, pandas.melt's
 VALUE_NAMES = ("value", "measurement")
+CENSORING_NAMES, LIMIT_NAMES = ("cens", "censored"), ("limit",)  # NONMEM's and Monolix's
 TIME_UNITS = "hours?|minutes?|seconds?|days?|weeks?|months?|years?"
 
 
@@ -32,7 +34,9 @@ def read_table(
 
     Wide tables have one column per observable; long ones the columns time, observable, value (or PEtab's
     observableId, measurement, simulationConditionId). Blank, NA and nan cells were not measured; lines that
-    start with # and columns without a name are skipped.
+    start with # and columns without a name are skipped. `<0.25`, `>1000` and `0.1..0.25` are censored values; a long
+    table may say so in a column `cens` instead (1: below the value, -1: above it), with the other end of an interval
+    in `limit`.
     `time`: the time column; None finds time, t, hours, days ... with or without a unit ("time (h)").
     `experiment`: the column that names the experiments; a table without it is one experiment called `name`
     (the file's name if None).  `inputs`: columns of known inputs, held from row to row.
@@ -163,7 +167,7 @@ class _Wide:
     def of(self, times: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, dict[str, object], bool]:
         """Times and values of the rows of an experiment as Experiment takes them, and whether any is a number."""
         values: dict[str, object] = {n: c[rows] for n, c in zip(self.names, self.columns, strict=True)}
-        return times[rows], values, any(np.isfinite(column[rows]).any() for column in self.columns)
+        return times[rows], values, any(_some(column[rows]) for column in self.columns)
 
 
 @dataclass(frozen=True)
@@ -179,7 +183,12 @@ class _Long:
         which, values, own = self.which[rows], self.values[rows], times[rows]
         present = np.unique(which[which >= 0])
         pairs: dict[str, object] = {self.names[k]: (own[which == k], values[which == k]) for k in present}
-        return None, pairs, bool(np.isfinite(values[which >= 0]).any())
+        return None, pairs, _some(values[which >= 0])
+
+
+def _some(values: np.ndarray) -> bool:
+    """Whether any of these values was measured."""
+    return bool(np.isfinite(measurements(values, "").values).any())
 
 
 def _wide(table: RawTable, taken: Collection[str | None], wanted: list[str] | None) -> _Wide:
@@ -188,15 +197,15 @@ def _wide(table: RawTable, taken: Collection[str | None], wanted: list[str] | No
     chosen = free if wanted is None else [_required(table, n, "observable", ("observables",)) for n in wanted]
     if not chosen:
         raise InputError("files.no_measured_column", table.origin.name, columns=list(table.columns))
-    return _Wide(chosen if wanted is None else wanted, [table.numbers(n) for n in chosen])
+    return _Wide(chosen if wanted is None else wanted, [table.measured(n) for n in chosen])
 
 
 def _long(table: RawTable, which: str, value: str, wanted: list[str] | None) -> _Long:
     """The observables of a long table: those wanted, or all."""
     codes, found = table.labels(which)
-    values = table.numbers(value)
+    values = _censored(table, table.measured(value))
     if "" in found:
-        unnamed = np.flatnonzero((codes == found.index("")) & np.isfinite(values))
+        unnamed = np.flatnonzero((codes == found.index("")) & np.isfinite(measurements(values, value).values))
         if len(unnamed):
             raise table.at(unnamed[0], InputError("files.unnamed_observable", which))
     names = [n for n in found if n] if wanted is None else wanted
@@ -208,6 +217,28 @@ def _long(table: RawTable, which: str, value: str, wanted: list[str] | None) -> 
         number[spelled] = k
     position = np.array([number.get(n, -1) for n in found], dtype=int)
     return _Long(names, position[codes], values)
+
+
+def _censored(table: RawTable, values: np.ndarray) -> np.ndarray:
+    """Values (rows,) with texts where the columns `cens` and `limit` of the table say that they are censored."""
+    column, other = _first_found(table, CENSORING_NAMES), _first_found(table, LIMIT_NAMES)
+    if column is None:
+        return values
+    side, found = np.nan_to_num(table.numbers(column)), values.astype(object)
+    ends = np.full(len(values), np.nan) if other is None else table.numbers(other)
+    for row in np.flatnonzero(side):
+        value, end = values[row], float(ends[row])
+        if side[row] not in (-1, 1):
+            raise table.at(int(row), InputError("files.censoring_code", column, value=float(side[row])))
+        if isinstance(value, str) or not np.isfinite(value):
+            raise table.at(int(row), InputError("files.censored_without_value", column))
+        inner = -np.inf if side[row] > 0 else np.inf
+        low, high = sorted((float(value), inner if np.isnan(end) else end))
+        if not low < high or (np.isfinite(end) and (end > value) == (side[row] > 0)):
+            wrong = InputError("files.limit_on_wrong_side", str(other), value=float(value), limit=end)
+            raise table.at(int(row), wrong)
+        found[row] = censored_text(low, high)
+    return found if (side != 0).any() else values
 
 
 def _groups(table: RawTable, column: str | None, name: str) -> list[tuple[str, np.ndarray]]:

@@ -16,18 +16,23 @@ from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.inputs import values_at
 from picardfit.model.measurement import Measurement, Padded, padded
+from picardfit.model.number_arrays import as_given
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.parameters import Parameter
 from picardfit.model.priors import Priors
 from picardfit.model.scatter import Scatter, bind
+from picardfit.problem.censoring import Censoring, censoring
 from picardfit.problem.experiment import Experiment, neighbour_noise, runs
-from picardfit.problem.likelihood import LeastSquares, Objective, likelihood
+from picardfit.problem.least_squares import LeastSquares
+from picardfit.problem.likelihood import Objective, likelihood
 from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.unknowns import UnknownsLayout, layout_of, priors_of
 from picardfit.problem.validation import (
     InitialSpec,
     all_parameters,
+    check_censoring,
+    check_counts,
     check_experiments,
     check_nominal,
     check_positive,
@@ -57,8 +62,15 @@ class Samples:
 
     times: np.ndarray  # (samples,)
     experiment: np.ndarray  # (samples,)
-    data: np.ndarray  # (samples, observables), NaN where not measured
+    data: np.ndarray  # (samples, observables), NaN where not measured; of binomial counts the fraction of successes
+    limits: np.ndarray | None = None  # (samples, observables, 2): of censored values, NaN elsewhere
+    trials: np.ndarray | None = None  # (samples, observables): of binomial counts
     statistics: SeriesStatistics = SeriesStatistics()
+
+    @cached_property
+    def censoring(self) -> Censoring | None:
+        """The censored values, if there are any."""
+        return None if self.limits is None else censoring(self.limits, self.data, self.experiment)
 
     @cached_property
     def roughness(self) -> tuple[np.ndarray, np.ndarray, float]:
@@ -92,8 +104,8 @@ class Problem:
     `initial`: state -> the same, or a formula text of parameters; an experiment's own `initial` wins. A state
     without entry is unknown and estimated for each experiment.
     `truth`: the values that made the data, where they are known (simulated data).
-    `noise`: how the measurements scatter, one pf.Noise (LogNormal, StudentT, Laplace) or one for each observable; then
-    the likelihood is maximised. Without it: plain least squares.
+    `noise`: how the measurements scatter, one pf.Noise (LogNormal, StudentT, Laplace; Poisson, NegativeBinomial,
+    Binomial for counts) or one for each observable; then the likelihood is maximised. Without it: plain least squares.
     `nominal`: values of the parameters that came with the problem; searches do not start from them.
 
     After construction, every experiment has a name, `parameters` holds all parameters, including those of the noise and
@@ -123,17 +135,19 @@ class Problem:
         if not isinstance(model, Model):
             raise InputError("problem.not_a_model", value=model)
         named = named_experiments(experiments)
-        check_experiments(model, named)
+        scatter = None if noise is None else bind(noise, model)
+        check_experiments(model, named, () if scatter is None else scatter.trials_columns)
         common = as_mapping(initial, "initial", "(0, 1)")
         each = tuple(initial_of(model, one, common) for one in named)
-        scatter = None if noise is None else bind(noise, model)
         by_name = {one.name: specs for one, specs in zip(named, each, strict=True)}
         every = all_parameters(model, as_mapping(parameters, "parameters", "(0, 1)"), by_name, scatter)
         check_priors(every, by_name, scatter)
         check_truth(truth)
         check_nominal(nominal)
+        check_censoring(model, named, scatter)
         if scatter is not None:
             check_positive(model, named, scatter)
+            check_counts(model, named, scatter)
         checked = {
             "model": model,
             "experiments": named,
@@ -150,23 +164,50 @@ class Problem:
 
     @cached_property
     def samples(self) -> Samples:
-        outputs = self.model.observables
-        columns, rows, owner = [], [], []
-        for e, one in enumerate(self.experiments):
-            block = np.full((len(one.times), len(outputs)), np.nan)
+        every = self.experiments
+        times, data = np.concatenate([one.times for one in every]), self._stacked("values")
+        owner = np.repeat(np.arange(len(every)), [len(one.times) for one in every])
+        limits = self._stacked("limits") if any(one.limits is not None for one in every) else None
+        trials = self._trials()
+        if trials is not None:
+            data = np.where(np.isfinite(trials), data / trials, data)
+        return Samples(times, owner, data, limits, trials)
+
+    def _stacked(self, attribute: str) -> np.ndarray:
+        """(samples, observables, ...): values or limits of all experiments, NaN where there are none."""
+        outputs, blocks = self.model.observables, []
+        for one in self.experiments:
+            given = getattr(one, attribute)
+            given = np.full((*one.values.shape, 2), np.nan) if given is None else given
+            block = np.full((len(one.times), len(outputs), *given.shape[2:]), np.nan)
             for k, name in enumerate(one.observables):
-                block[:, outputs.index(name)] = one.values[:, k]
-            columns.append(block)
-            rows.append(one.times)
-            owner.append(np.full(len(one.times), e))
-        return Samples(np.concatenate(rows), np.concatenate(owner), np.concatenate(columns))
+                if name in outputs:  # else it holds numbers of trials
+                    block[:, outputs.index(name)] = given[:, k]
+            blocks.append(block)
+        return np.concatenate(blocks)
+
+    def _trials(self) -> np.ndarray | None:
+        """(samples, observables): trials of binomial counts, NaN for other observables; None if there are none."""
+        columns = () if self.scatter is None else self.scatter.columns
+        if all(column.trials is None for column in columns):
+            return None
+        blocks = []
+        for one in self.experiments:
+            block = np.full((len(one.times), len(columns)), np.nan)
+            for k, column in enumerate(columns):
+                if isinstance(column.trials, str) and column.trials in one.observables:
+                    block[:, k] = one.values[:, one.observables.index(column.trials)]
+                elif isinstance(column.trials, int):
+                    block[:, k] = column.trials
+            blocks.append(block)
+        return np.concatenate(blocks)
 
     @cached_property
     def objective(self) -> Objective:
         """The misfit of the data: least squares, or a negative log-likelihood; without priors."""
         if self.scatter is None:
             return self.least_squares
-        return likelihood(self.scatter, self.samples.data)
+        return likelihood(self.scatter, self.samples.data, self.samples.censoring, self.samples.trials)
 
     @cached_property
     def least_squares(self) -> LeastSquares:
@@ -232,7 +273,7 @@ class Problem:
         return tuple(
             (one.name, name)
             for one in self.experiments
-            for name, column in one.observations.items()
+            for name, column in zip(one.observables, one.values.T, strict=True)
             if not np.isfinite(column).any()
         )
 
@@ -359,11 +400,17 @@ class Problem:
         return replace(self, experiments=tuple(experiments))
 
     def with_data(self, data: np.ndarray) -> Problem:
-        """The same problem with other data (samples, observables) in the order of `samples`."""
-        renewed = []
+        """The same problem with other data (samples, observables) in the order of `samples`, as they are measured.
+
+        They are censored where these are, or would be.
+        """
+        renewed, known = [], self.samples.censoring
+        limits = None if known is None else known.applied(data)
         for e, one in enumerate(self.experiments):
-            block = data[self.samples.experiment == e]
-            columns = {n: block[:, self.model.observables.index(n)] for n in one.observables}
+            mine, columns = self.samples.experiment == e, dict(one.observations)
+            for k, name in enumerate(self.model.observables):
+                if name in columns:
+                    columns[name] = as_given(data[mine, k], None if limits is None else limits[mine, k])
             renewed.append(replace(one, observations=columns))
         return self.with_experiments(renewed)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TypeVar
@@ -24,6 +25,7 @@ from picardfit.model import noise_models, priors
 from picardfit.model.inputs import Input, Signal, input_from_spec
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
+from picardfit.model.number_arrays import CENSORED
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.problem.experiment import Experiment, Rest
 from picardfit.problem.json_values import Record, array, entries, get, get_optional, number, plain
@@ -131,7 +133,7 @@ def _experiment_from(record: Record) -> Experiment:
     values, rest = get(record, "values", dict), get_optional(record, "rest", dict)
     return Experiment(
         array(get(record, "times"), (None,), "times"),
-        {name: array(column, (None,), f"values of `{name}`") for name, column in values.items()},
+        {name: _measured_from(name, column) for name, column in values.items()},
         name=get(record, "name", str),
         inputs=_inputs_from(record),
         initial=_initial_from(get(record, "initial", dict)),
@@ -139,6 +141,13 @@ def _experiment_from(record: Record) -> Experiment:
         rest=None if rest is None else Rest(_inputs_from(rest), get(rest, "initial", dict)),
         remarks=tuple(notice_from(one) for one in get(record, "remarks", list)),
     )
+
+
+def _measured_from(name: str, column: object) -> object:
+    """Measured values; a text is a censored one, which the experiment reads."""
+    if isinstance(column, list) and any(isinstance(one, str) and re.fullmatch(CENSORED, one) for one in column):
+        return [one if isinstance(one, str) else number(one, f"values of `{name}`") for one in column]
+    return array(column, (None,), f"values of `{name}`")
 
 
 def _specs(inputs: Mapping[str, Input]) -> Record:
@@ -285,6 +294,6 @@ def _fingerprint(problem: Problem) -> list[object]:
     inputs = problem.inputs_at(samples.experiment, samples.times)
     values = [function.value(rng.uniform(size=16), x, p, u) for function in (model.rhs, model.output)]
     rounded = [np.char.mod("%.9e", a).tolist() for a in (*values, inputs)]
-    arrays = [samples.times, samples.data, layout.lower, layout.upper, layout.base, layout.known]
+    arrays = [samples.times, samples.data, samples.limits, samples.trials, layout.lower, layout.upper, layout.base, layout.known]
     named = [problem.names, model.states, model.parameters, model.inputs, model.observables]
     return [*named, *rounded, *arrays]

@@ -120,8 +120,12 @@ def read_experiments(
     conditions: Mapping[str, Condition],
     model: Model | None,
     needs_data: bool,
+    trials: Sequence[str] = (),
 ) -> list[Experiment]:
-    """The experiments of the data files under the `conditions` of [experiments], or else those `common` to all."""
+    """The experiments of the data files under the `conditions` of [experiments], or else those `common` to all.
+
+    `trials`: columns that hold numbers of trials and are no observables.
+    """
     if "data" not in content:
         if needs_data:
             source.fault((), "files.no_data")
@@ -132,8 +136,9 @@ def read_experiments(
         return []
     found = [one for key, spec in specs for one in _read_data(source, key, spec, inputs)]
     if model is not None:
-        found = [_renamed_observables(one, model.observables) for one in found]
-        _check_columns(source, found, model)
+        names_ = (*model.observables, *trials)
+        found = [_renamed_observables(one, names_) for one in found]
+        _check_columns(source, found, names_)
     names = [one.name for one in found]
     complete = len(source.faults) == before
     for name in conditions:
@@ -219,10 +224,10 @@ def _renamed_observables(one: Experiment, names: Sequence[str]) -> Experiment:
     return one if list(observations) == list(one.observables) else replace(one, observations=observations)
 
 
-def _check_columns(source: Source, experiments: list[Experiment], model: Model) -> None:
+def _check_columns(source: Source, experiments: list[Experiment], known: Sequence[str]) -> None:
     for name in dict.fromkeys(name for one in experiments for name in one.observables):
-        if name not in model.observables:
-            source.unknown(("data",), "files.column_not_observed", name, model.observables)
+        if name not in known:
+            source.unknown(("data",), "files.column_not_observed", name, known)
 
 
 def _check_inputs(source: Source, experiments: list[Experiment], inputs: Inputs) -> None:
