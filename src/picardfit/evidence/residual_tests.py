@@ -164,7 +164,7 @@ def freedom(problem: Problem, found: Information | None) -> tuple[int, int] | No
     if estimated or least <= 0 or problem.scatter is None:
         return None
     normal = all(column.shape is Shape.NORMAL for column in problem.scatter.columns)
-    if not normal or found is None:
+    if not normal or found is None or problem.samples.limits is not None:
         return least, count
     believed = () if problem.priors is None else problem.priors.entries
     loose = {*found.undetermined, *(layout.label(e, c) for e, c, *_ in believed)}

@@ -20,6 +20,7 @@ from picardfit.model.densities import Shape
 from picardfit.parallel.ordered_map import Written
 from picardfit.problem.common_noise import CommonNoise
 from picardfit.problem.json_values import array
+from picardfit.problem.likelihood import Likelihood
 from picardfit.problem.problem import Problem
 from picardfit.search.searches import continue_from
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
@@ -94,6 +95,9 @@ def bootstrap(
         raise InputError("inference.bootstrap_of_failed_fit", ended=fit.conclusion)
     if kind is Kind.RESIDUAL and isinstance(problem.objective, CommonNoise):
         raise InputError("inference.common_residuals")
+    if kind is Kind.RESIDUAL and isinstance(problem.objective, Likelihood):
+        if problem.objective.counts or problem.objective.cells is not None:
+            raise InputError("inference.residuals_of_counts")
     freedom, variance = _freedom(problem), fit.residual_variance
     if not np.isfinite(variance) or (kind is Kind.RESIDUAL and freedom <= 0):
         known = problem.noise is not None

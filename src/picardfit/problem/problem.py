@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 
 import numpy as np
@@ -14,6 +14,8 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
+from picardfit.model.densities import COUNTS, Shape
+from picardfit.model.increments import solved_model
 from picardfit.model.inputs import values_at
 from picardfit.model.measurement import Measurement, Padded, padded
 from picardfit.model.number_arrays import as_given
@@ -34,6 +36,7 @@ from picardfit.problem.validation import (
     check_censoring,
     check_counts,
     check_experiments,
+    check_increments,
     check_nominal,
     check_positive,
     check_priors,
@@ -139,6 +142,7 @@ class Problem:
         check_experiments(model, named, () if scatter is None else scatter.trials_columns)
         common = as_mapping(initial, "initial", "(0, 1)")
         each = tuple(initial_of(model, one, common) for one in named)
+        check_increments(model, named)
         by_name = {one.name: specs for one, specs in zip(named, each, strict=True)}
         every = all_parameters(model, as_mapping(parameters, "parameters", "(0, 1)"), by_name, scatter)
         check_priors(every, by_name, scatter)
@@ -221,13 +225,18 @@ class Problem:
     def measurement(self) -> BatchedMap | NumericMap | Measurement:
         """The map from states to the rows of the objective; the observables are the first of them."""
         if self.scatter is None:
-            return self.model.output
-        return self.scatter.measurement(self.model, self._measured_names)
+            return self.solved_model.output
+        return self.scatter.measurement(self.solved_model, self._measured_names)
+
+    @cached_property
+    def solved_model(self) -> Model:
+        """The model with a running state for each increment, after its own states (model/increments.py)."""
+        return solved_model(self.model)
 
     @cached_property
     def rhs(self) -> BatchedMap | NumericMap | Padded:
         """The right-hand side as a function of the parameters of model and noise."""
-        return padded(self.model.rhs, self._measured_names)
+        return padded(self.solved_model.rhs, self._measured_names)
 
     @property
     def _measured_names(self) -> tuple[str, ...]:
@@ -298,6 +307,64 @@ class Problem:
         start, stop = self.span(experiment)
         return tuple(b for b in self.model.breaks(one.inputs) if start < b < stop)
 
+    def knots(self, experiment: int) -> tuple[float, ...]:
+        """Times inside an experiment that segments must not contain: its breaks, and samples of increments."""
+        if not self.model.increments:
+            return self.breaks(experiment)
+        return tuple(sorted({*self.breaks(experiment), *np.concatenate(self.resets(experiment)).tolist()}))
+
+    def resets(self, experiment: int) -> list[np.ndarray]:
+        """Times inside an experiment at which the running state of each increment is set back to zero."""
+        one, (start, stop) = self.experiments[experiment], self.span(experiment)
+        found = []
+        for name in self.model.increments:
+            measured = one.sampled[:, one.observables.index(name)] if name in one.observables else slice(0)
+            times = np.unique(one.times[measured])
+            found.append(times[(times > start) & (times < stop)])
+        return found
+
+    @cached_property
+    def _before(self) -> np.ndarray:
+        """(samples, increments): the last earlier sample of each increment in the same experiment, or -1."""
+        samples, names = self.samples, self.model.increments
+        found = np.full((len(samples.times), len(names)), -1)
+        for e, mine in runs(samples.experiment):
+            one, times = self.experiments[e], samples.times[mine]
+            for k, name in enumerate(names):
+                if name not in one.observables:
+                    continue
+                rows = np.flatnonzero(one.sampled[:, one.observables.index(name)])
+                last = np.searchsorted(times[rows], times, side="left") - 1
+                found[mine, k] = np.where(last >= 0, mine.start + rows[last], -1)
+        return found
+
+    def since_last_sample(self, states: np.ndarray, axis: int = 0) -> np.ndarray:
+        """States (..., samples, states, ...) of the solved model whose running states have run since t0, since samples.
+
+        `axis` is that of the samples. Derivatives of states have the same rule.
+        """
+        count = len(self.model.increments)
+        if not count:
+            return states
+        first = np.moveaxis(np.array(states, float), axis, 0)
+        own, n = np.moveaxis(first, axis + 1, 1), len(self.model.states)
+        for k in range(count):
+            before = self._before[:, k]
+            there = (before >= 0).reshape(-1, *(1,) * (own.ndim - 2))
+            own[:, n + k] = own[:, n + k] - np.where(there, own[before, n + k], 0.0)
+        return np.moveaxis(first, 0, axis)
+
+    def restarted(
+        self, experiment: int, times: np.ndarray, curve: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """(times, states): a `curve` whose running states have run since t0, with running states since their resets."""
+        states, n = np.array(curve(times), float), len(self.model.states)
+        for k, at in enumerate(self.resets(experiment) if self.model.increments else ()):
+            if len(at):
+                last = np.searchsorted(at, times, side="right") - 1
+                states[:, n + k] -= np.where(last >= 0, curve(at)[last, n + k], 0.0)
+        return states
+
     def inputs_at(self, experiment: np.ndarray, times: np.ndarray) -> np.ndarray:
         """The inputs (k, ..., inputs) at times (k, ...), of which the i-th belong to experiment[i]."""
         values = np.empty((*times.shape, len(self.model.inputs)))
@@ -358,15 +425,17 @@ class Problem:
         They come from integrators that are independent of the Picard operator. `parameters`: (experiments, parameters
         of model and noise); `initial`: (experiments, states).
         """
-        model, own = self.model, len(self.model.parameters)
+        model, own = self.solved_model, len(self.model.parameters)
         tasks = [
             Run(one.t0, initial[e], parameters[e, :own], one.inputs, one.times, self.breaks(e))
             for e, one in enumerate(self.experiments)
         ]
         rows, solved = [], trajectories(model, tasks, rtol, None, integration or Integration())
-        for run, states, params in zip(tasks, solved, parameters, strict=True):
-            if states is None:
-                return None
+        found = [states for states in solved if states is not None]
+        if len(found) < len(tasks):
+            return None
+        parts = np.split(self.since_last_sample(np.concatenate(found)), np.cumsum([len(x) for x in found])[:-1])
+        for run, states, params in zip(tasks, parts, parameters, strict=True):
             inputs = values_at(run.inputs, model.inputs, run.times)
             rows.append(self.measurement.value(run.times, states, params, inputs))
         outputs = np.concatenate(rows)
@@ -411,8 +480,31 @@ class Problem:
             for k, name in enumerate(self.model.observables):
                 if name in columns:
                     columns[name] = as_given(data[mine, k], None if limits is None else limits[mine, k])
-            renewed.append(replace(one, observations=columns))
+            planned = one.planned if np.isnan(data[mine]).all() else None
+            renewed.append(replace(one, observations=columns, planned=planned))
         return self.with_experiments(renewed)
+
+    @property
+    def sampled(self) -> np.ndarray:
+        """(samples, observables) bool: where something was measured, or will be."""
+        found = np.zeros((sum(len(one.times) for one in self.experiments), len(self.model.observables)), bool)
+        for e, one in enumerate(self.experiments):
+            for k, name in enumerate(one.observables):
+                if name in self.model.observables:
+                    found[self.samples.experiment == e, self.model.observables.index(name)] = one.sampled[:, k]
+        return found
+
+    def as_measured(self, outputs: np.ndarray) -> np.ndarray:
+        """The measurements (samples, observables) that are nearest to outputs: counts are whole numbers."""
+        columns = () if self.scatter is None else self.scatter.columns
+        nearest = np.array(outputs, float)
+        for k, column in enumerate(columns):
+            if column.shape in COUNTS:
+                trials = 1.0 if self.samples.trials is None else np.nan_to_num(self.samples.trials[:, k], nan=1.0)
+                nearest[:, k] = np.clip(np.round(outputs[:, k] * trials), 0, None)
+            if column.shape is Shape.BINOMIAL:
+                nearest[:, k] = np.minimum(nearest[:, k], trials)
+        return nearest
 
 
 @dataclass(frozen=True)
@@ -424,10 +516,17 @@ class Start:
     positive: np.ndarray  # (states,) bool: begins positive and can neither reach nor cross zero
 
     def states(self, times: np.ndarray, experiment: int) -> np.ndarray:
-        """Guessed states at given times: (times, states)."""
+        """Guessed states at given times, running ones since t0: (times, states)."""
         grid, values = self.tables[experiment]
         return np.stack([np.interp(times, grid, column) for column in values.T], axis=1)
 
     def at_samples(self, problem: Problem) -> np.ndarray:
         """Guessed states at the sampling instants: (samples, states)."""
-        return np.concatenate([self.states(one.times, e) for e, one in enumerate(problem.experiments)])
+        every = [self.states(one.times, e) for e, one in enumerate(problem.experiments)]
+        return problem.since_last_sample(np.concatenate(every))
+
+    def at_knots(self, problem: Problem, knots: Sequence[np.ndarray]) -> np.ndarray:
+        """Guessed states at the starts of segments between the knots of each experiment: (segments, states)."""
+        return np.concatenate(
+            [problem.restarted(e, k[:-1], partial(self.states, experiment=e)) for e, k in enumerate(knots)]
+        )

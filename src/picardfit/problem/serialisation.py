@@ -23,7 +23,7 @@ from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.model import noise_models, priors
 from picardfit.model.inputs import Input, Signal, input_from_spec
-from picardfit.model.model import Model
+from picardfit.model.model import Model, inside_increment
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.number_arrays import CENSORED
 from picardfit.model.parameters import Parameter, as_parameter
@@ -94,14 +94,16 @@ def _model_from(record: Record) -> Model:
     if text:
         model = Model(text, observables, inputs, units)
     else:
+        changes = {name: text for name, one in observables.items() if (text := inside_increment(one)) is not None}
         rates, outputs = (
-            {name: parse(formula) for name, formula in group.items()} for group in (equations, observables)
+            {name: parse(formula) for name, formula in group.items()}
+            for group in (equations, {**observables, **changes})
         )
         every = ("t", *rates, *parameters, *inputs)
         used = {name for expression in (*rates.values(), *outputs.values()) for name in names(expression)}
         if len(set(every)) < len(every) or not used.issubset(every):
             raise InputError("problem.saved_names")
-        model = Model.from_expressions(rates, outputs, parameters, inputs, units)
+        model = Model.from_expressions(rates, outputs, parameters, inputs, units, tuple(changes))
     if (model.states, model.parameters, model.inputs) != (states, parameters, inputs):
         raise InputError("problem.saved_names")
     return model

@@ -298,6 +298,13 @@ def check_censoring(model: Model, experiments: Sequence[Experiment], scatter: Sc
                 raise InputError("problem.censored_common", name, key=("noise",), experiment=one.name)
 
 
+def check_increments(model: Model, experiments: Sequence[Experiment]) -> None:
+    """Increments count from t0 on, so no steady state before an experiment is known for them."""
+    for one in experiments:
+        if model.increments and one.rest is not None:
+            raise InputError("problem.increment_after_rest", model.increments[0], experiment=one.name)
+
+
 def check_counts(model: Model, experiments: Sequence[Experiment], scatter: Scatter) -> None:
     """Counts are whole numbers of at least 0, and binomial ones at most their trials."""
     for one in experiments:

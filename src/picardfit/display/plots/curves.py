@@ -154,7 +154,8 @@ def _quantities(fit: Fit) -> list[str]:
     """The observables, and the hidden states: those that no observable shows alone."""
     model, shown = fit.problem.model, set(fit.problem.model.observables)
     if isinstance(model.output, BatchedMap):
-        shown |= {str(expression) for expression in model.output.expressions}
+        rows = zip(model.observables, model.output.expressions, strict=True)
+        shown |= {str(expression) for name, expression in rows if name not in model.increments}
     return [*model.observables, *(state for state in model.states if state not in shown)]
 
 

@@ -10,7 +10,7 @@ from picardfit.files.toml_source import Source, kind_of
 from picardfit.formulas.equations import equation_faults
 from picardfit.formulas.grammar import parse
 from picardfit.model.inputs import Input, Table, as_input
-from picardfit.model.model import Model
+from picardfit.model.model import Model, inside_increment
 
 EQUATIONS: Key = ("equations",)
 
@@ -84,7 +84,7 @@ def read_model(source: Source, content: Mapping[str, object], inputs: Inputs) ->
     for error in equation_faults(text):
         source.complain(error, EQUATIONS)
     for name, formula in (observables or {}).items():
-        source.attempt(("observables", name), parse, formula)
+        source.attempt(("observables", name), parse, inside_increment(formula) or formula)
     return _model(source, text, observables, inputs, units) if len(source.faults) == before else None
 
 
