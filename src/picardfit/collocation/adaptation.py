@@ -104,9 +104,7 @@ def _knots(problem: Problem, experiment: int, grid: Array, stiffness: Array, set
     mass = 0.5 * local * gaps / max(wanted, TINY) + 0.5 / len(gaps)
     cumulative = np.concatenate([[0.0], np.cumsum(mass)])
     inside = np.interp(np.linspace(0, cumulative[-1], count + 1)[1:-1], cumulative, grid)
-    return merge_breaks(
-        np.concatenate([[start], inside, [stop]]), problem.knots(experiment), settings.sliver
-    )
+    return merge_breaks(np.concatenate([[start], inside, [stop]]), problem.knots(experiment), settings.sliver)
 
 
 def merge_breaks(knots: Array, breaks: tuple[float, ...], sliver: float = FirstMesh.sliver) -> Array:

@@ -72,7 +72,9 @@ class Discretisation:
     @cached_property
     def located(self) -> tuple[Indices, Array]:
         samples = self.problem.samples
-        return self.mesh.locate(samples.times, samples.experiment, earlier=bool(self.problem.model.increments))
+        return self.mesh.locate(
+            samples.times, samples.experiment, earlier=bool(self.problem.model.increments)
+        )
 
     @property
     def segment(self) -> Indices:

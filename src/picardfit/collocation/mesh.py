@@ -232,9 +232,7 @@ class Mesh:
         result[:, count:] = parameters if len(parameters) == 1 else parameters[self.experiment]
         return result
 
-    def locate(
-        self, times: Array, experiment: Indices, earlier: bool = False
-    ) -> tuple[Indices, Array]:
+    def locate(self, times: Array, experiment: Indices, earlier: bool = False) -> tuple[Indices, Array]:
         """Segment index and fraction in [0, 1] of each time; a time on a knot belongs to the later segment.
 
         With `earlier` it belongs to the earlier one.

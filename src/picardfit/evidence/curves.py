@@ -47,7 +47,9 @@ def outputs_at(solution: Solution, e: int, times: np.ndarray, states: np.ndarray
     if not model.increments:
         return values
     begin = np.array([one.t0])
-    first = model.output.value(begin, states_along(solution, e, begin), params, one.inputs_at(model.inputs, begin))
+    first = model.output.value(
+        begin, states_along(solution, e, begin), params, one.inputs_at(model.inputs, begin)
+    )
     order = np.argsort(times, kind="stable")
     changes = np.empty_like(values)
     changes[order] = differenced(model, times[order], values[order], first[0])

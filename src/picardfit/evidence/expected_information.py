@@ -156,7 +156,9 @@ def on_mesh(
 
 def _knot_states(problem: Problem, unknowns: np.ndarray, mesh: Mesh) -> np.ndarray | None:
     """(segments, states): start state of each segment, by integration."""
-    solved = trajectories(problem.solved_model, _runs(problem, unknowns, [knots[:-1] for knots in mesh.knots]))
+    solved = trajectories(
+        problem.solved_model, _runs(problem, unknowns, [knots[:-1] for knots in mesh.knots])
+    )
     found = [states for states in solved if states is not None]
     if len(found) < len(solved):
         return None

@@ -99,10 +99,18 @@ class RawTable(NamedTuple):
         texts = [cell if cell is None else cell.strip() for cell in cells]
         if self.decimal_comma:
             texts = [text and text.replace(",", ".") for text in texts]
-        held = np.array([text is not None and re.fullmatch(CENSORED, text) is not None for text in texts], bool)
+        held = np.array(
+            [text is not None and re.fullmatch(CENSORED, text) is not None for text in texts], bool
+        )
         if not held.any():
             return self.numbers(column)
-        others = self._replace(columns={column: np.where(held, None, cells)})
+        others = self._replace(
+            columns={
+                column: np.array(
+                    [None if one else cell for cell, one in zip(cells, held, strict=True)], object
+                )
+            }
+        )
         found = others.numbers(column).astype(object)
         found[held] = np.array(texts, object)[held]
         for row in np.flatnonzero(held):

@@ -248,7 +248,6 @@ def _by_samples(
     empty = np.full((len(times), len(model.states)), np.nan)
     # (1 + samples, times, states)
     states = np.stack([empty if found is None else found for found in trajectories(model, runs)])
-    params = np.stack([run.params for run in runs])[:, None, :]
     outputs = np.stack([observed(model, run, x) for run, x in zip(runs, states, strict=True)])
     rng = np.random.default_rng([bootstrap.seed, 1])
     both = []
@@ -281,7 +280,9 @@ def _new_measurements(
         if column.shape in COUNTS:
             rows = _rows(fit, prediction, unknowns, states)
             trials, level = _typical_trials(problem, k), rows[:, outputs.shape[1] + k]
-            drawn[:, k] = draw_counts(column.shape, outputs[:, k], level, np.full(len(level), trials), rng) / trials
+            drawn[:, k] = (
+                draw_counts(column.shape, outputs[:, k], level, np.full(len(level), trials), rng) / trials
+            )
     return drawn
 
 

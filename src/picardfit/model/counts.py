@@ -1,8 +1,8 @@
 """Distributions of counts around their expectation: cost, slope, Fisher information, probabilities, draws.
 
-`mean` is the observable g: the expected count of a Poisson or negative binomial number, and the probability of a success
-for a binomial one, whose counts are out of `trials`. `level` is the dispersion k of the negative binomial, with variance
-mean + mean^2 / k; the others have none.
+`mean` is the observable g: the expected count of a Poisson or negative binomial number, and the probability of a
+success for a binomial one, whose counts are out of `trials`. `level` is the dispersion k of the negative binomial, with
+variance mean + mean^2 / k; the others have none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ from picardfit.model.densities import Shape
 class CountSettings:
     """Limits of the computations with counts; the values are chosen."""
 
-    least: float = 1e-10  # mean (or distance of a probability from 0 and 1) in the information, which is infinite at 0
+    least: float = (
+        1e-10  # mean (or distance of a probability from 0 and 1) in the information, which is infinite at 0
+    )
+    rounding: float = (
+        1e-8  # mean (or probability) below zero that is an error of the computation and counts as zero
+    )
     exact: int = 256  # terms of the sum for the information on the dispersion that are added one by one
     growth: float = 1.01  # ratio of the following blocks of terms, each of which counts as its middle
     surrogate: float = 0.5  # least count whose variance is used while levels are frozen
@@ -42,6 +47,7 @@ def count_cost(shape: Shape, y: Array, mean: Array, level: Array, trials: Array)
     """-log probability of counts y; NaN where the mean is impossible."""
     from scipy.special import gammaln, xlog1py, xlogy
 
+    possible, mean = _possible(shape, mean)
     with np.errstate(all="ignore"):
         if shape is Shape.POISSON:
             cost = mean - xlogy(y, mean) + gammaln(y + 1)
@@ -51,11 +57,14 @@ def count_cost(shape: Shape, y: Array, mean: Array, level: Array, trials: Array)
         else:
             ways = gammaln(y + level) - gammaln(level) - gammaln(y + 1)
             cost = -ways + (y + level) * np.log1p(mean / level) - xlogy(y, mean / level)
-        return np.where(_possible(shape, mean), cost, np.nan)
+        return np.where(possible, cost, np.nan)
 
 
-def _possible(shape: Shape, mean: Array) -> np.ndarray:
-    return (mean >= 0) & (mean <= 1) if shape is Shape.BINOMIAL else mean >= 0
+def _possible(shape: Shape, mean: Array) -> tuple[np.ndarray, Array]:
+    """Which means are possible, up to errors of the computation, and the nearest possible ones."""
+    most = 1.0 if shape is Shape.BINOMIAL else np.inf
+    within = (mean >= -DEFAULT.rounding) & (mean <= most + DEFAULT.rounding)
+    return within, np.clip(mean, 0.0, most)
 
 
 def count_terms(
@@ -65,7 +74,7 @@ def count_terms(
 
     Mean and dispersion of a negative binomial number are orthogonal.
     """
-    least, zero = DEFAULT.least, np.zeros(np.shape(y))
+    least, zero, mean = DEFAULT.least, np.zeros(np.shape(y)), _possible(shape, mean)[1]
     with np.errstate(all="ignore"):
         ratio = np.where(y > 0, y / mean, 0.0)
         safe = np.maximum(mean, least)
@@ -75,9 +84,7 @@ def count_terms(
             failed = np.where(y < trials, (trials - y) / (1 - mean), 0.0)
             return CountTerms(failed - ratio, trials / (safe * np.maximum(1 - mean, least)), zero, zero)
         slope = (y + level) / (level + mean) - ratio
-        return CountTerms(
-            slope, 1 / (safe + safe**2 / level), *_dispersion_terms(y, mean, level, expected)
-        )
+        return CountTerms(slope, 1 / (safe + safe**2 / level), *_dispersion_terms(y, mean, level, expected))
 
 
 def _dispersion_terms(y: Array, mean: Array, level: Array, expected: bool) -> tuple[Array, Array]:
@@ -134,12 +141,10 @@ def count_below(shape: Shape, y: Array, mean: Array, level: Array, trials: Array
     return at_most(y - 1), at_most(y)
 
 
-def draw_counts(
-    shape: Shape, mean: Array, level: Array, trials: Array, rng: np.random.Generator
-) -> Array:
+def draw_counts(shape: Shape, mean: Array, level: Array, trials: Array, rng: np.random.Generator) -> Array:
     """Random counts; NaN where the mean is impossible."""
-    possible = _possible(shape, mean)
-    safe = np.where(possible, mean, 0.0)
+    possible, nearest = _possible(shape, mean)
+    safe = np.where(possible, nearest, 0.0)
     if shape is Shape.BINOMIAL:
         found = rng.binomial(np.asarray(np.round(trials), int), safe)
     elif shape is Shape.POISSON:

@@ -2,8 +2,8 @@
 
 A model that is solved has a running state r for each of them, r' = dg/dt along the solution with r(t0) = 0, and the
 observable is r itself. Where a path is fitted, r is set back to zero at every sample of that observable, so that a
-sample depends on the segments since the last one and the coupling stays local. Where a solution is integrated, r runs on
-and samples are differences.
+sample depends on the segments since the last one and the coupling stays local. Where a solution is integrated, r runs
+on and samples are differences.
 """
 
 from __future__ import annotations
@@ -74,6 +74,6 @@ def differenced(model: Model, times: Array, values: Array, first: Array) -> Arra
 
 
 def with_running(model: Model, states: Array, outputs: Array) -> Array:
-    """States (times, states) with running states, which are the increments among the observables (times, observables)."""
+    """States (times, states), then running states: the increments among the observables (times, observables)."""
     columns = increment_columns(model)
     return np.concatenate([states, outputs[:, columns]], axis=1) if columns else states

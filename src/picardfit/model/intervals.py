@@ -1,8 +1,8 @@
 """Probabilities of intervals of standardised residuals: what a censored measurement contributes to a likelihood.
 
-A censored measurement is known to lie in [low, high]. With a, b = (h(low) - h(g)) / s, (h(high) - h(g)) / s, the density
-f = exp(-rho) of a residual e and its distribution function F, it costs -log P with P = F(b) - F(a). The scores of an
-exact residual are psi = (rho', e rho' - 1), by location and by scale (and by degrees of freedom for Student's t); those
+A censored measurement is known to lie in [low, high]. With a, b = (h(low) - h(g)) / s, (h(high) - h(g)) / s, the
+density f = exp(-rho) of a residual e and its distribution function F, it costs -log P with P = F(b) - F(a). The scores
+of an exact residual are psi = (rho', e rho' - 1), by location and by scale (and by degrees of freedom for Student's t); those
 of an interval are the means of psi over it, and by partial integration
 
     E[psi | a < e < b] = -(f(b) - f(a), b f(b) - a f(a)) / P.
@@ -64,7 +64,7 @@ def _weighed(shape: Shape, end: Array, degrees: Array, log_p: Array) -> tuple[Ar
 def interval_loss(shape: Shape, a: Array, b: Array, degrees: Array, free: bool = False) -> Array:
     """(..., 2, 2), or (..., 3, 3) with `free` degrees: information that is lost where residuals in [a, b] are censored.
 
-    An exact residual there has the information E[psi psi'; a < e < b], the interval m m' / P with m = E[psi; a < e < b].
+    An exact residual there has the information E[psi psi'; a < e < b], the interval m m' / P, m = E[psi; a < e < b].
     """
     log_p, by_location, by_scale, _ = interval_scores(shape, a, b, degrees)
     second = _second_moments(shape, a, b, degrees, free)
@@ -82,7 +82,7 @@ def mean_degrees_score(a: Array, b: Array, degrees: Array, log_p: Array) -> Arra
     e, weight = _student_points(a, b, degrees)
     score = -degrees_terms(e, np.ones_like(e), degrees[..., None])[0]
     with np.errstate(all="ignore"):
-        return np.sum(weight * score, axis=-1) / np.exp(log_p)
+        return np.asarray(np.sum(weight * score, axis=-1) / np.exp(log_p))
 
 
 def _second_moments(shape: Shape, a: Array, b: Array, degrees: Array, free: bool) -> Array:

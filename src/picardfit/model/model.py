@@ -33,9 +33,9 @@ class Model:
     `name' = formula` (or `dname/dt = formula`) is the equation of a state, `name = formula` defines a helper
     for the lines below it, `#` starts a comment. A formula continues in the next line inside parentheses and after (or
     before) an operator. All other names are parameters; `t` is time.
-    Observables are formulas by name, names of states, or None: then every state is observed. `increment(formula)` is the
-    change of a formula since the sample before (the first: since t0), as of cases that are counted. Models are equal
-    if their contents are. `units`: name -> unit as text, for tables and pictures only; `t` is the unit of time.
+    Observables are formulas by name, names of states, or None: then every state is observed. `increment(formula)` is
+    the change of a formula since the sample before (the first: since t0), as of cases that are counted. Models are
+    equal if their contents are. `units`: name -> unit as text, for tables and pictures only; `t` is the unit of time.
     """
 
     states: tuple[str, ...]
@@ -152,7 +152,9 @@ class Model:
     def observable_formulas(self) -> dict[str, str]:
         """The formula of each observable as text."""
         texts = _texts(self.observables, self.output)
-        return {name: f"increment({text})" if name in self.increments else text for name, text in texts.items()}
+        return {
+            name: f"increment({text})" if name in self.increments else text for name, text in texts.items()
+        }
 
     @property
     def written(self) -> list[tuple[str, str, bool]]:
@@ -261,7 +263,9 @@ def _checked_names(names: Sequence[str], kind: str) -> tuple[str, ...]:
 
 def inside_increment(formula: object) -> str | None:
     """The formula inside `increment(...)`, if a text is that as a whole; else None."""
-    found = re.fullmatch(r"\s*increment\s*\((.*)\)\s*", formula, re.DOTALL) if isinstance(formula, str) else None
+    found = (
+        re.fullmatch(r"\s*increment\s*\((.*)\)\s*", formula, re.DOTALL) if isinstance(formula, str) else None
+    )
     if found is None:
         return None
     depth = 0

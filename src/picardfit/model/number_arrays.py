@@ -62,7 +62,7 @@ class Measured(NamedTuple):
 
 def measurements(values: object, subject: str) -> Measured:
     """Measured values of `subject`; texts such as `<0.25`, `>1000` and `0.1..0.25` are censored ones."""
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf" or not _has_text(values):
+    if not _has_text(values):
         return Measured(number_array(values, "values", subject, missing=True), None)
     cells = list(values)  # type: ignore[call-overload]  # a sequence with texts
     found = [re.fullmatch(CENSORED, one.strip()) if isinstance(one, str) else None for one in cells]

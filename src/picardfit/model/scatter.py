@@ -32,6 +32,7 @@ from picardfit.model.noise_models import (
     Noise,
     NoiseModel,
     Poisson,
+    StudentT,
 )
 from picardfit.model.parameters import Parameter
 
@@ -43,7 +44,9 @@ class Column:
     shape: Shape = Shape.NORMAL
     base: float | None = None  # residuals are differences of logarithms to this base
     degrees: float | None = None  # of Student's t; None: estimated, in a row of their own
-    trials: int | str | None = None  # of a binomial count: a number, or the column of the data that holds them
+    trials: int | str | None = (
+        None  # of a binomial count: a number, or the column of the data that holds them
+    )
 
 
 @dataclass(frozen=True)
@@ -119,16 +122,23 @@ class _LevelReader:
 
     def rows(self, noise: NoiseModel, k: int) -> tuple[Column, sympy.Expr, sympy.Expr | None]:
         """Of observable k: distribution, row s (or a), and the row of degrees or v where there is one."""
-        if isinstance(noise, LogNormal):
-            return Column(base=noise.base), self.level(noise, "sigma", k), None
-        if isinstance(noise, Poisson):
-            return Column(Shape.POISSON), sympy.S.One, None
-        if isinstance(noise, Binomial):
-            return Column(Shape.BINOMIAL, trials=noise.trials), sympy.S.One, None
-        if isinstance(noise, NegativeBinomial):
-            return Column(Shape.NEGATIVE_BINOMIAL), self.level(noise, "dispersion", k), None
-        if isinstance(noise, Laplace):
-            return Column(Shape.LAPLACE, noise.base), self.level(noise, "scale", k), None
+        match noise:
+            case LogNormal():
+                alone = Column(base=noise.base), self.level(noise, "sigma", k)
+            case Laplace():
+                alone = Column(Shape.LAPLACE, noise.base), self.level(noise, "scale", k)
+            case Poisson():
+                alone = Column(Shape.POISSON), sympy.S.One
+            case Binomial():
+                alone = Column(Shape.BINOMIAL, trials=noise.trials), sympy.S.One
+            case NegativeBinomial():
+                alone = Column(Shape.NEGATIVE_BINOMIAL), self.level(noise, "dispersion", k)
+            case _:
+                return self.additive_rows(noise, k)
+        return *alone, None
+
+    def additive_rows(self, noise: Noise | StudentT, k: int) -> tuple[Column, sympy.Expr, sympy.Expr | None]:
+        """Of observable k with additive and proportional noise."""
         additive, proportional = (self.level(noise, field, k) for field in ("additive", "proportional"))
         relative = proportional * symbol(_output_names(self.model)[k])
         if additive == 0 and proportional == 0:

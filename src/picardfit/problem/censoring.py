@@ -82,7 +82,10 @@ class Censoring:
 
 
 def censoring(
-    limits: Array, data: Array, experiment: NDArray[np.intp], settings: CensoringSettings = CensoringSettings()
+    limits: Array,
+    data: Array,
+    experiment: NDArray[np.intp],
+    settings: CensoringSettings = CensoringSettings(),
 ) -> Censoring:
     """The censoring of data (samples, outputs) with limits (samples, outputs, 2), NaN where exact."""
     sample, column = np.nonzero(~np.isnan(limits[..., 0]))
@@ -105,7 +108,7 @@ def censoring(
 
 def column_rows(cells: Cells, column: int) -> NDArray[np.intp]:
     """The samples of the cells of one column."""
-    return cells.sample[cells.column == column]
+    return np.asarray(cells.sample[cells.column == column])
 
 
 def _by_width(counted: Sequence[tuple[Interval, int]]) -> list[Interval]:
@@ -231,7 +234,7 @@ def without_losses(
 
 def _root(matrices: Array) -> Array:
     """F with F' F the positive part of symmetric matrices (..., n, n); NaN where these are not finite."""
-    finite = np.isfinite(matrices).all(axis=(-1, -2))
+    finite = np.asarray(np.isfinite(matrices).all(axis=(-1, -2)))
     values, vectors = np.linalg.eigh(np.where(finite[..., None, None], matrices, 0.0))
     root = np.sqrt(np.maximum(values, 0.0))[..., :, None] * np.swapaxes(vectors, -1, -2)
     return np.where(finite[..., None, None], root, np.nan)

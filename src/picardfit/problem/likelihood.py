@@ -387,7 +387,7 @@ class Likelihood:
         return np.where(self.measured, moved_by(self.columns, rows, gaps), np.nan)
 
     def sample(self, rows: Array, rng: np.random.Generator, sd: float | None = None) -> Array:
-        """New data (samples, outputs) from the likelihood at these rows, as they are measured; NaN where not measured."""
+        """New data (samples, outputs) from the likelihood at these rows, counts as counts; NaN where not measured."""
         return np.where(self.measured, draw_independent(self.columns, rows, rng, self.trials), np.nan)
 
 
@@ -396,7 +396,9 @@ def _deviation(shape: Shape, mean: Array, level: Array, trials: Array) -> Array:
     least = COUNTING.surrogate
     if shape is Shape.BINOMIAL:
         mean = np.clip(mean, least / trials, 1 - least / trials)
-    return np.sqrt(count_variance(shape, np.maximum(mean, least if shape is not Shape.BINOMIAL else 0), level, trials))
+    return np.sqrt(
+        count_variance(shape, np.maximum(mean, least if shape is not Shape.BINOMIAL else 0), level, trials)
+    )
 
 
 Objective = LeastSquares | Likelihood | CommonNoise

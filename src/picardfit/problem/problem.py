@@ -18,9 +18,9 @@ from picardfit.model.densities import COUNTS, Shape
 from picardfit.model.increments import solved_model
 from picardfit.model.inputs import values_at
 from picardfit.model.measurement import Measurement, Padded, padded
-from picardfit.model.number_arrays import as_given
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
+from picardfit.model.number_arrays import as_given
 from picardfit.model.parameters import Parameter
 from picardfit.model.priors import Priors
 from picardfit.model.scatter import Scatter, bind
@@ -65,7 +65,9 @@ class Samples:
 
     times: np.ndarray  # (samples,)
     experiment: np.ndarray  # (samples,)
-    data: np.ndarray  # (samples, observables), NaN where not measured; of binomial counts the fraction of successes
+    data: (
+        np.ndarray
+    )  # (samples, observables), NaN where not measured; of binomial counts the fraction of successes
     limits: np.ndarray | None = None  # (samples, observables, 2): of censored values, NaN elsewhere
     trials: np.ndarray | None = None  # (samples, observables): of binomial counts
     statistics: SeriesStatistics = SeriesStatistics()
@@ -434,7 +436,9 @@ class Problem:
         found = [states for states in solved if states is not None]
         if len(found) < len(tasks):
             return None
-        parts = np.split(self.since_last_sample(np.concatenate(found)), np.cumsum([len(x) for x in found])[:-1])
+        parts = np.split(
+            self.since_last_sample(np.concatenate(found)), np.cumsum([len(x) for x in found])[:-1]
+        )
         for run, states, params in zip(tasks, parts, parameters, strict=True):
             inputs = values_at(run.inputs, model.inputs, run.times)
             rows.append(self.measurement.value(run.times, states, params, inputs))
@@ -491,7 +495,9 @@ class Problem:
         for e, one in enumerate(self.experiments):
             for k, name in enumerate(one.observables):
                 if name in self.model.observables:
-                    found[self.samples.experiment == e, self.model.observables.index(name)] = one.sampled[:, k]
+                    found[self.samples.experiment == e, self.model.observables.index(name)] = one.sampled[
+                        :, k
+                    ]
         return found
 
     def as_measured(self, outputs: np.ndarray) -> np.ndarray:
@@ -500,7 +506,9 @@ class Problem:
         nearest = np.array(outputs, float)
         for k, column in enumerate(columns):
             if column.shape in COUNTS:
-                trials = 1.0 if self.samples.trials is None else np.nan_to_num(self.samples.trials[:, k], nan=1.0)
+                trials = (
+                    1.0 if self.samples.trials is None else np.nan_to_num(self.samples.trials[:, k], nan=1.0)
+                )
                 nearest[:, k] = np.clip(np.round(outputs[:, k] * trials), 0, None)
             if column.shape is Shape.BINOMIAL:
                 nearest[:, k] = np.minimum(nearest[:, k], trials)

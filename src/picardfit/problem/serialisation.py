@@ -94,7 +94,9 @@ def _model_from(record: Record) -> Model:
     if text:
         model = Model(text, observables, inputs, units)
     else:
-        changes = {name: text for name, one in observables.items() if (text := inside_increment(one)) is not None}
+        changes = {
+            name: inner for name, one in observables.items() if (inner := inside_increment(one)) is not None
+        }
         rates, outputs = (
             {name: parse(formula) for name, formula in group.items()}
             for group in (equations, {**observables, **changes})
@@ -147,7 +149,9 @@ def _experiment_from(record: Record) -> Experiment:
 
 def _measured_from(name: str, column: object) -> object:
     """Measured values; a text is a censored one, which the experiment reads."""
-    if isinstance(column, list) and any(isinstance(one, str) and re.fullmatch(CENSORED, one) for one in column):
+    if isinstance(column, list) and any(
+        isinstance(one, str) and re.fullmatch(CENSORED, one) for one in column
+    ):
         return [one if isinstance(one, str) else number(one, f"values of `{name}`") for one in column]
     return array(column, (None,), f"values of `{name}`")
 
@@ -296,6 +300,15 @@ def _fingerprint(problem: Problem) -> list[object]:
     inputs = problem.inputs_at(samples.experiment, samples.times)
     values = [function.value(rng.uniform(size=16), x, p, u) for function in (model.rhs, model.output)]
     rounded = [np.char.mod("%.9e", a).tolist() for a in (*values, inputs)]
-    arrays = [samples.times, samples.data, samples.limits, samples.trials, layout.lower, layout.upper, layout.base, layout.known]
+    arrays = [
+        samples.times,
+        samples.data,
+        samples.limits,
+        samples.trials,
+        layout.lower,
+        layout.upper,
+        layout.base,
+        layout.known,
+    ]
     named = [problem.names, model.states, model.parameters, model.inputs, model.observables]
     return [*named, *rounded, *arrays]

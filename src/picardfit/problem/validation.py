@@ -325,7 +325,9 @@ def check_counts(model: Model, experiments: Sequence[Experiment], scatter: Scatt
             counted = np.isfinite(values)
             if not np.isfinite(trials[counted]).all() or not (trials[counted] > 0).all():
                 values_ = {"experiment": one.name, "observable": name}
-                raise InputError("problem.trials_missing", str(column.trials), key=("data",)).with_values(**values_)
+                raise InputError("problem.trials_missing", str(column.trials), key=("data",)).with_values(
+                    **values_
+                )
             if (more := np.flatnonzero(counted & (values > trials))).size:
                 first = int(more[0])
                 said = {"experiment": one.name, "value": float(values[first]), "trials": float(trials[first])}

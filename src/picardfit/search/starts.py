@@ -199,7 +199,9 @@ def _tame(
     limit = settings.largest_change * max(float(np.abs(path).max()), np.finfo(float).tiny)
     movable = open_ & (np.arange(layout.width) >= len(layout.initial_states))
     for _ in range(settings.halvings):
-        slopes = problem.solved_model.rhs.value(grids, path, layout.model_values(unknowns)[:, None, :], inputs)
+        slopes = problem.solved_model.rhs.value(
+            grids, path, layout.model_values(unknowns)[:, None, :], inputs
+        )
         with np.errstate(all="ignore"):
             if np.all(np.abs(slopes * span) < limit):
                 break

@@ -148,7 +148,9 @@ def observed(model: Model, run: Run, states: np.ndarray) -> np.ndarray:
     if not model.increments:
         return values
     begin = np.array([run.t0])
-    first = model.output.value(begin, run.initial[None], run.params, values_at(run.inputs, model.inputs, begin))
+    first = model.output.value(
+        begin, run.initial[None], run.params, values_at(run.inputs, model.inputs, begin)
+    )
     return differenced(model, run.times, values, first[0])
 
 
