@@ -128,7 +128,11 @@ def named_residuals(problem: Problem, rows: np.ndarray) -> dict[str, dict[str, n
     values, observables = problem.objective.residuals(rows), problem.model.observables
     mine = dict(stretches(problem.samples.experiment))
     return {
-        one.name: {n: values[mine.get(e, slice(0)), observables.index(n)] for n in one.observables}
+        one.name: {
+            n: values[mine.get(e, slice(0)), observables.index(n)]
+            for n in observables
+            if n in one.observables
+        }
         for e, one in enumerate(problem.experiments)
     }
 

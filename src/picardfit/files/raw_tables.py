@@ -104,13 +104,8 @@ class RawTable(NamedTuple):
         )
         if not held.any():
             return self.numbers(column)
-        others = self._replace(
-            columns={
-                column: np.array(
-                    [None if one else cell for cell, one in zip(cells, held, strict=True)], object
-                )
-            }
-        )
+        exact = np.array([None if one else cell for cell, one in zip(cells, held, strict=True)], object)
+        others = self._replace(columns={column: exact})
         found = others.numbers(column).astype(object)
         found[held] = np.array(texts, object)[held]
         for row in np.flatnonzero(held):

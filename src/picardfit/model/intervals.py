@@ -2,8 +2,8 @@
 
 A censored measurement is known to lie in [low, high]. With a, b = (h(low) - h(g)) / s, (h(high) - h(g)) / s, the
 density f = exp(-rho) of a residual e and its distribution function F, it costs -log P with P = F(b) - F(a). The scores
-of an exact residual are psi = (rho', e rho' - 1), by location and by scale (and by degrees of freedom for Student's t); those
-of an interval are the means of psi over it, and by partial integration
+of an exact residual are psi = (rho', e rho' - 1), by location and by scale (and by degrees of freedom for Student's t);
+those of an interval are the means of psi over it, and by partial integration
 
     E[psi | a < e < b] = -(f(b) - f(a), b f(b) - a f(a)) / P.
 

@@ -475,7 +475,7 @@ class Problem:
     def with_data(self, data: np.ndarray) -> Problem:
         """The same problem with other data (samples, observables) in the order of `samples`, as they are measured.
 
-        They are censored where these are, or would be.
+        They are censored where these are, or would be. Where numbers of trials are not known yet, they are the median.
         """
         renewed, known = [], self.samples.censoring
         limits = None if known is None else known.applied(data)
@@ -484,9 +484,20 @@ class Problem:
             for k, name in enumerate(self.model.observables):
                 if name in columns:
                     columns[name] = as_given(data[mine, k], None if limits is None else limits[mine, k])
+            for name in () if self.scatter is None else self.scatter.trials_columns:
+                columns.setdefault(name, np.full(int(mine.sum()), self._typical_trials(name)))
             planned = one.planned if np.isnan(data[mine]).all() else None
             renewed.append(replace(one, observations=columns, planned=planned))
         return self.with_experiments(renewed)
+
+    def _typical_trials(self, name: str) -> float:
+        """The median number of trials in a column of the data, 1 where there are none."""
+        known = [
+            one.values[:, one.observables.index(name)] for one in self.experiments if name in one.observables
+        ]
+        every = np.concatenate([np.zeros(0), *known])
+        every = every[np.isfinite(every)]
+        return float(np.median(every).round()) if len(every) else 1.0
 
     @property
     def sampled(self) -> np.ndarray:

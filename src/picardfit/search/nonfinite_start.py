@@ -133,7 +133,9 @@ def _in_experiment(
 
     path, samples = guess(_refined(start.tables[e][0], settings.between)), guess(one.times)
     measured = [
-        name for name, some in zip(one.observables, np.asarray(one.sampled.any(axis=0)), strict=True) if some
+        name
+        for name, some in zip(one.observables, np.asarray(one.sampled.any(axis=0)), strict=True)
+        if some and name in model.observables  # others hold numbers of trials
     ]
     columns = [model.observables.index(name) for name in measured]
     begin = Point(one.t0, initial, params, one.inputs_at(model.inputs, np.array([one.t0]))[0])

@@ -47,7 +47,7 @@ def all_notices(
     return (
         *nonfinite_formulas(request, status),
         *(() if status.success else islice(jumps_in_states(problem), 1)),
-        *falling_increments(request, solution),
+        *falling_increments(request, status.success, solution),
         *problem_notices(problem),
         *determination_notices(problem, status, certificate),
         *(contradictions(solution) if solution is not None and status is not Status.DIVERGED else ()),
@@ -80,15 +80,15 @@ def nonfinite_formulas(request: Request, status: Status) -> Iterator[Notice]:
         yield found
 
 
-def falling_increments(request: Request, solution: Solution | None) -> Iterator[Notice]:
+def falling_increments(request: Request, success: bool, solution: Solution | None) -> Iterator[Notice]:
     """Increments that are negative somewhere, at the solution or, without one, where the search began."""
     problem = request.problem
     if not problem.model.increments:
         return
-    if solution is not None:
+    if solution is not None and success:
         rows: np.ndarray | None = path_rows(solution)
-    else:
-        unknowns = make_start(problem, request.given).unknowns
+    else:  # along a path with jumps increments may be any number
+        unknowns = make_start(problem, request.given).unknowns if solution is None else solution.unknowns
         with np.errstate(all="ignore"):
             initial, _ = problem.layout.initial(unknowns)
             rows = problem.predicted_rows(problem.layout.measured_values(unknowns), initial)

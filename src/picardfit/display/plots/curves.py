@@ -110,8 +110,6 @@ def _draw_experiment(
     """Data, curve and, with a `level`, confidence band of one experiment, each quantity in its panel."""
     one, model = fit.problem.experiments[fit.problem.names.index(name)], fit.problem.model
     logarithmic = spans_decades(one.times)
-    dots: dict[str, Any] = {"markersize": STYLE.dot, "markerfacecolor": "none", "markeredgecolor": INK}
-    dots["markeredgewidth"] = STYLE.edge
     curves: dict[str, np.ndarray] = {}
     if fit.solution is not None:
         times = _grid(one, fit.solution.system.mesh.knots[fit.problem.names.index(name)], logarithmic, points)
@@ -127,10 +125,8 @@ def _draw_experiment(
             style = {"color": BLUE} if data is not None else {"color": ORANGE, "linestyle": (0, (5, 2))}
             label = "fit" if data is not None else "fit of what was not measured"
             panel.plot(times, curves[quantity], linewidth=STYLE.curve, label=label, **style)
-        if counted and data is not None:
-            _draw_increments(fit, one, quantity, panel)
         if data is not None:
-            _draw_data(panel, one, quantity, data, dots)
+            _draw_data(fit, panel, one, quantity, data)
         if logarithmic:
             panel.set_xscale("log")
         if bands is not None and not counted:
@@ -147,19 +143,18 @@ def _draw_experiment(
 
 def _draw_increments(fit: Fit, one: Experiment, quantity: str, panel: Axes) -> None:
     """The fitted increments at the times of their samples: between these they mean something else."""
-    if fit.solution is None:
-        return
     times = np.unique(one.times[np.isfinite(measured_of(fit.problem, one, quantity))])
     panel.plot(times, fit.predict(one.name, times)[quantity], linewidth=STYLE.curve, label="fit", color=BLUE)
 
 
-def _draw_data(
-    panel: Axes, one: Experiment, quantity: str, data: np.ndarray, dots: Mapping[str, Any]
-) -> None:
+def _draw_data(fit: Fit, panel: Axes, one: Experiment, quantity: str, data: np.ndarray) -> None:
     """Measured values as dots; censored ones as arrows from their limit to the value, intervals as lines."""
-    limits = limits_of(one, quantity)
+    if quantity in fit.problem.model.increments and fit.solution is not None:
+        _draw_increments(fit, one, quantity, panel)
+    dots: dict[str, Any] = {"markersize": STYLE.dot, "markerfacecolor": "none", "markeredgecolor": INK}
+    dots["markeredgewidth"] = STYLE.edge
+    limits, crowded = limits_of(one, quantity), len(data) > STYLE.crowded
     exact = np.isnan(limits[:, 0])
-    crowded = len(data) > STYLE.crowded
     panel.plot(one.times[exact], data[exact], "o", label="data", rasterized=crowded, **dots)
     times, limits = one.times[~exact], limits[~exact]
     for k, marker, other in ((1, "v", 0), (0, "^", 1)):
