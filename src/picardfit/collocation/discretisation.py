@@ -107,11 +107,11 @@ class Discretisation:
         The end state of a segment times this is where the next one begins.
         """
         problem, mesh = self.problem, self.mesh
-        if not problem.model.increments:
+        if problem.increments is None:
             return None
         kept, n = np.ones((len(mesh.linked), len(problem.solved_model.states))), len(problem.model.states)
         for e, (a, b) in enumerate(mesh.inner_ranges):
-            for k, times in enumerate(problem.resets(e)):
+            for k, times in enumerate(problem.increments.resets[e]):
                 kept[a:b, n + k] = ~np.isin(mesh.start[mesh.linked[a:b] + 1], times)
         return kept
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import inf
@@ -14,7 +14,6 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
-from picardfit.model.densities import COUNTS, Shape
 from picardfit.model.increments import solved_model
 from picardfit.model.inputs import values_at
 from picardfit.model.measurement import Measurement, Padded, padded
@@ -24,11 +23,18 @@ from picardfit.model.number_arrays import as_given
 from picardfit.model.parameters import Parameter
 from picardfit.model.priors import Priors
 from picardfit.model.scatter import Scatter, bind
-from picardfit.problem.censoring import Censoring, censoring
-from picardfit.problem.experiment import Experiment, neighbour_noise, runs
+from picardfit.problem.experiment import Experiment, runs
+from picardfit.problem.increment_samples import IncrementSamples, increment_samples
 from picardfit.problem.least_squares import LeastSquares
 from picardfit.problem.likelihood import Objective, likelihood
 from picardfit.problem.named_values import unknowns_from
+from picardfit.problem.samples import (
+    Samples,
+    nearest_measurements,
+    sampled_cells,
+    samples_of,
+    typical_trials,
+)
 from picardfit.problem.unknowns import UnknownsLayout, layout_of, priors_of
 from picardfit.problem.validation import (
     InitialSpec,
@@ -46,58 +52,6 @@ from picardfit.problem.validation import (
     named_experiments,
 )
 from picardfit.simulation.trajectories import Integration, Run, trajectories
-
-
-@dataclass(frozen=True)
-class SeriesStatistics:
-    """How variation and noise of a series of samples, one observable of one experiment, are estimated."""
-
-    fewest: int = 8  # samples; the noise of a shorter series is not estimated
-    floor: float = 1e-12  # of the variance of the series: less is rounding
-    least: float = (
-        1e-2  # of the largest value: less variation is not resolved, so that constant data have a scale
-    )
-
-
-@dataclass(frozen=True)
-class Samples:
-    """All sampling instants of all experiments, in order of experiment and time."""
-
-    times: np.ndarray  # (samples,)
-    experiment: np.ndarray  # (samples,)
-    data: (
-        np.ndarray
-    )  # (samples, observables), NaN where not measured; of binomial counts the fraction of successes
-    limits: np.ndarray | None = None  # (samples, observables, 2): of censored values, NaN elsewhere
-    trials: np.ndarray | None = None  # (samples, observables): of binomial counts
-    statistics: SeriesStatistics = SeriesStatistics()
-
-    @cached_property
-    def censoring(self) -> Censoring | None:
-        """The censored values, if there are any."""
-        return None if self.limits is None else censoring(self.limits, self.data, self.experiment)
-
-    @cached_property
-    def roughness(self) -> tuple[np.ndarray, np.ndarray, float]:
-        """How much the series of samples vary and scatter, without those that have few samples.
-
-        Returns (samples, observables) bool: the samples that count; (samples, observables): 1 / variance of their
-        series, else 0; and the expected sum of squares of the noise, from how samples differ from their neighbours.
-        """
-        weight, noise = np.zeros(self.data.shape), 0.0
-        counted = np.zeros(self.data.shape, bool)
-        for _, mine in runs(self.experiment):
-            for k, column in enumerate(self.data[mine].T):
-                measured = np.isfinite(column)
-                times, values = self.times[mine][measured], column[measured]
-                if len(times) < self.statistics.fewest:
-                    continue
-                variance = float(np.var(values))
-                scatter = float(np.mean(neighbour_noise(times, values) ** 2))
-                noise += len(times) * max(scatter, self.statistics.floor * variance)
-                counted[mine, k] = measured
-                weight[mine, k] = measured / variance if variance > 0 else 0.0
-        return counted, weight, noise
 
 
 @shown
@@ -170,43 +124,7 @@ class Problem:
 
     @cached_property
     def samples(self) -> Samples:
-        every = self.experiments
-        times, data = np.concatenate([one.times for one in every]), self._stacked("values")
-        owner = np.repeat(np.arange(len(every)), [len(one.times) for one in every])
-        limits = self._stacked("limits") if any(one.limits is not None for one in every) else None
-        trials = self._trials()
-        if trials is not None:
-            data = np.where(np.isfinite(trials), data / trials, data)
-        return Samples(times, owner, data, limits, trials)
-
-    def _stacked(self, attribute: str) -> np.ndarray:
-        """(samples, observables, ...): values or limits of all experiments, NaN where there are none."""
-        outputs, blocks = self.model.observables, []
-        for one in self.experiments:
-            given = getattr(one, attribute)
-            given = np.full((*one.values.shape, 2), np.nan) if given is None else given
-            block = np.full((len(one.times), len(outputs), *given.shape[2:]), np.nan)
-            for k, name in enumerate(one.observables):
-                if name in outputs:  # else it holds numbers of trials
-                    block[:, outputs.index(name)] = given[:, k]
-            blocks.append(block)
-        return np.concatenate(blocks)
-
-    def _trials(self) -> np.ndarray | None:
-        """(samples, observables): trials of binomial counts, NaN for other observables; None if there are none."""
-        columns = () if self.scatter is None else self.scatter.columns
-        if all(column.trials is None for column in columns):
-            return None
-        blocks = []
-        for one in self.experiments:
-            block = np.full((len(one.times), len(columns)), np.nan)
-            for k, column in enumerate(columns):
-                if isinstance(column.trials, str) and column.trials in one.observables:
-                    block[:, k] = one.values[:, one.observables.index(column.trials)]
-                elif isinstance(column.trials, int):
-                    block[:, k] = column.trials
-            blocks.append(block)
-        return np.concatenate(blocks)
+        return samples_of(self.model, self.experiments, self.scatter)
 
     @cached_property
     def objective(self) -> Objective:
@@ -311,61 +229,31 @@ class Problem:
 
     def knots(self, experiment: int) -> tuple[float, ...]:
         """Times inside an experiment that segments must not contain: its breaks, and samples of increments."""
-        if not self.model.increments:
+        if self.increments is None:
             return self.breaks(experiment)
-        return tuple(sorted({*self.breaks(experiment), *np.concatenate(self.resets(experiment)).tolist()}))
-
-    def resets(self, experiment: int) -> list[np.ndarray]:
-        """Times inside an experiment at which the running state of each increment is set back to zero."""
-        one, (start, stop) = self.experiments[experiment], self.span(experiment)
-        found = []
-        for name in self.model.increments:
-            measured = one.sampled[:, one.observables.index(name)] if name in one.observables else slice(0)
-            times = np.unique(one.times[measured])
-            found.append(times[(times > start) & (times < stop)])
-        return found
+        return tuple(
+            sorted({*self.breaks(experiment), *np.concatenate(self.increments.resets[experiment]).tolist()})
+        )
 
     @cached_property
-    def _before(self) -> np.ndarray:
-        """(samples, increments): the last earlier sample of each increment in the same experiment, or -1."""
-        samples, names = self.samples, self.model.increments
-        found = np.full((len(samples.times), len(names)), -1)
-        for e, mine in runs(samples.experiment):
-            one, times = self.experiments[e], samples.times[mine]
-            for k, name in enumerate(names):
-                if name not in one.observables:
-                    continue
-                rows = np.flatnonzero(one.sampled[:, one.observables.index(name)])
-                last = np.searchsorted(times[rows], times, side="left") - 1
-                found[mine, k] = np.where(last >= 0, mine.start + rows[last], -1)
-        return found
+    def increments(self) -> IncrementSamples | None:
+        """The samples of increments, if the model has any."""
+        return increment_samples(self.model, self.experiments)
 
     def since_last_sample(self, states: np.ndarray, axis: int = 0) -> np.ndarray:
-        """States (..., samples, states, ...) of the solved model whose running states have run since t0, since samples.
+        """States of the solved model at the samples, running ones since the last sample (`IncrementSamples`)."""
+        return states if self.increments is None else self.increments.since_last_sample(states, axis)
 
-        `axis` is that of the samples. Derivatives of states have the same rule.
-        """
-        count = len(self.model.increments)
-        if not count:
-            return states
-        first = np.moveaxis(np.array(states, float), axis, 0)
-        own, n = np.moveaxis(first, axis + 1, 1), len(self.model.states)
-        for k in range(count):
-            before = self._before[:, k]
-            there = (before >= 0).reshape(-1, *(1,) * (own.ndim - 2))
-            own[:, n + k] = own[:, n + k] - np.where(there, own[before, n + k], 0.0)
-        return np.moveaxis(first, 0, axis)
+    @property
+    def sampled(self) -> np.ndarray:
+        """(samples, observables) bool: where something was measured, or will be."""
+        return sampled_cells(self.model, self.experiments)
 
-    def restarted(
-        self, experiment: int, times: np.ndarray, curve: Callable[[np.ndarray], np.ndarray]
-    ) -> np.ndarray:
-        """(times, states): a `curve` whose running states have run since t0, with running states since their resets."""
-        states, n = np.array(curve(times), float), len(self.model.states)
-        for k, at in enumerate(self.resets(experiment) if self.model.increments else ()):
-            if len(at):
-                last = np.searchsorted(at, times, side="right") - 1
-                states[:, n + k] -= np.where(last >= 0, curve(at)[last, n + k], 0.0)
-        return states
+    def as_measured(self, outputs: np.ndarray) -> np.ndarray:
+        """The measurements (samples, observables) that are nearest to outputs: counts are whole numbers."""
+        return nearest_measurements(
+            self.samples, () if self.scatter is None else self.scatter.columns, outputs
+        )
 
     def inputs_at(self, experiment: np.ndarray, times: np.ndarray) -> np.ndarray:
         """The inputs (k, ..., inputs) at times (k, ...), of which the i-th belong to experiment[i]."""
@@ -485,45 +373,10 @@ class Problem:
                 if name in columns:
                     columns[name] = as_given(data[mine, k], None if limits is None else limits[mine, k])
             for name in () if self.scatter is None else self.scatter.trials_columns:
-                columns.setdefault(name, np.full(int(mine.sum()), self._typical_trials(name)))
+                columns.setdefault(name, np.full(int(mine.sum()), typical_trials(self.experiments, name)))
             planned = one.planned if np.isnan(data[mine]).all() else None
             renewed.append(replace(one, observations=columns, planned=planned))
         return self.with_experiments(renewed)
-
-    def _typical_trials(self, name: str) -> float:
-        """The median number of trials in a column of the data, 1 where there are none."""
-        known = [
-            one.values[:, one.observables.index(name)] for one in self.experiments if name in one.observables
-        ]
-        every = np.concatenate([np.zeros(0), *known])
-        every = every[np.isfinite(every)]
-        return float(np.median(every).round()) if len(every) else 1.0
-
-    @property
-    def sampled(self) -> np.ndarray:
-        """(samples, observables) bool: where something was measured, or will be."""
-        found = np.zeros((sum(len(one.times) for one in self.experiments), len(self.model.observables)), bool)
-        for e, one in enumerate(self.experiments):
-            for k, name in enumerate(one.observables):
-                if name in self.model.observables:
-                    found[self.samples.experiment == e, self.model.observables.index(name)] = one.sampled[
-                        :, k
-                    ]
-        return found
-
-    def as_measured(self, outputs: np.ndarray) -> np.ndarray:
-        """The measurements (samples, observables) that are nearest to outputs: counts are whole numbers."""
-        columns = () if self.scatter is None else self.scatter.columns
-        nearest = np.array(outputs, float)
-        for k, column in enumerate(columns):
-            if column.shape in COUNTS:
-                trials = (
-                    1.0 if self.samples.trials is None else np.nan_to_num(self.samples.trials[:, k], nan=1.0)
-                )
-                nearest[:, k] = np.clip(np.round(outputs[:, k] * trials), 0, None)
-            if column.shape is Shape.BINOMIAL:
-                nearest[:, k] = np.minimum(nearest[:, k], trials)
-        return nearest
 
 
 @dataclass(frozen=True)
@@ -546,6 +399,8 @@ class Start:
 
     def at_knots(self, problem: Problem, knots: Sequence[np.ndarray]) -> np.ndarray:
         """Guessed states at the starts of segments between the knots of each experiment: (segments, states)."""
-        return np.concatenate(
-            [problem.restarted(e, k[:-1], partial(self.states, experiment=e)) for e, k in enumerate(knots)]
-        )
+        curves = [partial(self.states, experiment=e) for e in range(len(knots))]
+        if problem.increments is None:
+            return np.concatenate([curve(k[:-1]) for curve, k in zip(curves, knots, strict=True)])
+        restarted = problem.increments.restarted
+        return np.concatenate([restarted(e, k[:-1], curves[e]) for e, k in enumerate(knots)])
