@@ -10,7 +10,7 @@ import picardfit as pf
 DECAY = pf.Model("x' = -k*x")
 GROWTH = pf.Model("c' = a*exp(-k*t)", observables={"cases": "increment(c)"})
 T = np.linspace(0, 3, 31)
-DATA_SETS = 400
+DATA_SETS = 600
 
 
 def _decay(values, noise, scale):

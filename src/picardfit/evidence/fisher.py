@@ -21,7 +21,6 @@ from picardfit.collocation.arrow import Arrow, Inverse, Observe, invert
 from picardfit.collocation.condensing import reduced
 from picardfit.collocation.linearisation import linearise
 from picardfit.errors import InputError
-from picardfit.model.densities import COUNTS
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import unknowns_index
 from picardfit.solvers.loop import Solution
@@ -189,8 +188,6 @@ def yardstick_of(problem: Problem) -> Yardstick:
     """The yardstick of a problem: its variance is known, estimated, or that of estimated noise levels."""
     layout, count = problem.layout, problem.measurements
     levels = layout.count(layout.noise_columns)
-    if problem.scatter is not None and all(one.shape in COUNTS for one in problem.scatter.columns):
-        return Yardstick(float("inf"))  # the dispersion of counts is no scale of theirs
     freedom = count - (layout.count() - levels)
     if freedom <= 0 or (problem.noise is not None and not levels):
         return Yardstick(float("inf"))

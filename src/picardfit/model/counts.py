@@ -25,8 +25,10 @@ class CountSettings:
     rounding: float = (
         1e-8  # mean (or probability) below zero that is an error of the computation and counts as zero
     )
-    exact: int = 256  # terms of the sum for the information on the dispersion that are added one by one
-    growth: float = 1.01  # ratio of the following blocks of terms, each of which counts as its middle
+    exact: int = 64  # terms of the sum for the information on the dispersion that are added one by one
+    growth: float = (
+        1.05  # ratio of the ends of the following blocks of terms, with one probability for each block
+    )
     surrogate: float = 0.5  # least count whose variance is used while levels are frozen
 
 
@@ -100,19 +102,19 @@ def _dispersion_terms(y: Array, mean: Array, level: Array, expected: bool) -> tu
     if not expected:
         return slope, np.maximum(polygamma(1, level) - polygamma(1, level + mean) - subtracted, 0.0)
     largest = float(np.nanmax(np.where(np.isfinite(mean), mean, 0.0), initial=1.0))
-    j, count = _blocks(largest * (1 + 40 / np.sqrt(max(float(np.nanmin(level, initial=1.0)), 0.05))) + 100)
-    above = betainc(j + 1, level[..., None], (mean / (level + mean))[..., None])
-    total = np.sum(count * above / (level[..., None] + j) ** 2, axis=-1)
+    edges = _blocks(largest * (1 + 40 / np.sqrt(max(float(np.nanmin(level, initial=1.0)), 0.05))) + 100)
+    sums = -np.diff(polygamma(1, level[..., None] + edges), axis=-1)  # of 1 / (k + j)^2 over each block
+    middle = 0.5 * (edges[:-1] + edges[1:] - 1)
+    total = np.sum(sums * betainc(middle + 1, level[..., None], (mean / (level + mean))[..., None]), axis=-1)
     return slope, np.maximum(total - subtracted, 0.0)
 
 
-def _blocks(last: float) -> tuple[Array, Array]:
-    """Terms 0, 1, ... up to about `last`, later ones in blocks: middle and number of terms of each block."""
+def _blocks(last: float) -> Array:
+    """The first term of each block of 0, 1, ... up to about `last`: single terms, then longer and longer blocks."""
     edges = [float(k) for k in range(DEFAULT.exact)]
     while edges[-1] < last:
         edges.append(np.ceil(edges[-1] * DEFAULT.growth) + 1)
-    begins, ends = np.array(edges[:-1]), np.array(edges[1:])
-    return 0.5 * (begins + ends - 1), ends - begins
+    return np.array(edges)
 
 
 def count_variance(shape: Shape, mean: Array, level: Array, trials: Array) -> Array:
