@@ -28,9 +28,12 @@ from picardfit.inference.structural import structural as structural
 from picardfit.model.inputs import Signal as Signal
 from picardfit.model.inputs import Table as Table
 from picardfit.model.model import Model as Model
+from picardfit.model.noise_models import Binomial as Binomial
 from picardfit.model.noise_models import Laplace as Laplace
 from picardfit.model.noise_models import LogNormal as LogNormal
+from picardfit.model.noise_models import NegativeBinomial as NegativeBinomial
 from picardfit.model.noise_models import Noise as Noise
+from picardfit.model.noise_models import Poisson as Poisson
 from picardfit.model.noise_models import StudentT as StudentT
 from picardfit.model.parameters import Parameter as Parameter
 from picardfit.model.priors import LaplacePrior as LaplacePrior

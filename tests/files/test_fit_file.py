@@ -359,7 +359,7 @@ def test_no_damage_raises_anything_but_an_input_error(record, tmp_path):
         (
             pf.Experiment,
             ("problem", "experiments", 0),
-            {"observations", "observables", "planned", "calendar", "table"},
+            {"observations", "observables", "planned", "calendar", "table", "limits"},
         ),
     ],
 )

@@ -176,9 +176,9 @@ def _experiment(
     import numpy as np
 
     from picardfit.files.sections.experiments import planned_time
-    from picardfit.model.inputs import values_at
-    from picardfit.simulation.simulate import noisy
+    from picardfit.simulation.simulate import measured_rows, noisy
     from picardfit.simulation.simulate import simulate as solve
+    from picardfit.simulation.trajectories import Run
 
     file, scatter, model = study.file, study.scatter, study.file.model
     parameters = {p: study.value(p, name) for p in model.parameters}
@@ -192,9 +192,10 @@ def _experiment(
     names = (*model.parameters, *scatter.names, *scatter.parameters)
     every = np.array([study.value(p, name) for p in names])
     path = np.stack([found.states[n] for n in model.states], axis=-1)
-    inputs = values_at(condition.inputs, model.inputs, found.times)
-    levels = scatter.measurement(model, names).value(found.times, path, every, inputs)
-    return found, scatter.draw(levels, rng)
+    begin = np.array([initial[n] for n in model.states])
+    start = min(0.0, float(min(times))) if t0 is None else t0
+    run = Run(start, begin, every[: len(model.parameters)], condition.inputs, found.times, ())
+    return found, scatter.draw(measured_rows(model, scatter, run, path, names, every), rng)
 
 
 def _conditions(file: ProblemFile) -> dict[str, tuple[Condition, np.ndarray | None]]:

@@ -29,6 +29,7 @@ class Chunk:
     segments: slice
     blocks: slice
     linked: Indices  # segments with a successor, counted from the first of the chunk
+    links: slice  # the knots after them, among those of all linked segments
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,9 @@ class Discretisation:
     @cached_property
     def located(self) -> tuple[Indices, Array]:
         samples = self.problem.samples
-        return self.mesh.locate(samples.times, samples.experiment)
+        return self.mesh.locate(
+            samples.times, samples.experiment, earlier=bool(self.problem.model.increments)
+        )
 
     @property
     def segment(self) -> Indices:
@@ -90,12 +93,27 @@ class Discretisation:
 
     @cached_property
     def at_breaks(self) -> Flags:
-        """(linked,) bool: knots between segments where the right-hand side may jump or kink."""
+        """(linked,) bool: knots between segments where the right-hand side may jump or kink, or a state is reset."""
         mesh, found = self.mesh, np.zeros(len(self.mesh.linked), bool)
         for e, (a, b) in enumerate(mesh.inner_ranges):
             if b > a:
-                found[a:b] = np.isin(mesh.start[mesh.linked[a:b] + 1], self.problem.breaks(e))
+                found[a:b] = np.isin(mesh.start[mesh.linked[a:b] + 1], self.problem.knots(e))
         return found
+
+    @cached_property
+    def kept(self) -> Array | None:
+        """(linked, states): 0 for running states that are set back to zero at a knot, else 1; None without increments.
+
+        The end state of a segment times this is where the next one begins.
+        """
+        problem, mesh = self.problem, self.mesh
+        if problem.increments is None:
+            return None
+        kept, n = np.ones((len(mesh.linked), len(problem.solved_model.states))), len(problem.model.states)
+        for e, (a, b) in enumerate(mesh.inner_ranges):
+            for k, times in enumerate(problem.increments.resets[e]):
+                kept[a:b, n + k] = ~np.isin(mesh.start[mesh.linked[a:b] + 1], times)
+        return kept
 
     @cached_property
     def selected(self) -> QuickIndex | None:
@@ -111,17 +129,19 @@ class Discretisation:
     @cached_property
     def chunks(self) -> list[Chunk]:
         """The mesh in chunks whose Newton matrices, or whose multipliers if these are eliminated, stay in the cache."""
-        mesh, size = self.mesh, len(self.mesh.rule.nodes) * len(self.problem.model.states)
+        mesh, states = self.mesh, len(self.problem.solved_model.states)
+        size = len(self.mesh.rule.nodes) * states
         count, each = len(mesh), self.chunk_size // size**2
         if self.field.plan is not None:
-            columns = len(self.problem.model.states) + len(self.problem.layout.columns.parameters)
+            columns = states + len(self.problem.layout.columns.parameters)
             each = self.eliminated_chunk_size // (size * columns)
         edges = [*range(0, count, max(each, 1)), count]
         blocks = np.searchsorted(self.blocks.segment, edges)
         links = np.searchsorted(mesh.linked, edges)
         return [
-            Chunk(slice(a, b), slice(*blocks[k : k + 2]), mesh.linked[slice(*links[k : k + 2])] - a)
+            Chunk(slice(a, b), slice(*blocks[k : k + 2]), mesh.linked[mine] - a, mine)
             for k, (a, b) in enumerate(pairwise(edges))
+            for mine in [slice(*links[k : k + 2])]
         ]
 
     def parameters(self, unknowns: Array) -> Array:

@@ -150,7 +150,7 @@ def _room(system: Discretisation) -> Array | None:
     """Memory for all multipliers if they are solved for in place; joining large parts would cost as much as solving."""
     if system.field.plan is None:
         return None
-    mesh, states = system.mesh, len(system.problem.model.states)
+    mesh, states = system.mesh, len(system.problem.solved_model.states)
     columns = states + len(system.problem.layout.columns.parameters)
     return np.empty((len(mesh), len(mesh.rule.nodes), states, columns))
 
@@ -176,6 +176,8 @@ def _derivatives(
         multipliers, rate = room[mine], 0.0
         inverse = _eliminated(field, field.plan, wrt_x, wrt_p, multipliers, reuse)
     ends = end_derivatives(field.mesh, chunk.linked, multipliers)
+    if system.kept is not None:
+        ends = system.kept[chunk.links][..., None] * ends
     return multipliers, inverse, system.derivatives_at_samples(multipliers, chunk), ends, rate
 
 

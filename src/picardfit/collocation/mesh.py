@@ -232,15 +232,17 @@ class Mesh:
         result[:, count:] = parameters if len(parameters) == 1 else parameters[self.experiment]
         return result
 
-    def locate(self, times: Array, experiment: Indices) -> tuple[Indices, Array]:
+    def locate(self, times: Array, experiment: Indices, earlier: bool = False) -> tuple[Indices, Array]:
         """Segment index and fraction in [0, 1] of each time; a time on a knot belongs to the later segment.
+
+        With `earlier` it belongs to the earlier one.
 
         The paper's floor(t/T) + 1 overruns at the last knot: that time belongs to the last segment.
         """
         segment = np.empty(len(times), int)
         for e, mine in runs(experiment):
             knots = self.knots[e]
-            inside = np.searchsorted(knots, times[mine], side="right") - 1
+            inside = np.searchsorted(knots, times[mine], side="left" if earlier else "right") - 1
             segment[mine] = self.first[e] + np.clip(inside, 0, len(knots) - 2)
         fraction = (times - self.start[segment]) / self.length[segment]
         return segment, np.clip(fraction, 0.0, 1.0)

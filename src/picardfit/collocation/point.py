@@ -68,7 +68,8 @@ def point_at(
             params = system.parameters(unknowns)
         if slopes is None:
             slopes = system.field.slopes(path, system.spread(params))
-        jumps = end_states(mesh, states, path)[mesh.linked_rows] - states[mesh.inner_rows]
+        ends = end_states(mesh, states, path)[mesh.linked_rows]
+        jumps = (ends if system.kept is None else system.kept * ends) - states[mesh.inner_rows]
         sampled = system.at_samples(states, path)
         outputs = system.outputs(sampled, params)
         data = system.value(unknowns, outputs)

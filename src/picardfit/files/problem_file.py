@@ -14,7 +14,7 @@ from pathlib import Path
 from picardfit.errors import Audience, InputError
 from picardfit.files.sections.equations import Inputs, read_model
 from picardfit.files.sections.experiments import Condition, read_conditions, read_experiments, read_t0
-from picardfit.files.sections.noise import read_noise
+from picardfit.files.sections.noise import read_noise, trials_columns
 from picardfit.files.sections.parameters import read_initial, read_parameters
 from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
 from picardfit.files.sections.times import read_time
@@ -88,7 +88,9 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     common = Condition(inputs.values, states, t0)
     conditions = read_conditions(source, "experiments", content, common, inputs, model, calendar)
     candidates = read_conditions(source, "candidates", content, common, inputs, model, calendar)
-    experiments = read_experiments(source, content, common, inputs, conditions, model, needs_data, times)
+    noise = read_noise(source, content, model)
+    known = None if model is None else (*model.observables, *trials_columns(noise))
+    experiments = read_experiments(source, content, common, inputs, conditions, known, needs_data, times)
     parameters = read_parameters(
         source,
         content,
@@ -99,7 +101,6 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
             **{("candidates", name, "initial"): one.initial for name, one in candidates.items()},
         },
     )
-    noise = read_noise(source, content, model)
     truth = read_truth(source, content, model, parameters, [one.name for one in experiments])
     settings = read_settings(source, content, model, parameters)
     title = source.text(("title",), content.get("title")) or source.path.parent.resolve().name

@@ -11,17 +11,19 @@ from picardfit.errors import InputError, Key, Notice, closest
 from picardfit.files.raw_tables import RawTable, read_raw_table
 from picardfit.files.time_column import ALL, TimeSettings, read_times, time_column
 from picardfit.model.inputs import Constant, Input, Table
+from picardfit.model.number_arrays import censored_text, measurements
 from picardfit.problem.columns import columns_ignored, find_name, observed, without_unit
 from picardfit.problem.experiment import Experiment
 
 EXPERIMENT_NAMES = ("experiment", "simulationConditionId")  # ours, PEtab's
 OBSERVABLE_NAMES = ("observable", "observableId", "variable")  # ours, PEtab's, pandas.melt's
 VALUE_NAMES = ("value", "measurement")
+CENSORING_NAMES, LIMIT_NAMES = ("cens", "censored"), ("limit",)  # NONMEM's and Monolix's
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What to read from a table: the arguments of `read_table`, and the observables of a model where they are known."""
+    """What to read from a table: the arguments of `read_table`, and the columns that a problem uses where known."""
 
     time: str | None = None
     experiment: str | None = "experiment"
@@ -50,7 +52,9 @@ def read_table(
 
     Wide tables have one column per observable; long ones the columns time, observable, value (or PEtab's
     observableId, measurement, simulationConditionId). Blank, NA and nan cells were not measured; lines that
-    start with # and columns without a name are skipped.
+    start with # and columns without a name are skipped. `<0.25`, `>1000` and `0.1..0.25` are censored values; a long
+    table may say so in a column `cens` instead (1: below the value, -1: above it), with the other end of an interval
+    in `limit`.
     `time`: the time column; None finds time, t, hours, days, date ... with or without a unit ("time (h)").
     `experiment`: the column that names the experiments; a table without it is one experiment called `name`
     (the file's name if None).  `inputs`: columns of known inputs, held from row to row.
@@ -171,7 +175,7 @@ class _Wide:
     def of(self, times: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, dict[str, object], bool]:
         """Times and values of the rows of an experiment as Experiment takes them, and whether any is a number."""
         values: dict[str, object] = {n: c[rows] for n, c in zip(self.names, self.columns, strict=True)}
-        return times, values, any(np.isfinite(column[rows]).any() for column in self.columns)
+        return times, values, any(_some(column[rows]) for column in self.columns)
 
 
 @dataclass(frozen=True)
@@ -187,7 +191,12 @@ class _Long:
         which, values = self.which[rows], self.values[rows]
         present = np.unique(which[which >= 0])
         pairs: dict[str, object] = {self.names[k]: (times[which == k], values[which == k]) for k in present}
-        return None, pairs, bool(np.isfinite(values[which >= 0]).any())
+        return None, pairs, _some(values[which >= 0])
+
+
+def _some(values: np.ndarray) -> bool:
+    """Whether any of these values was measured."""
+    return bool(np.isfinite(measurements(values, "").values).any())
 
 
 def _wide(
@@ -215,7 +224,7 @@ def _wide(
         raise InputError("files.no_measured_column", table.origin.name, columns=list(table.columns))
     missing = [name for name in reading.known or () if name not in chosen]
     remarks = [columns_ignored(ignored, table.origin.name, missing)] if ignored else []
-    return _Wide(list(chosen), [table.numbers(column) for column in chosen.values()]), remarks
+    return _Wide(list(chosen), [table.measured(column) for column in chosen.values()]), remarks
 
 
 def _known(columns: list[str], observables: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -252,9 +261,9 @@ def _long(
 ) -> tuple[_Long, list[Notice]]:
     """The observables of a long table: those wanted, or all; and what is ignored."""
     codes, found = table.labels(which)
-    values = table.numbers(value)
+    values = _censored(table, table.measured(value))
     if "" in found:
-        unnamed = np.flatnonzero((codes == found.index("")) & np.isfinite(values))
+        unnamed = np.flatnonzero((codes == found.index("")) & np.isfinite(measurements(values, value).values))
         if len(unnamed):
             raise table.at(unnamed[0], InputError("files.unnamed_observable", which))
     chosen, ignored = {n: n for n in found if n}, list[str]()
@@ -263,7 +272,8 @@ def _long(
     elif reading.known is not None:
         chosen, ignored = _known(list(chosen), reading.known)
     if reading.observables is None:
-        ignored += [column for column in table.columns if column not in {which, value, *taken}]
+        used = {which, value, *_censoring_columns(table), *taken}
+        ignored += [column for column in table.columns if column not in used]
     missing = [name for name in reading.known or () if name not in chosen]
     remarks = [columns_ignored(ignored, table.origin.name, missing)] if ignored else []
     number = {spelled: k for k, spelled in enumerate(chosen.values())}
@@ -278,6 +288,34 @@ def _spelled(found: Sequence[str], name: str) -> str:
         close = closest(str(name), found)
         raise InputError("files.no_observable", str(name), key=("observables",), found=found, close=close)
     return spelled
+
+
+def _censoring_columns(table: RawTable) -> tuple[str | None, str | None]:
+    """The columns of a long table that say which values are censored, and the other ends of their intervals."""
+    column = _first_found(table, CENSORING_NAMES)
+    return column, None if column is None else _first_found(table, LIMIT_NAMES)
+
+
+def _censored(table: RawTable, values: np.ndarray) -> np.ndarray:
+    """Values (rows,) with texts where the columns `cens` and `limit` of the table say that they are censored."""
+    column, other = _censoring_columns(table)
+    if column is None:
+        return values
+    side, found = np.nan_to_num(table.numbers(column)), values.astype(object)
+    ends = np.full(len(values), np.nan) if other is None else table.numbers(other)
+    for row in np.flatnonzero(side):
+        value, end = values[row], float(ends[row])
+        if side[row] not in (-1, 1):
+            raise table.at(int(row), InputError("files.censoring_code", column, value=float(side[row])))
+        if isinstance(value, str) or not np.isfinite(value):
+            raise table.at(int(row), InputError("files.censored_without_value", column))
+        inner = -np.inf if side[row] > 0 else np.inf
+        low, high = sorted((float(value), inner if np.isnan(end) else end))
+        if not low < high or (np.isfinite(end) and (end > value) == (side[row] > 0)):
+            wrong = InputError("files.limit_on_wrong_side", str(other), value=float(value), limit=end)
+            raise table.at(int(row), wrong)
+        found[row] = censored_text(low, high)
+    return found if (side != 0).any() else values
 
 
 def _groups(table: RawTable, column: str | None, name: str) -> list[tuple[str, np.ndarray]]:

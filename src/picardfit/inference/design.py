@@ -36,7 +36,7 @@ from picardfit.inference.design_information import (
 )
 from picardfit.inference.refits import solution_of
 from picardfit.problem.experiment import Experiment, plan
-from picardfit.problem.likelihood import LeastSquares
+from picardfit.problem.least_squares import LeastSquares
 from picardfit.problem.problem import Problem
 
 

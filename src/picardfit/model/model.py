@@ -33,8 +33,9 @@ class Model:
     `name' = formula` (or `dname/dt = formula`) is the equation of a state, `name = formula` defines a helper
     for the lines below it, `#` starts a comment. A formula continues in the next line inside parentheses and after (or
     before) an operator. All other names are parameters; `t` is time.
-    Observables are formulas by name, names of states, or None: then every state is observed. Models are equal
-    if their contents are. `units`: name -> unit as text, for tables and pictures only; `t` is the unit of time.
+    Observables are formulas by name, names of states, or None: then every state is observed. `increment(formula)` is
+    the change of a formula since the sample before (the first: since t0), as of cases that are counted. Models are
+    equal if their contents are. `units`: name -> unit as text, for tables and pictures only; `t` is the unit of time.
     """
 
     states: tuple[str, ...]
@@ -46,6 +47,7 @@ class Model:
     breakpoints: tuple[float, ...]
     text: str = field(compare=False)  # as it was given; empty for a function
     units: Mapping[str, str] = field(compare=False)  # of states, parameters, inputs, observables and time (t)
+    increments: tuple[str, ...]  # observables that are changes of their formula since the last sample
 
     def __init__(
         self,
@@ -57,6 +59,7 @@ class Model:
         inputs = _checked_names(inputs, "inputs")
         equations = read_equations(text, inputs)
         states, order = tuple(equations.rates), equations.names
+        observables, changes = _without_increments(observables)
         outputs, new = _read_observables(observables, states, equations.helpers, (*order, *states, *inputs))
         known = {"t", *states, *inputs}
         parameters = tuple(dict.fromkeys(n for n in (*order, *new) if n not in known))
@@ -66,7 +69,7 @@ class Model:
         groups = (states, parameters, inputs)
         rhs = BatchedMap(tuple(equations.rates.values()), *groups)
         output = BatchedMap(tuple(outputs.values()), *groups)
-        _fill(self, groups, tuple(outputs), rhs, output, text, units)
+        _fill(self, groups, tuple(outputs), rhs, output, text, units, changes)
 
     @classmethod
     def from_function(
@@ -93,13 +96,15 @@ class Model:
         if not groups[0]:
             raise InputError("model.no_states")
         rhs, _ = map_of_function(f, *groups, groups[0])
+        changes: tuple[str, ...] = ()
         if callable(observables):
             output, rows = map_of_function(observables, *groups, None)
         else:
+            observables, changes = _without_increments(observables)
             outputs, _ = _read_observables(observables, groups[0], {}, everything, complete=True)
             output, rows = BatchedMap(tuple(outputs.values()), *groups), tuple(outputs)
         model = object.__new__(cls)
-        _fill(model, groups, rows, rhs, output, "", units)
+        _fill(model, groups, rows, rhs, output, "", units, changes)
         return model
 
     @classmethod
@@ -110,12 +115,19 @@ class Model:
         parameters: Sequence[str],
         inputs: Sequence[str] = (),
         units: Mapping[str, str] | None = None,
+        increments: Sequence[str] = (),
+        hidden: Mapping[str, sympy.Expr] | None = None,
     ) -> Model:
-        """The model with these right-hand sides by state and these outputs by name, for importers."""
-        groups = _checked_groups(tuple(rates), parameters, inputs)
-        rhs, output = (BatchedMap(tuple(rows.values()), *groups) for rows in (rates, observables))
+        """The model with these right-hand sides by state and these outputs by name, for importers.
+
+        `hidden`: right-hand sides of further states, whose names no user can write.
+        """
+        states, parameters, inputs = _checked_groups(tuple(rates), parameters, inputs)
+        groups = ((*states, *(hidden or {})), parameters, inputs)
+        rows = {**rates, **(hidden or {})}
+        rhs, output = (BatchedMap(tuple(one.values()), *groups) for one in (rows, observables))
         model = object.__new__(cls)
-        _fill(model, groups, tuple(observables), rhs, output, "", units)
+        _fill(model, groups, tuple(observables), rhs, output, "", units, tuple(increments))
         return model
 
     def breaks(self, inputs: Mapping[str, Input]) -> tuple[float, ...]:
@@ -139,7 +151,10 @@ class Model:
     @property
     def observable_formulas(self) -> dict[str, str]:
         """The formula of each observable as text."""
-        return _texts(self.observables, self.output)
+        texts = _texts(self.observables, self.output)
+        return {
+            name: f"increment({text})" if name in self.increments else text for name, text in texts.items()
+        }
 
     @property
     def written(self) -> list[tuple[str, str, bool]]:
@@ -200,11 +215,12 @@ def _fill(
     output: BatchedMap | NumericMap,
     text: str,
     units: Mapping[str, str] | None,
+    increments: tuple[str, ...] = (),
 ) -> None:
     """Set the fields of a frozen model."""
     times = breakpoints(rhs.expressions) if isinstance(rhs, BatchedMap) else ()
     known = ("t", *(name for group in (*groups, observables) for name in group))
-    values = (*groups, observables, rhs, output, times, text, _checked_units(units, known))
+    values = (*groups, observables, rhs, output, times, text, _checked_units(units, known), increments)
     for name, value in zip(Model.__dataclass_fields__, values, strict=True):
         object.__setattr__(model, name, value)
 
@@ -243,6 +259,36 @@ def _checked_names(names: Sequence[str], kind: str) -> tuple[str, ...]:
         if names.count(name) > 1:
             raise InputError("model.listed_twice", name, key=(kind, name), kind=kind)
     return names
+
+
+def inside_increment(formula: object) -> str | None:
+    """The formula inside `increment(...)`, if a text is that as a whole; else None."""
+    found = (
+        re.fullmatch(r"\s*increment\s*\((.*)\)\s*", formula, re.DOTALL) if isinstance(formula, str) else None
+    )
+    if found is None:
+        return None
+    depth = 0
+    for one in found[1]:
+        depth += (one == "(") - (one == ")")
+        if depth < 0:  # as in increment(a) + f(b)
+            return None
+    return found[1]
+
+
+def _without_increments(
+    observables: Mapping[str, str] | Sequence[str] | None,
+) -> tuple[Mapping[str, str] | Sequence[str] | None, tuple[str, ...]]:
+    """Observables with the formulas inside `increment(...)`, and the names of those."""
+    if not isinstance(observables, Mapping):
+        return observables, ()
+    inner = {name: inside_increment(formula) for name, formula in observables.items()}
+    for name, formula in observables.items():
+        text = formula if inner[name] is None else inner[name]
+        if isinstance(text, str) and re.search(r"\bincrement\s*\(", text):
+            raise InputError("model.increment_inside", name, key=("observables", name), text=formula)
+    changes = tuple(name for name, text in inner.items() if text is not None)
+    return {name: observables[name] if text is None else text for name, text in inner.items()}, changes
 
 
 def _read_observables(

@@ -15,7 +15,7 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice, concerning
 from picardfit.formulas.grammar import parse
 from picardfit.model.inputs import Constant, Input, as_input, check_finite, values_at
-from picardfit.model.number_arrays import number_array, read_only
+from picardfit.model.number_arrays import as_given, measurements, number_array, read_only
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.problem.calendar import (
     Calendar,
@@ -68,7 +68,8 @@ class Experiment:
     """One run of the system: n sampling rows of k observables, its inputs, its initial state.
 
     `times`: n numbers or dates, or None when each observable brings its own pair (times, values).
-    `observations`: observable -> n values; NaN, None or "" is "not measured".
+    `observations`: observable -> n values; NaN, None or "" is "not measured", and texts are censored values: "<0.25",
+    ">1000", "0.1..0.25" (between the two).
     `inputs`: input -> number, formula text in t, (times, values) table or function.
     `initial`: state -> number (known), text (formula of parameters), Parameter or (lower, upper) (unknown).
     `t0`: when the initial state holds; None is 0, or the first sample if that is earlier or if times are dates.
@@ -82,7 +83,9 @@ class Experiment:
     that its model does not have. None where the user named the observables.
 
     After construction, `times` (n,) is sorted, repeated measurements have rows of their own, rows without a number are
-    dropped, `values` (n, k) is NaN where nothing was measured, and all arrays are read-only.
+    dropped, `values` (n, k) is NaN where nothing was measured, and all arrays are read-only. Where values are censored,
+    `limits` (n, k, 2) has their lower and upper limit (else it is None), `values` half an upper limit, a lower limit or
+    the middle of both, and `observations` the texts.
     """
 
     times: np.ndarray
@@ -98,6 +101,7 @@ class Experiment:
     table: str | None
     observables: tuple[str, ...] = field(init=False)
     values: np.ndarray = field(init=False)
+    limits: np.ndarray | None = field(init=False)
 
     def __init__(
         self,
@@ -120,7 +124,7 @@ class Experiment:
             if not isinstance(calendar, Calendar | None):
                 raise InputError("problem.not_a_calendar", value=calendar)
             given = without_dates(times, observations, calendar)
-            rows, values, sampled = (
+            rows, values, limits, sampled = (
                 _rows(given.times, given.observations)
                 if planned is None
                 else _planned_rows(given.times, given.observations, planned)
@@ -137,9 +141,13 @@ class Experiment:
                 raise InputError("problem.not_a_rest", value=rest)
         checked |= {
             "times": rows,
-            "observations": {observable: values[:, k] for k, observable in enumerate(observations)},
+            "observations": {
+                observable: as_given(values[:, k], None if limits is None else limits[:, k])
+                for k, observable in enumerate(observations)
+            },
             "observables": tuple(observations),
             "values": values,
+            "limits": limits,
             "name": title,
             "planned": sampled,
             "rest": rest,
@@ -219,8 +227,8 @@ def plan(
         own = {n: number_array(t, "times", n) for n, t in as_mapping(observables, "observables").items()}
         if not any(len(t) for t in own.values()):
             raise InputError("problem.plan_no_times")
-        rows, marks = _merged({n: (t, np.ones(len(t))) for n, t in own.items()})
-        names, sampled = list(own), np.isfinite(marks)
+        rows, marks = _merged({n: (t, np.ones((len(t), 1))) for n, t in own.items()})
+        names, sampled = list(own), np.isfinite(marks[..., 0])
     else:
         names = list(as_mapping(dict.fromkeys(observables), "observables"))
         times = list(times) if isinstance(times, Iterator) else times
@@ -233,7 +241,8 @@ def plan(
     return Experiment(rows, nothing, name, inputs, initial, t0, sampled, calendar=calendar)
 
 
-_Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # times (n,), values (n, k), planned (n, k) or None
+# times (n,), values (n, k), limits (n, k, 2) or None, planned (n, k) or None
+_Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
 
 
 def _rows(given: object, observations: object) -> _Rows:
@@ -242,19 +251,24 @@ def _rows(given: object, observations: object) -> _Rows:
     if not columns:
         raise InputError("problem.no_observations", key=("data",))
     if given is None:
-        times, values = _merged({name: _own_samples(name, pair) for name, pair in columns.items()})
+        times, cells = _merged({name: _own_samples(name, pair) for name, pair in columns.items()})
     else:
         times = number_array(given, "times")
-        values = np.stack([_column(name, column, len(times)) for name, column in columns.items()], axis=-1)
+        cells = np.stack([_column(name, column, len(times)) for name, column in columns.items()], axis=1)
+    values = np.ascontiguousarray(cells[..., 0])
+    limits = None if np.isnan(cells[..., 1]).all() else np.ascontiguousarray(cells[..., 1:])
     measured = np.isfinite(values).any(axis=1)
     if not measured.any():
         raise InputError("problem.nothing_measured", key=("data",))
-    if not measured.all():
-        times, values = times[measured], values[measured]
+    order = np.flatnonzero(measured)
     if (times[1:] < times[:-1]).any():
-        order = np.argsort(times, kind="stable")
-        times, values = times[order], values[order]
-    return read_only(times), read_only(values), None
+        order = order[np.argsort(times[order], kind="stable")]
+    return (
+        read_only(times[order]),
+        read_only(values[order]),
+        None if limits is None else read_only(limits[order]),
+        None,
+    )
 
 
 def _observations(given: object) -> dict[str, object]:
@@ -264,11 +278,18 @@ def _observations(given: object) -> dict[str, object]:
 
 
 def _column(name: str, values: object, count: int) -> np.ndarray:
-    """(count,): the values of an observable at the common times."""
-    column = number_array(values, "values", name, missing=True)
+    """(count, 3): the values of an observable at the common times, with lower and upper limits of censored ones."""
+    column = _cells(name, values)
     if len(column) != count:
         raise InputError("problem.column_length", name, key=("data",), times=count, values=len(column))
     return column
+
+
+def _cells(name: str, values: object) -> np.ndarray:
+    """(n, 3): measured values, with their limits where they are censored and NaN elsewhere."""
+    found = measurements(values, name)
+    limits = np.full((len(found.values), 2), nan) if found.limits is None else found.limits
+    return np.column_stack([found.values, limits])
 
 
 def _planned_rows(given: object, observations: object, planned: object) -> _Rows:
@@ -283,22 +304,25 @@ def _planned_rows(given: object, observations: object, planned: object) -> _Rows
     order = np.argsort(times, kind="stable")
     order = order[table[order].any(axis=1)]
     values = np.full((len(order), len(names)), nan)
-    return read_only(times[order]), read_only(values), read_only(table[order])
+    return read_only(times[order]), read_only(values), None, read_only(table[order])
 
 
 def _own_samples(name: str, pair: object) -> tuple[np.ndarray, np.ndarray]:
-    """The times and values of an observable with its own sampling times."""
+    """The times (n,) and values with limits (n, 3) of an observable with its own sampling times."""
     if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
         raise InputError("problem.no_pair", name, key=("data",))
     times = number_array(pair[0], "times", name)
-    values = number_array(pair[1], "values", name, missing=True)
+    values = _cells(name, pair[1])
     if len(times) != len(values):
         raise InputError("problem.pair_length", name, key=("data",), times=len(times), values=len(values))
     return times, values
 
 
 def _merged(samples: dict[str, tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Rows from samples per observable: the i-th values of all observables at one time share a row."""
+    """Rows from samples per observable: the i-th values of all observables at one time share a row.
+
+    Values (n, cells) of an observable become values (rows, observables, cells).
+    """
     sorted_samples = []
     for times, values in samples.values():
         order = np.argsort(times, kind="stable")
@@ -311,8 +335,9 @@ def _merged(samples: dict[str, tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarr
     order = np.lexsort((repeats, times))
     new = np.ones(len(times), dtype=bool)
     new[1:] = (np.diff(times[order]) != 0) | (np.diff(repeats[order]) != 0)
-    values = np.full((int(new.sum()), len(samples)), nan)
-    values[np.cumsum(new) - 1, columns[order]] = np.concatenate([v for _, v in sorted_samples])[order]
+    every = np.concatenate([v for _, v in sorted_samples])
+    values = np.full((int(new.sum()), len(samples), every.shape[1]), nan)
+    values[np.cumsum(new) - 1, columns[order]] = every[order]
     return times[order][new], values
 
 

@@ -99,7 +99,7 @@ def initial_states_of(problem: Problem, unknowns: np.ndarray) -> dict[str, dict[
     """experiment -> state -> value at the experiment's t0."""
     values, _ = problem.layout.initial(unknowns)
     return {
-        name: dict(zip(problem.model.states, row.tolist(), strict=True))
+        name: dict(zip(problem.model.states, row.tolist(), strict=False))  # running states come after them
         for name, row in zip(problem.names, values, strict=True)
     }
 
@@ -170,7 +170,7 @@ def _check_single(problem: Problem, name: str, local: bool, value: object) -> No
 
 def _state_values(problem: Problem, given: object, argument: str) -> np.ndarray:
     """(experiments, states): initial values by name, NaN where none was given."""
-    values = np.full((len(problem.experiments), len(problem.model.states)), np.nan)
+    values = np.full((len(problem.experiments), len(problem.layout.states)), np.nan)
     by_name = as_mapping(given, argument, "1.0")
     own = {key: value for key, value in by_name.items() if isinstance(value, Mapping)}
     for state, value in by_name.items():

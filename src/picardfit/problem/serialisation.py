@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TypeVar
@@ -22,8 +23,9 @@ from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.model import noise_models, priors
 from picardfit.model.inputs import Input, Signal, input_from_spec
-from picardfit.model.model import Model
+from picardfit.model.model import Model, inside_increment
 from picardfit.model.noise_models import NoiseModel
+from picardfit.model.number_arrays import CENSORED
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.problem.calendar import Calendar
 from picardfit.problem.experiment import Experiment, Rest
@@ -93,14 +95,18 @@ def _model_from(record: Record) -> Model:
     if text:
         model = Model(text, observables, inputs, units)
     else:
+        changes = {
+            name: inner for name, one in observables.items() if (inner := inside_increment(one)) is not None
+        }
         rates, outputs = (
-            {name: parse(formula) for name, formula in group.items()} for group in (equations, observables)
+            {name: parse(formula) for name, formula in group.items()}
+            for group in (equations, {**observables, **changes})
         )
         every = ("t", *rates, *parameters, *inputs)
         used = {name for expression in (*rates.values(), *outputs.values()) for name in names(expression)}
         if len(set(every)) < len(every) or not used.issubset(every):
             raise InputError("problem.saved_names")
-        model = Model.from_expressions(rates, outputs, parameters, inputs, units)
+        model = Model.from_expressions(rates, outputs, parameters, inputs, units, tuple(changes))
     if (model.states, model.parameters, model.inputs) != (states, parameters, inputs):
         raise InputError("problem.saved_names")
     return model
@@ -135,7 +141,7 @@ def _experiment_from(record: Record) -> Experiment:
     calendar = get(record, "calendar", dict) if "calendar" in record else None
     return Experiment(
         array(get(record, "times"), (None,), "times"),
-        {name: array(column, (None,), f"values of `{name}`") for name, column in values.items()},
+        {name: _measured_from(name, column) for name, column in values.items()},
         name=get(record, "name", str),
         inputs=_inputs_from(record),
         initial=_initial_from(get(record, "initial", dict)),
@@ -144,6 +150,15 @@ def _experiment_from(record: Record) -> Experiment:
         remarks=tuple(notice_from(one) for one in get(record, "remarks", list)),
         calendar=None if calendar is None else Calendar.from_record(calendar),
     )
+
+
+def _measured_from(name: str, column: object) -> object:
+    """Measured values; a text is a censored one, which the experiment reads."""
+    if isinstance(column, list) and any(
+        isinstance(one, str) and re.fullmatch(CENSORED, one) for one in column
+    ):
+        return [one if isinstance(one, str) else number(one, f"values of `{name}`") for one in column]
+    return array(column, (None,), f"values of `{name}`")
 
 
 def _specs(inputs: Mapping[str, Input]) -> Record:
@@ -290,7 +305,16 @@ def _fingerprint(problem: Problem) -> list[object]:
     inputs = problem.inputs_at(samples.experiment, samples.times)
     values = [function.value(rng.uniform(size=16), x, p, u) for function in (model.rhs, model.output)]
     rounded = [np.char.mod("%.9e", a).tolist() for a in (*values, inputs)]
-    arrays = [samples.times, samples.data, layout.lower, layout.upper, layout.base, layout.known]
+    arrays = [
+        samples.times,
+        samples.data,
+        samples.limits,
+        samples.trials,
+        layout.lower,
+        layout.upper,
+        layout.base,
+        layout.known,
+    ]
     named = [problem.names, model.states, model.parameters, model.inputs, model.observables]
     calendars = [one.calendar.record() for one in problem.experiments if one.calendar is not None]
     return [*named, *rounded, *arrays, *calendars]

@@ -13,6 +13,7 @@ from picardfit.checks import as_mapping, as_number
 from picardfit.errors import InputError, Key, closest, concerning
 from picardfit.formulas.algebra import names
 from picardfit.formulas.grammar import parse
+from picardfit.model.densities import COUNTS
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.model.scatter import Scatter
@@ -51,30 +52,39 @@ def named_experiments(experiments: object) -> tuple[Experiment, ...]:
     return named
 
 
-def check_experiments(model: Model, experiments: Sequence[Experiment], limit: float = 1e100) -> None:
+def check_experiments(
+    model: Model, experiments: Sequence[Experiment], trials: Sequence[str] = (), limit: float = 1e100
+) -> None:
     """InputError unless observables, inputs and initial states of the experiments are those of the model.
+
+    Columns of the data in `trials` hold numbers of trials and are no observables.
 
     The largest measurement of an observable must be between 1 / `limit` and `limit`, so that squares of measurements
     and their sums neither overflow (beyond 1e154) nor vanish.
     """
     for one in experiments:
-        _check_names(model, one)
+        _check_names(model, one, trials)
         _check_unit(model, one)
         if one.rest is not None:
             _check_rest(model, one, one.rest)
     for name in model.observables:
-        columns = [one.observations[name] for one in experiments if name in one.observables]
+        columns = [_measured(one, name) for one in experiments if name in one.observables]
         largest = max((float(np.nanmax(np.abs(column), initial=0.0)) for column in columns), default=0.0)
         if largest != 0 and not 1 / limit <= largest <= limit:
             word = "large" if largest > 1 else "small"
             raise InputError("problem.measured_size", name, key=("data",), size=largest, word=word)
 
 
-def _check_names(model: Model, one: Experiment) -> None:
+def _measured(one: Experiment, name: str) -> np.ndarray:
+    """(n,): the values of an observable; numbers where they are censored too."""
+    return np.asarray(one.values[:, one.observables.index(name)])
+
+
+def _check_names(model: Model, one: Experiment, trials: Sequence[str]) -> None:
     """InputError unless the model has what an experiment names, and the experiment gives what the model needs."""
     known, inputs = model.observables, model.inputs
     for name in one.observables:
-        if name not in known:
+        if name not in known and name not in trials:
             code, close = "problem.unknown_observable", closest(name, known)
             raise InputError(code, name, key=("data",), experiment=one.name, known=known, close=close)
     for name in one.inputs:
@@ -266,5 +276,76 @@ def check_positive(model: Model, experiments: Sequence[Experiment], scatter: Sca
     log = [name for name, c in zip(model.observables, scatter.columns, strict=True) if c.base is not None]
     for one in experiments:
         for name in (n for n in log if n in one.observables):
-            if (one.observations[name] <= 0).any():
+            exact = _exact(one, name)
+            if (_measured(one, name)[exact] <= 0).any():
                 raise InputError("problem.not_positive", name, key=("data",), experiment=one.name)
+            high = None if one.limits is None else one.limits[~exact, one.observables.index(name), 1]
+            if high is not None and (high <= 0).any():
+                values = {"experiment": one.name, "limit": float(np.nanmin(high))}
+                raise InputError("problem.limit_not_positive", name, key=("data",)).with_values(**values)
+
+
+def _exact(one: Experiment, name: str) -> np.ndarray:
+    """(n,) bool: which values of an observable are not censored."""
+    if one.limits is None:
+        return np.ones(len(one.times), bool)
+    return np.asarray(np.isnan(one.limits[:, one.observables.index(name), 0]))
+
+
+def check_censoring(model: Model, experiments: Sequence[Experiment], scatter: Scatter | None) -> None:
+    """Censored values need a noise model, one that has a probability of lying beyond a limit."""
+    for one in experiments:
+        for name in one.observables if one.limits is not None else ():
+            if _exact(one, name).all():
+                continue
+            if scatter is None:
+                raise InputError("problem.censored_without_noise", name, key=("noise",), experiment=one.name)
+            if name not in model.observables:
+                raise InputError("problem.censored_trials", name, key=("data",), experiment=one.name)
+            if scatter.columns[model.observables.index(name)].shape in COUNTS:
+                raise InputError("problem.censored_counts", name, key=("data",), experiment=one.name)
+            if scatter.common:
+                raise InputError("problem.censored_common", name, key=("noise",), experiment=one.name)
+
+
+def check_increments(model: Model, experiments: Sequence[Experiment]) -> None:
+    """Increments count from t0 on, so no steady state before an experiment is known for them."""
+    for one in experiments:
+        if model.increments and one.rest is not None:
+            raise InputError("problem.increment_after_rest", model.increments[0], experiment=one.name)
+
+
+def check_counts(model: Model, experiments: Sequence[Experiment], scatter: Scatter) -> None:
+    """Counts are whole numbers of at least 0, and binomial ones at most their trials."""
+    for one in experiments:
+        for name, column in zip(model.observables, scatter.columns, strict=True):
+            if column.shape not in COUNTS or name not in one.observables:
+                continue
+            values = _measured(one, name)
+            _check_whole(one, name, values)
+            if column.trials is None or not np.isfinite(values).any():
+                continue
+            trials = np.full(len(values), float(column.trials) if isinstance(column.trials, int) else np.nan)
+            if isinstance(column.trials, str):
+                if column.trials not in one.observables:
+                    code, key = "problem.no_trials", ("noise", "trials")
+                    raise InputError(code, column.trials, key=key, experiment=one.name, observable=name)
+                trials = _measured(one, column.trials)
+                _check_whole(one, column.trials, trials)
+            counted = np.isfinite(values)
+            if not np.isfinite(trials[counted]).all() or not (trials[counted] > 0).all():
+                values_ = {"experiment": one.name, "observable": name}
+                raise InputError("problem.trials_missing", str(column.trials), key=("data",)).with_values(
+                    **values_
+                )
+            if (more := np.flatnonzero(counted & (values > trials))).size:
+                first = int(more[0])
+                said = {"experiment": one.name, "value": float(values[first]), "trials": float(trials[first])}
+                raise InputError("problem.more_than_trials", name, key=("data",)).with_values(**said)
+
+
+def _check_whole(one: Experiment, name: str, values: np.ndarray) -> None:
+    wrong = np.flatnonzero(np.isfinite(values) & ((values < 0) | (values != np.round(values))))
+    if len(wrong):
+        value = float(values[wrong[0]])
+        raise InputError("problem.not_a_count", name, key=("data",), experiment=one.name, value=value)

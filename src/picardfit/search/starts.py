@@ -118,7 +118,7 @@ def candidates(
     layout = problem.layout
     wanted = np.where(np.isfinite(given), given, layout.start)
     nothing = np.zeros(layout.lower.shape, bool)
-    _, by_parameters = problem.model.output.jacobian_pattern
+    _, by_parameters = problem.solved_model.output.jacobian_pattern
     found: list[np.ndarray] = []
     measured: list[MeasuredStates] | None = None
     for part in spread_evenly(layout, count, seed):
@@ -166,7 +166,7 @@ def _with_states(
     grids = np.stack(
         [_grid(problem, e, settings.steps) for e in range(len(measured))]
     )  # (experiments, steps + 1)
-    known = np.zeros((len(grids), len(problem.model.states)), bool)
+    known = np.zeros((len(grids), len(problem.solved_model.states)), bool)
     for e, tables in enumerate(measured):
         known[e, list(tables)] = True
     for _ in range(settings.rounds if matched and not known.all() else 1):
@@ -199,7 +199,9 @@ def _tame(
     limit = settings.largest_change * max(float(np.abs(path).max()), np.finfo(float).tiny)
     movable = open_ & (np.arange(layout.width) >= len(layout.initial_states))
     for _ in range(settings.halvings):
-        slopes = problem.model.rhs.value(grids, path, layout.model_values(unknowns)[:, None, :], inputs)
+        slopes = problem.solved_model.rhs.value(
+            grids, path, layout.model_values(unknowns)[:, None, :], inputs
+        )
         with np.errstate(all="ignore"):
             if np.all(np.abs(slopes * span) < limit):
                 break
@@ -275,7 +277,7 @@ def signs(
     Such states stay positive, or even never reach zero: concentrations and populations. Noise makes their data
     negative, where rate laws have poles. Tested at random points around the typical size.
     """
-    model = problem.model
+    model = problem.solved_model
     count, states = settings.sign_points, len(model.states)
     rng, spread = np.random.default_rng(0), settings.sign_decades
     points = typical * 10 ** rng.uniform(-spread, spread, (states, count, states))
@@ -303,27 +305,47 @@ def _all_measured_states(
 ) -> list[MeasuredStates]:
     """The measured states of each experiment."""
     params = problem.layout.model_values(unknowns)
-    return [_measured_states(problem, e, params[e], settings) for e in range(len(params))]
+    initial, _ = problem.layout.initial(unknowns)
+    return [_measured_states(problem, e, params[e], initial[e], settings) for e in range(len(params))]
 
 
 def _measured_states(
-    problem: Problem, experiment: int, params: np.ndarray, settings: StartSettings
+    problem: Problem, experiment: int, params: np.ndarray, initial: np.ndarray, settings: StartSettings
 ) -> MeasuredStates:
-    """The states that one observable shows alone, at the times of its samples."""
-    model, one = problem.model, problem.experiments[experiment]
+    """The states that one observable shows alone, at the times of its samples.
+
+    Increments show their running state and, if they are those of one state, this state: the sum of all up to a sample.
+    """
+    model, one = problem.solved_model, problem.experiments[experiment]
     wrt_x, _ = model.output.jacobian_pattern
     tables: MeasuredStates = {}
     for k, name in enumerate(one.observables):
+        if name not in model.observables:  # it holds numbers of trials
+            continue
         row = model.observables.index(name)
         shown = np.flatnonzero(wrt_x[row])
         measured = np.isfinite(one.values[:, k])
         if len(shown) != 1 or shown[0] in tables or not measured.any():
             continue
-        times, values = _means(one.times[measured], one.values[measured, k])
+        times, values = _means(one.times[measured], _in_units_of_output(problem, experiment, row)[measured])
+        if name in problem.model.increments:
+            times, values = np.append(one.t0, times), np.append(0.0, np.cumsum(values))
+            tables[int(shown[0])] = (times, values)
+            counted = problem.model.output.expressions[row]  # type: ignore[union-attr]  # increments have formulas
+            if counted.is_Symbol and counted.name in problem.model.states:
+                state = problem.model.states.index(counted.name)
+                tables.setdefault(state, (times, initial[state] + values))
+            continue
         inverted = _invert(problem, experiment, row, int(shown[0]), times, values, params, settings)
         if inverted is not None:
             tables[int(shown[0])] = (times, inverted)
     return tables
+
+
+def _in_units_of_output(problem: Problem, experiment: int, row: int) -> np.ndarray:
+    """(samples of the experiment,): what was measured of an observable, fractions of successes for binomial counts."""
+    samples = problem.samples
+    return np.asarray(samples.data[samples.experiment == experiment, row])
 
 
 def _means(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -345,7 +367,7 @@ def _invert(
     settings: StartSettings,
 ) -> np.ndarray | None:
     """Solve g_row(x_state) = value by Newton's method at all times; None where that fails."""
-    model, one = problem.model, problem.experiments[experiment]
+    model, one = problem.solved_model, problem.experiments[experiment]
     shown = getattr(model.output, "expressions", None)  # functions have none
     if shown is not None and shown[row] == symbol(model.states[state]):
         return values
@@ -383,7 +405,7 @@ def _follow_hidden(
 
     They stay within +-`limit` (experiments, states).
     """
-    model = problem.model
+    model = problem.solved_model
     inputs = problem.inputs_at(np.arange(len(grids)), grids)
     hidden, eye = ~known, np.eye(len(model.states))
     mask = hidden[:, :, None] & hidden[:, None, :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from picardfit.checks import as_mapping, as_number
 from picardfit.errors import InputError, closest
+from picardfit.model.increments import solved_model, with_running
 from picardfit.model.inputs import as_input, check_finite, values_at
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.number_arrays import number_array
-from picardfit.model.scatter import bind
+from picardfit.model.scatter import Scatter, bind
 from picardfit.simulation.nonfinite import nonfinite_in_run
 from picardfit.simulation.trajectories import Run, last_time, observed, trajectories
 
@@ -52,7 +53,8 @@ def simulate(
 
     `parameters` must hold every parameter of the model, and may hold those of initial formulas or of the noise, as
     `fit.parameters_of` gives them. Accuracy is about 1e-9 relative. A solution that does not exist up to the last time
-    is an InputError. With `noise` the observables are measurements, drawn with `seed`; its levels must be known
+    is an InputError. An increment is the change since the last earlier of the times, the first since t0.
+    With `noise` the observables are measurements, drawn with `seed`; its levels must be known
     (numbers, or formulas of the model's names).
     """
     if not isinstance(model, Model):
@@ -87,10 +89,17 @@ def _measured(model: Model, run: Run, states: np.ndarray, noise, seed: int) -> n
     unknown = (*scatter.names, *scatter.parameters)
     if unknown:
         raise InputError("simulation.unknown_noise_level", unknown[0], key=("noise",))
-    measurement = scatter.measurement(model, model.parameters)
-    inputs = values_at(run.inputs, model.inputs, run.times)
-    rows = measurement.value(run.times, states, run.params, inputs)
+    rows = measured_rows(model, scatter, run, states, model.parameters, run.params)
     return scatter.draw(rows, np.random.default_rng(seed))
+
+
+def measured_rows(
+    model: Model, scatter: Scatter, run: Run, states: np.ndarray, names: Sequence[str], params: np.ndarray
+) -> np.ndarray:
+    """(times, rows): observables and noise levels of a run, as functions of the parameters of these names."""
+    inputs = values_at(run.inputs, model.inputs, run.times)
+    every = with_running(model, states, observed(model, run, states)) if model.increments else states
+    return scatter.measurement(solved_model(model), names).value(run.times, every, params, inputs)
 
 
 def noisy(

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from picardfit.model.increments import differenced
 from picardfit.model.inputs import Constant, Input, Table, values_at
 from picardfit.model.model import Model
 
@@ -138,9 +139,19 @@ def last_time(model: Model, run: Run, settings: Integration = Integration()) -> 
 
 
 def observed(model: Model, run: Run, states: np.ndarray) -> np.ndarray:
-    """The observables (k, observables) of a run whose states (k, states) are known."""
+    """The observables (k, observables) of a run whose states (k, states) are known.
+
+    Increments are since the last earlier of its times, the first since t0.
+    """
     inputs = values_at(run.inputs, model.inputs, run.times)
-    return model.output.value(run.times, states, run.params, inputs)
+    values = model.output.value(run.times, states, run.params, inputs)
+    if not model.increments:
+        return values
+    begin = np.array([run.t0])
+    first = model.output.value(
+        begin, run.initial[None], run.params, values_at(run.inputs, model.inputs, begin)
+    )
+    return differenced(model, run.times, values, first[0])
 
 
 def _stacked(

@@ -10,7 +10,7 @@ from picardfit.files.toml_source import Source, kind_of
 from picardfit.formulas.equations import equation_faults
 from picardfit.formulas.grammar import parse
 from picardfit.model.inputs import Input, Table, as_input
-from picardfit.model.model import Model
+from picardfit.model.model import Model, inside_increment
 from picardfit.problem.calendar import Calendar, times_of
 
 EQUATIONS: Key = ("equations",)
@@ -93,7 +93,7 @@ def read_model(
     for error in equation_faults(text):
         source.complain(error, EQUATIONS)
     for name, formula in (observables or {}).items():
-        source.attempt(("observables", name), parse, formula)
+        source.attempt(("observables", name), parse, inside_increment(formula) or formula)
     return _model(source, text, observables, inputs, units) if len(source.faults) == before else None
 
 

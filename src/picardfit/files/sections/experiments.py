@@ -141,11 +141,14 @@ def read_experiments(
     common: Condition,
     inputs: Inputs,
     conditions: Mapping[str, Condition],
-    model: Model | None,
+    known: tuple[str, ...] | None,
     needs_data: bool,
     times: TimeSettings,
 ) -> list[Experiment]:
-    """The experiments of the data files under the `conditions` of [experiments], or else those `common` to all."""
+    """The experiments of the data files under the `conditions` of [experiments], or else those `common` to all.
+
+    `known`: the columns that the problem uses, which are observables and numbers of trials; None without a model.
+    """
     if "data" not in content:
         if needs_data:
             source.fault((), "files.no_data")
@@ -154,7 +157,6 @@ def read_experiments(
     specs = _data_specs(source, content["data"])
     if not needs_data and not any(_exists(source, spec["file"]) for _, spec in specs):
         return []
-    known = None if model is None else model.observables
     found = [one for key, spec in specs for one in _read_data(source, key, spec, inputs, known, times)]
     found = common_origin(found, times)
     names = [one.name for one in found]

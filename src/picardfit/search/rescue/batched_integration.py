@@ -333,7 +333,7 @@ class _Slopes:
 
     def __init__(self, problem: Problem, tracks: Tracks) -> None:
         self.problem, self.experiment, self.params = problem, tracks.experiment, tracks.params
-        rhs, model = problem.model.rhs, problem.model
+        rhs, model = problem.solved_model.rhs, problem.solved_model
         self.symbolic = isinstance(rhs, BatchedMap)
         self.used = np.arange(len(model.inputs))
         if isinstance(rhs, BatchedMap):
@@ -368,11 +368,11 @@ class _Field:
 
     def __init__(self, slopes: _Slopes, tracks: np.ndarray, moved: np.ndarray) -> None:
         self.slopes, self.tracks, self.moved = slopes, tracks, moved
-        self.params, rhs = slopes.params[tracks], slopes.problem.model.rhs
+        self.params, rhs = slopes.params[tracks], slopes.problem.solved_model.rhs
         self.inputs = slopes.inputs[tracks]
         self.rhs = rhs
         if slopes.symbolic:
-            names = tuple(slopes.problem.model.inputs[k] for k in slopes.used)
+            names = tuple(slopes.problem.solved_model.inputs[k] for k in slopes.used)
             self.rhs = _map(rhs, names, tuple(moved.tolist()))
             held = np.setdiff1d(np.arange(self.params.shape[1]), moved)
             self.params, self.held = self.params[:, moved], self.params[:, held]

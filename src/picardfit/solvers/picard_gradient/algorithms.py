@@ -67,6 +67,8 @@ class PicardGradient:
         """u_0 = x_0, constant on every segment (lifted) or over the whole span (chained)."""
         if problem.scatter is not None:
             raise InputError("solvers.least_squares_only", type(self).__name__)
+        for name in problem.model.increments:
+            raise InputError("solvers.no_increments", name, method=type(self).__name__)
         scheme, lengths = self.scheme, segment_lengths(problem, start, self.scheme)
         knots = tuple(even_knots(problem, e, length) for e, length in enumerate(lengths))
         system = Discretisation(problem, Mesh(rule(self.nodes, self.family), knots))
