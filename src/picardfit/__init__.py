@@ -17,6 +17,7 @@ _HOMES = {  # module -> the public names that live in it
     "errors": ("InputError", "Status"),
     "inference.design": ("Design", "design", "design_times"),
     "inference.identifiability": ("Identifiability", "Verdict"),
+    "model.doses": ("Doses",),
     "model.inputs": ("Signal", "Table"),
     "collocation.mesh": ("Nodes",),
     "model.model": ("Model",),

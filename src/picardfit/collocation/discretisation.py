@@ -13,7 +13,7 @@ import numpy as np
 
 from picardfit.collocation.elimination import plan_of
 from picardfit.collocation.mesh import Flags, Indices, Mesh, QuickIndex
-from picardfit.collocation.picard import Field
+from picardfit.collocation.picard import Field, end_states
 from picardfit.formulas.kernels import Array, BatchedMap
 from picardfit.model.inputs import Table
 from picardfit.model.kinks import smooth_at_nodes
@@ -29,6 +29,44 @@ class Chunk:
     segments: slice
     blocks: slice
     linked: Indices  # segments with a successor, counted from the first of the chunk
+
+
+@dataclass(frozen=True)
+class KnotJumps:
+    """Doses and resets at some of the knots between segments: the next segment starts at keep x + add."""
+
+    links: Indices  # (jumps,): among the linked segments, ascending
+    keep: Array  # (jumps, states): 1, or 0 for a reset
+    add: Array  # (jumps, states)
+
+    @classmethod
+    def together(cls, links: Indices, keep: Array, add: Array) -> KnotJumps:
+        """Jumps in order of time; those at one knot become one."""
+        distinct, place = np.unique(links, return_inverse=True)
+        kept, added = np.ones((len(distinct), keep.shape[1])), np.zeros((len(distinct), keep.shape[1]))
+        for k, one in enumerate(place):
+            kept[one], added[one] = keep[k] * kept[one], keep[k] * added[one] + add[k]
+        return cls(distinct, kept, added)
+
+    def apply(self, ends: Array) -> Array:
+        """(linked, states): ends of segments, where a dose follows after it."""
+        after: Array = ends.copy()
+        after[self.links] = self.keep * ends[self.links] + self.add
+        return after
+
+    def before(self, after: Array) -> Array:
+        """(linked, states): what `apply` turns into this; a state that a reset forgets stays as it is."""
+        before: Array = after.copy()
+        before[self.links] = after[self.links] - self.add * self.keep
+        return before
+
+    def masked(self, per_link: Array) -> Array:
+        """(linked, states, ...): rows of states that a reset forgets set to zero, for derivatives and adjoints."""
+        if self.keep.all():
+            return per_link
+        result: Array = per_link.copy()
+        result[self.links] *= self.keep.reshape(*self.keep.shape, *[1] * (per_link.ndim - 2))
+        return result
 
 
 @dataclass(frozen=True)
@@ -56,7 +94,7 @@ class Discretisation:
         mesh, problem = self.mesh, self.problem
         inputs = problem.inputs_at(mesh.experiment, mesh.node_times)
         for (e, knots), (column, name) in product(enumerate(mesh.knots), enumerate(problem.model.inputs)):
-            source = problem.experiments[e].inputs[name]
+            source = problem.experiments[e].signals[name]
             if isinstance(source, Table) and source.kind == "linear":
                 chosen, values = smooth_at_nodes(source.times, source.values, knots, mesh.rule.nodes)
                 inputs[mesh.first[e] + chosen, :, column] = values
@@ -96,6 +134,29 @@ class Discretisation:
             if b > a:
                 found[a:b] = np.isin(mesh.start[mesh.linked[a:b] + 1], self.problem.breaks(e))
         return found
+
+    @cached_property
+    def doses(self) -> KnotJumps | None:
+        """The jumps of the states at knots that doses and resets cause; None without any."""
+        mesh, links, keep, add = self.mesh, [], [], []
+        for e, jumps in enumerate(self.problem.jumps):
+            inside = None if jumps is None else jumps.part(jumps.times < mesh.knots[e][-1])
+            if inside is None:
+                continue
+            knots = mesh.knots[e][1:-1]
+            # a break within rounding of another has no knot of its own: the nearest is meant
+            nearest = np.abs(inside.times[:, None] - knots).argmin(axis=1)
+            links.append(mesh.inner_ranges[e][0] + nearest)
+            keep.append(inside.keep)
+            add.append(inside.add)
+        if not links:
+            return None
+        return KnotJumps.together(np.concatenate(links), np.concatenate(keep), np.concatenate(add))
+
+    def end_states(self, x: Array, path: Array) -> Array:
+        """(linked, states): the path at the end of each segment with a successor, after a dose there."""
+        ends = end_states(self.mesh, x, path)[self.mesh.linked_rows]
+        return ends if self.doses is None else self.doses.apply(ends)
 
     @cached_property
     def selected(self) -> QuickIndex | None:

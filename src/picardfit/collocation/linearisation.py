@@ -99,6 +99,8 @@ def linearise(
     # drop each group once it is joined: keeping all of them twice would take most of the memory of a fit
     multipliers = _joined(groups.pop(0), room)
     inverse, at_samples, ends = (_joined(groups.pop(0), old) for _ in range(3))
+    if system.doses is not None:
+        ends = system.doses.masked(ends)
     outputs, jacobian = _outputs(system, point, chain, at_samples)
     terms = system.objective.terms(outputs, expected)
     white = _by_block(whitened(system.blocks.padded(terms.factor), jacobian))

@@ -221,7 +221,8 @@ def _sampled(grid: Experiment, times: np.ndarray) -> Experiment:
         name: [t for t in np.sort(times) if grid.sampled[grid.times == t, k].any()]
         for k, name in enumerate(grid.observables)
     }
-    return replace(plan(None, own, grid.name, grid.inputs, grid.initial, grid.t0), rest=grid.rest)
+    given = {"rest": grid.rest, "doses": grid.doses, "covariates": grid.covariates, "resets": grid.resets}
+    return replace(plan(None, own, grid.name, grid.inputs, grid.initial, grid.t0), **given)
 
 
 def _count(value: object, name: str, most: int | None) -> int:

@@ -194,7 +194,8 @@ def _densified(one: Experiment, span: tuple[float, float], count: int) -> Experi
         name: np.union1d(one.times[one.sampled[:, k]], grid) if one.sampled[:, k].any() else np.zeros(0)
         for k, name in enumerate(one.observables)
     }
-    return replace(plan(None, own, one.name, one.inputs, one.initial, one.t0), rest=one.rest)
+    given = {"rest": one.rest, "doses": one.doses, "covariates": one.covariates, "resets": one.resets}
+    return replace(plan(None, own, one.name, one.inputs, one.initial, one.t0), **given)
 
 
 def _acting(layout: UnknownsLayout) -> np.ndarray:

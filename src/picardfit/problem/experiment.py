@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from math import nan
 
@@ -14,6 +15,7 @@ from picardfit.checks import as_mapping, as_number, is_number
 from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice, concerning
 from picardfit.formulas.grammar import parse
+from picardfit.model.doses import Doses, Signals, as_doses, infusion_rates
 from picardfit.model.inputs import Constant, Input, as_input, check_finite, values_at
 from picardfit.model.number_arrays import number_array, read_only
 from picardfit.model.parameters import Parameter, as_parameter
@@ -28,13 +30,21 @@ class Rest:
     `inputs`: input -> number; `initial`: state -> number or formula of parameters, from which the steady state was
     reached. States in the experiment's own `initial` are reset when the experiment begins, the others keep their
     steady values.
+    `doses`, `every`: the steady state is that of a regimen, which repeats these doses with this period; their times
+    count from the beginning of a period, and the experiment begins with one. States without `initial` came from 0.
     """
 
     inputs: dict[str, Constant]
     initial: dict[str, float | str]
+    doses: tuple[Doses, ...]
+    every: float | None
 
     def __init__(
-        self, inputs: Mapping[str, object] | None = None, initial: Mapping[str, object] | None = None
+        self,
+        inputs: Mapping[str, object] | None = None,
+        initial: Mapping[str, object] | None = None,
+        doses: Doses | Iterable[Doses] | None = None,
+        every: float | None = None,
     ) -> None:
         constants: dict[str, Constant] = {}
         for name, spec in as_mapping(inputs, "inputs").items():
@@ -48,8 +58,22 @@ class Rest:
             if isinstance(value, Parameter):
                 raise InputError("problem.rest_initial_unknown", name, key=("initial", name))
             values[name] = value
-        object.__setattr__(self, "inputs", constants)
-        object.__setattr__(self, "initial", values)
+        regimen = as_doses(doses)
+        if bool(regimen) != (every is not None):
+            raise InputError("problem.rest_period", key=("rest",))
+        period = None if every is None else as_number(every, "period `every`")
+        if period is not None and not period > 0:
+            raise InputError("problem.rest_period_sign", key=("rest",), value=period)
+        for one in regimen:
+            if period is not None and not (0 <= one.times[0] and one.times[-1] < period):
+                raise InputError("problem.rest_dose_time", one.into, key=("rest",), every=period)
+        checked = {"inputs": constants, "initial": values, "doses": regimen, "every": period}
+        for attribute, value in checked.items():
+            object.__setattr__(self, attribute, value)
+
+    def value_of(self, name: str, covariates: Mapping[str, float]) -> float:
+        """The value of an input of the model before an experiment with these covariates."""
+        return self.inputs[name].value if name in self.inputs else covariates.get(name, 0.0)
 
 
 @shown
@@ -66,6 +90,9 @@ class Experiment:
     observations are all NaN. `pf.plan` makes such experiments.
     `rest`: the steady state before the experiment; `initial` then names only the states that were reset.
     `remarks`: what was left out when the data were read; a fit repeats them among its warnings.
+    `doses`: one pf.Doses or several: amounts added to states; those at exactly t0 are added to the initial state.
+    `covariates`: name -> number: constants of this experiment, such as a weight, that formulas may use.
+    `resets`: times at which all states return to their initial values, before any dose at that time.
 
     After construction, `times` (n,) is sorted, repeated measurements have rows of their own, rows without a number are
     dropped, `values` (n, k) is NaN where nothing was measured, and all arrays are read-only.
@@ -80,6 +107,9 @@ class Experiment:
     planned: np.ndarray | None
     rest: Rest | None
     remarks: tuple[Notice, ...]
+    doses: tuple[Doses, ...]
+    covariates: dict[str, float]
+    resets: tuple[float, ...]
     observables: tuple[str, ...] = field(init=False)
     values: np.ndarray = field(init=False)
 
@@ -94,6 +124,9 @@ class Experiment:
         planned: object = None,
         rest: Rest | None = None,
         remarks: str | Iterable[str | Notice] = (),
+        doses: Doses | Iterable[Doses] | None = None,
+        covariates: Mapping[str, object] | None = None,
+        resets: Iterable[float] = (),
     ) -> None:
         if not isinstance(name, (str, int)) or isinstance(name, bool):
             raise InputError("problem.experiment_name", value=name)
@@ -105,7 +138,8 @@ class Experiment:
             checked: dict[str, object] = {
                 "inputs": {n: as_input(n, spec) for n, spec in as_mapping(inputs, "inputs").items()},
                 "initial": {n: _initial(n, spec) for n, spec in as_mapping(initial, "initial").items()},
-                "t0": _initial_time(t0, float(rows[0])),
+                "covariates": _covariates(covariates),
+                **_events(doses, resets, t0, float(rows[0])),
             }
             if not isinstance(rest, Rest | None):
                 raise InputError("problem.not_a_rest", value=rest)
@@ -122,19 +156,26 @@ class Experiment:
         for attribute, value in checked.items():
             object.__setattr__(self, attribute, value)
 
+    @cached_property
+    def signals(self) -> Signals:
+        """All inputs of a model in this experiment: its inputs, its covariates and the rates of its infusions."""
+        constants = {name: Constant(value) for name, value in self.covariates.items()}
+        return Signals({**self.inputs, **constants, **infusion_rates(self.doses)})
+
     def inputs_at(self, names: Sequence[str], times: np.ndarray) -> np.ndarray:
         """The inputs of these names at any times: (*times.shape, names)."""
         with _in_experiment(self.name):
-            return values_at(self.inputs, names, times)
+            return values_at(self.signals, names, times)
 
     def check_inputs(self, names: Sequence[str]) -> None:
         """InputError when an input of these names is not finite somewhere in the experiment."""
         with _in_experiment(self.name):
-            check_finite(self.inputs, names, self.t0, self.times)
+            check_finite(self.signals, names, self.t0, self.times)
 
     def __reduce__(self) -> tuple[type[Experiment], tuple[object, ...]]:
         observed = (self.times, self.observations, self.name, self.inputs, self.initial, self.t0)
-        return Experiment, (*observed, self.planned, self.rest, self.remarks)
+        more = (self.planned, self.rest, self.remarks, self.doses, self.covariates, self.resets)
+        return Experiment, (*observed, *more)
 
     @property
     def sampled(self) -> np.ndarray:
@@ -149,6 +190,7 @@ class Experiment:
         measured = [
             f"{observable} ({count})" for observable, count in zip(self.observables, counts, strict=True)
         ]
+        measured += [one.describe() for one in self.doses]
         planned = [] if self.planned is None else ["planned"]
         said = f"{self.name or 'experiment'}: {', '.join([*planned, span, *measured])}"
         return "; ".join([said, *map(str, self.remarks)])
@@ -161,6 +203,8 @@ def plan(
     inputs: Mapping[str, object] | None = None,
     initial: Mapping[str, object] | None = None,
     t0: float | None = None,
+    doses: Doses | Iterable[Doses] | None = None,
+    covariates: Mapping[str, object] | None = None,
 ) -> Experiment:
     """An experiment still to be done, for `pf.structural` and `pf.design`: when and what will be measured.
 
@@ -180,7 +224,8 @@ def plan(
         rows = number_array(times, "times")
         sampled = np.ones((len(rows), len(names)), bool)
     nothing = {n: np.full(len(rows), nan) for n in names}
-    return Experiment(rows, nothing, name, inputs, initial, t0, sampled)
+    given = {"doses": doses, "covariates": covariates}
+    return Experiment(rows, nothing, name, inputs, initial, t0, sampled, **given)  # type: ignore[arg-type]
 
 
 _Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # times (n,), values (n, k), planned (n, k) or None
@@ -291,13 +336,28 @@ def _initial(name: str, spec: object) -> InitialValue:
     return parameter if parameter.fixed is None else parameter.fixed
 
 
-def _initial_time(given: object, first: float) -> float:
-    if given is None:
-        return min(0.0, first)
-    t0 = as_number(given, "initial time t0")
-    if t0 > first:
-        raise InputError("problem.late_start", key=("t0",), t0=t0, first=first)
-    return t0
+def _covariates(given: object) -> dict[str, float]:
+    return {
+        name: as_number(value, "covariate", name) for name, value in as_mapping(given, "covariates").items()
+    }
+
+
+def _events(doses: object, resets: Iterable[float], t0: object, first: float) -> dict[str, object]:
+    """Doses, resets and t0, which is by default 0, or the first sample or dose if that is earlier."""
+    given = as_doses(doses)
+    again = tuple(np.unique(number_array(resets, "resets")).tolist())
+    begin = min([0.0, first, *(float(one.times[0]) for one in given), *again])
+    if t0 is not None:
+        begin = as_number(t0, "initial time t0")
+    if begin > first:
+        raise InputError("problem.late_start", key=("t0",), t0=begin, first=first)
+    for one in given:
+        if one.times[0] < begin:
+            time = float(one.times[0])
+            raise InputError("problem.dose_before_start", one.into, key=("doses",), t0=begin, time=time)
+    if again and again[0] < begin:
+        raise InputError("problem.reset_before_start", key=("resets",), t0=begin, time=again[0])
+    return {"doses": given, "resets": again, "t0": begin}
 
 
 @dataclass(frozen=True)

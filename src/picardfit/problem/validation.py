@@ -16,6 +16,7 @@ from picardfit.formulas.grammar import parse
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.model.scatter import Scatter
+from picardfit.problem.dose_checks import check_covariates
 from picardfit.problem.experiment import Experiment, Rest
 
 # A known value, a formula, an unknown value, or the steady state before the experiment.
@@ -79,9 +80,10 @@ def _check_names(model: Model, one: Experiment) -> None:
         if name not in inputs:
             code, close = "problem.unknown_input", closest(name, inputs)
             raise InputError(code, name, key=("inputs", name), experiment=one.name, close=close)
-    for name in model.inputs:
+    for name in model.signals:
         if name not in one.inputs:
             raise InputError("problem.missing_input", name, key=("inputs", name), experiment=one.name)
+    check_covariates(model, one)
     for name in one.initial:
         _check_state(model, name, f"initial of `{one.name}`")
 
@@ -89,10 +91,10 @@ def _check_names(model: Model, one: Experiment) -> None:
 def _check_rest(model: Model, one: Experiment, rest: Rest) -> None:
     for name in rest.initial:
         _check_state(model, name, f"initial of the steady state before `{one.name}`")
-    for name in model.states:
+    for name in model.states if rest.every is None else ():
         if name not in rest.initial:
             raise InputError("problem.rest_without_state", name, experiment=one.name)
-    for name in model.inputs:
+    for name in model.signals:
         if name not in rest.inputs:
             raise InputError("problem.rest_without_input", name, experiment=one.name)
 
@@ -144,7 +146,9 @@ def _no_parameter(model: Model, name: str) -> str | None:
     """What a name is that may not be part of an initial formula; None for parameters."""
     if name == "t":
         return "the time"
-    return "a state" if name in model.states else "an input" if name in model.inputs else None
+    if name in model.states:
+        return "a state"
+    return "an input" if name in model.inputs and name not in model.covariates else None
 
 
 def formula_names(initial: Iterable[Mapping[str, InitialSpec]]) -> list[str]:
@@ -166,7 +170,7 @@ def all_parameters(
     scatter: Scatter | None,
 ) -> dict[str, Parameter]:
     """The model's parameters, those of the noise, and those that only initial formulas have."""
-    used = formula_names(initial.values())
+    used = [name for name in formula_names(initial.values()) if name not in model.covariates]
     levels = {} if scatter is None else scatter.parameters
     in_formulas = {} if scatter is None else scatter.names
     known = list(dict.fromkeys([*model.parameters, *in_formulas, *levels, *used]))
@@ -206,6 +210,8 @@ def _unknown_parameter(model: Model, name: str, known: Sequence[str]) -> InputEr
         return InputError("problem.parameter_of_unused_helper", name, key=key, helper=model.dropped[name])
     if name in model.states:
         return InputError("problem.parameter_is_state", name, key=key, known=known)
+    if name in model.covariates:
+        return InputError("problem.parameter_is_covariate", name, key=key)
     if name in model.inputs:
         return InputError("problem.parameter_is_input", name, key=key, known=known)
     return InputError("problem.unknown_parameter", name, key=key, known=known, close=closest(name, known))
