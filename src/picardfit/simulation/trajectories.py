@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from picardfit.model.doses import Jumps
-from picardfit.model.inputs import Constant, Input, Table, values_at
+from picardfit.model.inputs import Input, Table, constant_between_breaks, values_at
 from picardfit.model.model import Model
 
 _ONE_AT_A_TIME = Lock()  # older versions of LSODA share their state between threads
@@ -233,7 +233,7 @@ def _piece(model: Model, runs: Sequence[Run], start: np.ndarray, stop: np.ndarra
     for column, name in enumerate(model.inputs):
         for row, run in enumerate(runs):
             source = run.inputs[name]
-            if isinstance(source, Constant) or (isinstance(source, Table) and source.kind != "linear"):
+            if constant_between_breaks(source):
                 inputs[row, column] = source.at(middle[row])
             else:
                 varying[source, column].append(row)
