@@ -121,12 +121,16 @@ class Model:
         inputs: Sequence[str] = (),
         units: Mapping[str, str] | None = None,
         covariates: Sequence[str] = (),
+        infused: Sequence[str] = (),
     ) -> Model:
-        """The model with these right-hand sides by state and these outputs by name, for importers."""
+        """The model with these right-hand sides by state and these outputs by name, for importers.
+
+        The right-hand sides of `infused` states hold the rate of infusions already.
+        """
         groups = _checked_groups(tuple(rates), parameters, inputs)
         rhs, output = (BatchedMap(tuple(rows.values()), *groups) for rows in (rates, observables))
         model = object.__new__(cls)
-        _fill(model, groups, tuple(observables), rhs, output, "", units, tuple(covariates))
+        _fill(model, groups, tuple(observables), rhs, output, "", units, tuple(covariates), tuple(infused))
         return model
 
     def with_covariates(self, covariates: Sequence[str]) -> Model:

@@ -22,7 +22,8 @@ from picardfit.model.parameters import Parameter, natural_slope, to_internal, to
 from picardfit.model.priors import Priors
 from picardfit.problem.dose_checks import covariates_of
 from picardfit.problem.experiment import Experiment, Rest
-from picardfit.simulation.steady_states import steady_state
+from picardfit.simulation.periodic_states import Regimen, periodic_state
+from picardfit.simulation.steady_states import Steady, steady_state
 
 if TYPE_CHECKING:
     from picardfit.problem.problem import Problem
@@ -52,6 +53,13 @@ class SteadyStarts:
     known: np.ndarray  # (experiments, states): state from which the steady state is reached, 0 for a formula
     formula_of: np.ndarray  # (experiments, states): row of the formulas, or -1
     kept: np.ndarray  # (experiments, states) bool: states that begin the experiment at their steady values
+    regimens: tuple[Regimen | None, ...]  # of each experiment: doses that repeat until it begins
+
+    def reached(self, e: int, start: np.ndarray, params: np.ndarray) -> Steady | None:
+        """The steady state, constant or periodic, that experiment e begins with."""
+        arguments = self.rhs, self.times[e], start, params, self.inputs[e]
+        regimen = self.regimens[e]
+        return steady_state(*arguments) if regimen is None else periodic_state(*arguments, regimen)
 
 
 @dataclass(frozen=True)
@@ -269,7 +277,7 @@ class UnknownsLayout:
         columns = len(self.initial_states) + np.flatnonzero(own)
         for e in np.flatnonzero(before.kept.any(axis=1)):
             kept = before.kept[e]
-            steady = steady_state(before.rhs, before.times[e], start[e], params[e], before.inputs[e])
+            steady = before.reached(e, start[e], params[e])
             if steady is None:
                 values[e, kept], derivative[e, kept] = np.nan, np.nan
                 continue
@@ -392,7 +400,12 @@ def _steady_starts(problem: Problem, known: np.ndarray, formula_of: np.ndarray) 
         known=known,
         formula_of=formula_of,
         kept=np.array(kept),
+        regimens=tuple(_regimen(one.rest) for one in experiments),
     )
+
+
+def _regimen(rest: Rest | None) -> Regimen | None:
+    return None if rest is None or rest.every is None else Regimen(rest.doses, rest.every)
 
 
 def _formulas(
