@@ -28,6 +28,7 @@ _HOMES = {  # module -> the public names that live in it
     "problem.problem": ("Problem",),
     "files.problem_file": ("read_problem",),
     "examples": ("examples",),
+    "files.nonmem": ("read_nonmem",),
     "files.tables": ("read_table",),
     "fit": ("Fit", "fit"),
     "solvers.picard_gradient.sets": ("Ball", "Box", "HalfSpace", "Product", "Simplex"),

@@ -7,6 +7,7 @@ from picardfit.errors import Status as Status
 from picardfit.evidence.certificate import Certificate as Certificate
 from picardfit.evidence.optima import Optimum as Optimum
 from picardfit.files.fit_file import load as load
+from picardfit.files.nonmem import read_nonmem as read_nonmem
 from picardfit.files.problem_file import read_problem as read_problem
 from picardfit.files.tables import read_table as read_table
 from picardfit.fit import Fit as Fit

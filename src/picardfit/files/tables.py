@@ -27,6 +27,7 @@ def read_table(
     inputs: Iterable[str] = (),
     observables: Iterable[str] | None = None,
     name: str | None = None,
+    covariates: Iterable[str] = (),
 ) -> list[Experiment]:
     """The experiments in a table: a CSV, TSV or Parquet file, an open file or a pandas DataFrame.
 
@@ -37,11 +38,13 @@ def read_table(
     `experiment`: the column that names the experiments; a table without it is one experiment called `name`
     (the file's name if None).  `inputs`: columns of known inputs, held from row to row.
     `observables`: the ones to read; None reads all. Names are found without regard to case, and kept as you write them.
+    `covariates`: columns with one number for each experiment, which formulas may use.
     Experiments without a single number are left out; `remarks` of the first one says so, and every fit repeats it.
     """
     table = read_raw_table(source)
     try:
-        return _experiments(table, time, experiment, _name_list(inputs), observables, name)
+        constants = _name_list(covariates)
+        return _experiments(table, time, experiment, _name_list(inputs), observables, name, constants)
     except InputError as error:
         raise table.origin.at(error) from None
 
@@ -53,18 +56,23 @@ def _experiments(
     input_names: list[str],
     observables: Iterable[str] | None,
     name: str | None,
+    covariates: list[str],
 ) -> list[Experiment]:
     time_column = _time_column(table, time)
     group_column = _group_column(table, experiment)
-    inputs = {column: _required(table, column, "input", ("inputs", column)) for column in input_names}
+    inputs = {column: required_column(table, column, "input", ("inputs", column)) for column in input_names}
+    constants = {
+        column: required_column(table, column, "covariate", ("covariates", column)) for column in covariates
+    }
     wanted = None if observables is None else _name_list(observables)
     if group_column is not None and name is not None:
         raise InputError("files.name_and_column", group_column, key=("name",), name=name)
     table = table.without_blank_rows()
     times = table.numbers(time_column, missing=False)
     known = {name: table.numbers(column) for name, column in inputs.items()}
+    fixed = {name: table.numbers(column) for name, column in constants.items()}
     measure = _long_columns(table)
-    taken = {time_column, group_column, *inputs.values()}
+    taken = {time_column, group_column, *inputs.values(), *constants.values()}
     samples = _wide(table, taken, wanted) if measure is None else _long(table, *measure, wanted)
     experiments, blank = [], []
     for group, rows in _groups(table, group_column, table.origin.stem if name is None else name):
@@ -72,8 +80,9 @@ def _experiments(
         if not measured:
             blank.append(group)
             continue
-        held = {column: _held(column, group, times[rows], series[rows]) for column, series in known.items()}
-        experiments.append(Experiment(own_times, values, name=group, inputs=held))
+        held = {column: held_input(column, group, times[rows], series[rows]) for column, series in known.items()}
+        own = {column: covariate_of(table, column, group, rows, series) for column, series in fixed.items()}
+        experiments.append(Experiment(own_times, values, name=group, inputs=held, covariates=own))
     if not experiments:
         raise InputError("files.no_measurement", table.origin.name, columns=samples.names)
     if blank:
@@ -92,7 +101,7 @@ def plain_name(name: str) -> str:
     return re.sub(r"[\s_-]", "", re.sub(r"(?<=.)[(\[][^(\[]*[)\]]$", "", name.strip())).lower()
 
 
-def _find(names: Iterable[str], name: str) -> str | None:
+def find_column(names: Iterable[str], name: str) -> str | None:
     """The exact name, or else the only one that differs from it in case, blanks or a unit alone."""
     if name in (names := list(names)):
         return name
@@ -103,9 +112,9 @@ def _find(names: Iterable[str], name: str) -> str | None:
     return None
 
 
-def _required(table: RawTable, column: str, role: str, key: Key) -> str:
+def required_column(table: RawTable, column: str, role: str, key: Key) -> str:
     """The column of that name; `role`: what it is needed for; `key`: the argument that names it."""
-    if (found := _find(table.columns, column)) is not None:
+    if (found := find_column(table.columns, column)) is not None:
         return found
     name, columns = str(column), list(table.columns)
     close = closest(name, columns)
@@ -114,12 +123,12 @@ def _required(table: RawTable, column: str, role: str, key: Key) -> str:
 
 def _first_found(table: RawTable, names: Iterable[str]) -> str | None:
     """The column with the first of these names that the table has."""
-    return next(filter(None, (_find(table.columns, name) for name in names)), None)
+    return next(filter(None, (find_column(table.columns, name) for name in names)), None)
 
 
 def _time_column(table: RawTable, time: str | None) -> str:
     if time is not None:
-        return _required(table, time, "time", ("time",))
+        return required_column(table, time, "time", ("time",))
     columns = list(table.columns)
     unit = r"\s*([(\[].*[)\]])?"
     for pattern in ("(?i:time)" + unit, "t" + unit, f"(?i:t|{TIME_UNITS})" + unit):
@@ -139,7 +148,7 @@ def _group_column(table: RawTable, experiment: str | None) -> str | None:
         return None
     if experiment == "experiment":
         return _first_found(table, EXPERIMENT_NAMES)
-    return _required(table, experiment, "experiment", ("experiment",))
+    return required_column(table, experiment, "experiment", ("experiment",))
 
 
 def _name_list(names: Iterable[str]) -> list[str]:
@@ -185,7 +194,7 @@ class _Long:
 def _wide(table: RawTable, taken: Collection[str | None], wanted: list[str] | None) -> _Wide:
     """The observables of a wide table: those wanted, or all columns that are not taken."""
     free = [column for column in table.columns if column not in taken]
-    chosen = free if wanted is None else [_required(table, n, "observable", ("observables",)) for n in wanted]
+    chosen = free if wanted is None else [required_column(table, n, "observable", ("observables",)) for n in wanted]
     if not chosen:
         raise InputError("files.no_measured_column", table.origin.name, columns=list(table.columns))
     return _Wide(chosen if wanted is None else wanted, [table.numbers(n) for n in chosen])
@@ -202,7 +211,7 @@ def _long(table: RawTable, which: str, value: str, wanted: list[str] | None) -> 
     names = [n for n in found if n] if wanted is None else wanted
     number: dict[str | None, int] = {}
     for k, n in enumerate(names):
-        if (spelled := _find(found, n)) is None:
+        if (spelled := find_column(found, n)) is None:
             close = closest(str(n), found)
             raise InputError("files.no_observable", str(n), key=("observables",), found=found, close=close)
         number[spelled] = k
@@ -222,7 +231,24 @@ def _groups(table: RawTable, column: str | None, name: str) -> list[tuple[str, n
     return list(zip(names, np.split(order, np.cumsum(np.bincount(codes))[:-1]), strict=True))
 
 
-def _held(column: str, group: str, times: np.ndarray, values: np.ndarray) -> Input:
+def covariate_of(
+    table: RawTable, column: str, group: str, rows: np.ndarray, series: np.ndarray
+) -> float:
+    """The one number in the rows of an experiment of a column."""
+    values = series[rows]
+    given = np.flatnonzero(np.isfinite(values))
+    if not len(given):
+        raise table.at(rows[0], InputError("files.no_covariate", column, experiment=group))
+    first = float(values[given[0]])
+    other = given[values[given] != first]
+    if len(other):
+        value = float(values[other[0]])
+        error = InputError("files.covariate_varies", column, experiment=group, first=first, value=value)
+        raise table.at(rows[other[0]], error)
+    return first
+
+
+def held_input(column: str, group: str, times: np.ndarray, values: np.ndarray) -> Input:
     """An input column of one experiment: a number if constant, else a table held from row to row."""
     given, key = np.isfinite(values), ("inputs", column)
     if not given.any():
