@@ -28,7 +28,6 @@ from picardfit.inference.structural import Structure as Structure
 from picardfit.inference.structural import structural as structural
 from picardfit.model.doses import Doses as Doses
 from picardfit.model.inputs import Signal as Signal
-from picardfit.model.doses import Doses as Doses
 from picardfit.model.inputs import Table as Table
 from picardfit.model.model import Model as Model
 from picardfit.model.noise_models import Laplace as Laplace

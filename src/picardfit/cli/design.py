@@ -78,5 +78,6 @@ def _candidates(file: ProblemFile) -> list[Experiment]:
                 raise InputError("cli.candidate_without_times", name, key=("candidates", name))
             t0 = planned_time(name, one, one.times, measured)
             observables = one.observables or file.model.observables
-            plans.append(plan(one.times, observables, name, one.inputs, one.initial, t0))
+            given = one.inputs, one.initial, t0, one.doses, one.covariates
+            plans.append(plan(one.times, observables, name, *given))
     return plans

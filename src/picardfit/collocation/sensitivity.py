@@ -36,7 +36,9 @@ class SensitivityMesh:
     segments: int = 20_000  # meshes with more are not split again
     room: float = 1e-9  # smallest distance of a knot from an edge, relative to the time span
     closest: float = 1e-12  # smallest distance of two knots, relative to the time span
-    after: float = 1e-6  # how far a run goes on after a dose at its last time, relative to its length; a choice
+    after: float = (
+        1e-6  # how far a run goes on after a dose at its last time, relative to its length; a choice
+    )
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,8 @@ def sensitivity(
     last = float(run.times[-1]) if len(run.times) else run.t0
     if run.jumps is not None and last in run.jumps.times:  # the last states wanted are those after a dose
         later = np.append(run.times, last + settings.after * (last - run.t0))
-        found = sensitivity(model, replace(run, times=later), knots, settings)
-        return None if found is None else Sensitivity(found.states[:-1], found.derivatives[:-1])
+        longer = sensitivity(model, replace(run, times=later), knots, settings)
+        return None if longer is None else Sensitivity(longer.states[:-1], longer.derivatives[:-1])
     if last <= run.t0:
         states, count = len(run.initial), len(run.times)
         fixed = np.concatenate([np.eye(states), np.zeros((states, len(run.params)))], axis=1)

@@ -90,7 +90,10 @@ class _Reader:
         self.values = table.numbers(required_column(table, "DV", "measured values", ("data",)))
         self.times = _times(table, self.identity)
         self.covariates, self.inputs = (
-            {name: table.numbers(required_column(table, name, role, (f"{role}s", name))) for name in _list(names)}
+            {
+                name: table.numbers(required_column(table, name, role, (f"{role}s", name)))
+                for name in _list(names)
+            }
             for role, names in (("covariate", covariates), ("input", inputs))
         )
 
@@ -104,7 +107,7 @@ class _Reader:
                 raise self.table.at(rows[0], InputError("files.unnamed_experiment", self.identity))
             history = History(
                 name=name,
-                events=[self._event(row) for row in rows],
+                events=[self._event(int(row)) for row in rows],
                 covariates={
                     one: covariate_of(self.table, one, name, rows, series)
                     for one, series in self.covariates.items()
@@ -147,7 +150,7 @@ class _Reader:
 
     def _dose(self, event: Event, number: Mapping[str, float]) -> Event:
         def wrong(code: str, **values: object) -> InputError:
-            return self.table.at(event.row, InputError(f"files.nonmem_{code}", **values))
+            return self.table.at(event.row, InputError(f"files.nonmem_{code}").with_values(**values))
 
         amount, rate, every = (_or(number[name], 0.0) for name in ("AMT", "RATE", "II"))
         steady, more = _or(number["SS"], 0.0), _or(number["ADDL"], 0.0)

@@ -13,7 +13,9 @@ from picardfit.model.doses import Doses
 from picardfit.model.inputs import Input
 from picardfit.problem.experiment import Experiment, Rest
 
-BEFORE_FIRST = 1e-9  # of the time of an individual: how long before a dose at its first time a sample was taken
+BEFORE_FIRST = (
+    1e-9  # of the time of an individual: how long before a dose at its first time a sample was taken
+)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from picardfit.errors import Audience, InputError
+from picardfit.files.sections.doses import covariate_names, read_doses
 from picardfit.files.sections.equations import Inputs, read_model
 from picardfit.files.sections.experiments import Condition, read_conditions, read_experiments, read_t0
 from picardfit.files.sections.noise import read_noise
 from picardfit.files.sections.parameters import read_initial, read_parameters
 from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
 from picardfit.files.toml_source import Source, schema
+from picardfit.model.doses import Doses
 from picardfit.model.inputs import Input
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
@@ -39,6 +41,7 @@ class ProblemFile:
     initial: dict[str, object]
     inputs: dict[str, Input]  # those with a value for all experiments
     t0: float | str | None  # "first": the first sampling time
+    doses: tuple[Doses, ...]  # of all experiments without doses of their own
     noise: NoiseModel | dict[str, NoiseModel] | None
     problem: Problem | None
     settings: FitSettings
@@ -75,11 +78,12 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     source = Source(path / FILE_NAME if path.is_dir() else path)
     content = source.known((), source.content, schema()["properties"])
     inputs = Inputs.of(source, content)
-    model = read_model(source, content, inputs)
+    model = read_model(source, content, inputs, covariate_names(source, content))
     initial = read_initial(source, ("initial",), content.get("initial"), model)
     t0 = read_t0(source, ("t0",), content.get("t0"))
     states = initial if model is None else {s: one for s, one in initial.items() if s in model.states}
-    common = Condition(inputs.values, states, t0)
+    doses = read_doses(source, ("doses",), content.get("doses"))
+    common = Condition(inputs.values, states, t0, doses=doses)
     conditions = read_conditions(source, "experiments", content, common, inputs, model)
     candidates = read_conditions(source, "candidates", content, common, inputs, model)
     experiments = read_experiments(source, content, common, inputs, conditions, model, needs_data)
@@ -115,6 +119,7 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
         initial=initial,
         inputs=inputs.values,
         t0=t0,
+        doses=doses,
         noise=noise,
         problem=problem,
         settings=settings,

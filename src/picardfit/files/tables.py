@@ -80,7 +80,9 @@ def _experiments(
         if not measured:
             blank.append(group)
             continue
-        held = {column: held_input(column, group, times[rows], series[rows]) for column, series in known.items()}
+        held = {
+            column: held_input(column, group, times[rows], series[rows]) for column, series in known.items()
+        }
         own = {column: covariate_of(table, column, group, rows, series) for column, series in fixed.items()}
         experiments.append(Experiment(own_times, values, name=group, inputs=held, covariates=own))
     if not experiments:
@@ -194,7 +196,11 @@ class _Long:
 def _wide(table: RawTable, taken: Collection[str | None], wanted: list[str] | None) -> _Wide:
     """The observables of a wide table: those wanted, or all columns that are not taken."""
     free = [column for column in table.columns if column not in taken]
-    chosen = free if wanted is None else [required_column(table, n, "observable", ("observables",)) for n in wanted]
+    chosen = (
+        free
+        if wanted is None
+        else [required_column(table, n, "observable", ("observables",)) for n in wanted]
+    )
     if not chosen:
         raise InputError("files.no_measured_column", table.origin.name, columns=list(table.columns))
     return _Wide(chosen if wanted is None else wanted, [table.numbers(n) for n in chosen])
@@ -231,9 +237,7 @@ def _groups(table: RawTable, column: str | None, name: str) -> list[tuple[str, n
     return list(zip(names, np.split(order, np.cumsum(np.bincount(codes))[:-1]), strict=True))
 
 
-def covariate_of(
-    table: RawTable, column: str, group: str, rows: np.ndarray, series: np.ndarray
-) -> float:
+def covariate_of(table: RawTable, column: str, group: str, rows: np.ndarray, series: np.ndarray) -> float:
     """The one number in the rows of an experiment of a column."""
     values = series[rows]
     given = np.flatnonzero(np.isfinite(values))

@@ -18,9 +18,9 @@ from picardfit.formulas.algebra import (
     Where,
     as_number,
     choose,
-    first_of,
     compare,
     divide,
+    first_of,
     number,
     power,
 )

@@ -161,7 +161,9 @@ def _prediction(fit: Fit, e: int, times: np.ndarray, inputs, initial) -> _Predic
         for name in given or {}:
             if name not in names:
                 raise InputError(code, str(name), known=names, close=closest(str(name), names))
-    signals = Signals({**one.signals, **{name: as_input(name, spec) for name, spec in (inputs or {}).items()}})
+    signals = Signals(
+        {**one.signals, **{name: as_input(name, spec) for name, spec in (inputs or {}).items()}}
+    )
     start = {
         model.states.index(name): as_number(value, "initial value", name)
         for name, value in (initial or {}).items()

@@ -35,7 +35,7 @@ from picardfit.inference.design_information import (
     stage_at,
 )
 from picardfit.inference.refits import solution_of
-from picardfit.problem.experiment import Experiment, plan
+from picardfit.problem.experiment import Experiment
 from picardfit.problem.likelihood import LeastSquares
 from picardfit.problem.problem import Problem
 
@@ -221,8 +221,7 @@ def _sampled(grid: Experiment, times: np.ndarray) -> Experiment:
         name: [t for t in np.sort(times) if grid.sampled[grid.times == t, k].any()]
         for k, name in enumerate(grid.observables)
     }
-    given = {"rest": grid.rest, "doses": grid.doses, "covariates": grid.covariates, "resets": grid.resets}
-    return replace(plan(None, own, grid.name, grid.inputs, grid.initial, grid.t0), **given)
+    return replanned(grid, own)
 
 
 def _count(value: object, name: str, most: int | None) -> int:

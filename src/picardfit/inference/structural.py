@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -31,7 +31,7 @@ from picardfit.inference.combinations import (
     simplified,
 )
 from picardfit.model.model import Model
-from picardfit.problem.experiment import Experiment, plan
+from picardfit.problem.experiment import Experiment
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
 from picardfit.search.starts import draw, open_values
@@ -194,8 +194,7 @@ def _densified(one: Experiment, span: tuple[float, float], count: int) -> Experi
         name: np.union1d(one.times[one.sampled[:, k]], grid) if one.sampled[:, k].any() else np.zeros(0)
         for k, name in enumerate(one.observables)
     }
-    given = {"rest": one.rest, "doses": one.doses, "covariates": one.covariates, "resets": one.resets}
-    return replace(plan(None, own, one.name, one.inputs, one.initial, one.t0), **given)
+    return replanned(one, own)
 
 
 def _acting(layout: UnknownsLayout) -> np.ndarray:

@@ -120,7 +120,7 @@ def doses_from_spec(spec: Any) -> Doses:
     record = as_mapping(spec, "doses")
     if record.keys() != {"into", "times", "amounts", "duration"}:
         raise InputError("model.saved_doses", value=spec)
-    return Doses(record["times"], record["amounts"], record["into"], record["duration"])
+    return Doses(record["times"], record["amounts"], str(record["into"]), record["duration"])
 
 
 # ---- infusions -----------------------------------------------------------------------------------------------------
@@ -153,7 +153,9 @@ def infusion_rates(doses: Sequence[Doses]) -> dict[str, Table]:
         times = np.unique(np.concatenate([start, stop]))
         running = (start <= times[:, None]) & (times[:, None] < stop)
         values = np.where(running, rate, 0.0).sum(axis=1)  # exactly zero where none runs
-        before = times[0] - max(1.0, abs(float(times[0])))  # a table holds its first value before its first time
+        before = times[0] - max(
+            1.0, abs(float(times[0]))
+        )  # a table holds its first value before its first time
         found[INFUSION + state] = Table(np.append(before, times), np.append(0.0, values))
     return found
 
@@ -192,7 +194,7 @@ class Jumps:
 def jumps_of(
     states: Sequence[str],
     doses: Iterable[Doses],
-    resets: Sequence[float] = (),
+    resets: Sequence[float] | np.ndarray = (),
     reset_to: np.ndarray | None = None,
 ) -> Jumps | None:
     """The jumps that doses and resets cause; a reset comes before the doses at its time. None without any."""

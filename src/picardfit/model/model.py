@@ -170,19 +170,10 @@ class Model:
         infused: tuple[str, ...],
     ) -> Model:
         """The same model with other groups of names; those of a Python function are fixed, apart from its inputs."""
-        maps = []
-        for one in (rhs, self.output):
-            if isinstance(one, BatchedMap):
-                maps.append(BatchedMap(one.expressions, *groups))
-            elif one.inputs == groups[2]:
-                maps.append(one)
-            elif one.parameters == groups[1]:
-                maps.append(replace(one, function=FewerInputs(one), takes_inputs=True, inputs=groups[2]))
-            else:
-                name = next(n for n in one.parameters if n not in groups[1])
-                raise InputError("model.covariate_of_function", name)
         model = object.__new__(Model)
-        _fill(model, groups, self.observables, *maps, self.text, self.units, covariates, infused)
+        output = _regroup(self.output, groups)
+        rhs = _regroup(rhs, groups)
+        _fill(model, groups, self.observables, rhs, output, self.text, self.units, covariates, infused)
         return model
 
     @property
@@ -280,10 +271,21 @@ def _fill(
     """Set the fields of a frozen model."""
     times = breakpoints(rhs.expressions) if isinstance(rhs, BatchedMap) else ()
     known = ("t", *(name for group in (*groups, observables) for name in group))
-    values = (*groups, observables, rhs, output, times, text, _checked_units(units, known))
-    values += (covariates, infused)
+    checked = _checked_units(units, known)
+    values = (*groups, observables, rhs, output, times, text, checked, covariates, infused)
     for name, value in zip(Model.__dataclass_fields__, values, strict=True):
         object.__setattr__(model, name, value)
+
+
+def _regroup(mapping: BatchedMap | NumericMap, groups: Groups) -> BatchedMap | NumericMap:
+    if isinstance(mapping, BatchedMap):
+        return BatchedMap(mapping.expressions, *groups)
+    if mapping.inputs == groups[2]:
+        return mapping
+    if mapping.parameters != groups[1]:
+        name = next(n for n in mapping.parameters if n not in groups[1])
+        raise InputError("model.covariate_of_function", name)
+    return replace(mapping, function=FewerInputs(mapping), takes_inputs=True, inputs=groups[2])
 
 
 def _texts(rows: Sequence[str], mapping: BatchedMap | NumericMap) -> dict[str, str]:

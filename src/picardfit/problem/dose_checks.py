@@ -15,7 +15,7 @@ from picardfit.model.inputs import Constant
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.scatter import bind
-from picardfit.problem.experiment import Experiment
+from picardfit.problem.experiment import Experiment, Rest
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,9 @@ def adapted(
     for one in experiments:
         for name in given:
             if name in one.covariates and name in one.inputs:
-                raise InputError("problem.covariate_and_input", name, key=("covariates",), experiment=one.name)
+                raise InputError(
+                    "problem.covariate_and_input", name, key=("covariates",), experiment=one.name
+                )
     for name in given:
         if name in (*model.states, "t"):
             raise InputError("problem.covariate_is_state", name, key=("covariates",))
@@ -47,7 +49,12 @@ def adapted(
             if dose.into not in model.states:
                 close, known = closest(dose.into, model.states), model.states
                 raise InputError(
-                    "problem.dose_into", dose.into, key=("doses",), experiment=one.name, known=known, close=close
+                    "problem.dose_into",
+                    dose.into,
+                    key=("doses",),
+                    experiment=one.name,
+                    known=known,
+                    close=close,
                 )
     infused = infused_states(dose for one in experiments for dose in _every_dose(one))
     return model.with_covariates(given).with_infusions(infused)
@@ -104,9 +111,16 @@ def check_doses(
                 raise InputError(
                     "problem.negative_dose", dose.into, key=("doses",), experiment=one.name, amount=amount
                 )
-        unknown = [s for s in model.states if not isinstance(initial[one.name][s], float)]
+        unknown = [s for s in model.states if reset_value(s, initial[one.name][s]) is None]
         if one.resets and unknown:
             raise InputError("problem.reset_to_unknown", unknown[0], key=("resets",), experiment=one.name)
+
+
+def reset_value(state: str, initial: object) -> float | None:
+    """What a reset sets a state to: its known initial value, or what it was before a regimen; None if not known."""
+    if isinstance(initial, Rest) and initial.every is not None:
+        initial = initial.initial.get(state, 0.0)
+    return initial if isinstance(initial, float) else None
 
 
 def not_negative(model: Model, test: SignTest = SignTest()) -> set[str]:
@@ -134,9 +148,7 @@ def not_negative(model: Model, test: SignTest = SignTest()) -> set[str]:
 
 def late_doses(experiments: Iterable[Experiment]) -> list[Notice]:
     """The remark that doses come after the last sample of their experiment, where no measurement feels them."""
-    late = [
-        one.name for one in experiments if any(dose.times[-1] > one.times[-1] for dose in one.doses)
-    ]
+    late = [one.name for one in experiments if any(dose.times[-1] > one.times[-1] for dose in one.doses)]
     return [Notice("problem.late_doses", late[0], {"experiments": late})] if late else []
 
 

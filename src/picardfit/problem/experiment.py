@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from math import nan
@@ -65,11 +65,11 @@ class Rest:
         if period is not None and not period > 0:
             raise InputError("problem.rest_period_sign", key=("rest",), value=period)
         for one in regimen:
-            if period is not None and not (0 <= one.times[0] and one.times[-1] < period):
+            if period is not None and not (one.times[0] >= 0 and one.times[-1] < period):
                 raise InputError("problem.rest_dose_time", one.into, key=("rest",), every=period)
         checked = {"inputs": constants, "initial": values, "doses": regimen, "every": period}
-        for attribute, value in checked.items():
-            object.__setattr__(self, attribute, value)
+        for attribute, given in checked.items():
+            object.__setattr__(self, attribute, given)
 
     def value_of(self, name: str, covariates: Mapping[str, float]) -> float:
         """The value of an input of the model before an experiment with these covariates."""
@@ -224,8 +224,13 @@ def plan(
         rows = number_array(times, "times")
         sampled = np.ones((len(rows), len(names)), bool)
     nothing = {n: np.full(len(rows), nan) for n in names}
-    given = {"doses": doses, "covariates": covariates}
-    return Experiment(rows, nothing, name, inputs, initial, t0, sampled, **given)  # type: ignore[arg-type]
+    return Experiment(rows, nothing, name, inputs, initial, t0, sampled, doses=doses, covariates=covariates)
+
+
+def replanned(one: Experiment, times: Mapping[str, object]) -> Experiment:
+    """An experiment as a plan, in which each observable has its own times."""
+    made = plan(None, times, t0=one.t0)
+    return replace(one, times=made.times, observations=made.observations, planned=made.planned, remarks=())
 
 
 _Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # times (n,), values (n, k), planned (n, k) or None

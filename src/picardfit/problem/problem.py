@@ -22,7 +22,7 @@ from picardfit.model.noise_models import NoiseModel
 from picardfit.model.parameters import Parameter
 from picardfit.model.priors import Priors
 from picardfit.model.scatter import Scatter, bind
-from picardfit.problem.dose_checks import adapted, check_doses, late_doses, unused_covariates
+from picardfit.problem.dose_checks import adapted, check_doses, late_doses, reset_value, unused_covariates
 from picardfit.problem.experiment import Experiment, neighbour_noise, runs
 from picardfit.problem.likelihood import LeastSquares, Objective, likelihood
 from picardfit.problem.named_values import unknowns_from
@@ -41,8 +41,7 @@ from picardfit.problem.validation import (
 )
 from picardfit.simulation.trajectories import Integration, Run, trajectories
 
-
-AFTER_LAST_DOSE = 1e-6  # of its span: how long an experiment goes on after a dose at its last sample; any value does
+AFTER_LAST_DOSE = 1e-6  # of its span: how long an experiment goes on after a dose at its last sample
 
 
 @dataclass(frozen=True)
@@ -272,7 +271,7 @@ class Problem:
         """The jumps of the states after t0 that doses and resets cause, of each experiment; None without any."""
         found = []
         for one, initial in zip(self.experiments, self.initial_by_experiment, strict=True):
-            begin = [v if isinstance(v := initial[s], float) else 0.0 for s in self.model.states]
+            begin = [reset_value(s, initial[s]) or 0.0 for s in self.model.states]
             every = jumps_of(self.model.states, one.doses, one.resets, np.array(begin))
             found.append(None if every is None else every.after(one.t0))
         return tuple(found)

@@ -277,7 +277,7 @@ class UnknownsLayout:
         columns = len(self.initial_states) + np.flatnonzero(own)
         for e in np.flatnonzero(before.kept.any(axis=1)):
             kept = before.kept[e]
-            steady = before.reached(e, start[e], params[e])
+            steady = before.reached(int(e), start[e], params[e])
             if steady is None:
                 values[e, kept], derivative[e, kept] = np.nan, np.nan
                 continue

@@ -132,7 +132,10 @@ class _Residuals:
             weights[:, w, a:b] += 0.5 * steps[:, a:b]
             weights[:, w, a + 1 : b + 1] += 0.5 * steps[:, a:b]
         size = np.maximum(path.std(axis=(0, 1)), settings.least_size * np.abs(path).max(axis=(0, 1)))
-        self.weights, self.change = weights, np.diff(path[:, edges], axis=1) - _dosed(problem, grids, path, edges)
+        self.weights, self.change = (
+            weights,
+            np.diff(path[:, edges], axis=1) - _dosed(problem, grids, path, edges),
+        )
         self.trust = measured[:, None, :] / np.where(size > 0, size, 1.0)  # (experiments, 1, states)
         self.inputs = problem.inputs_at(np.arange(len(grids)), grids)
 
@@ -157,9 +160,7 @@ class _Residuals:
         return value, slope, hessian
 
 
-def _dosed(
-    problem: Problem, grids: np.ndarray, path: np.ndarray, edges: np.ndarray
-) -> np.ndarray | float:
+def _dosed(problem: Problem, grids: np.ndarray, path: np.ndarray, edges: np.ndarray) -> np.ndarray | float:
     """(experiments, windows, states): by how much the path jumps inside each window of points."""
     jumps = arrivals(problem, grids)
     if jumps is None:

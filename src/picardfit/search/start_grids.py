@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from picardfit.model.doses import INFUSION, Jumps
+from picardfit.model.added_inputs import INFUSION
+from picardfit.model.doses import Jumps
 from picardfit.problem.problem import Problem
 
 
@@ -89,7 +90,7 @@ def interpolated(
     times, values = table
     steps = None if jumps is None else jumps.part((jumps.add[:, state] != 0) | (jumps.keep[:, state] == 0))
     if steps is None:
-        return np.interp(grid, times, values)
+        return np.asarray(np.interp(grid, times, values))
     if times[0] > begin[0]:
         times, values = np.append(begin[0], times), np.append(begin[1], values)
     last = values[np.maximum(np.searchsorted(times, steps.times) - 1, 0)]  # measured before each jump

@@ -18,7 +18,8 @@ import numpy as np
 
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
-from picardfit.model.doses import INFUSION, Doses, Jumps, infusion_rates, jumps_of
+from picardfit.model.added_inputs import INFUSION
+from picardfit.model.doses import Doses, Jumps, infusion_rates, jumps_of
 from picardfit.simulation.steady_states import Steady
 
 Floats = tuple[float, ...]
@@ -176,7 +177,9 @@ class _Flow:
         from scipy.integrate import odeint
 
         ours, begin, length = self.settings, self.begin + piece.begin, piece.end - piece.begin
-        grown = np.maximum(np.abs(flat), length * np.abs(slope(begin, flat, piece.inputs)))  # from 0, for instance
+        grown = np.maximum(
+            np.abs(flat), length * np.abs(slope(begin, flat, piece.inputs))
+        )  # from 0, for instance
         size = np.maximum(np.abs(flat), ours.least * (np.nanmax(grown, initial=0.0) or 1.0))
         path, report = odeint(
             lambda tau, flat: slope(begin + tau, flat, piece.inputs),

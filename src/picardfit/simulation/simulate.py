@@ -64,7 +64,7 @@ def simulate(
         raise InputError("simulation.not_a_model", value=model)
     given = as_doses(doses)
     model = _with_inputs(model, given, as_mapping(covariates, "covariates", "70.0"))
-    signals = Signals({**as_mapping(inputs, "inputs"), **as_mapping(covariates, "covariates", "70.0")})
+    signals = {**as_mapping(inputs, "inputs"), **as_mapping(covariates, "covariates", "70.0")}
     run, order = _checked_run(model, parameters, initial, times, signals, t0, given, resets)
     states = trajectories(model, [run])[0]
     if states is None:
@@ -149,9 +149,7 @@ def _checked_run(
     if jumps is None:
         return Run(start, states, params, sources, wanted[order], model.breaks(sources)), order
     begin = jumps.at(start, states)
-    return Run(
-        start, begin, params, sources, wanted[order], model.breaks(sources), jumps.after(start)
-    ), order
+    return Run(start, begin, params, sources, wanted[order], model.breaks(sources), jumps.after(start)), order
 
 
 def _of_model(model: Model, parameters: Mapping[str, float]) -> Mapping[str, float]:

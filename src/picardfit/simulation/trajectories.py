@@ -81,7 +81,9 @@ class Run:
     inputs: Mapping[str, Input]
     times: np.ndarray  # ascending
     breaks: tuple[float, ...] = ()  # where the right-hand side may jump or kink
-    jumps: Jumps | None = None  # of the states, later than t0; a state wanted at such a time is the one after it
+    jumps: Jumps | None = (
+        None  # of the states, later than t0; a state wanted at such a time is the one after it
+    )
 
     @property
     def rows(self) -> int:

@@ -136,8 +136,17 @@ def _draw_experiment(
     *others, bottom = panels.values()
     for panel in others:
         panel.tick_params(labelbottom=False)
+    _mark_doses(bottom, _dose_times(one))
     top.set_title(short(name), parse_math=False, fontsize=STYLE.title)
     bottom.set_xlabel(time_label(fit), parse_math=False)
+
+
+def _mark_doses(panel: Axes, times: np.ndarray) -> None:
+    """Marks along the time axis where doses are given."""
+    if len(times):
+        marks: dict[str, Any] = {"color": GREY, "markersize": STYLE.dot, "label": "dose", "clip_on": False}
+        across = panel.get_xaxis_transform()
+        panel.plot(times, np.zeros(len(times)), "^", transform=across, scaley=False, **marks)
 
 
 def _calm(panels) -> None:
@@ -168,11 +177,19 @@ def _grid(one: Experiment, knots: np.ndarray, logarithmic: bool, points: int) ->
         return np.array([begin])
     inside = (knots[:-1, None] + np.diff(knots)[:, None] * np.array([0.0, 0.25, 0.5, 0.75])).ravel()
     inside = inside[:: max(1, len(inside) // points)]
+    given = _dose_times(one)
+    inside = np.concatenate([inside, given, np.nextafter(given, begin)])  # both sides of a jump
     even = np.linspace(begin, end, points)
     if logarithmic:
         even = np.geomspace(one.times[one.times > 0][0], end, points)
         inside = inside[inside >= even[0]]
     return np.unique(np.clip(np.concatenate([even, inside, one.times[one.times >= even[0]]]), begin, end))
+
+
+def _dose_times(one: Experiment) -> np.ndarray:
+    """Times of doses and resets up to the last sample, where curves jump or kink."""
+    every = np.unique(np.concatenate([*(dose.times for dose in one.doses), np.array(one.resets, float)]))
+    return every[every <= one.times[-1]]
 
 
 def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError, Key
+from picardfit.files.nonmem import read_nonmem
+from picardfit.files.sections.doses import given_by_experiments, names_by_number, read_covariates, read_doses
 from picardfit.files.sections.equations import Inputs, read_input
 from picardfit.files.sections.parameters import read_initial
 from picardfit.files.tables import plain_name, read_table
 from picardfit.files.toml_source import Source, kind_of, schema
-from picardfit.model.inputs import Input
+from picardfit.model.doses import Doses
+from picardfit.model.inputs import Constant, Input
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
 from picardfit.problem.experiment import Experiment, LongGap
 
 FIRST = "first"
+NONMEM = "nonmem"
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,14 @@ class Condition:
     t0: float | str | None  # "first": the first sampling time
     times: tuple[float, ...] = ()
     observables: tuple[str, ...] = ()
+    doses: tuple[Doses, ...] = ()
+    covariates: Mapping[str, float] = field(default_factory=dict)
+    resets: tuple[float, ...] = ()
+
+    @property
+    def signals(self) -> dict[str, Input]:
+        """Inputs and covariates."""
+        return {**self.inputs, **{name: Constant(value) for name, value in self.covariates.items()}}
 
 
 def initial_time(t0: float | str | None, times: Iterable[float]) -> float | None:
@@ -81,6 +93,9 @@ def read_conditions(
             t0=read_t0(source, (*key, "t0"), table["t0"]) if "t0" in table else common.t0,
             times=_times(source, (*key, "times"), table.get("times")),
             observables=_observables(source, (*key, "observables"), table.get("observables"), model),
+            doses=read_doses(source, (*key, "doses"), table["doses"]) if "doses" in table else common.doses,
+            covariates=read_covariates(source, (*key, "covariates"), table.get("covariates")),
+            resets=_times(source, (*key, "resets"), table.get("resets")),
         )
     return found
 
@@ -130,7 +145,9 @@ def read_experiments(
     specs = _data_specs(source, content["data"])
     if not needs_data and not any(_exists(source, spec["file"]) for _, spec in specs):
         return []
-    found = [one for key, spec in specs for one in _read_data(source, key, spec, inputs)]
+    columns = source.texts(("covariates",), content.get("covariates")) or []
+    columns = [name for name in columns if name not in given_by_experiments(content)]
+    found = [one for key, spec in specs for one in _read_data(source, key, spec, inputs, columns)]
     if model is not None:
         found = [_renamed_observables(one, model.observables) for one in found]
         _check_columns(source, found, model)
@@ -172,10 +189,22 @@ def _exists(source: Source, file: object) -> bool:
     return isinstance(file, str) and "\0" not in file and (source.path.parent / file).exists()
 
 
-def _read_data(source: Source, key: Key, spec: dict, inputs: Inputs) -> list[Experiment]:
+LISTED = ("observables", "covariates", "doses")  # settings of a data file that are no texts
+
+
+def _read_data(
+    source: Source, key: Key, spec: dict, inputs: Inputs, covariates: Sequence[str]
+) -> list[Experiment]:
     before = len(source.faults)
-    texts = {name: source.text((*key, name), spec[name]) for name in spec if name != "observables"}
-    wanted = source.texts((*key, "observables"), spec.get("observables"))
+    texts = {name: source.text((*key, name), spec[name]) for name in spec if name not in LISTED}
+    nonmem = "doses" in spec or texts.pop("format", None) == NONMEM
+    listed = None if nonmem else source.texts((*key, "observables"), spec.get("observables"))
+    numbered = names_by_number(source, (*key, "observables"), spec.get("observables")) if nonmem else None
+    doses = names_by_number(source, (*key, "doses"), spec.get("doses"))
+    constants = [*covariates, *(source.texts((*key, "covariates"), spec.get("covariates")) or ())]
+    others = [name for name in texts if name not in ("file", "format")] if nonmem else []
+    if others:
+        source.fault((*key, others[0]), "files.nonmem_setting", others[0])
     if len(source.faults) > before:
         return []
     file = texts.pop("file") or ""
@@ -184,8 +213,12 @@ def _read_data(source: Source, key: Key, spec: dict, inputs: Inputs) -> list[Exp
         source.fault(key, "files.data_not_a_file", file)
         return []
     columns = list(inputs.columns.values())
+    constants = list(dict.fromkeys(constants))
     try:
-        found = read_table(path, inputs=columns, observables=wanted, **texts)
+        if nonmem:
+            found = read_nonmem(path, doses=doses, observables=numbered, covariates=constants, inputs=columns)
+        else:
+            found = read_table(path, inputs=columns, observables=listed, covariates=constants, **texts)
     except InputError as error:
         source.complain(_of_input(error, inputs), key)
         return []
@@ -247,10 +280,17 @@ def _refined(source: Source, one: Experiment, common: Condition, own: Condition 
     condition = common if own is None else own
     initial = {} if own is None else own.initial  # Problem adds those of all experiments
     t0 = initial_time(condition.t0, one.times)
+    if t0 is None and (one.doses or one.resets or one.rest is not None):
+        t0 = one.t0  # the first row of a table of NONMEM
     if t0 is None and LongGap().between(one.t0, one.times):
         t0 = float(one.times[0])
         for state in _known({**common.initial, **initial})[:1]:
             source.fault(("initial", state), "files.unsaid_time", state, experiment=one.name, first=t0)
     inputs = {**one.inputs, **condition.inputs}
+    given = {
+        "doses": condition.doses or one.doses,
+        "covariates": {**one.covariates, **condition.covariates},
+        "resets": condition.resets or one.resets,
+    }
     key = ("experiments", one.name)
-    return source.attempt(key, replace, one, inputs=inputs, initial=initial, t0=t0)
+    return source.attempt(key, replace, one, inputs=inputs, initial=initial, t0=t0, **given)

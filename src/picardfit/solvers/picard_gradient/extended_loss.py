@@ -247,9 +247,7 @@ def _kept(setting: Setting, adjoint: np.ndarray) -> np.ndarray:
     return adjoint if doses is None or not len(adjoint) else doses.masked(adjoint)
 
 
-def taken_to(
-    system: Discretisation, segment: np.ndarray, weights: np.ndarray, lifted: bool
-) -> Affine:
+def taken_to(system: Discretisation, segment: np.ndarray, weights: np.ndarray, lifted: bool) -> Affine:
     """The operator at points given by segment (points,) and weights (points, nodes) on [0, 1].
 
     Chained: the integrals over all earlier segments of the experiment and the doses between them are added, x is the
