@@ -356,7 +356,12 @@ def test_no_damage_raises_anything_but_an_input_error(record, tmp_path):
         (pf.Problem, ("problem",), {"initial_by_experiment", "scatter"}),
         (pf.Fit, (), set()),
         (pf.Certificate, ("certificate",), set()),
-        (pf.Experiment, ("problem", "experiments", 0), {"observations", "observables", "planned"}),
+        (
+            pf.Experiment,
+            ("problem", "experiments", 0),
+            # doses, covariates and resets are written where there are any: tests/problem/test_doses.py
+            {"observations", "observables", "planned", "doses", "covariates", "resets"},
+        ),
     ],
 )
 def test_every_field_is_written(record, kind, section, elsewhere):

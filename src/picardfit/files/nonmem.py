@@ -149,26 +149,22 @@ class _Reader:
         return int(number["EVID"])
 
     def _dose(self, event: Event, number: Mapping[str, float]) -> Event:
-        def wrong(code: str, **values: object) -> InputError:
-            return self.table.at(event.row, InputError(f"files.nonmem_{code}").with_values(**values))
-
         amount, rate, every = (_or(number[name], 0.0) for name in ("AMT", "RATE", "II"))
         steady, more = _or(number["SS"], 0.0), _or(number["ADDL"], 0.0)
         endless = amount == 0 and rate > 0 and steady == 1
-        if amount == 0 and not endless:
-            raise wrong("rate_without_amount" if rate else "dose_without_amount", rate=rate, evid=event.kind)
-        if rate < 0:
-            raise wrong("modelled_rate", rate=rate)
-        if steady not in (0, 1):
-            raise wrong("steady_kind", value=steady)
-        if steady and not endless and not every > 0:
-            raise wrong("steady_without_interval")
-        if more < 0 or more % 1:
-            raise wrong("additional_doses", value=more)
-        if more and not every > 0:
-            raise wrong("additional_without_interval", count=int(more))
-        if every and not (more or steady):
-            raise wrong("interval_alone", value=every)
+        faults: list[tuple[bool, str, dict[str, object]]] = [
+            (amount == 0 and rate == 0, "files.nonmem_dose_without_amount", {"evid": event.kind}),
+            (amount == 0 and not endless, "files.nonmem_rate_without_amount", {"rate": rate}),
+            (rate < 0, "files.nonmem_modelled_rate", {"rate": rate}),
+            (steady not in (0, 1), "files.nonmem_steady_kind", {"value": steady}),
+            (bool(steady) and not endless and not every > 0, "files.nonmem_steady_without_interval", {}),
+            (more < 0 or more % 1 != 0, "files.nonmem_additional_doses", {"value": more}),
+            (more > 0 and not every > 0, "files.nonmem_additional_without_interval", {"count": int(more)}),
+            (every != 0 and not (more or steady), "files.nonmem_interval_alone", {"value": every}),
+        ]
+        for wrong, code, values in faults:
+            if wrong:
+                raise self.table.at(event.row, InputError(code).with_values(**values))
         lasting = amount / rate if rate and not endless else _or(number["TINF"], 0.0)
         state = self._state(event.row, number)
         return replace(

@@ -35,7 +35,7 @@ from picardfit.inference.design_information import (
     stage_at,
 )
 from picardfit.inference.refits import solution_of
-from picardfit.problem.experiment import Experiment
+from picardfit.problem.experiment import Experiment, replanned
 from picardfit.problem.likelihood import LeastSquares
 from picardfit.problem.problem import Problem
 

@@ -31,7 +31,7 @@ from picardfit.inference.combinations import (
     simplified,
 )
 from picardfit.model.model import Model
-from picardfit.problem.experiment import Experiment
+from picardfit.problem.experiment import Experiment, replanned
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
 from picardfit.search.starts import draw, open_values

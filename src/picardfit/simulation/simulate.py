@@ -64,7 +64,8 @@ def simulate(
         raise InputError("simulation.not_a_model", value=model)
     given = as_doses(doses)
     model = _with_inputs(model, given, as_mapping(covariates, "covariates", "70.0"))
-    signals = {**as_mapping(inputs, "inputs"), **as_mapping(covariates, "covariates", "70.0")}
+    constants = as_mapping(covariates, "covariates", "70.0")
+    signals = as_mapping(inputs, "inputs") | {n: v for n, v in constants.items() if n in model.covariates}
     run, order = _checked_run(model, parameters, initial, times, signals, t0, given, resets)
     states = trajectories(model, [run])[0]
     if states is None:
