@@ -99,6 +99,7 @@ def linearise(
     # drop each group once it is joined: keeping all of them twice would take most of the memory of a fit
     multipliers = _joined(groups.pop(0), room)
     inverse, at_samples, ends = (_joined(groups.pop(0), old) for _ in range(3))
+    ends = system.felt(ends)
     outputs, jacobian = _outputs(system, point, chain, at_samples)
     terms = system.objective.terms(outputs, expected)
     white = _by_block(whitened(system.blocks.padded(terms.factor), jacobian))
@@ -176,8 +177,6 @@ def _derivatives(
         multipliers, rate = room[mine], 0.0
         inverse = _eliminated(field, field.plan, wrt_x, wrt_p, multipliers, reuse)
     ends = end_derivatives(field.mesh, chunk.linked, multipliers)
-    if system.kept is not None:
-        ends = system.kept[chunk.links][..., None] * ends
     return multipliers, inverse, system.derivatives_at_samples(multipliers, chunk), ends, rate
 
 

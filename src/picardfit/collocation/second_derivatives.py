@@ -94,7 +94,7 @@ class _Differences:
             by_state, every = np.zeros(self._point.sampled.shape), np.arange(self._point.sampled.shape[1])
             np.add.at(by_state.T, every[system.selected], self._slope[:, 0].T)
         result = blocks.by_segment(system.along[1].transpose(0, 2, 1) @ blocks.padded(by_state))
-        felt = forces if system.kept is None else system.kept * forces
+        felt = system.felt(forces)
         result[mesh.linked] += mesh.rule.along(np.ones(1))[0, 1:, None] * felt[:, None, :]
         return result
 

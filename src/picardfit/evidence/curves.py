@@ -33,7 +33,8 @@ def states_along(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
         begin = end_states(mesh, states, path)[end[0]]
         wanted, back = np.unique(times[beyond], return_inverse=True)
         own = system.parameters(solution.unknowns)[e, : len(problem.model.parameters)]
-        run = Run(last, begin, own, one.inputs, wanted, problem.model.breaks(one.inputs))
+        later = None if (jumps := problem.jumps[e]) is None else jumps.of_first(own_states).after(last)
+        run = Run(last, begin, own, one.signals, wanted, problem.model.breaks(one.signals), later)
         ahead = trajectories(problem.model, [run])[0]
         values[beyond] = np.nan if ahead is None else ahead[back]
     return values

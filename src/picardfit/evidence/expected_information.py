@@ -107,13 +107,17 @@ def _grid(problem: Problem, experiment: int) -> np.ndarray:
     start, stop = problem.span(experiment)
     times = np.unique(np.concatenate([[start], problem.experiments[experiment].times, [stop]]))
     between = 0.5 * (times[1:] + times[:-1])
-    return np.unique(np.concatenate([np.linspace(start, stop, DEFAULT.grid + 1), times, between]))
+    grid = [np.linspace(start, stop, DEFAULT.grid + 1), times, between]
+    if (jumps := problem.jumps[experiment]) is not None:
+        inside = jumps.times[jumps.times < stop]
+        grid += [inside, np.nextafter(inside, start)]  # both sides of a jump, for interpolation
+    return np.unique(np.concatenate(grid))
 
 
 def _runs(problem: Problem, unknowns: np.ndarray, times: Sequence[np.ndarray]) -> list[Run]:
     params, initial = problem.layout.model_values(unknowns), problem.layout.initial(unknowns)[0]
     return [
-        Run(one.t0, initial[e], params[e], one.inputs, times[e], problem.breaks(e))
+        Run(one.t0, initial[e], params[e], one.signals, times[e], *problem.events(e))
         for e, one in enumerate(problem.experiments)
     ]
 

@@ -33,6 +33,7 @@ class Reading:
     sheet: str | None = None
     times: TimeSettings = field(default=TimeSettings())
     known: tuple[str, ...] | None = None
+    covariates: tuple[str, ...] = ()
 
 
 def read_table(
@@ -47,6 +48,7 @@ def read_table(
     time_unit: str | None = None,
     origin: object = ALL,
     date_order: str | None = None,
+    covariates: Iterable[str] = (),
 ) -> list[Experiment]:
     """The experiments in a table: a CSV, TSV, Parquet, .xlsx or .ods file, an open file or a pandas DataFrame.
 
@@ -60,6 +62,7 @@ def read_table(
     (the file's name if None).  `inputs`: columns of known inputs, held from row to row.
     `observables`: the ones to read; None reads all columns of numbers, and a problem ignores those that its model does
     not have. Names are found without regard to case and to a unit such as [rad], and kept as you write them.
+    `covariates`: columns with one number for each experiment, which formulas may use.
     `sheet`: which sheet of a spreadsheet, by default the first.
 
     Dates become numbers: of days or of another `time_unit` (s, min, h, d, week, year) since `origin`, the first row
@@ -68,10 +71,10 @@ def read_table(
     Experiments without a single number are left out; `remarks` of the first one says so, and every fit repeats it.
     """
     wanted = None if observables is None else tuple(_name_list(observables))
-    times = TimeSettings.of(time_unit, origin, date_order)
-    return read_experiments_in(
-        source, Reading(time, experiment, tuple(_name_list(inputs)), wanted, name, sheet, times)
-    )
+    times, signals = TimeSettings.of(time_unit, origin, date_order), tuple(_name_list(inputs))
+    constants = tuple(_name_list(covariates))
+    reading = Reading(time, experiment, signals, wanted, name, sheet, times, covariates=constants)
+    return read_experiments_in(source, reading)
 
 
 def read_experiments_in(source: object, reading: Reading) -> list[Experiment]:
@@ -84,16 +87,24 @@ def read_experiments_in(source: object, reading: Reading) -> list[Experiment]:
 
 
 def _experiments(table: RawTable, reading: Reading) -> list[Experiment]:
-    column = time_column(table) if reading.time is None else _required(table, reading.time, "time", ("time",))
+    column = (
+        time_column(table)
+        if reading.time is None
+        else required_column(table, reading.time, "time", ("time",))
+    )
     group_column = _group_column(table, reading.experiment)
-    inputs = {one: _required(table, one, "input", ("inputs", one)) for one in reading.inputs}
+    inputs = {one: required_column(table, one, "input", ("inputs", one)) for one in reading.inputs}
+    constants = {
+        one: required_column(table, one, "covariate", ("covariates", one)) for one in reading.covariates
+    }
     if group_column is not None and reading.name is not None:
         raise InputError("files.name_and_column", group_column, key=("name",), name=reading.name)
     table = table.without_blank_rows()
     times, time_columns = read_times(table, column, reading.times)
     known = {name: table.numbers(one) for name, one in inputs.items()}
+    fixed = {name: table.numbers(one) for name, one in constants.items()}
     measure = _long_columns(table)
-    taken = {*time_columns, group_column, *inputs.values()}
+    taken = {*time_columns, group_column, *inputs.values(), *constants.values()}
     unsorted = group_column is None and reading.experiment is not None
     samples, remarks = (
         _wide(table, taken, reading, times.values if unsorted else None)
@@ -110,8 +121,11 @@ def _experiments(table: RawTable, reading: Reading) -> list[Experiment]:
         if not measured:
             blank.append(group)
             continue
-        held = {one: _held(one, group, own.values, series[rows]) for one, series in known.items()}
-        made = Experiment(own_times, values, group, held, calendar=own.calendar, table=open_table)
+        held = {one: held_input(one, group, own.values, series[rows]) for one, series in known.items()}
+        given = {one: covariate_of(table, one, group, rows, series) for one, series in fixed.items()}
+        made = Experiment(
+            own_times, values, group, held, calendar=own.calendar, table=open_table, covariates=given
+        )
         experiments.append(replace(made, t0=made.times[0]) if times.dates else made)
     if not experiments:
         raise InputError("files.no_measurement", table.origin.name, columns=samples.names)
@@ -131,7 +145,7 @@ def left_out(experiments: list[str], table: str) -> Notice:
     return Notice(code, table, {"experiments": experiments})
 
 
-def _required(table: RawTable, column: str, role: str, key: Key) -> str:
+def required_column(table: RawTable, column: str, role: str, key: Key) -> str:
     """The column of that name; `role`: what it is needed for; `key`: the argument that names it."""
     if (found := find_name(table.columns, column)) is not None:
         return found
@@ -151,7 +165,7 @@ def _group_column(table: RawTable, experiment: str | None) -> str | None:
         return None
     if experiment == "experiment":
         return _first_found(table, EXPERIMENT_NAMES)
-    return _required(table, experiment, "experiment", ("experiment",))
+    return required_column(table, experiment, "experiment", ("experiment",))
 
 
 def _name_list(names: Iterable[str]) -> list[str]:
@@ -209,7 +223,8 @@ def _wide(
     free, ignored = [column for column in table.columns if column not in taken], list[str]()
     if reading.observables is not None:
         chosen = {
-            n: _required(table, n, "observable", ("observables",)) for n in dict.fromkeys(reading.observables)
+            n: required_column(table, n, "observable", ("observables",))
+            for n in dict.fromkeys(reading.observables)
         }
     elif reading.known is not None:
         chosen, ignored = _known(free, reading.known)
@@ -304,18 +319,27 @@ def _censored(table: RawTable, values: np.ndarray) -> np.ndarray:
     side, found = np.nan_to_num(table.numbers(column)), values.astype(object)
     ends = np.full(len(values), np.nan) if other is None else table.numbers(other)
     for row in np.flatnonzero(side):
-        value, end = values[row], float(ends[row])
-        if side[row] not in (-1, 1):
-            raise table.at(int(row), InputError("files.censoring_code", column, value=float(side[row])))
-        if isinstance(value, str) or not np.isfinite(value):
-            raise table.at(int(row), InputError("files.censored_without_value", column))
-        inner = -np.inf if side[row] > 0 else np.inf
-        low, high = sorted((float(value), inner if np.isnan(end) else end))
-        if not low < high or (np.isfinite(end) and (end > value) == (side[row] > 0)):
-            wrong = InputError("files.limit_on_wrong_side", str(other), value=float(value), limit=end)
-            raise table.at(int(row), wrong)
-        found[row] = censored_text(low, high)
+        try:
+            found[row] = censored_cell(values[row], float(side[row]), float(ends[row]), (column, str(other)))
+        except InputError as error:
+            raise table.at(int(row), error) from None
     return found if (side != 0).any() else values
+
+
+def censored_cell(value: object, side: float, end: float, columns: tuple[str, str]) -> str:
+    """The text of a censored value: below it where `side` is 1, above it where -1, up to the `end` unless that is NaN.
+
+    `columns`: those of side and end.
+    """
+    if side not in (-1, 1):
+        raise InputError("files.censoring_code", columns[0], value=side)
+    if not isinstance(value, float) or not np.isfinite(value):
+        raise InputError("files.censored_without_value", columns[0])
+    inner = -np.inf if side > 0 else np.inf
+    low, high = sorted((float(value), inner if np.isnan(end) else end))
+    if not low < high or (np.isfinite(end) and (end > value) == (side > 0)):
+        raise InputError("files.limit_on_wrong_side", columns[1], value=float(value), limit=end)
+    return censored_text(low, high)
 
 
 def _groups(table: RawTable, column: str | None, name: str) -> list[tuple[str, np.ndarray]]:
@@ -330,7 +354,22 @@ def _groups(table: RawTable, column: str | None, name: str) -> list[tuple[str, n
     return list(zip(names, np.split(order, np.cumsum(np.bincount(codes))[:-1]), strict=True))
 
 
-def _held(column: str, group: str, times: np.ndarray, values: np.ndarray) -> Input:
+def covariate_of(table: RawTable, column: str, group: str, rows: np.ndarray, series: np.ndarray) -> float:
+    """The one number in the rows of an experiment of a column."""
+    values = series[rows]
+    given = np.flatnonzero(np.isfinite(values))
+    if not len(given):
+        raise table.at(rows[0], InputError("files.no_covariate", column, experiment=group))
+    first = float(values[given[0]])
+    other = given[values[given] != first]
+    if len(other):
+        value = float(values[other[0]])
+        error = InputError("files.covariate_varies", column, experiment=group, first=first, value=value)
+        raise table.at(rows[other[0]], error)
+    return first
+
+
+def held_input(column: str, group: str, times: np.ndarray, values: np.ndarray) -> Input:
     """An input column of one experiment: a number if constant, else a table held from row to row."""
     given, key = np.isfinite(values), ("inputs", column)
     if not given.any():

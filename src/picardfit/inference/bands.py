@@ -16,6 +16,7 @@ from picardfit.inference.bootstrap import Bootstrap, estimates
 from picardfit.inference.refits import solution_of
 from picardfit.model.counts import count_variance, draw_counts
 from picardfit.model.densities import COUNTS, Shape
+from picardfit.model.doses import Signals
 from picardfit.model.increments import differenced, with_running
 from picardfit.model.inputs import Input, as_input, values_at
 from picardfit.simulation.trajectories import Run, observed, trajectories
@@ -137,11 +138,15 @@ class _Prediction:
     def run(self, unknowns: np.ndarray) -> Run:
         """The initial value problem at given unknowns (experiments, width)."""
         layout, e = self.problem.layout, self.experiment
-        start = layout.initial(unknowns)[0][e, : len(self.problem.model.states)].copy()
+        own = len(self.problem.model.states)
+        start = layout.before_doses(unknowns)[0][e, :own].copy()
         for state, value in self.initial.items():
             start[state] = value
+        start = start if layout.dosed is None else start + layout.dosed[e, :own]
         t0, breaks = self.problem.experiments[e].t0, self.problem.model.breaks(self.signals)
-        return Run(t0, start, layout.model_values(unknowns)[e], self.signals, self.times, breaks)
+        params, jumps = layout.model_values(unknowns)[e], self.problem.jumps[e]
+        jumps = None if jumps is None else jumps.of_first(own)
+        return Run(t0, start, params, self.signals, self.times, breaks, jumps)
 
     def by_unknowns(self, unknowns: np.ndarray) -> np.ndarray:
         """(states + parameters, width): derivative of the initial state and the model parameters by the unknowns."""
@@ -169,7 +174,9 @@ def _prediction(fit: Fit, e: int, times: np.ndarray, inputs, initial) -> _Predic
         for name in given or {}:
             if name not in names:
                 raise InputError(code, str(name), known=names, close=closest(str(name), names))
-    signals = {**one.inputs, **{name: as_input(name, spec) for name, spec in (inputs or {}).items()}}
+    signals = Signals(
+        {**one.signals, **{name: as_input(name, spec) for name, spec in (inputs or {}).items()}}
+    )
     start = {
         model.states.index(name): as_number(value, "initial value", name)
         for name, value in (initial or {}).items()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -31,7 +31,7 @@ from picardfit.inference.combinations import (
     simplified,
 )
 from picardfit.model.model import Model
-from picardfit.problem.experiment import Experiment, plan
+from picardfit.problem.experiment import Experiment, replanned
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
 from picardfit.search.starts import draw, open_values
@@ -200,7 +200,7 @@ def _densified(
         for k, name in enumerate(one.observables)
         if name in observables
     }
-    return replace(plan(None, own, one.name, one.inputs, one.initial, one.t0), rest=one.rest)
+    return replanned(one, own)
 
 
 def _acting(layout: UnknownsLayout) -> np.ndarray:

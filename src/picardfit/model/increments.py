@@ -28,12 +28,20 @@ def solved_model(model: Model) -> Model:
     outputs = dict(zip(model.observables, model.output.expressions, strict=True))
     running = {}
     for name in model.increments:
-        for used in sorted(names(outputs[name]) & set(model.inputs)):
+        for used in sorted((names(outputs[name]) & set(model.inputs)) - set(model.covariates)):
             key = ("observables", name)
             raise InputError("model.increment_of_input", name, key=key, input=used)
         running[running_name(name)] = _along_solution(outputs[name], rates)
         outputs[name] = symbol(running_name(name))
-    return Model.from_expressions(rates, outputs, model.parameters, model.inputs, hidden=running)
+    return Model.from_expressions(
+        rates,
+        outputs,
+        model.parameters,
+        model.inputs,
+        covariates=model.covariates,
+        infused=model.infused,
+        hidden=running,
+    )
 
 
 def running_name(observable: str) -> str:

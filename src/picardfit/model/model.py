@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import final
 
@@ -20,6 +20,7 @@ from picardfit.formulas.equations import NAME, Helpers, check_target, read_equat
 from picardfit.formulas.grammar import names_in_order, parse, to_text
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap, PythonFunction, map_of_function
+from picardfit.model.added_inputs import INFUSION, FewerInputs, Infused
 from picardfit.model.inputs import Constant, Input
 from picardfit.model.state_jumps import StateJump, state_jumps
 
@@ -36,6 +37,7 @@ class Model:
     Observables are formulas by name, names of states, or None: then every state is observed. `increment(formula)` is
     the change of a formula since the sample before (the first: since t0), as of cases that are counted. Models are
     equal if their contents are. `units`: name -> unit as text, for tables and pictures only; `t` is the unit of time.
+    `covariates`: names that are constants of an experiment (weight, sex); they count among the `inputs`.
     """
 
     states: tuple[str, ...]
@@ -48,6 +50,8 @@ class Model:
     text: str = field(compare=False)  # as it was given; empty for a function
     units: Mapping[str, str] = field(compare=False)  # of states, parameters, inputs, observables and time (t)
     increments: tuple[str, ...]  # observables that are changes of their formula since the last sample
+    covariates: tuple[str, ...] = ()  # inputs that are constants of an experiment
+    infused: tuple[str, ...] = ()  # states with an input that is the rate of infusions into them
 
     def __init__(
         self,
@@ -55,8 +59,11 @@ class Model:
         observables: Mapping[str, str] | Sequence[str] | None = None,
         inputs: Sequence[str] = (),
         units: Mapping[str, str] | None = None,
+        covariates: Sequence[str] = (),
     ) -> None:
-        inputs = _checked_names(inputs, "inputs")
+        covariates = _checked_names(covariates, "covariates")
+        given = _checked_names(inputs, "inputs")
+        inputs = (*given, *(name for name in covariates if name not in given))
         equations = read_equations(text, inputs)
         states, order = tuple(equations.rates), equations.names
         observables, changes = _without_increments(observables)
@@ -64,12 +71,12 @@ class Model:
         known = {"t", *states, *inputs}
         parameters = tuple(dict.fromkeys(n for n in (*order, *new) if n not in known))
         for name in inputs:
-            if name not in (*order, *new):
+            if name not in (*order, *new, *covariates):
                 raise InputError("model.unused_input", name, key=("inputs", name))
         groups = (states, parameters, inputs)
         rhs = BatchedMap(tuple(equations.rates.values()), *groups)
         output = BatchedMap(tuple(outputs.values()), *groups)
-        _fill(self, groups, tuple(outputs), rhs, output, text, units, changes)
+        _fill(self, groups, tuple(outputs), rhs, output, text, units, changes, covariates)
 
     @classmethod
     def from_function(
@@ -80,15 +87,18 @@ class Model:
         inputs: Sequence[str] = (),
         observables: PythonFunction | Mapping[str, str] | Sequence[str] | None = None,
         units: Mapping[str, str] | None = None,
+        covariates: Sequence[str] = (),
     ) -> Model:
         """The model x' = f(t, x, p, u), f written in plain Python and NumPy.
 
         f returns the derivatives as a sequence in the order of the states or as a mapping by state; x, p, u
         can be indexed, unpacked, or read by name (p.a, p["a"]); u may be left out. A function given as
         `observables` returns a mapping by name, or a sequence that is then called y1, y2, ... Functions that
-        only calculate get exact Jacobians; those that decide on values (`if x[0] > 1`) get numeric ones.
+        only calculate get exact Jacobians; those that decide on values (`if x[0] > 1`) get numeric ones. Covariates
+        follow the inputs in u.
         """
-        groups = _checked_groups(states, parameters, inputs)
+        covariates = _checked_names(covariates, "covariates")
+        groups = _checked_groups(states, parameters, (*inputs, *(n for n in covariates if n not in inputs)))
         everything = [n for group in groups for n in group]
         for name in everything:
             if everything.count(name) > 1:
@@ -104,7 +114,7 @@ class Model:
             outputs, _ = _read_observables(observables, groups[0], {}, everything, complete=True)
             output, rows = BatchedMap(tuple(outputs.values()), *groups), tuple(outputs)
         model = object.__new__(cls)
-        _fill(model, groups, rows, rhs, output, "", units, changes)
+        _fill(model, groups, rows, rhs, output, "", units, changes, covariates)
         return model
 
     @classmethod
@@ -116,19 +126,73 @@ class Model:
         inputs: Sequence[str] = (),
         units: Mapping[str, str] | None = None,
         increments: Sequence[str] = (),
+        covariates: Sequence[str] = (),
+        infused: Sequence[str] = (),
         hidden: Mapping[str, sympy.Expr] | None = None,
     ) -> Model:
         """The model with these right-hand sides by state and these outputs by name, for importers.
 
-        `hidden`: right-hand sides of further states, whose names no user can write.
+        The right-hand sides of `infused` states hold the rate of infusions already. `hidden`: right-hand sides of
+        further states, whose names no user can write.
         """
         states, parameters, inputs = _checked_groups(tuple(rates), parameters, inputs)
         groups = ((*states, *(hidden or {})), parameters, inputs)
         rows = {**rates, **(hidden or {})}
         rhs, output = (BatchedMap(tuple(one.values()), *groups) for one in (rows, observables))
         model = object.__new__(cls)
-        _fill(model, groups, tuple(observables), rhs, output, "", units, tuple(increments))
+        added = tuple(increments), tuple(covariates), tuple(infused)
+        _fill(model, groups, tuple(observables), rhs, output, "", units, *added)
         return model
+
+    def with_covariates(self, covariates: Sequence[str]) -> Model:
+        """The model in which these names, so far parameters or not known, are covariates."""
+        new = tuple(name for name in covariates if name not in self.inputs)
+        every = tuple(dict.fromkeys((*self.covariates, *covariates)))
+        if every == self.covariates:
+            return self
+        groups = (self.states, tuple(p for p in self.parameters if p not in new), (*self.inputs, *new))
+        return self._regrouped(groups, self.rhs, every, self.infused)
+
+    def with_infusions(self, states: Sequence[str]) -> Model:
+        """The model in which the rate of infusions is added to the right-hand side of these states."""
+        new = tuple(name for name in states if name not in self.infused)
+        if not new:
+            return self
+        rates = tuple(INFUSION + name for name in new)
+        for rate in rates:
+            if rate in (*self.states, *self.parameters, *self.inputs):
+                raise InputError("model.infusion_name", rate, state=rate.removeprefix(INFUSION))
+        rhs, groups = self.rhs, (self.states, self.parameters, (*self.inputs, *rates))
+        rows = tuple(self.states.index(name) for name in new)
+        if isinstance(rhs, BatchedMap):
+            added = dict(zip(rows, rates, strict=True))
+            rhs = BatchedMap(
+                [e + symbol(added[k]) if k in added else e for k, e in enumerate(rhs.expressions)], *groups
+            )
+        else:
+            rhs = replace(rhs, function=Infused(rhs, rows), takes_inputs=True, inputs=groups[2])
+        return self._regrouped(groups, rhs, self.covariates, (*self.infused, *new))
+
+    def _regrouped(
+        self,
+        groups: Groups,
+        rhs: BatchedMap | NumericMap,
+        covariates: tuple[str, ...],
+        infused: tuple[str, ...],
+    ) -> Model:
+        """The same model with other groups of names; those of a Python function are fixed, apart from its inputs."""
+        model = object.__new__(Model)
+        output = _regroup(self.output, groups)
+        rhs = _regroup(rhs, groups)
+        added = self.increments, covariates, infused
+        _fill(model, groups, self.observables, rhs, output, self.text, self.units, *added)
+        return model
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """The inputs that a user declared as such: without covariates and infusions."""
+        other = {*self.covariates, *(INFUSION + name for name in self.infused)}
+        return tuple(name for name in self.inputs if name not in other)
 
     def breaks(self, inputs: Mapping[str, Input]) -> tuple[float, ...]:
         """Times at which the right-hand side may jump or kink under these inputs."""
@@ -195,7 +259,8 @@ class Model:
 
     def __repr__(self) -> str:
         parts = [f"states={list(self.states)}", f"parameters={list(self.parameters)}"]
-        parts += [f"inputs={list(self.inputs)}"] if self.inputs else []
+        parts += [f"inputs={list(self.signals)}"] if self.signals else []
+        parts += [f"covariates={list(self.covariates)}"] if self.covariates else []
         return f"Model({', '.join(parts)}, observables={list(self.observables)})"
 
 
@@ -216,13 +281,27 @@ def _fill(
     text: str,
     units: Mapping[str, str] | None,
     increments: tuple[str, ...] = (),
+    covariates: tuple[str, ...] = (),
+    infused: tuple[str, ...] = (),
 ) -> None:
     """Set the fields of a frozen model."""
     times = breakpoints(rhs.expressions) if isinstance(rhs, BatchedMap) else ()
     known = ("t", *(name for group in (*groups, observables) for name in group))
-    values = (*groups, observables, rhs, output, times, text, _checked_units(units, known), increments)
+    checked = _checked_units(units, known)
+    values = (*groups, observables, rhs, output, times, text, checked, increments, covariates, infused)
     for name, value in zip(Model.__dataclass_fields__, values, strict=True):
         object.__setattr__(model, name, value)
+
+
+def _regroup(mapping: BatchedMap | NumericMap, groups: Groups) -> BatchedMap | NumericMap:
+    if isinstance(mapping, BatchedMap):
+        return BatchedMap(mapping.expressions, *groups)
+    if mapping.inputs == groups[2]:
+        return mapping
+    if mapping.parameters != groups[1]:
+        name = next(n for n in mapping.parameters if n not in groups[1])
+        raise InputError("model.covariate_of_function", name)
+    return replace(mapping, function=FewerInputs(mapping), takes_inputs=True, inputs=groups[2])
 
 
 def _texts(rows: Sequence[str], mapping: BatchedMap | NumericMap) -> dict[str, str]:

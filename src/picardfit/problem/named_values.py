@@ -53,7 +53,7 @@ def unknowns_from(
         raise _without_value(layout, *np.argwhere(lost)[0])
     fixed = np.array([one.fixed is not None for one in problem.parameters.values()], bool)
     _check_agreement(problem, "problem.fixed_otherwise", layout.names, values, layout.base, fixed)
-    known = layout.initial(unknowns)[0]
+    known = layout.before_doses(unknowns)[0]
     settled = np.ones(known.shape, bool)
     settled[:, layout.initial_states] = ~layout.exists[:, : len(layout.initial_states)]
     labels = [f"{s}(0)" for s in layout.states]
@@ -96,8 +96,8 @@ def _exact_at_bounds(problem: Problem, unknowns: np.ndarray) -> np.ndarray:
 
 
 def initial_states_of(problem: Problem, unknowns: np.ndarray) -> dict[str, dict[str, float]]:
-    """experiment -> state -> value at the experiment's t0."""
-    values, _ = problem.layout.initial(unknowns)
+    """experiment -> state -> value at the experiment's t0, before any dose at that time."""
+    values, _ = problem.layout.before_doses(unknowns)
     return {
         name: dict(zip(problem.model.states, row.tolist(), strict=False))  # running states come after them
         for name, row in zip(problem.names, values, strict=True)

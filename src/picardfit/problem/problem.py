@@ -14,7 +14,8 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
-from picardfit.model.increments import solved_model
+from picardfit.model.doses import Jumps, jumps_of
+from picardfit.model.increments import increment_columns, solved_model
 from picardfit.model.inputs import values_at
 from picardfit.model.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model
@@ -24,6 +25,7 @@ from picardfit.model.parameters import Parameter
 from picardfit.model.priors import Priors
 from picardfit.model.scatter import Scatter, bind
 from picardfit.problem.columns import used_columns
+from picardfit.problem.dose_checks import adapted, check_doses, late_doses, reset_value, unused_covariates
 from picardfit.problem.experiment import Experiment, runs
 from picardfit.problem.increment_samples import IncrementSamples, increment_samples
 from picardfit.problem.least_squares import LeastSquares
@@ -53,6 +55,8 @@ from picardfit.problem.validation import (
     named_experiments,
 )
 from picardfit.simulation.trajectories import Integration, Run, trajectories
+
+AFTER_LAST_DOSE = 1e-6  # of its span: how long an experiment goes on after a dose at its last sample
 
 
 @shown
@@ -94,15 +98,18 @@ class Problem:
     ) -> None:
         if not isinstance(model, Model):
             raise InputError("problem.not_a_model", value=model)
+        named = named_experiments(experiments)
+        model = adapted(model, named, initial, noise)
         scatter = None if noise is None else bind(noise, model)
         trials = () if scatter is None else scatter.trials_columns
-        named = used_columns(named_experiments(experiments), (*model.observables, *trials))
+        named = used_columns(named, (*model.observables, *trials))
         check_experiments(model, named, trials)
         common = as_mapping(initial, "initial", "(0, 1)")
         each = tuple(initial_of(model, one, common) for one in named)
         check_increments(model, named)
         by_name = {one.name: specs for one, specs in zip(named, each, strict=True)}
         every = all_parameters(model, as_mapping(parameters, "parameters", "(0, 1)"), by_name, scatter)
+        check_doses(model, named, by_name)
         check_priors(every, by_name, scatter)
         check_truth(truth)
         check_nominal(nominal)
@@ -186,7 +193,8 @@ class Problem:
     @property
     def initial_names(self) -> tuple[str, ...]:
         """Parameters that initial formulas use."""
-        return tuple(formula_names(self.initial_by_experiment))
+        used = formula_names(self.initial_by_experiment)
+        return tuple(name for name in used if name not in self.model.covariates)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -211,7 +219,9 @@ class Problem:
     @property
     def remarks(self) -> tuple[Notice, ...]:
         """What was left out when the experiments were read, and priors that contradict their bounds."""
-        left_out = {str(remark): remark for one in self.experiments for remark in one.remarks}.values()
+        every = [remark for one in self.experiments for remark in one.remarks]
+        every += [*late_doses(self.experiments), *unused_covariates(self.model, self.experiments)]
+        left_out = {str(remark): remark for remark in every}.values()
         if self.priors is None:
             return tuple(left_out)
         layout = self.layout
@@ -219,15 +229,46 @@ class Problem:
         return (*left_out, *self.priors.outside(lower, upper, layout.label))
 
     def span(self, experiment: int) -> tuple[float, float]:
-        """First and last time of an experiment."""
-        one = self.experiments[experiment]
-        return one.t0, float(one.times[-1])
+        """First and last time of an experiment; a little more if a state jumps at its last sample.
+
+        That sample shows the state after the dose, where a segment must begin.
+        """
+        one, jumps = self.experiments[experiment], self.jumps[experiment]
+        start, last = one.t0, float(one.times[-1])
+        if jumps is not None and last in jumps.times:
+            last += AFTER_LAST_DOSE * (last - start)
+        return start, last
+
+    @cached_property
+    def jumps(self) -> tuple[Jumps | None, ...]:
+        """The jumps of the states after t0 that doses and resets cause, of each experiment; None without any.
+
+        The states are those of the solved model.
+        """
+        found, states = [], self.solved_model.states
+        for one, initial in zip(self.experiments, self.initial_by_experiment, strict=True):
+            begin = [reset_value(s, initial.get(s, 0.0)) or 0.0 for s in states]
+            every = jumps_of(states, one.doses, one.resets, np.array(begin))
+            found.append(None if every is None else every.after(one.t0))
+        return tuple(found)
+
+    def signal_breaks(self, experiment: int) -> tuple[float, ...]:
+        """Times inside an experiment where the right-hand side may jump or kink."""
+        start, stop = self.span(experiment)
+        found = self.model.breaks(self.experiments[experiment].signals)
+        return tuple(b for b in found if start < b < stop)
 
     def breaks(self, experiment: int) -> tuple[float, ...]:
-        """Times inside an experiment where the right-hand side may jump or kink."""
-        one = self.experiments[experiment]
+        """Times inside an experiment where the right-hand side may jump or kink, or the states jump."""
+        found, jumps = self.signal_breaks(experiment), self.jumps[experiment]
+        if jumps is None:
+            return found
         start, stop = self.span(experiment)
-        return tuple(b for b in self.model.breaks(one.inputs) if start < b < stop)
+        return tuple(sorted({*found, *(t for t in jumps.times.tolist() if start < t < stop)}))
+
+    def events(self, experiment: int) -> tuple[tuple[float, ...], Jumps | None]:
+        """Breaks and jumps of an experiment, as a `Run` takes them."""
+        return self.breaks(experiment), self.jumps[experiment]
 
     def knots(self, experiment: int) -> tuple[float, ...]:
         """Times inside an experiment that segments must not contain: its breaks, and samples of increments."""
@@ -241,6 +282,25 @@ class Problem:
     def increments(self) -> IncrementSamples | None:
         """The samples of increments, if the model has any."""
         return increment_samples(self.model, self.experiments)
+
+    @cached_property
+    def before_knots(self) -> np.ndarray | None:
+        """(samples,) bool: those that show the states before a knot at their time; None without increments.
+
+        An increment does, for its running state is set back there; a sample at the time of a dose shows the states
+        after it.
+        """
+        if self.increments is None:
+            return None
+        return ~self.samples_at_doses | self.sampled[:, increment_columns(self.model)].any(axis=1)
+
+    @property
+    def samples_at_doses(self) -> np.ndarray:
+        """(samples,) bool: those at the time of a dose or reset."""
+        times = [np.zeros(0) if jumps is None else jumps.times for jumps in self.jumps]
+        return np.concatenate(
+            [np.isin(one.times, at) for one, at in zip(self.experiments, times, strict=True)]
+        )
 
     def since_last_sample(self, states: np.ndarray, axis: int = 0) -> np.ndarray:
         """States of the solved model at the samples, running ones since the last sample (`IncrementSamples`)."""
@@ -319,7 +379,7 @@ class Problem:
         """
         model, own = self.solved_model, len(self.model.parameters)
         tasks = [
-            Run(one.t0, initial[e], parameters[e, :own], one.inputs, one.times, self.breaks(e))
+            Run(one.t0, initial[e], parameters[e, :own], one.signals, one.times, *self.events(e))
             for e, one in enumerate(self.experiments)
         ]
         rows, solved = [], trajectories(model, tasks, rtol, None, integration or Integration())

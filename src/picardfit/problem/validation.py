@@ -14,10 +14,12 @@ from picardfit.errors import InputError, Key, closest, concerning
 from picardfit.formulas.algebra import names
 from picardfit.formulas.grammar import parse
 from picardfit.model.densities import COUNTS
+from picardfit.model.doses import Jumps, jumps_of
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.model.scatter import Scatter
 from picardfit.problem.calendar import known_unit
+from picardfit.problem.dose_checks import check_covariates
 from picardfit.problem.experiment import Experiment, Rest
 
 # A known value, a formula, an unknown value, or the steady state before the experiment.
@@ -91,9 +93,10 @@ def _check_names(model: Model, one: Experiment, trials: Sequence[str]) -> None:
         if name not in inputs:
             code, close = "problem.unknown_input", closest(name, inputs)
             raise InputError(code, name, key=("inputs", name), experiment=one.name, close=close)
-    for name in model.inputs:
+    for name in model.signals:
         if name not in one.inputs:
             raise InputError("problem.missing_input", name, key=("inputs", name), experiment=one.name)
+    check_covariates(model, one)
     for name in one.initial:
         _check_state(model, name, f"initial of `{one.name}`")
 
@@ -109,10 +112,10 @@ def _check_unit(model: Model, one: Experiment) -> None:
 def _check_rest(model: Model, one: Experiment, rest: Rest) -> None:
     for name in rest.initial:
         _check_state(model, name, f"initial of the steady state before `{one.name}`")
-    for name in model.states:
+    for name in model.states if rest.every is None else ():
         if name not in rest.initial:
             raise InputError("problem.rest_without_state", name, experiment=one.name)
-    for name in model.inputs:
+    for name in model.signals:
         if name not in rest.inputs:
             raise InputError("problem.rest_without_input", name, experiment=one.name)
 
@@ -164,7 +167,9 @@ def _no_parameter(model: Model, name: str) -> str | None:
     """What a name is that may not be part of an initial formula; None for parameters."""
     if name == "t":
         return "the time"
-    return "a state" if name in model.states else "an input" if name in model.inputs else None
+    if name in model.states:
+        return "a state"
+    return "an input" if name in model.inputs and name not in model.covariates else None
 
 
 def formula_names(initial: Iterable[Mapping[str, InitialSpec]]) -> list[str]:
@@ -186,7 +191,7 @@ def all_parameters(
     scatter: Scatter | None,
 ) -> dict[str, Parameter]:
     """The model's parameters, those of the noise, and those that only initial formulas have."""
-    used = formula_names(initial.values())
+    used = [name for name in formula_names(initial.values()) if name not in model.covariates]
     levels = {} if scatter is None else scatter.parameters
     in_formulas = {} if scatter is None else scatter.names
     known = list(dict.fromkeys([*model.parameters, *in_formulas, *levels, *used]))
@@ -226,6 +231,8 @@ def _unknown_parameter(model: Model, name: str, known: Sequence[str]) -> InputEr
         return InputError("problem.parameter_of_unused_helper", name, key=key, helper=model.dropped[name])
     if name in model.states:
         return InputError("problem.parameter_is_state", name, key=key, known=known)
+    if name in model.covariates:
+        return InputError("problem.parameter_is_covariate", name, key=key)
     if name in model.inputs:
         return InputError("problem.parameter_is_input", name, key=key, known=known)
     return InputError("problem.unknown_parameter", name, key=key, known=known, close=closest(name, known))
@@ -309,10 +316,38 @@ def check_censoring(model: Model, experiments: Sequence[Experiment], scatter: Sc
 
 
 def check_increments(model: Model, experiments: Sequence[Experiment]) -> None:
-    """Increments count from t0 on, so no steady state before an experiment is known for them."""
-    for one in experiments:
-        if model.increments and one.rest is not None:
+    """Increments count from t0 on, so no steady state before an experiment is known for them.
+
+    They are changes that the equations cause: no dose at once or reset after t0 may change their formula. A dose comes
+    before a sample at its time but after an increment that ends there, so no row may hold both.
+    """
+    for one in experiments if model.increments else ():
+        if one.rest is not None:
             raise InputError("problem.increment_after_rest", model.increments[0], experiment=one.name)
+        jumps = jumps_of(model.states, one.doses, one.resets)
+        inside = (
+            None if jumps is None else jumps.part((jumps.times > one.t0) & (jumps.times <= one.times[-1]))
+        )
+        if inside is not None:
+            _check_increments_of_dosed(model, one, inside)
+
+
+def _check_increments_of_dosed(model: Model, one: Experiment, jumps: Jumps) -> None:
+    if any(one.t0 < time <= one.times[-1] for time in one.resets):
+        raise InputError("problem.increment_with_reset", model.increments[0], experiment=one.name)
+    dosed = [s for s, amounts in zip(model.states, jumps.add.T, strict=True) if amounts.any()]
+    wrt_x, _ = model.output.jacobian_pattern
+    for name in model.increments:
+        shown = wrt_x[model.observables.index(name)]
+        for state in dosed:
+            if shown[model.states.index(state)]:
+                raise InputError("problem.increment_of_dosed", name, experiment=one.name, state=state)
+    changes = np.array([name in model.increments for name in one.observables])
+    others = np.array([name in model.observables for name in one.observables]) & ~changes
+    mixed = one.sampled[:, changes].any(axis=1) & one.sampled[:, others].any(axis=1)
+    for row in np.flatnonzero(mixed & np.isin(one.times, jumps.times)):
+        (time,) = one.time_texts(one.times[row : row + 1])
+        raise InputError("problem.increment_beside_dose", time, experiment=one.name)
 
 
 def check_counts(model: Model, experiments: Sequence[Experiment], scatter: Scatter) -> None:

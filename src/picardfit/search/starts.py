@@ -16,6 +16,7 @@ from picardfit.formulas.algebra import symbol
 from picardfit.problem.problem import Problem, Start
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
 from picardfit.search.integral_matching import match_parameters
+from picardfit.search.start_grids import arrivals, interpolated, largest_given, start_grids
 from picardfit.solvers.noise_levels import fit_noise_parameters, smoothed
 
 MeasuredStates = dict[int, tuple[np.ndarray, np.ndarray]]  # state -> (times, values)
@@ -163,9 +164,7 @@ def _with_states(
     unknowns = _initial_from_data(
         problem, unknowns, pinned, measured, typical, settings, scattered=not matched
     )
-    grids = np.stack(
-        [_grid(problem, e, settings.steps) for e in range(len(measured))]
-    )  # (experiments, steps + 1)
+    grids = start_grids(problem, settings.steps)
     known = np.zeros((len(grids), len(problem.solved_model.states)), bool)
     for e, tables in enumerate(measured):
         known[e, list(tables)] = True
@@ -229,6 +228,8 @@ def _initial_from_data(
         state, low, high = layout.initial_states[column], layout.lower[e, column], layout.upper[e, column]
         if state in measured[e]:
             guess = float(np.interp(problem.experiments[e].t0, *measured[e][state]))
+            if layout.dosed is not None and layout.dosed[e, state] > 0:
+                guess = max(guess - layout.dosed[e, state], min(guess, 0.0))
         elif np.isfinite(low) and np.isfinite(high):
             continue
         else:
@@ -254,10 +255,11 @@ def _path(
     initial, _ = layout.initial(unknowns)
     path = np.repeat(initial[:, None, :], grids.shape[1], axis=1)
     for e, tables in enumerate(measured):
-        for state, (times, values) in tables.items():
-            path[e, :, state] = np.interp(grids[e], times, values)
+        for state, table in tables.items():
+            begin = grids[e, 0], initial[e, state]
+            path[e, :, state] = interpolated(problem.jumps[e], state, begin, table, grids[e])
     if not known.all():
-        limit = settings.reach * np.maximum(np.abs(initial), typical)
+        limit = settings.reach * np.maximum(np.maximum(np.abs(initial), typical), largest_given(problem))
         path = _follow_hidden(problem, grids, path, known, params, limit)
     # where noise has made some of the values negative, small ones mean little
     doubtful = (path <= 0).any(axis=(0, 1)) & (initial.min(axis=0) >= 0)
@@ -287,17 +289,6 @@ def signs(
     slopes = model.rhs.value(times, points, params[0], inputs)  # (states, count, states)
     own = slopes[np.arange(states), :, np.arange(states)]
     return np.all(own >= 0, axis=1), np.all(own == 0, axis=1)
-
-
-def _grid(problem: Problem, experiment: int, steps: int) -> np.ndarray:
-    """(steps + 1,) times: half of them even, half following the sampling times, as for data at logarithmic times."""
-    start, stop = problem.span(experiment)
-    if stop <= start:
-        return np.full(steps + 1, start)
-    times = np.unique(np.concatenate([[start], problem.experiments[experiment].times, [stop]]))
-    even = np.linspace(start, stop, steps // 2 + 1)
-    sampled = np.interp(np.linspace(0, len(times) - 1, steps // 2 + 2)[1:-1], np.arange(len(times)), times)
-    return np.sort(np.concatenate([even, sampled]))
 
 
 def _all_measured_states(
@@ -401,7 +392,7 @@ def _follow_hidden(
     params: np.ndarray,
     limit: np.ndarray,
 ) -> np.ndarray:
-    """Linearly implicit Euler for the hidden states along the measured ones: x+ = x + (I - h J)^-1 h f.
+    """Linearly implicit Euler for the hidden states along the measured ones: x+ = x + (I - h J)^-1 h f, then doses.
 
     They stay within +-`limit` (experiments, states).
     """
@@ -409,6 +400,7 @@ def _follow_hidden(
     inputs = problem.inputs_at(np.arange(len(grids)), grids)
     hidden, eye = ~known, np.eye(len(model.states))
     mask = hidden[:, :, None] & hidden[:, None, :]
+    jumps = arrivals(problem, grids)
     with np.errstate(all="ignore"):
         for k in range(grids.shape[1] - 1):
             here, step = path[:, k], (grids[:, k + 1] - grids[:, k])[:, None]
@@ -420,5 +412,7 @@ def _follow_hidden(
             except np.linalg.LinAlgError:
                 move = step * slope
             ahead = np.clip(here + np.where(np.isfinite(move), move, 0.0), -limit, limit)
+            if jumps is not None:
+                ahead = jumps.keep[:, k + 1] * ahead + jumps.add[:, k + 1]
             path[:, k + 1] = np.where(hidden, ahead, path[:, k + 1])
     return path

@@ -144,6 +144,7 @@ def _draw_experiment(
     for panel in others:
         panel.tick_params(labelbottom=False)
         panel.xaxis.get_offset_text().set_visible(False)
+    _mark_doses(bottom, on_axis(one, _dose_times(one), one.calendar))
     top.set_title(short(name), parse_math=False, fontsize=STYLE.title)
     bottom.set_xlabel(time_label(fit, one.calendar), parse_math=False)
 
@@ -189,6 +190,14 @@ def limits_of(one: Experiment, observable: str) -> np.ndarray:
     return np.asarray(one.limits[:, one.observables.index(observable)])
 
 
+def _mark_doses(panel: Axes, times: np.ndarray) -> None:
+    """Marks along the time axis where doses are given."""
+    if len(times):
+        marks: dict[str, Any] = {"color": GREY, "markersize": STYLE.dot, "label": "dose", "clip_on": False}
+        across = panel.get_xaxis_transform()
+        panel.plot(times, np.zeros(len(times)), "^", transform=across, scaley=False, **marks)
+
+
 def _calm(panels) -> None:
     """Panels of one quantity: a curve that is flat up to rounding errors is drawn flat."""
     with_lines = [panel for panel in panels if panel.lines]
@@ -218,11 +227,19 @@ def _grid(one: Experiment, knots: np.ndarray, logarithmic: bool, points: int) ->
         return np.array([begin])
     inside = (knots[:-1, None] + np.diff(knots)[:, None] * np.array([0.0, 0.25, 0.5, 0.75])).ravel()
     inside = inside[:: max(1, len(inside) // points)]
+    given = _dose_times(one)
+    inside = np.concatenate([inside, given, np.nextafter(given, begin)])  # both sides of a jump
     even = np.linspace(begin, end, points)
     if logarithmic:
         even = np.geomspace(one.times[one.times > 0][0], end, points)
         inside = inside[inside >= even[0]]
     return np.unique(np.clip(np.concatenate([even, inside, one.times[one.times >= even[0]]]), begin, end))
+
+
+def _dose_times(one: Experiment) -> np.ndarray:
+    """Times of doses and resets up to the last sample, where curves jump or kink."""
+    every = np.unique(np.concatenate([*(dose.times for dose in one.doses), np.array(one.resets, float)]))
+    return every[every <= one.times[-1]]
 
 
 def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:

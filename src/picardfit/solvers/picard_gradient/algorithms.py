@@ -106,7 +106,7 @@ class PicardGradient:
             for _ in range(0 if setting.scheme.sigma else setting.scheme.order):
                 path = applied(setting, candidate, path)
             slopes = system.field.slopes(path, candidate.spread).reshape(-1, path.shape[-1])
-        starts = taken_to(mesh, np.arange(len(mesh)), np.zeros((len(mesh), path.shape[1])), False)
+        starts = taken_to(system, np.arange(len(mesh)), np.zeros((len(mesh), path.shape[1])), False)
         jumps = np.zeros((len(mesh.linked), path.shape[-1]))
         return Solution(system, candidate.unknowns, starts(candidate.x, slopes), path, jumps)
 
