@@ -7,6 +7,7 @@ from picardfit.errors import Status as Status
 from picardfit.evidence.certificate import Certificate as Certificate
 from picardfit.evidence.optima import Optimum as Optimum
 from picardfit.files.fit_file import load as load
+from picardfit.files.nonmem import read_nonmem as read_nonmem
 from picardfit.files.problem_file import read_problem as read_problem
 from picardfit.files.tables import read_table as read_table
 from picardfit.fit import Fit as Fit
@@ -25,12 +26,16 @@ from picardfit.inference.identifiability import Verdict as Verdict
 from picardfit.inference.profile import Profile as Profile
 from picardfit.inference.structural import Structure as Structure
 from picardfit.inference.structural import structural as structural
+from picardfit.model.doses import Doses as Doses
 from picardfit.model.inputs import Signal as Signal
 from picardfit.model.inputs import Table as Table
 from picardfit.model.model import Model as Model
+from picardfit.model.noise_models import Binomial as Binomial
 from picardfit.model.noise_models import Laplace as Laplace
 from picardfit.model.noise_models import LogNormal as LogNormal
+from picardfit.model.noise_models import NegativeBinomial as NegativeBinomial
 from picardfit.model.noise_models import Noise as Noise
+from picardfit.model.noise_models import Poisson as Poisson
 from picardfit.model.noise_models import StudentT as StudentT
 from picardfit.model.parameters import Parameter as Parameter
 from picardfit.model.priors import LaplacePrior as LaplacePrior

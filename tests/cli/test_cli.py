@@ -750,3 +750,22 @@ def test_a_reader_who_has_seen_enough_is_no_failure(ponds, tmp_path):
         process.stdout.close()
         said = process.stderr.read()
     assert (process.returncode, said) == (0, b"")
+
+
+def test_counts_of_new_cases_from_simulation_to_fit(tmp_path):
+    """Increments with negative binomial noise: simulate, fit, predictions at the samples only."""
+    (tmp_path / "problem.toml").write_text(
+        'equations = "c\' = a*exp(-k*t)"\ndata = "d.csv"\nt0 = 0\n[observables]\ncases = "increment(c)"\n'
+        "[parameters]\na = {lower = 5, upper = 500, start = 60}\nk = {lower = 0.05, upper = 4, start = 0.7}\n"
+        '[initial]\nc = 0\n[noise]\ntype = "negative-binomial"\ndispersion = [0.5, 500]\n'
+    )
+    table = tmp_path / "d.csv"
+    asked = ("--noise", "--times", "0.25:3:12", "--set", "noise.dispersion=20", "--out", table)
+    assert run("simulate", tmp_path, *asked).exit_code == 0
+    counts = [float(row["cases"]) for row in rows_of(table.read_text())]
+    assert all(one == round(one) >= 0 for one in counts)
+    assert run("fit", tmp_path, "--quiet").exit_code == 0
+    predicted = rows_of((tmp_path / "results" / "predictions.csv").read_text())
+    told = [row for row in predicted if row["cases"] not in ("", "nan")]
+    assert [float(row["time"]) for row in told] == pytest.approx(np.linspace(0.25, 3, 12))
+    assert sum(float(row["cases"]) for row in told) == pytest.approx(float(predicted[-1]["c"]), rel=1e-6)

@@ -359,7 +359,9 @@ def test_no_damage_raises_anything_but_an_input_error(record, tmp_path):
         (
             pf.Experiment,
             ("problem", "experiments", 0),
-            {"observations", "observables", "planned", "calendar", "table"},
+            # doses, covariates and resets are written where there are any: tests/problem/test_doses.py
+            {"observations", "observables", "planned", "calendar", "table", "limits"}
+            | {"doses", "covariates", "resets"},
         ),
     ],
 )

@@ -168,3 +168,13 @@ def test_a_plan_with_an_origin_is_simulated_with_dates(tmp_path):
         "2021-03-04 12:00",
         "2021-03-05 00:00",
     ]
+
+
+def test_dates_of_doses_count_from_a_date_as_the_origin(write):
+    doses = "doses = { into = 'x', times = ['2021-03-02', '2021-03-10'], amounts = 1 }\n"
+    again = "[experiments.b]\nresets = [2021-03-10]\n[initial]\nx = 1\n"
+    first, second = pf.read_problem(write(doses, again + "[time]\norigin = 2021-03-01\n")).experiments
+    assert first.doses[0].times.tolist() == second.doses[0].times.tolist() == [1, 9]
+    assert (first.t0, second.t0, second.resets) == (1, 1, (9,))
+    error = fault(write(doses, "[initial]\nx = 1\n"))
+    assert (error.code, error.place.key) == ("problem.no_calendar", ("doses", "times"))

@@ -7,7 +7,8 @@ import scipy.stats as st
 from picardfit.model.densities import Shape
 from picardfit.model.scatter import Column
 from picardfit.problem.common_noise import CommonNoise
-from picardfit.problem.likelihood import LeastSquares, Likelihood
+from picardfit.problem.least_squares import LeastSquares
+from picardfit.problem.likelihood import Likelihood
 from picardfit.problem.objective import curved, whitened
 
 SAMPLES, OUTPUTS = 7, 3

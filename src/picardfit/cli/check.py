@@ -225,7 +225,8 @@ def _record(file: _File, examination: Examination, warnings: list[str]) -> dict[
         "parameters": {
             n: {"lower": p.lower, "upper": p.upper, "fixed": p.fixed} for n, p in problem.parameters.items()
         },
-        "inputs": problem.model.inputs,
+        "inputs": problem.model.signals,
+        "covariates": problem.model.covariates,
         "observables": problem.model.observables,
         "experiments": {
             one.name: {"times": len(one.times), "from": one.t0, "to": float(one.times[-1])}

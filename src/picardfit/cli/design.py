@@ -78,5 +78,8 @@ def _candidates(file: ProblemFile) -> list[Experiment]:
                 raise InputError("cli.candidate_without_times", name, key=("candidates", name))
             t0 = planned_time(name, one, one.times, measured)
             observables = one.observables or file.model.observables
-            plans.append(plan(one.times, observables, name, one.inputs, one.initial, t0))
+            given = one.inputs, one.initial, t0
+            plans.append(
+                plan(one.times, observables, name, *given, doses=one.doses, covariates=one.covariates)
+            )
     return plans

@@ -26,8 +26,11 @@ from picardfit.errors import Audience
 from picardfit.whole_files import make_folder
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from picardfit.files.sections.settings import FitSettings
     from picardfit.fit import Fit
+    from picardfit.problem.experiment import Experiment
     from picardfit.problem.problem import Problem
 
 Out = Annotated[
@@ -175,7 +178,8 @@ def _predictions(fit: Fit, level: float, points: int = 201) -> tuple[list[str], 
     """Observables and hidden states along every experiment, each with its confidence band; NaN without one.
 
     The times are `points` evenly spaced ones, enough for a smooth curve, and the sampling times; where the data have
-    dates, a column of dates precedes them.
+    dates, a column of dates precedes them. Increments stand at their own sampling times only: since other times they
+    would be other numbers.
     """
     import numpy as np
 
@@ -191,7 +195,10 @@ def _predictions(fit: Fit, level: float, points: int = 201) -> tuple[list[str], 
         for name in names:
             nothing = np.full(len(times), np.nan)
             ends = (nothing, nothing) if bands is None else (bands[name].low, bands[name].high)
-            columns += [curves[name], *ends]
+            if name in model.increments:
+                columns += _increments(fit, one, name, times, level)
+            else:
+                columns += [curves[name], *ends]
         whens: list[list[object]] = [[time] for time in times.tolist()]
         if dated:
             dates = [""] * len(times) if one.calendar is None else one.calendar.texts(times, exact=True)
@@ -200,3 +207,19 @@ def _predictions(fit: Fit, level: float, points: int = 201) -> tuple[list[str], 
         rows += [[one.name, *when, *row] for when, row in zip(whens, table, strict=True)]
     header = [f"{name}{end}" for name in names for end in ("", "_lower", "_upper")]
     return ["experiment", *(["date"] if dated else []), "time", *header], rows
+
+
+def _increments(fit: Fit, one: Experiment, name: str, times: np.ndarray, level: float) -> list[np.ndarray]:
+    """Value and ends of the band of an increment at its own samples among the times, NaN elsewhere."""
+    import numpy as np
+
+    columns = [np.full(len(times), np.nan) for _ in range(3)]
+    if name not in one.observables:
+        return columns
+    at = np.unique(one.times[one.sampled[:, one.observables.index(name)]])
+    there = np.searchsorted(times, at)
+    columns[0][there] = fit.predict(one.name, at)[name]
+    if fit.status.converged:
+        band = fit.bands(one.name, at, level)[name]
+        columns[1][there], columns[2][there] = band.low, band.high
+    return columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from picardfit.files.sections.experiments import Condition
     from picardfit.model.scatter import Scatter
     from picardfit.problem.calendar import Calendar
+    from picardfit.problem.experiment import Experiment
     from picardfit.simulation.simulate import Simulation
 
 ALL_DIGITS = 17  # significant digits that identify every double
@@ -124,7 +126,7 @@ class _Study:
             return given
         spec = condition.initial.get(name, self.file.initial.get(name))
         if isinstance(spec, str):
-            return self._formula(spec, experiment)
+            return self._formula(spec, experiment, condition.covariates)
         if is_number(spec):
             return as_number(spec, "initial value", name)
         if isinstance(spec, Parameter) and spec.start is not None:
@@ -134,14 +136,14 @@ class _Study:
     def _given(self, name: str, experiment: str) -> float | None:
         return self.values.get(f"{name}[{experiment}]", self.values.get(name))
 
-    def _formula(self, text: str, experiment: str) -> float:
+    def _formula(self, text: str, experiment: str, covariates: Mapping[str, float]) -> float:
         import numpy as np
 
         from picardfit.formulas.grammar import names_in_order, parse
         from picardfit.formulas.kernels import BatchedMap
 
         names, nothing = names_in_order(text), np.empty(0)
-        numbers = np.array([self.value(name, experiment) for name in names])
+        numbers = np.array([covariates[n] if n in covariates else self.value(n, experiment) for n in names])
         return float(
             BatchedMap([parse(text)], (), names, ()).value(np.array(0.0), nothing, numbers, nothing)[0]
         )
@@ -176,25 +178,40 @@ def _experiment(
     import numpy as np
 
     from picardfit.files.sections.experiments import planned_time
-    from picardfit.model.inputs import values_at
-    from picardfit.simulation.simulate import noisy
+    from picardfit.model.doses import jumps_of
+    from picardfit.simulation.simulate import default_t0, measured_rows, noisy
     from picardfit.simulation.simulate import simulate as solve
+    from picardfit.simulation.trajectories import Run
 
     file, scatter, model = study.file, study.scatter, study.file.model
     parameters = {p: study.value(p, name) for p in model.parameters}
     initial = {s: study.initial(condition, s, name) for s in model.states}
     with file.locating("experiments", name):
         t0 = planned_time(name, replace(condition, initial=initial), times, ())
-    found = solve(model, parameters, initial, times, condition.inputs, t0)
+    found = solve(
+        model,
+        parameters,
+        initial,
+        times,
+        condition.inputs,
+        t0,
+        doses=condition.doses,
+        covariates=condition.covariates,
+        resets=condition.resets,
+    )
     if scatter is None:
         exact = np.stack([found.observables[n] for n in model.observables], axis=-1)
         return found, noisy(rng, exact, study.additive, study.proportional)
     names = (*model.parameters, *scatter.names, *scatter.parameters)
     every = np.array([study.value(p, name) for p in names])
     path = np.stack([found.states[n] for n in model.states], axis=-1)
-    inputs = values_at(condition.inputs, model.inputs, found.times)
-    levels = scatter.measurement(model, names).value(found.times, path, every, inputs)
-    return found, scatter.draw(levels, rng)
+    again = np.array(condition.resets, float)
+    start = default_t0(float(min(times)), condition.doses, again) if t0 is None else t0
+    begin = np.array([initial[n] for n in model.states])
+    jumps = jumps_of(model.states, condition.doses, again, begin)
+    begin = begin if jumps is None else jumps.at(start, begin)
+    run = Run(start, begin, every[: len(model.parameters)], condition.signals, found.times, ())
+    return found, scatter.draw(measured_rows(model, scatter, run, path, names, every), rng)
 
 
 def _conditions(file: ProblemFile) -> dict[str, tuple[Condition, np.ndarray | None]]:
@@ -204,16 +221,28 @@ def _conditions(file: ProblemFile) -> dict[str, tuple[Condition, np.ndarray | No
     from picardfit.files.sections.experiments import Condition
 
     if file.problem is not None:
-        return {
-            one.name: (Condition(one.inputs, one.initial, one.t0), np.unique(one.times))
-            for one in file.problem.experiments
-        }
+        return {one.name: (_condition(one), np.unique(one.times)) for one in file.problem.experiments}
+    common = Condition(file.inputs, {}, file.t0, doses=file.doses)
     planned: dict[str, tuple[Condition, np.ndarray | None]] = {
         name: (one, np.array(one.times)) for name, one in file.conditions.items()
     }
     for name in (file.truth or {}).get("initial", {}):
-        planned.setdefault(name, (Condition(file.inputs, {}, file.t0), None))
-    return planned or {PLAN: (Condition(file.inputs, {}, file.t0), None)}
+        planned.setdefault(name, (common, None))
+    return planned or {PLAN: (common, None)}
+
+
+def _condition(one: Experiment) -> Condition:
+    """What an experiment of the data says."""
+    from picardfit.files.sections.experiments import Condition
+
+    return Condition(
+        one.inputs,
+        one.initial,
+        one.t0,
+        doses=one.doses,
+        covariates=one.covariates,
+        resets=one.resets,
+    )
 
 
 def _calendars(file: ProblemFile) -> dict[str, Calendar]:

@@ -33,7 +33,7 @@ def state_scale(problem: Problem, tables: list[Array], least: float = 0.0) -> Ar
     Units may differ by many powers of ten; only a state that stays zero takes the scale of the largest, unless its data
     or its known initial value tell how large it is.
     """
-    every = np.concatenate([t.reshape(-1, len(problem.model.states)) for t in tables])
+    every = np.concatenate([t.reshape(-1, len(problem.solved_model.states)) for t in tables])
     highest = np.abs(every).max(axis=0)
     every -= every.sum(axis=0) / len(every)
     scale = np.maximum(np.sqrt(np.einsum("ij,ij->j", every, every) / len(every)), 1e-2 * highest)
@@ -66,7 +66,7 @@ def first_mesh(
     problem: Problem, start: Start, rule: Rule, scale: Array, settings: FirstMesh = FirstMesh()
 ) -> Mesh:
     """Segments with about equal shares of the Jacobian's norm, of the samples and of time; breaks are knots."""
-    model, params, knots = problem.model, problem.layout.model_values(start.unknowns), []
+    model, params, knots = problem.solved_model, problem.layout.model_values(start.unknowns), []
     for e, (grid, path) in enumerate(start.tables):
         inputs = problem.experiments[e].inputs_at(model.inputs, grid)
         _, wrt_x, _ = model.rhs.linearise(grid, path, params[e], inputs)
@@ -81,7 +81,7 @@ def even_knots(problem: Problem, experiment: int, length: float) -> Array:
     start, stop = problem.span(experiment)
     if stop <= start:
         return _instant(start)
-    return uniform_knots((start, stop), length, problem.breaks(experiment))
+    return uniform_knots((start, stop), length, problem.knots(experiment))
 
 
 def _instant(time: float) -> Array:
@@ -107,9 +107,7 @@ def _knots(problem: Problem, experiment: int, grid: Array, stiffness: Array, set
     mass = 0.5 * local * gaps / max(wanted, TINY) + 0.5 / len(gaps)
     cumulative = np.concatenate([[0.0], np.cumsum(mass)])
     inside = np.interp(np.linspace(0, cumulative[-1], count + 1)[1:-1], cumulative, grid)
-    return merge_breaks(
-        np.concatenate([[start], inside, [stop]]), problem.breaks(experiment), settings.sliver
-    )
+    return merge_breaks(np.concatenate([[start], inside, [stop]]), problem.knots(experiment), settings.sliver)
 
 
 def merge_breaks(knots: Array, breaks: tuple[float, ...], sliver: float = FirstMesh.sliver) -> Array:

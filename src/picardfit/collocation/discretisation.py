@@ -13,7 +13,7 @@ import numpy as np
 
 from picardfit.collocation.elimination import plan_of
 from picardfit.collocation.mesh import Flags, Indices, Mesh, QuickIndex
-from picardfit.collocation.picard import Field
+from picardfit.collocation.picard import Field, end_states
 from picardfit.formulas.kernels import Array, BatchedMap
 from picardfit.model.inputs import Table
 from picardfit.model.kinks import smooth_at_nodes
@@ -29,6 +29,54 @@ class Chunk:
     segments: slice
     blocks: slice
     linked: Indices  # segments with a successor, counted from the first of the chunk
+    links: slice  # the knots after them, among those of all linked segments
+
+
+@dataclass(frozen=True)
+class KnotJumps:
+    """Doses and resets at some of the knots between segments: the next segment starts at keep x + add."""
+
+    links: Indices  # (jumps,): among the linked segments, ascending
+    keep: Array  # (jumps, states): 1, or 0 for a reset
+    add: Array  # (jumps, states)
+
+    @classmethod
+    def together(cls, links: Indices, keep: Array, add: Array) -> KnotJumps:
+        """Jumps in order of time; those at one knot become one."""
+        distinct, place = np.unique(links, return_inverse=True)
+        kept, added = np.ones((len(distinct), keep.shape[1])), np.zeros((len(distinct), keep.shape[1]))
+        for k, one in enumerate(place):
+            kept[one], added[one] = keep[k] * kept[one], keep[k] * added[one] + add[k]
+        return cls(distinct, kept, added)
+
+    def apply(self, ends: Array) -> Array:
+        """(linked, states): ends of segments, where a dose follows after it."""
+        after: Array = ends.copy()
+        after[self.links] = self.keep * ends[self.links] + self.add
+        return after
+
+    def before(self, after: Array) -> Array:
+        """(linked, states): what `apply` turns into this; a state that a reset forgets stays as it is."""
+        before: Array = after.copy()
+        before[self.links] = after[self.links] - self.add * self.keep
+        return before
+
+    def masked(self, per_link: Array) -> Array:
+        """(linked, states, ...): rows of states that a reset forgets set to zero, for derivatives and adjoints."""
+        if self.keep.all():
+            return per_link
+        result: Array = per_link.copy()
+        result[self.links] *= self.keep.reshape(*self.keep.shape, *[1] * (per_link.ndim - 2))
+        return result
+
+
+def _knots_near(mesh: Mesh, experiment: int, times: Array) -> Indices:
+    """(times,): the knots between segments at these times, among those of all linked segments.
+
+    A break within rounding of another has no knot of its own: the nearest is meant.
+    """
+    nearest: Indices = np.abs(times[:, None] - mesh.knots[experiment][1:-1]).argmin(axis=1)
+    return mesh.inner_ranges[experiment][0] + nearest
 
 
 @dataclass(frozen=True)
@@ -56,7 +104,7 @@ class Discretisation:
         mesh, problem = self.mesh, self.problem
         inputs = problem.inputs_at(mesh.experiment, mesh.node_times)
         for (e, knots), (column, name) in product(enumerate(mesh.knots), enumerate(problem.model.inputs)):
-            source = problem.experiments[e].inputs[name]
+            source = problem.experiments[e].signals[name]
             if isinstance(source, Table) and source.kind == "linear":
                 chosen, values = smooth_at_nodes(source.times, source.values, knots, mesh.rule.nodes)
                 inputs[mesh.first[e] + chosen, :, column] = values
@@ -85,7 +133,7 @@ class Discretisation:
     @cached_property
     def located(self) -> tuple[Indices, Array]:
         samples = self.problem.samples
-        return self.mesh.locate(samples.times, samples.experiment)
+        return self.mesh.locate(samples.times, samples.experiment, self.problem.before_knots)
 
     @property
     def segment(self) -> Indices:
@@ -104,12 +152,55 @@ class Discretisation:
 
     @cached_property
     def at_breaks(self) -> Flags:
-        """(linked,) bool: knots between segments where the right-hand side may jump or kink."""
+        """(linked,) bool: knots between segments where the right-hand side may jump or kink, or a state is reset."""
         mesh, found = self.mesh, np.zeros(len(self.mesh.linked), bool)
         for e, (a, b) in enumerate(mesh.inner_ranges):
             if b > a:
-                found[a:b] = np.isin(mesh.start[mesh.linked[a:b] + 1], self.problem.breaks(e))
+                found[a:b] = np.isin(mesh.start[mesh.linked[a:b] + 1], self.problem.knots(e))
         return found
+
+    @cached_property
+    def kept(self) -> Array | None:
+        """(linked, states): 0 for running states that are set back to zero at a knot, else 1; None without increments.
+
+        The end state of a segment times this is where the next one begins.
+        """
+        problem, mesh = self.problem, self.mesh
+        if problem.increments is None:
+            return None
+        kept, n = np.ones((len(mesh.linked), len(problem.solved_model.states))), len(problem.model.states)
+        for e, times_of in enumerate(problem.increments.resets):
+            for k, times in enumerate(times_of):
+                kept[_knots_near(mesh, e, times), n + k] = 0.0
+        return kept
+
+    @cached_property
+    def doses(self) -> KnotJumps | None:
+        """The jumps of the states at knots that doses and resets cause; None without any."""
+        mesh, links, keep, add = self.mesh, [], [], []
+        for e, jumps in enumerate(self.problem.jumps):
+            inside = None if jumps is None else jumps.part(jumps.times < mesh.knots[e][-1])
+            if inside is None:
+                continue
+            links.append(_knots_near(mesh, e, inside.times))
+            keep.append(inside.keep)
+            add.append(inside.add)
+        if not links:
+            return None
+        return KnotJumps.together(np.concatenate(links), np.concatenate(keep), np.concatenate(add))
+
+    def end_states(self, x: Array, path: Array) -> Array:
+        """(linked, states): the path at the end of each segment with a successor, after a dose or reset there."""
+        ends = end_states(self.mesh, x, path)[self.mesh.linked_rows]
+        ends = ends if self.doses is None else self.doses.apply(ends)
+        return ends if self.kept is None else self.kept * ends
+
+    def felt(self, per_link: Array) -> Array:
+        """(linked, states, ...): derivatives or adjoints of the ends of segments, zero for states that begin anew."""
+        felt = per_link if self.doses is None else self.doses.masked(per_link)
+        if self.kept is None:
+            return felt
+        return felt * self.kept.reshape(*self.kept.shape, *[1] * (per_link.ndim - 2))
 
     @cached_property
     def selected(self) -> QuickIndex | None:
@@ -125,17 +216,19 @@ class Discretisation:
     @cached_property
     def chunks(self) -> list[Chunk]:
         """The mesh in chunks whose Newton matrices, or whose multipliers if these are eliminated, stay in the cache."""
-        mesh, size = self.mesh, len(self.mesh.rule.nodes) * len(self.problem.model.states)
+        mesh, states = self.mesh, len(self.problem.solved_model.states)
+        size = len(self.mesh.rule.nodes) * states
         count, each = len(mesh), self.chunk_size // size**2
         if self.field.plan is not None:
-            columns = len(self.problem.model.states) + len(self.problem.layout.columns.parameters)
+            columns = states + len(self.problem.layout.columns.parameters)
             each = self.eliminated_chunk_size // (size * columns)
         edges = [*range(0, count, max(each, 1)), count]
         blocks = np.searchsorted(self.blocks.segment, edges)
         links = np.searchsorted(mesh.linked, edges)
         return [
-            Chunk(slice(a, b), slice(*blocks[k : k + 2]), mesh.linked[slice(*links[k : k + 2])] - a)
+            Chunk(slice(a, b), slice(*blocks[k : k + 2]), mesh.linked[mine] - a, mine)
             for k, (a, b) in enumerate(pairwise(edges))
+            for mine in [slice(*links[k : k + 2])]
         ]
 
     def parameters(self, unknowns: Array) -> Array:

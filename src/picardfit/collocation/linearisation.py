@@ -99,6 +99,7 @@ def linearise(
     # drop each group once it is joined: keeping all of them twice would take most of the memory of a fit
     multipliers = _joined(groups.pop(0), room)
     inverse, at_samples, ends = (_joined(groups.pop(0), old) for _ in range(3))
+    ends = system.felt(ends)
     outputs, jacobian = _outputs(system, point, chain, at_samples)
     terms = system.objective.terms(outputs, expected)
     white = _by_block(whitened(system.blocks.padded(terms.factor), jacobian))
@@ -150,7 +151,7 @@ def _room(system: Discretisation) -> Array | None:
     """Memory for all multipliers if they are solved for in place; joining large parts would cost as much as solving."""
     if system.field.plan is None:
         return None
-    mesh, states = system.mesh, len(system.problem.model.states)
+    mesh, states = system.mesh, len(system.problem.solved_model.states)
     columns = states + len(system.problem.layout.columns.parameters)
     return np.empty((len(mesh), len(mesh.rule.nodes), states, columns))
 

@@ -232,8 +232,12 @@ class Mesh:
         result[:, count:] = parameters if len(parameters) == 1 else parameters[self.experiment]
         return result
 
-    def locate(self, times: Array, experiment: Indices) -> tuple[Indices, Array]:
+    def locate(
+        self, times: Array, experiment: Indices, earlier: Flags | None = None, rounding: float = 1e-12
+    ) -> tuple[Indices, Array]:
         """Segment index and fraction in [0, 1] of each time; a time on a knot belongs to the later segment.
+
+        Those in `earlier` (times,) belong to the earlier one, also if they are later within `rounding` of the span.
 
         The paper's floor(t/T) + 1 overruns at the last knot: that time belongs to the last segment.
         """
@@ -241,6 +245,10 @@ class Mesh:
         for e, mine in runs(experiment):
             knots = self.knots[e]
             inside = np.searchsorted(knots, times[mine], side="right") - 1
+            if earlier is not None:
+                slack = rounding * (knots[-1] - knots[0])
+                before = np.searchsorted(knots, times[mine] - slack, side="left") - 1
+                inside = np.where(earlier[mine], before, inside)
             segment[mine] = self.first[e] + np.clip(inside, 0, len(knots) - 2)
         fraction = (times - self.start[segment]) / self.length[segment]
         return segment, np.clip(fraction, 0.0, 1.0)

@@ -13,7 +13,6 @@ from picardfit.collocation.picard import (
     Contraction,
     FixedPoint,
     contract,
-    end_states,
     newton,
     sizes,
 )
@@ -43,7 +42,7 @@ class Point:
     states: Array  # (segments, states): start state of each segment
     path: Array  # (segments, nodes, states), contracted: u = P u
     slopes: Array  # f along the path
-    jumps: Array  # (linked, states): end of a segment minus start of the next
+    jumps: Array  # (linked, states): end of a segment, after a dose there, minus start of the next
     sampled: Array  # (samples, states)
     outputs: Array  # (samples, rows): observables, then levels of the noise
     data: float  # value of the objective, with priors
@@ -68,7 +67,7 @@ def point_at(
             params = system.parameters(unknowns)
         if slopes is None:
             slopes = system.field.slopes(path, system.spread(params))
-        jumps = end_states(mesh, states, path)[mesh.linked_rows] - states[mesh.inner_rows]
+        jumps = system.end_states(states, path) - states[mesh.inner_rows]
         sampled = system.at_samples(states, path)
         outputs = system.outputs(sampled, params)
         data = system.value(unknowns, outputs)
@@ -119,8 +118,8 @@ def contract_from(
     mesh, layout = system.mesh, system.problem.layout
     states = states.copy()
     states[mesh.first], _ = layout.initial(unknowns)
-    following = states.copy()
-    following[mesh.linked] = states[mesh.linked + 1]
+    following, ahead = states.copy(), states[mesh.linked + 1]
+    following[mesh.linked] = ahead if system.doses is None else system.doses.before(ahead)
     path = states[:, None, :] + mesh.rule.nodes[:, None] * (following - states)[:, None, :]
     point, failed = _contracted(system, unknowns, states, path, scale, contraction)
     if point is None and borrow:

@@ -36,7 +36,7 @@ class Differencing:
 def has_second_order(system: Discretisation) -> bool:
     """Whether first derivatives are exact enough to be differenced."""
     problem = system.problem
-    return isinstance(problem.rhs, BatchedMap) and isinstance(problem.model.output, BatchedMap)
+    return isinstance(problem.rhs, BatchedMap) and isinstance(problem.solved_model.output, BatchedMap)
 
 
 def newton_model(
@@ -96,7 +96,8 @@ class _Differences:
             by_state, every = np.zeros(self._point.sampled.shape), np.arange(self._point.sampled.shape[1])
             np.add.at(by_state.T, every[system.selected], self._slope[:, 0].T)
         result = blocks.by_segment(system.along[1].transpose(0, 2, 1) @ blocks.padded(by_state))
-        result[mesh.linked] += mesh.rule.along(np.ones(1))[0, 1:, None] * forces[:, None, :]
+        felt = system.felt(forces)
+        result[mesh.linked] += mesh.rule.along(np.ones(1))[0, 1:, None] * felt[:, None, :]
         return result
 
     def of_path(self, forces: Array) -> Array:

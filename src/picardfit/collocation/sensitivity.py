@@ -36,6 +36,9 @@ class SensitivityMesh:
     segments: int = 20_000  # meshes with more are not split again
     room: float = 1e-9  # smallest distance of a knot from an edge, relative to the time span
     closest: float = 1e-12  # smallest distance of two knots, relative to the time span
+    after: float = (
+        1e-6  # how far a run goes on after a dose at its last time, relative to its length; a choice
+    )
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,10 @@ def sensitivity(
     `knots` are where segments may begin, for example those of a fit.
     """
     last = float(run.times[-1]) if len(run.times) else run.t0
+    if run.jumps is not None and last in run.jumps.times:  # the last states wanted are those after a dose
+        later = np.append(run.times, last + settings.after * (last - run.t0))
+        longer = sensitivity(model, replace(run, times=later), knots, settings)
+        return None if longer is None else Sensitivity(longer.states[:-1], longer.derivatives[:-1])
     if last <= run.t0:
         states, count = len(run.initial), len(run.times)
         fixed = np.concatenate([np.eye(states), np.zeros((states, len(run.params)))], axis=1)
@@ -109,6 +116,14 @@ def _field(model: Model, run: Run, mesh: Mesh) -> Field:
     return Field(model.rhs, mesh, values_at(run.inputs, model.inputs, mesh.node_times))
 
 
+def _kept(run: Run, mesh: Mesh, ends: Array) -> Array:
+    """Derivatives (linked, states, columns) of the ends of segments; states that a reset forgets have none."""
+    if run.jumps is not None:
+        for time, keep in zip(run.jumps.times, run.jumps.keep, strict=True):
+            ends[mesh.knots[0][1:-1] == time] *= keep[:, None]
+    return ends
+
+
 def _chain(model: Model, run: Run, found: _Solved) -> Sensitivity:
     """Chain the derivatives from segment to segment; evaluate solution and derivatives at the times of the run."""
     mesh, states, path = found.mesh, found.states, found.path
@@ -119,7 +134,7 @@ def _chain(model: Model, run: Run, found: _Solved) -> Sensitivity:
         columns = np.zeros((len(mesh), count + parameters, count + parameters))
         columns[0, :count, :count] = np.eye(count)
         columns[:, count:, count:] = np.eye(parameters)
-        forward(mesh, end_derivatives(mesh, mesh.linked, multipliers), columns)
+        forward(mesh, _kept(run, mesh, end_derivatives(mesh, mesh.linked, multipliers)), columns)
         segment, fraction = mesh.locate(run.times, np.zeros(len(run.times), int))
         moved = wrt_x @ multipliers  # derivative of f along the path by [start of the segment | parameters]
         moved[..., count:] += wrt_p

@@ -30,7 +30,15 @@ if TYPE_CHECKING:
     from picardfit.problem.experiment import Experiment
     from picardfit.problem.problem import Problem
 
-NOISES = {"Noise": "normal", "LogNormal": "log-normal", "StudentT": "Student's t", "Laplace": "Laplace"}
+NOISES = {
+    "Noise": "normal",
+    "LogNormal": "log-normal",
+    "StudentT": "Student's t",
+    "Laplace": "Laplace",
+    "Poisson": "Poisson counts",
+    "NegativeBinomial": "negative binomial counts",
+    "Binomial": "binomial counts",
+}
 
 
 @dataclass(frozen=True)

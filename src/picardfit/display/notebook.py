@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 
 def model_html(model: Model) -> str:
-    groups = {"states": model.states, "parameters": model.parameters, "inputs": model.inputs}
+    groups = {"states": model.states, "parameters": model.parameters, "inputs": model.signals}
+    groups |= {"covariates": model.covariates, "infused": model.infused}
     rows = [
         (kind, ", ".join(f"{name} ({unit})" if (unit := model.unit(name)) else name for name in names))
         for kind, names in groups.items()

@@ -12,6 +12,7 @@ import numpy as np
 
 from picardfit.fit import Fit
 from picardfit.formulas.tracing import NumericMap
+from picardfit.model.doses import Doses
 from picardfit.model.inputs import Constant, Formula, Signal, Table
 from picardfit.model.model import Model
 from picardfit.problem.experiment import Experiment
@@ -60,6 +61,9 @@ def code(value: object) -> str:
         return code(value.value)
     if isinstance(value, Formula):
         return repr(value.text)
+    if isinstance(value, Doses):
+        lasting = f", duration={code(value.duration)}" if value.infused.any() else ""
+        return f"pf.Doses({code(value.times)}, {code(value.amounts)}, into={value.into!r}{lasting})"
     if isinstance(value, np.ndarray):
         return code(value.tolist())
     if isinstance(value, Mapping):
@@ -99,7 +103,8 @@ def _model(model: Model) -> str:
     plain = '"""' not in lines and "\\" not in lines
     text = f'"""\n{lines}\n"""' if plain else repr(lines)
     parts = [text, f"observables={code(model.observable_formulas)}"]
-    parts += [f"inputs={code(list(model.inputs))}"] if model.inputs else []
+    parts += [f"inputs={code(list(model.signals))}"] if model.signals else []
+    parts += [f"covariates={code(list(model.covariates))}"] if model.covariates else []
     parts += [f"units={code(dict(model.units))}"] if model.units else []
     return f"model = pf.Model({', '.join(parts)})"
 
@@ -111,4 +116,7 @@ def _experiment(one: Experiment) -> str:
     parts += [f"t0={code(one.t0)}"]
     parts += [f"rest={_record(one.rest)}"] if one.rest is not None else []
     parts += [f"calendar={one.calendar!r}"] if one.calendar is not None else []
+    parts += [f"doses={code(list(one.doses))}"] if one.doses else []
+    parts += [f"covariates={code(one.covariates)}"] if one.covariates else []
+    parts += [f"resets={code(one.resets)}"] if one.resets else []
     return f"pf.Experiment({', '.join(parts)})"

@@ -51,6 +51,7 @@ from picardfit.evidence.certificate import Certificate, CertificateSettings
 from picardfit.fit import Fit
 from picardfit.inference.combinations import Combination
 from picardfit.inference.identifiability import Identifiability
+from picardfit.problem.problem import Problem
 from picardfit.whole_files import write_text
 
 
@@ -127,15 +128,29 @@ def _values(fit: Fit, most: int) -> Markup:
     samples, names = fit.problem.samples, fit.problem.names
     header = ("experiment", "date" if has_dates(fit.problem) else "time", *fit.problem.model.observables)
     times = [text for one in fit.problem.experiments for text in one.time_texts(one.times, 7)]
+    given = _given(fit.problem)
     rows = [
         (
             names[samples.experiment[k]],
             times[k],
-            *("" if np.isnan(value) else number(float(value), 7) for value in samples.data[k]),
+            *(
+                one if isinstance(one, str) else "" if np.isnan(one) else number(float(one), 7)
+                for one in given[k]
+            ),
         )
         for k in range(min(len(samples.times), most))
     ]
     return table(header, rows, range(1, len(header)), most, more=len(samples.times) - len(rows))
+
+
+def _given(problem: Problem) -> np.ndarray:
+    """(samples, observables): measured values as they were given, texts where they are censored."""
+    table = np.full(problem.samples.data.shape, np.nan, dtype=object)
+    for e, one in enumerate(problem.experiments):
+        for name, column in one.observations.items():
+            if name in problem.model.observables:
+                table[problem.samples.experiment == e, problem.model.observables.index(name)] = column
+    return table
 
 
 def _estimates(fit: Fit) -> Markup:

@@ -75,7 +75,8 @@ def model_text(model: Model) -> str:
     if model.text:
         lines = {f"{n}'" if prime else n: to_text(parse(formula)) for n, formula, prime in model.written}
     shown = ["equations", *_definitions(lines)]
-    groups = {"states": model.states, "parameters": model.parameters, "inputs": model.inputs}
+    groups = {"states": model.states, "parameters": model.parameters, "inputs": model.signals}
+    groups |= {"covariates": model.covariates, "infused": model.infused}
     if all(name == formula for name, formula in model.observable_formulas.items()):
         groups["observables"] = model.observables
     else:
@@ -127,7 +128,11 @@ def experiment_row(one: Experiment, shared: Mapping[str, object]) -> tuple[str, 
     """The cells under EXPERIMENT_HEADER; `shared`: what is known of the initial states of all experiments."""
     counts = one.sampled.sum(axis=0)
     measured = ", ".join(f"{name} ({n})" for name, n in zip(one.observables, counts, strict=True))
-    inputs = "; ".join(f"{name} = {signal.describe()}" for name, signal in one.inputs.items())
+    given = [f"{name} = {signal.describe()}" for name, signal in one.inputs.items()]
+    given += [f"{name} = {number(value)}" for name, value in one.covariates.items()]
+    given += [dose.describe() for dose in one.doses]
+    given += [f"reset at {number(time)}" for time in one.resets]
+    inputs = "; ".join(given)
     initial = {**({} if one.rest else shared), **one.initial}
     known = ", ".join(
         f"{name} = {value if isinstance(value, str) else number(value)}"

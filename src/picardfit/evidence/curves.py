@@ -6,6 +6,7 @@ import numpy as np
 
 from picardfit.collocation.picard import end_states
 from picardfit.errors import InputError
+from picardfit.model.increments import differenced
 from picardfit.simulation.trajectories import Run, trajectories
 from picardfit.solvers.loop import Solution
 
@@ -19,7 +20,12 @@ def states_along(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
         early, t0 = one.time_texts(np.array([times.min(), one.t0]))
         raise InputError("evidence.before_t0", one.name, time=early, t0=t0)
     segment, fraction = mesh.locate(np.minimum(times, last), np.full(len(times), e))
-    weights, states, path = mesh.rule.along(fraction), solution.states, solution.path
+    own_states = len(problem.model.states)  # running states come after them
+    weights, states, path = (
+        mesh.rule.along(fraction),
+        solution.states[:, :own_states],
+        solution.path[..., :own_states],
+    )
     values = weights[:, :1] * states[segment] + (weights[:, None, 1:] @ path[segment])[:, 0]
     beyond = times > last
     if beyond.any():
@@ -27,18 +33,29 @@ def states_along(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
         begin = end_states(mesh, states, path)[end[0]]
         wanted, back = np.unique(times[beyond], return_inverse=True)
         own = system.parameters(solution.unknowns)[e, : len(problem.model.parameters)]
-        run = Run(last, begin, own, one.inputs, wanted, problem.model.breaks(one.inputs))
+        later = None if (jumps := problem.jumps[e]) is None else jumps.of_first(own_states).after(last)
+        run = Run(last, begin, own, one.signals, wanted, problem.model.breaks(one.signals), later)
         ahead = trajectories(problem.model, [run])[0]
         values[beyond] = np.nan if ahead is None else ahead[back]
     return values
 
 
 def outputs_at(solution: Solution, e: int, times: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """(times, observables) of experiment e, from its states (times, states)."""
+    """(times, observables) of experiment e, from its states (times, states); increments since the time before."""
     problem = solution.system.problem
     model, one = problem.model, problem.experiments[e]
     params = problem.layout.model_values(solution.unknowns)[e]
-    return model.output.value(times, states, params, one.inputs_at(model.inputs, times))
+    values = model.output.value(times, states, params, one.inputs_at(model.inputs, times))
+    if not model.increments:
+        return values
+    begin = np.array([one.t0])
+    first = model.output.value(
+        begin, states_along(solution, e, begin), params, one.inputs_at(model.inputs, begin)
+    )
+    order = np.argsort(times, kind="stable")
+    changes = np.empty_like(values)
+    changes[order] = differenced(model, times[order], values[order], first[0])
+    return changes
 
 
 def checked_times(times: object) -> np.ndarray:

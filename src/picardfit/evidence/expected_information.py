@@ -85,23 +85,21 @@ def expected(problem: Problem, unknowns: np.ndarray, nodes: int = DEFAULT.nodes)
 def solvable(problem: Problem, unknowns: np.ndarray) -> list[bool]:
     """Whether each experiment can be integrated to its end."""
     runs = _runs(problem, unknowns, [_grid(problem, e) for e in range(len(problem.experiments))])
-    return [states is not None for states in trajectories(problem.model, runs)]
+    return [states is not None for states in trajectories(problem.solved_model, runs)]
 
 
 def as_if_measured(problem: Problem, start: Start) -> Problem | None:
     """The problem with exact data wherever something is or will be measured; None where an output is not finite."""
-    experiments = []
     runs = _runs(problem, start.unknowns, [times for times, _ in start.tables])
-    for one, run, (_, states) in zip(problem.experiments, runs, start.tables, strict=True):
-        rows = np.searchsorted(run.times, one.times)
-        outputs = observed(problem.model, replace(run, times=one.times), states[rows])
-        mine = outputs[:, [problem.model.observables.index(name) for name in one.observables]]
-        if not np.isfinite(mine[one.sampled]).all():
-            return None
-        columns = np.where(one.sampled, mine, np.nan).T
-        data = dict(zip(one.observables, columns, strict=True))
-        experiments.append(replace(one, observations=data, planned=None))
-    return problem.with_experiments(experiments)
+    owner, states = problem.samples.experiment, start.at_samples(problem)
+    exact = [
+        observed(problem.solved_model, replace(run, times=one.times), states[owner == e])
+        for e, (one, run) in enumerate(zip(problem.experiments, runs, strict=True))
+    ]
+    sampled, outputs = problem.sampled, np.concatenate(exact)
+    if not np.isfinite(outputs[sampled]).all():
+        return None
+    return problem.with_data(np.where(sampled, problem.as_measured(outputs), np.nan))
 
 
 def _grid(problem: Problem, experiment: int) -> np.ndarray:
@@ -109,13 +107,25 @@ def _grid(problem: Problem, experiment: int) -> np.ndarray:
     start, stop = problem.span(experiment)
     times = np.unique(np.concatenate([[start], problem.experiments[experiment].times, [stop]]))
     between = 0.5 * (times[1:] + times[:-1])
-    return np.unique(np.concatenate([np.linspace(start, stop, DEFAULT.grid + 1), times, between]))
+    grid = [np.linspace(start, stop, DEFAULT.grid + 1), times, between]
+    if (jumps := problem.jumps[experiment]) is not None:
+        inside = jumps.times[jumps.times < stop]
+        grid += [inside, np.nextafter(inside, start)]  # both sides of a jump, for interpolation
+    return np.unique(np.concatenate(grid))
 
 
 def _runs(problem: Problem, unknowns: np.ndarray, times: Sequence[np.ndarray]) -> list[Run]:
     params, initial = problem.layout.model_values(unknowns), problem.layout.initial(unknowns)[0]
     return [
-        Run(one.t0, initial[e], params[e], one.inputs, times[e], problem.breaks(e), problem.state_sizes[e])
+        Run(
+            one.t0,
+            initial[e],
+            params[e],
+            one.signals,
+            times[e],
+            *problem.events(e),
+            sizes=problem.state_sizes[e],
+        )
         for e, one in enumerate(problem.experiments)
     ]
 
@@ -123,7 +133,7 @@ def _runs(problem: Problem, unknowns: np.ndarray, times: Sequence[np.ndarray]) -
 def simulated(problem: Problem, unknowns: np.ndarray, rtol: float = 1e-8) -> Start | None:
     """A start on the path of these unknowns, by independent integration; None where there is no solution."""
     runs = _runs(problem, unknowns, [_grid(problem, e) for e in range(len(problem.experiments))])
-    solved = trajectories(problem.model, runs, rtol)
+    solved = trajectories(problem.solved_model, runs, rtol)
     tables = [
         (run.times, states)
         for run, states in zip(runs, solved, strict=True)
@@ -131,7 +141,7 @@ def simulated(problem: Problem, unknowns: np.ndarray, rtol: float = 1e-8) -> Sta
     ]
     if len(tables) < len(runs):
         return None
-    return Start(unknowns, tuple(tables), np.zeros(len(problem.model.states), bool))
+    return Start(unknowns, tuple(tables), np.zeros(len(problem.solved_model.states), bool))
 
 
 def on_mesh(
@@ -158,9 +168,14 @@ def on_mesh(
 
 def _knot_states(problem: Problem, unknowns: np.ndarray, mesh: Mesh) -> np.ndarray | None:
     """(segments, states): start state of each segment, by integration."""
-    solved = trajectories(problem.model, _runs(problem, unknowns, [knots[:-1] for knots in mesh.knots]))
+    solved = trajectories(
+        problem.solved_model, _runs(problem, unknowns, [knots[:-1] for knots in mesh.knots])
+    )
     found = [states for states in solved if states is not None]
-    return None if len(found) < len(solved) else np.concatenate(found)
+    if len(found) < len(solved):
+        return None
+    tables = tuple(zip((knots[:-1] for knots in mesh.knots), found, strict=True))
+    return Start(unknowns, tables, np.zeros(found[0].shape[1], bool)).at_knots(problem, mesh.knots)
 
 
 def _polished(system: Discretisation, point: Point) -> Linearisation | None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from picardfit.formulas.exact_values import exact_value, token_count
 from picardfit.formulas.tracing import NumericMap
+from picardfit.model.added_inputs import INFUSION
 from picardfit.solvers.loop import Solution
 
 Point = dict[str, float]  # name -> value
@@ -50,7 +51,11 @@ def formula_error(solution: Solution, check: FormulaCheck = FormulaCheck()) -> f
 
 
 def _points(solution: Solution, count: int) -> list[tuple[Point, np.ndarray]]:
-    """Values of all names, and f by the kernels (states,), at nodes spread evenly along the solution."""
+    """Values of all names, and f by the kernels (states,), at nodes spread evenly along the solution.
+
+    Infusions, which are no part of equations given as text, are subtracted from f; running states of increments follow
+    the states that are written.
+    """
     system, point = solution.system, solution.point
     problem, mesh = system.problem, system.mesh
     model, names = problem.model, problem.layout.names
@@ -60,8 +65,11 @@ def _points(solution: Solution, count: int) -> list[tuple[Point, np.ndarray]]:
         segment, node = divmod(k, nodes)
         values = dict(zip(names, point.params[mesh.experiment[segment]].tolist(), strict=False))
         values |= dict(zip(model.inputs, system.field.inputs[segment, node].tolist(), strict=True))
-        values |= dict(zip(model.states, solution.path[segment, node].tolist(), strict=True))
-        found.append(({**values, "t": float(mesh.node_times[segment, node])}, point.slopes[segment, node]))
+        values |= dict(zip(model.states, solution.path[segment, node].tolist(), strict=False))
+        rates = values if model.text else {}
+        infused = np.array([rates.get(f"{INFUSION}{state}", 0.0) for state in model.states])
+        slopes = point.slopes[segment, node, : len(infused)] - infused
+        found.append(({**values, "t": float(mesh.node_times[segment, node])}, slopes))
     return found
 
 

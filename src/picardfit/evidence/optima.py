@@ -14,7 +14,7 @@ import numpy as np
 
 from picardfit.errors import Status
 from picardfit.evidence.fisher import Information, information
-from picardfit.problem.likelihood import LeastSquares
+from picardfit.problem.least_squares import LeastSquares
 from picardfit.problem.problem import Problem
 from picardfit.solvers.loop import Solution
 

@@ -128,7 +128,11 @@ def named_residuals(problem: Problem, rows: np.ndarray) -> dict[str, dict[str, n
     values, observables = problem.objective.residuals(rows), problem.model.observables
     mine = dict(stretches(problem.samples.experiment))
     return {
-        one.name: {n: values[mine.get(e, slice(0)), observables.index(n)] for n in one.observables}
+        one.name: {
+            n: values[mine.get(e, slice(0)), observables.index(n)]
+            for n in observables
+            if n in one.observables
+        }
         for e, one in enumerate(problem.experiments)
     }
 
@@ -164,7 +168,7 @@ def freedom(problem: Problem, found: Information | None) -> tuple[int, int] | No
     if estimated or least <= 0 or problem.scatter is None:
         return None
     normal = all(column.shape is Shape.NORMAL for column in problem.scatter.columns)
-    if not normal or found is None:
+    if not normal or found is None or problem.samples.limits is not None:
         return least, count
     believed = () if problem.priors is None else problem.priors.entries
     loose = {*found.undetermined, *(layout.label(e, c) for e, c, *_ in believed)}

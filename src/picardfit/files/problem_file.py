@@ -12,13 +12,15 @@ from datetime import date
 from pathlib import Path
 
 from picardfit.errors import Audience, InputError
+from picardfit.files.sections.doses import covariate_names, read_doses
 from picardfit.files.sections.equations import Inputs, read_model
 from picardfit.files.sections.experiments import Condition, read_conditions, read_experiments, read_t0
-from picardfit.files.sections.noise import read_noise
+from picardfit.files.sections.noise import read_noise, trials_columns
 from picardfit.files.sections.parameters import read_initial, read_parameters
 from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
 from picardfit.files.sections.times import read_time
 from picardfit.files.toml_source import Source, schema
+from picardfit.model.doses import Doses
 from picardfit.model.inputs import Input
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
@@ -43,6 +45,7 @@ class ProblemFile:
     initial: dict[str, object]
     inputs: dict[str, Input]  # those with a value for all experiments
     t0: float | str | date | None  # "first": the first sampling time
+    doses: tuple[Doses, ...]  # of all experiments without doses of their own
     noise: NoiseModel | dict[str, NoiseModel] | None
     problem: Problem | None
     settings: FitSettings
@@ -82,14 +85,17 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     times = read_time(source, content)
     calendar = times.calendar
     inputs = Inputs.of(source, content, calendar)
-    model = read_model(source, content, inputs, times.unit)
+    model = read_model(source, content, inputs, times.unit, covariate_names(source, content))
     initial = read_initial(source, ("initial",), content.get("initial"), model)
     t0 = read_t0(source, ("t0",), content.get("t0"), calendar)
     states = initial if model is None else {s: one for s, one in initial.items() if s in model.states}
-    common = Condition(inputs.values, states, t0)
+    doses = read_doses(source, ("doses",), content.get("doses"), calendar)
+    common = Condition(inputs.values, states, t0, doses=doses)
     conditions = read_conditions(source, "experiments", content, common, inputs, model, calendar)
     candidates = read_conditions(source, "candidates", content, common, inputs, model, calendar)
-    experiments = read_experiments(source, content, common, inputs, conditions, model, needs_data, times)
+    noise = read_noise(source, content, model)
+    known = None if model is None else (*model.observables, *trials_columns(noise))
+    experiments = read_experiments(source, content, common, inputs, conditions, known, needs_data, times)
     parameters = read_parameters(
         source,
         content,
@@ -100,7 +106,6 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
             **{("candidates", name, "initial"): one.initial for name, one in candidates.items()},
         },
     )
-    noise = read_noise(source, content, model)
     truth = read_truth(source, content, model, parameters, [one.name for one in experiments])
     settings = read_settings(source, content, model, parameters)
     title = source.text(("title",), content.get("title")) or source.path.parent.resolve().name
@@ -122,6 +127,7 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
         initial=initial,
         inputs=inputs.values,
         t0=t0,
+        doses=doses,
         noise=noise,
         problem=problem,
         settings=settings,

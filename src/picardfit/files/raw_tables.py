@@ -20,7 +20,7 @@ import numpy as np
 
 from picardfit.errors import InputError, closest_file
 from picardfit.files.spreadsheets import OLE, ZIP, Sheet, read_sheet
-from picardfit.model.number_arrays import MISSING
+from picardfit.model.number_arrays import CENSORED, MISSING, measurements
 from picardfit.problem.dates import looks_like_date, zone_name
 from picardfit.whole_files import sound_path
 
@@ -96,6 +96,33 @@ class RawTable(NamedTuple):
             no_number = missing and bool(np.isnan(array).all())
             raise self.at(row, self._bad_cell(column, row, missing, no_number))
         return array
+
+    def measured(self, column: str) -> np.ndarray:
+        """The cells of a column as measurements (rows,): numbers, NaN where missing, and texts where censored.
+
+        With a decimal comma `<0,25` is `<0.25`.
+        """
+        cells = self.columns[column]
+        if cells.dtype != object:
+            return self.numbers(column)
+        texts = [cell if cell is None else cell.strip() for cell in cells]
+        if self.decimal_comma:
+            texts = [text and text.replace(",", ".") for text in texts]
+        held = np.array(
+            [text is not None and re.fullmatch(CENSORED, text) is not None for text in texts], bool
+        )
+        if not held.any():
+            return self.numbers(column)
+        exact = np.array([None if one else cell for cell, one in zip(cells, held, strict=True)], object)
+        others = self._replace(columns={column: exact})
+        found = others.numbers(column).astype(object)
+        found[held] = np.array(texts, object)[held]
+        for row in np.flatnonzero(held):
+            try:
+                measurements([found[row]], column)
+            except InputError as error:
+                raise self.at(int(row), error) from None
+        return found
 
     def _bad_cell(self, column: str, row: int, missing: bool, no_number: bool) -> InputError:
         """What is wrong with a cell; a column without a single number likely holds names."""

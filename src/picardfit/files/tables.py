@@ -11,17 +11,19 @@ from picardfit.errors import InputError, Key, Notice, closest
 from picardfit.files.raw_tables import RawTable, read_raw_table
 from picardfit.files.time_column import ALL, TimeSettings, read_times, time_column
 from picardfit.model.inputs import Constant, Input, Table
+from picardfit.model.number_arrays import censored_text, measurements
 from picardfit.problem.columns import columns_ignored, find_name, observed, without_unit
 from picardfit.problem.experiment import Experiment
 
 EXPERIMENT_NAMES = ("experiment", "simulationConditionId")  # ours, PEtab's
 OBSERVABLE_NAMES = ("observable", "observableId", "variable")  # ours, PEtab's, pandas.melt's
 VALUE_NAMES = ("value", "measurement")
+CENSORING_NAMES, LIMIT_NAMES = ("cens", "censored"), ("limit",)  # NONMEM's and Monolix's
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What to read from a table: the arguments of `read_table`, and the observables of a model where they are known."""
+    """What to read from a table: the arguments of `read_table`, and the columns that a problem uses where known."""
 
     time: str | None = None
     experiment: str | None = "experiment"
@@ -31,6 +33,7 @@ class Reading:
     sheet: str | None = None
     times: TimeSettings = field(default=TimeSettings())
     known: tuple[str, ...] | None = None
+    covariates: tuple[str, ...] = ()
 
 
 def read_table(
@@ -45,17 +48,21 @@ def read_table(
     time_unit: str | None = None,
     origin: object = ALL,
     date_order: str | None = None,
+    covariates: Iterable[str] = (),
 ) -> list[Experiment]:
     """The experiments in a table: a CSV, TSV, Parquet, .xlsx or .ods file, an open file or a pandas DataFrame.
 
     Wide tables have one column per observable; long ones the columns time, observable, value (or PEtab's
     observableId, measurement, simulationConditionId). Blank, NA and nan cells were not measured; lines that
-    start with # and columns without a name are skipped.
+    start with # and columns without a name are skipped. `<0.25`, `>1000` and `0.1..0.25` are censored values; a long
+    table may say so in a column `cens` instead (1: below the value, -1: above it), with the other end of an interval
+    in `limit`.
     `time`: the time column; None finds time, t, hours, days, date ... with or without a unit ("time (h)").
     `experiment`: the column that names the experiments; a table without it is one experiment called `name`
     (the file's name if None).  `inputs`: columns of known inputs, held from row to row.
     `observables`: the ones to read; None reads all columns of numbers, and a problem ignores those that its model does
     not have. Names are found without regard to case and to a unit such as [rad], and kept as you write them.
+    `covariates`: columns with one number for each experiment, which formulas may use.
     `sheet`: which sheet of a spreadsheet, by default the first.
 
     Dates become numbers: of days or of another `time_unit` (s, min, h, d, week, year) since `origin`, the first row
@@ -64,10 +71,10 @@ def read_table(
     Experiments without a single number are left out; `remarks` of the first one says so, and every fit repeats it.
     """
     wanted = None if observables is None else tuple(_name_list(observables))
-    times = TimeSettings.of(time_unit, origin, date_order)
-    return read_experiments_in(
-        source, Reading(time, experiment, tuple(_name_list(inputs)), wanted, name, sheet, times)
-    )
+    times, signals = TimeSettings.of(time_unit, origin, date_order), tuple(_name_list(inputs))
+    constants = tuple(_name_list(covariates))
+    reading = Reading(time, experiment, signals, wanted, name, sheet, times, covariates=constants)
+    return read_experiments_in(source, reading)
 
 
 def read_experiments_in(source: object, reading: Reading) -> list[Experiment]:
@@ -80,16 +87,24 @@ def read_experiments_in(source: object, reading: Reading) -> list[Experiment]:
 
 
 def _experiments(table: RawTable, reading: Reading) -> list[Experiment]:
-    column = time_column(table) if reading.time is None else _required(table, reading.time, "time", ("time",))
+    column = (
+        time_column(table)
+        if reading.time is None
+        else required_column(table, reading.time, "time", ("time",))
+    )
     group_column = _group_column(table, reading.experiment)
-    inputs = {one: _required(table, one, "input", ("inputs", one)) for one in reading.inputs}
+    inputs = {one: required_column(table, one, "input", ("inputs", one)) for one in reading.inputs}
+    constants = {
+        one: required_column(table, one, "covariate", ("covariates", one)) for one in reading.covariates
+    }
     if group_column is not None and reading.name is not None:
         raise InputError("files.name_and_column", group_column, key=("name",), name=reading.name)
     table = table.without_blank_rows()
     times, time_columns = read_times(table, column, reading.times)
     known = {name: table.numbers(one) for name, one in inputs.items()}
+    fixed = {name: table.numbers(one) for name, one in constants.items()}
     measure = _long_columns(table)
-    taken = {*time_columns, group_column, *inputs.values()}
+    taken = {*time_columns, group_column, *inputs.values(), *constants.values()}
     unsorted = group_column is None and reading.experiment is not None
     samples, remarks = (
         _wide(table, taken, reading, times.values if unsorted else None)
@@ -106,8 +121,11 @@ def _experiments(table: RawTable, reading: Reading) -> list[Experiment]:
         if not measured:
             blank.append(group)
             continue
-        held = {one: _held(one, group, own.values, series[rows]) for one, series in known.items()}
-        made = Experiment(own_times, values, group, held, calendar=own.calendar, table=open_table)
+        held = {one: held_input(one, group, own.values, series[rows]) for one, series in known.items()}
+        given = {one: covariate_of(table, one, group, rows, series) for one, series in fixed.items()}
+        made = Experiment(
+            own_times, values, group, held, calendar=own.calendar, table=open_table, covariates=given
+        )
         experiments.append(replace(made, t0=made.times[0]) if times.dates else made)
     if not experiments:
         raise InputError("files.no_measurement", table.origin.name, columns=samples.names)
@@ -127,7 +145,7 @@ def left_out(experiments: list[str], table: str) -> Notice:
     return Notice(code, table, {"experiments": experiments})
 
 
-def _required(table: RawTable, column: str, role: str, key: Key) -> str:
+def required_column(table: RawTable, column: str, role: str, key: Key) -> str:
     """The column of that name; `role`: what it is needed for; `key`: the argument that names it."""
     if (found := find_name(table.columns, column)) is not None:
         return found
@@ -147,7 +165,7 @@ def _group_column(table: RawTable, experiment: str | None) -> str | None:
         return None
     if experiment == "experiment":
         return _first_found(table, EXPERIMENT_NAMES)
-    return _required(table, experiment, "experiment", ("experiment",))
+    return required_column(table, experiment, "experiment", ("experiment",))
 
 
 def _name_list(names: Iterable[str]) -> list[str]:
@@ -171,7 +189,7 @@ class _Wide:
     def of(self, times: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, dict[str, object], bool]:
         """Times and values of the rows of an experiment as Experiment takes them, and whether any is a number."""
         values: dict[str, object] = {n: c[rows] for n, c in zip(self.names, self.columns, strict=True)}
-        return times, values, any(np.isfinite(column[rows]).any() for column in self.columns)
+        return times, values, any(_some(column[rows]) for column in self.columns)
 
 
 @dataclass(frozen=True)
@@ -187,7 +205,12 @@ class _Long:
         which, values = self.which[rows], self.values[rows]
         present = np.unique(which[which >= 0])
         pairs: dict[str, object] = {self.names[k]: (times[which == k], values[which == k]) for k in present}
-        return None, pairs, bool(np.isfinite(values[which >= 0]).any())
+        return None, pairs, _some(values[which >= 0])
+
+
+def _some(values: np.ndarray) -> bool:
+    """Whether any of these values was measured."""
+    return bool(np.isfinite(measurements(values, "").values).any())
 
 
 def _wide(
@@ -200,7 +223,8 @@ def _wide(
     free, ignored = [column for column in table.columns if column not in taken], list[str]()
     if reading.observables is not None:
         chosen = {
-            n: _required(table, n, "observable", ("observables",)) for n in dict.fromkeys(reading.observables)
+            n: required_column(table, n, "observable", ("observables",))
+            for n in dict.fromkeys(reading.observables)
         }
     elif reading.known is not None:
         chosen, ignored = _known(free, reading.known)
@@ -215,7 +239,7 @@ def _wide(
         raise InputError("files.no_measured_column", table.origin.name, columns=list(table.columns))
     missing = [name for name in reading.known or () if name not in chosen]
     remarks = [columns_ignored(ignored, table.origin.name, missing)] if ignored else []
-    return _Wide(list(chosen), [table.numbers(column) for column in chosen.values()]), remarks
+    return _Wide(list(chosen), [table.measured(column) for column in chosen.values()]), remarks
 
 
 def _known(columns: list[str], observables: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -252,9 +276,9 @@ def _long(
 ) -> tuple[_Long, list[Notice]]:
     """The observables of a long table: those wanted, or all; and what is ignored."""
     codes, found = table.labels(which)
-    values = table.numbers(value)
+    values = _censored(table, table.measured(value))
     if "" in found:
-        unnamed = np.flatnonzero((codes == found.index("")) & np.isfinite(values))
+        unnamed = np.flatnonzero((codes == found.index("")) & np.isfinite(measurements(values, value).values))
         if len(unnamed):
             raise table.at(unnamed[0], InputError("files.unnamed_observable", which))
     chosen, ignored = {n: n for n in found if n}, list[str]()
@@ -263,7 +287,8 @@ def _long(
     elif reading.known is not None:
         chosen, ignored = _known(list(chosen), reading.known)
     if reading.observables is None:
-        ignored += [column for column in table.columns if column not in {which, value, *taken}]
+        used = {which, value, *_censoring_columns(table), *taken}
+        ignored += [column for column in table.columns if column not in used]
     missing = [name for name in reading.known or () if name not in chosen]
     remarks = [columns_ignored(ignored, table.origin.name, missing)] if ignored else []
     number = {spelled: k for k, spelled in enumerate(chosen.values())}
@@ -280,6 +305,43 @@ def _spelled(found: Sequence[str], name: str) -> str:
     return spelled
 
 
+def _censoring_columns(table: RawTable) -> tuple[str | None, str | None]:
+    """The columns of a long table that say which values are censored, and the other ends of their intervals."""
+    column = _first_found(table, CENSORING_NAMES)
+    return column, None if column is None else _first_found(table, LIMIT_NAMES)
+
+
+def _censored(table: RawTable, values: np.ndarray) -> np.ndarray:
+    """Values (rows,) with texts where the columns `cens` and `limit` of the table say that they are censored."""
+    column, other = _censoring_columns(table)
+    if column is None:
+        return values
+    side, found = np.nan_to_num(table.numbers(column)), values.astype(object)
+    ends = np.full(len(values), np.nan) if other is None else table.numbers(other)
+    for row in np.flatnonzero(side):
+        try:
+            found[row] = censored_cell(values[row], float(side[row]), float(ends[row]), (column, str(other)))
+        except InputError as error:
+            raise table.at(int(row), error) from None
+    return found if (side != 0).any() else values
+
+
+def censored_cell(value: object, side: float, end: float, columns: tuple[str, str]) -> str:
+    """The text of a censored value: below it where `side` is 1, above it where -1, up to the `end` unless that is NaN.
+
+    `columns`: those of side and end.
+    """
+    if side not in (-1, 1):
+        raise InputError("files.censoring_code", columns[0], value=side)
+    if not isinstance(value, float) or not np.isfinite(value):
+        raise InputError("files.censored_without_value", columns[0])
+    inner = -np.inf if side > 0 else np.inf
+    low, high = sorted((float(value), inner if np.isnan(end) else end))
+    if not low < high or (np.isfinite(end) and (end > value) == (side > 0)):
+        raise InputError("files.limit_on_wrong_side", columns[1], value=float(value), limit=end)
+    return censored_text(low, high)
+
+
 def _groups(table: RawTable, column: str | None, name: str) -> list[tuple[str, np.ndarray]]:
     """Name and row numbers of each experiment, in the order of first appearance."""
     if column is None:
@@ -292,7 +354,22 @@ def _groups(table: RawTable, column: str | None, name: str) -> list[tuple[str, n
     return list(zip(names, np.split(order, np.cumsum(np.bincount(codes))[:-1]), strict=True))
 
 
-def _held(column: str, group: str, times: np.ndarray, values: np.ndarray) -> Input:
+def covariate_of(table: RawTable, column: str, group: str, rows: np.ndarray, series: np.ndarray) -> float:
+    """The one number in the rows of an experiment of a column."""
+    values = series[rows]
+    given = np.flatnonzero(np.isfinite(values))
+    if not len(given):
+        raise table.at(rows[0], InputError("files.no_covariate", column, experiment=group))
+    first = float(values[given[0]])
+    other = given[values[given] != first]
+    if len(other):
+        value = float(values[other[0]])
+        error = InputError("files.covariate_varies", column, experiment=group, first=first, value=value)
+        raise table.at(rows[other[0]], error)
+    return first
+
+
+def held_input(column: str, group: str, times: np.ndarray, values: np.ndarray) -> Input:
     """An input column of one experiment: a number if constant, else a table held from row to row."""
     given, key = np.isfinite(values), ("inputs", column)
     if not given.any():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import sympy
@@ -31,6 +31,7 @@ class Limits:
     characters: int = 20_000  # of one formula: several pages
     text: int = 500_000  # characters of all equations: a hundred times the largest model written by hand
     choices: int = 100  # arguments of min, max and piecewise, which are nested in code and in derivatives
+    chain: int = 16  # cases of a distinction that are nested in each other; more are halved again and again
     nesting: int = 150  # of parentheses and calls: well below Python's own recursion limit
     depth: int = 150  # of the expression tree after definitions are written out, for the same reason
     parts: int = 50_000  # nodes of that tree: its Jacobian still takes only seconds
@@ -210,9 +211,39 @@ def either(*conditions: sympy.Basic) -> sympy.Basic:
     return sympy.Or(*map(as_condition, conditions))
 
 
+def first_of(pairs: Sequence[tuple[sympy.Basic, sympy.Basic]], otherwise: sympy.Basic) -> sympy.Expr:
+    """The value of the first pair (value, condition) whose condition holds, or else `otherwise`.
+
+    Many pairs are divided into halves, so that the depth of the expression grows with their logarithm only: each case
+    inside the one before it would exceed Python's limit of recursion, and take as long as all of them to evaluate.
+    """
+    if len(pairs) <= LIMITS.chain:
+        result = as_number(otherwise)
+        for value, condition in reversed(pairs):
+            result = choose(condition, value, result)
+        return result
+    half = len(pairs) // 2
+    *others, (last, _) = first = pairs[:half]
+    condition = _any([as_condition(one) for _, one in first])
+    return choose(condition, first_of(others, last), first_of(pairs[half:], otherwise))
+
+
+def _any(conditions: Sequence[sympy.Basic]) -> sympy.Basic:
+    """Whether one of the conditions holds: the last of them alone where it follows from all others (t < 1, t < 2)."""
+    last = conditions[-1]
+    ordered = isinstance(last, sympy.Lt | sympy.Le | sympy.Gt | sympy.Ge) and all(
+        one.func is last.func and one.args[0] == last.args[0] and one.args[1].is_number for one in conditions
+    )
+    if ordered:
+        bounds = [float(one.args[1]) for one in conditions]
+        widest = max(bounds) if isinstance(last, sympy.Lt | sympy.Le) else min(bounds)
+        if bounds[-1] == widest:
+            return last
+    return sympy.Or(*conditions)
+
+
 def nested_where(pieces: sympy.Piecewise) -> sympy.Expr:
     """A Piecewise of SymPy as nested `Where`; NaN where no condition holds."""
-    result = sympy.nan
-    for value, condition in reversed(pieces.args):
-        result = value if condition == sympy.true else Where(condition, value, result)
-    return result
+    pairs = [(value, condition) for value, condition in pieces.args]
+    always = next((k for k, (_, condition) in enumerate(pairs) if condition == sympy.true), len(pairs))
+    return first_of(pairs[:always], pairs[always][0] if always < len(pairs) else sympy.nan)

@@ -136,6 +136,14 @@ def frequencies(expressions: Iterable[sympy.Expr]) -> dict[sympy.Expr, float]:
     return found
 
 
+def is_step_function(expression: sympy.Expr) -> bool:
+    """Whether a formula of time alone is constant between its `breakpoints`."""
+    slopes = Slopes()
+    if slopes.slope(expression, TIME) != 0:
+        return False
+    return all(slopes.slope(one, TIME).is_number for one in _switches([expression]))
+
+
 def switches_with(expressions: Iterable[sympy.Expr], others: Iterable[str]) -> tuple[sympy.Expr, ...]:
     """Expressions in t and at least one of the names `others` (inputs) whose change of sign switches a formula."""
     others = {symbol(name) for name in others}

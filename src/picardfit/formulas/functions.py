@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from picardfit.formulas.algebra import (
     choose,
     compare,
     divide,
+    first_of,
     number,
     power,
 )
@@ -90,7 +90,7 @@ def _piecewise(*args: sympy.Basic) -> sympy.Expr:
     if len(args) > 2 * LIMITS.choices:
         raise InputError("formulas.many_choices", "piecewise", given=len(args) // 2, most=LIMITS.choices)
     pairs = list(zip(args[:-1:2], args[1::2], strict=True))
-    return reduce(lambda rest, pair: choose(pair[1], pair[0], rest), reversed(pairs), as_number(args[-1]))
+    return first_of(pairs, args[-1])
 
 
 def _sign(a: float) -> float:

@@ -14,9 +14,12 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, closest
 from picardfit.inference.bootstrap import Bootstrap, estimates
 from picardfit.inference.refits import solution_of
-from picardfit.model.densities import Shape
+from picardfit.model.counts import count_variance, draw_counts
+from picardfit.model.densities import COUNTS, Shape
+from picardfit.model.doses import Signals
+from picardfit.model.increments import differenced, with_running
 from picardfit.model.inputs import Input, as_input, values_at
-from picardfit.simulation.trajectories import Run, trajectories
+from picardfit.simulation.trajectories import Run, observed, trajectories
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,16 +138,20 @@ class _Prediction:
     def run(self, unknowns: np.ndarray) -> Run:
         """The initial value problem at given unknowns (experiments, width)."""
         layout, e = self.problem.layout, self.experiment
-        start = layout.initial(unknowns)[0][e].copy()
+        own = len(self.problem.model.states)
+        start = layout.before_doses(unknowns)[0][e, :own].copy()
         for state, value in self.initial.items():
             start[state] = value
+        start = start if layout.dosed is None else start + layout.dosed[e, :own]
         t0, breaks = self.problem.experiments[e].t0, self.problem.model.breaks(self.signals)
-        return Run(t0, start, layout.model_values(unknowns)[e], self.signals, self.times, breaks)
+        params, jumps = layout.model_values(unknowns)[e], self.problem.jumps[e]
+        jumps = None if jumps is None else jumps.of_first(own)
+        return Run(t0, start, params, self.signals, self.times, breaks, jumps)
 
     def by_unknowns(self, unknowns: np.ndarray) -> np.ndarray:
         """(states + parameters, width): derivative of the initial state and the model parameters by the unknowns."""
         layout, e = self.problem.layout, self.experiment
-        initial = layout.initial(unknowns)[1][e].copy()
+        initial = layout.initial(unknowns)[1][e, : len(self.problem.model.states)].copy()
         initial[list(self.initial)] = 0.0
         parameters = np.zeros((layout.model_parameters, layout.width))
         own = layout.free_parameters < layout.model_parameters  # the others are the noise's
@@ -167,7 +174,9 @@ def _prediction(fit: Fit, e: int, times: np.ndarray, inputs, initial) -> _Predic
         for name in given or {}:
             if name not in names:
                 raise InputError(code, str(name), known=names, close=closest(str(name), names))
-    signals = {**one.inputs, **{name: as_input(name, spec) for name, spec in (inputs or {}).items()}}
+    signals = Signals(
+        {**one.signals, **{name: as_input(name, spec) for name, spec in (inputs or {}).items()}}
+    )
     start = {
         model.states.index(name): as_number(value, "initial value", name)
         for name, value in (initial or {}).items()
@@ -192,13 +201,39 @@ def _by_derivatives(fit: Fit, prediction: _Prediction, limit: float, noise: bool
     )
     by_outputs = by_state @ found.derivatives
     by_outputs[..., len(model.states) :] += by_parameter
+    if model.increments:
+        first = _linearised_start(prediction, run)
+        values = differenced(model, run.times, values, first[0])
+        by_outputs = differenced(model, run.times, by_outputs, first[1])
     both = []
     for value, derivative in ((found.states, found.derivatives), (values, by_outputs)):
         error = fit.information.spread(e, derivative @ by_unknowns, fit.residual_variance)
         if noise and value is values:
-            error = np.sqrt(error**2 + _noise_variance(fit, prediction, solution.unknowns, found.states))
-        both.append((value, value - limit * error, value + limit * error, error))
+            every = with_running(model, found.states, values)
+            error = np.sqrt(error**2 + _noise_variance(fit, prediction, solution.unknowns, every))
+        low, high = value - limit * error, value + limit * error
+        if noise and value is values:
+            low, high = _possible(fit.problem, low, high)
+        both.append((value, low, high, error))
     return both
+
+
+def _linearised_start(prediction: _Prediction, run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Formulas of the observables at t0, and their derivatives by [initial states | model parameters]."""
+    model, begin = prediction.problem.model, np.array([run.t0])
+    inputs = values_at(prediction.signals, model.inputs, begin)
+    values, by_state, by_parameter = model.output.linearise(begin, run.initial[None], run.params, inputs)
+    return values[0], np.concatenate([by_state[0], by_parameter[0]], axis=-1)
+
+
+def _possible(problem: Problem, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bands of measurements (times, observables) that counts can have: from 0 on, fractions up to 1."""
+    for k, column in enumerate(() if problem.scatter is None else problem.scatter.columns):
+        if column.shape in COUNTS:
+            low[:, k] = np.maximum(low[:, k], 0.0)
+        if column.shape is Shape.BINOMIAL:
+            high[:, k] = np.minimum(high[:, k], 1.0)
+    return low, high
 
 
 def _as_far_as_it_goes(model: Model, run: Run, knots: np.ndarray | None) -> Sensitivity:
@@ -229,21 +264,56 @@ def _by_samples(
     empty = np.full((len(times), len(model.states)), np.nan)
     # (1 + samples, times, states)
     states = np.stack([empty if found is None else found for found in trajectories(model, runs)])
-    params = np.stack([run.params for run in runs])[:, None, :]
-    outputs = model.output.value(times, states, params, prediction.inputs)
+    outputs = np.stack([observed(model, run, x) for run, x in zip(runs, states, strict=True)])
     rng = np.random.default_rng([bootstrap.seed, 1])
     both = []
     for values in (states, outputs):
         drawn = values[1:]
         if noise and values is outputs:
-            spread = [
-                _noise_variance(fit, prediction, unknowns, x)
-                for unknowns, x in zip(bootstrap.unknowns, states[1:], strict=True)
-            ]
-            drawn = drawn + np.sqrt(spread) * rng.standard_normal(drawn.shape)
+            drawn = np.stack(
+                [
+                    _new_measurements(fit, prediction, unknowns, with_running(model, x, y), y, rng)
+                    for unknowns, x, y in zip(bootstrap.unknowns, states[1:], drawn, strict=True)
+                ]
+            )
         low, high = np.nanquantile(drawn, [0.5 - level / 2, 0.5 + level / 2], axis=0)
         both.append((values[0], low, high, np.nanstd(drawn, axis=0, ddof=1)))
     return both
+
+
+def _new_measurements(
+    fit: Fit,
+    prediction: _Prediction,
+    unknowns: np.ndarray,
+    states: np.ndarray,
+    outputs: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """(times, observables): measurements around outputs, counts from their distribution, others with normal noise."""
+    variance = _noise_variance(fit, prediction, unknowns, states)
+    drawn, problem = outputs + np.sqrt(variance) * rng.standard_normal(outputs.shape), fit.problem
+    for k, column in enumerate(() if problem.scatter is None else problem.scatter.columns):
+        if column.shape in COUNTS:
+            rows = _rows(fit, prediction, unknowns, states)
+            trials, level = _typical_trials(problem, k), rows[:, outputs.shape[1] + k]
+            drawn[:, k] = (
+                draw_counts(column.shape, outputs[:, k], level, np.full(len(level), trials), rng) / trials
+            )
+    return drawn
+
+
+def _typical_trials(problem: Problem, k: int) -> float:
+    """The median number of trials of a binomial count; 1 for others."""
+    trials = problem.samples.trials
+    if trials is None or not np.isfinite(trials[:, k]).any():
+        return 1.0
+    return float(np.nanmedian(trials[:, k]))
+
+
+def _rows(fit: Fit, prediction: _Prediction, unknowns: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """(times, rows): observables and noise levels at states (times, states), running ones included."""
+    params = fit.problem.layout.measured_values(unknowns)[prediction.experiment]
+    return fit.problem.measurement.value(prediction.times, states, params, prediction.inputs)
 
 
 def _noise_variance(
@@ -253,8 +323,7 @@ def _noise_variance(
     problem, times, count = fit.problem, prediction.times, len(fit.problem.model.observables)
     if problem.scatter is None:
         return np.full((len(times), count), fit.residual_variance)
-    params = problem.layout.measured_values(unknowns)[prediction.experiment]
-    rows = problem.measurement.value(times, states, params, prediction.inputs)
+    rows = _rows(fit, prediction, unknowns, states)
     outputs, levels, more = rows[:, :count], rows[:, count : 2 * count], rows[:, 2 * count :]
     if problem.scatter.common:
         return levels**2 + more**2
@@ -268,4 +337,7 @@ def _noise_variance(
             found[:, k] *= np.where(degrees > 2, degrees / spare, np.inf)
         if column.base is not None:
             found[:, k] *= (outputs[:, k] * np.log(column.base)) ** 2
+        if column.shape in COUNTS:
+            trials = np.full(len(found), _typical_trials(problem, k))
+            found[:, k] = np.maximum(count_variance(column.shape, outputs[:, k], levels[:, k], trials), 0.0)
     return found

@@ -20,6 +20,7 @@ from picardfit.model.densities import Shape
 from picardfit.parallel.ordered_map import Written
 from picardfit.problem.common_noise import CommonNoise
 from picardfit.problem.json_values import array
+from picardfit.problem.likelihood import Likelihood
 from picardfit.problem.problem import Problem
 from picardfit.search.searches import continue_from
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
@@ -92,8 +93,8 @@ def bootstrap(
     kind, problem = Kind(kind), fit.problem
     if fit.solution is None or not fit.success:
         raise InputError("inference.bootstrap_of_failed_fit", ended=fit.conclusion)
-    if kind is Kind.RESIDUAL and isinstance(problem.objective, CommonNoise):
-        raise InputError("inference.common_residuals")
+    if kind is Kind.RESIDUAL:
+        _check_residuals(problem)
     freedom, variance = _freedom(problem), fit.residual_variance
     if not np.isfinite(variance) or (kind is Kind.RESIDUAL and freedom <= 0):
         known = problem.noise is not None
@@ -166,6 +167,15 @@ def fit_to_new_data(
     outcome = continue_from(LiftedGaussNewton(), renewed, solution)
     solved = outcome.solution if outcome.status.success else None
     return None if solved is None else solved.unknowns
+
+
+def _check_residuals(problem: Problem) -> None:
+    """InputError if the data have no residuals that are alike and could be drawn again."""
+    objective = problem.objective
+    if isinstance(objective, CommonNoise):
+        raise InputError("inference.common_residuals")
+    if isinstance(objective, Likelihood) and (objective.counts or objective.cells is not None):
+        raise InputError("inference.residuals_of_counts")
 
 
 def _freedom(problem: Problem) -> int:

@@ -35,8 +35,8 @@ from picardfit.inference.design_information import (
     stage_at,
 )
 from picardfit.inference.refits import solution_of
-from picardfit.problem.experiment import Experiment, plan
-from picardfit.problem.likelihood import LeastSquares
+from picardfit.problem.experiment import Experiment, replanned
+from picardfit.problem.least_squares import LeastSquares
 from picardfit.problem.problem import Problem
 
 
@@ -221,7 +221,7 @@ def _sampled(grid: Experiment, times: np.ndarray) -> Experiment:
         name: [t for t in np.sort(times) if grid.sampled[grid.times == t, k].any()]
         for k, name in enumerate(grid.observables)
     }
-    return replace(plan(None, own, grid.name, grid.inputs, grid.initial, grid.t0), rest=grid.rest)
+    return replanned(grid, own)
 
 
 def _count(value: object, name: str, most: int | None) -> int:

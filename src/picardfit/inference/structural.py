@@ -10,8 +10,8 @@ sums: those whose gradients are orthogonal to the lost directions at all random 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -31,7 +31,7 @@ from picardfit.inference.combinations import (
     simplified,
 )
 from picardfit.model.model import Model
-from picardfit.problem.experiment import Experiment, plan
+from picardfit.problem.experiment import Experiment, replanned
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
 from picardfit.search.starts import draw, open_values
@@ -148,7 +148,10 @@ def structural(
     problem = _as_problem(problem, plans, parameters, initial)
     points, seed = as_whole(points, "points", 1, 5), as_whole(seed, "seed", 0)
     dense = problem.with_experiments(
-        [_densified(one, problem.span(e), settings.dense) for e, one in enumerate(problem.experiments)]
+        [
+            _densified(one, problem.span(e), settings.dense, problem.model.observables)
+            for e, one in enumerate(problem.experiments)
+        ]
     )
     index = unknowns_index(dense.layout.exists & _acting(dense.layout), dense.layout.local)
     labels = tuple(dense.layout.label(e, c) for e, c in index)
@@ -187,14 +190,17 @@ def _as_problem(given, plans, parameters, initial) -> Problem:
     return Problem(given, plans, parameters, initial)
 
 
-def _densified(one: Experiment, span: tuple[float, float], count: int) -> Experiment:
-    """The experiment as a plan that is also sampled on a dense grid of `count` times."""
+def _densified(
+    one: Experiment, span: tuple[float, float], count: int, observables: Sequence[str]
+) -> Experiment:
+    """The experiment as a plan of its observables that is also sampled on a dense grid of `count` times."""
     grid = np.linspace(*span, count)
     own: dict[str, np.ndarray] = {
         name: np.union1d(one.times[one.sampled[:, k]], grid) if one.sampled[:, k].any() else np.zeros(0)
         for k, name in enumerate(one.observables)
+        if name in observables
     }
-    return replace(plan(None, own, one.name, one.inputs, one.initial, one.t0), rest=one.rest)
+    return replanned(one, own)
 
 
 def _acting(layout: UnknownsLayout) -> np.ndarray:
@@ -263,6 +269,8 @@ def _planned(problem: Problem, samples) -> np.ndarray:
     for e, one in enumerate(problem.experiments):
         mine = samples.experiment == e
         for k, name in enumerate(one.observables):
+            if name not in problem.model.observables:
+                continue
             column = problem.model.observables.index(name)
             planned[mine, column] = np.isin(samples.times[mine], one.times[one.sampled[:, k]])
     return planned

@@ -81,7 +81,7 @@ def start_path(problem: Problem, start: Mapping[str, object] | Fit | None) -> St
         mine = mesh.experiment == e
         times = np.append(mesh.knots[e][0], mesh.node_times[mine])
         tables.append((times, np.concatenate([solution.states[[first]], *solution.path[mine]])))
-    return Start(solution.unknowns, tuple(tables), np.zeros(len(problem.model.states), bool))
+    return Start(solution.unknowns, tuple(tables), np.zeros(len(problem.solved_model.states), bool))
 
 
 def constants_along(problem: Problem, start: Start) -> Constants:
@@ -105,7 +105,7 @@ def constants_on_ball(
     settings: AnalysisSettings = DEFAULT,
 ) -> Constants:
     """The constants on B_a x Theta and all times, from `samples` evenly spread points and a local ascent."""
-    layout, states = problem.layout, len(problem.model.states)
+    layout, states = problem.layout, len(problem.solved_model.states)
     radius = 2 * float(np.linalg.norm(np.abs(_state_box(problem, start, settings.wider)).max(axis=0)))
     columns, free = layout.columns.parameters, layout.free_parameters
     low, high = (bound[0, columns] for bound in search_box(layout, start.unknowns))

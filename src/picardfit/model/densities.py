@@ -10,11 +10,17 @@ from picardfit.formulas.kernels import Array
 
 
 class Shape(Enum):
-    """Density of a standardised residual."""
+    """Density of a standardised residual, or distribution of a count."""
 
     NORMAL = "normal"
     LAPLACE = "laplace"
     STUDENT = "student"
+    POISSON = "poisson"
+    NEGATIVE_BINOMIAL = "negative binomial"
+    BINOMIAL = "binomial"
+
+
+COUNTS = (Shape.POISSON, Shape.NEGATIVE_BINOMIAL, Shape.BINOMIAL)
 
 
 def rho(shape: Shape, e: Array, degrees: Array, width: float) -> tuple[Array, Array]:

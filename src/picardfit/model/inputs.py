@@ -18,7 +18,7 @@ import sympy
 from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError, closest, concerning
 from picardfit.formulas.algebra import names
-from picardfit.formulas.derivatives import breakpoints, frequencies
+from picardfit.formulas.derivatives import breakpoints, frequencies, is_step_function
 from picardfit.formulas.grammar import parse, to_text
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.model.kinks import kinks
@@ -60,6 +60,11 @@ class Formula:
     @property
     def breakpoints(self) -> tuple[float, ...]:
         return _compiled(self.text)[1]
+
+    @property
+    def steps(self) -> bool:
+        """Whether the value is constant between two breakpoints."""
+        return _compiled(self.text)[2]
 
     def at(self, t: np.ndarray) -> np.ndarray:
         nothing = np.empty(0)
@@ -215,6 +220,18 @@ class Signal:
 Input = Constant | Formula | Table | Signal
 
 
+def constant_between_breaks(source: Input) -> bool:
+    """Whether an input changes at its breakpoints only."""
+    match source:
+        case Constant():
+            return True
+        case Table():
+            return source.kind != "linear"
+        case Formula():
+            return source.steps
+    return False
+
+
 def as_input(name: str, spec: object) -> Input:
     """The input meant by `spec`: a number, formula in t, pair (times, values), function or Input."""
     if isinstance(spec, Input):
@@ -336,10 +353,10 @@ def input_from_spec(spec: Mapping[str, Any]) -> Input:
 
 
 @lru_cache(maxsize=256)
-def _compiled(text: str) -> tuple[BatchedMap, tuple[float, ...]]:
-    """The formula as a NumPy function and its breakpoints, built once for each text."""
+def _compiled(text: str) -> tuple[BatchedMap, tuple[float, ...], bool]:
+    """The formula as a NumPy function, its breakpoints, and whether it is constant between them; once for each text."""
     expression = parse(text)
     others = sorted(names(expression) - {"t"})
     if others:
         raise InputError("model.input_uses", text, names=others, close=closest(others[0], ["t"]))
-    return BatchedMap([expression]), breakpoints([expression])
+    return BatchedMap([expression]), breakpoints([expression]), is_step_function(expression)

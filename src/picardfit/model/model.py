@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import final
 
@@ -20,6 +20,7 @@ from picardfit.formulas.equations import NAME, Helpers, check_target, read_equat
 from picardfit.formulas.grammar import names_in_order, parse, to_text
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap, PythonFunction, map_of_function
+from picardfit.model.added_inputs import INFUSION, FewerInputs, Infused
 from picardfit.model.inputs import Constant, Input
 from picardfit.model.state_jumps import StateJump, state_jumps
 
@@ -33,8 +34,10 @@ class Model:
     `name' = formula` (or `dname/dt = formula`) is the equation of a state, `name = formula` defines a helper
     for the lines below it, `#` starts a comment. A formula continues in the next line inside parentheses and after (or
     before) an operator. All other names are parameters; `t` is time.
-    Observables are formulas by name, names of states, or None: then every state is observed. Models are equal
-    if their contents are. `units`: name -> unit as text, for tables and pictures only; `t` is the unit of time.
+    Observables are formulas by name, names of states, or None: then every state is observed. `increment(formula)` is
+    the change of a formula since the sample before (the first: since t0), as of cases that are counted. Models are
+    equal if their contents are. `units`: name -> unit as text, for tables and pictures only; `t` is the unit of time.
+    `covariates`: names that are constants of an experiment (weight, sex); they count among the `inputs`.
     """
 
     states: tuple[str, ...]
@@ -46,6 +49,9 @@ class Model:
     breakpoints: tuple[float, ...]
     text: str = field(compare=False)  # as it was given; empty for a function
     units: Mapping[str, str] = field(compare=False)  # of states, parameters, inputs, observables and time (t)
+    increments: tuple[str, ...]  # observables that are changes of their formula since the last sample
+    covariates: tuple[str, ...] = ()  # inputs that are constants of an experiment
+    infused: tuple[str, ...] = ()  # states with an input that is the rate of infusions into them
 
     def __init__(
         self,
@@ -53,20 +59,24 @@ class Model:
         observables: Mapping[str, str] | Sequence[str] | None = None,
         inputs: Sequence[str] = (),
         units: Mapping[str, str] | None = None,
+        covariates: Sequence[str] = (),
     ) -> None:
-        inputs = _checked_names(inputs, "inputs")
+        covariates = _checked_names(covariates, "covariates")
+        given = _checked_names(inputs, "inputs")
+        inputs = (*given, *(name for name in covariates if name not in given))
         equations = read_equations(text, inputs)
         states, order = tuple(equations.rates), equations.names
+        observables, changes = _without_increments(observables)
         outputs, new = _read_observables(observables, states, equations.helpers, (*order, *states, *inputs))
         known = {"t", *states, *inputs}
         parameters = tuple(dict.fromkeys(n for n in (*order, *new) if n not in known))
         for name in inputs:
-            if name not in (*order, *new):
+            if name not in (*order, *new, *covariates):
                 raise InputError("model.unused_input", name, key=("inputs", name))
         groups = (states, parameters, inputs)
         rhs = BatchedMap(tuple(equations.rates.values()), *groups)
         output = BatchedMap(tuple(outputs.values()), *groups)
-        _fill(self, groups, tuple(outputs), rhs, output, text, units)
+        _fill(self, groups, tuple(outputs), rhs, output, text, units, changes, covariates)
 
     @classmethod
     def from_function(
@@ -77,15 +87,18 @@ class Model:
         inputs: Sequence[str] = (),
         observables: PythonFunction | Mapping[str, str] | Sequence[str] | None = None,
         units: Mapping[str, str] | None = None,
+        covariates: Sequence[str] = (),
     ) -> Model:
         """The model x' = f(t, x, p, u), f written in plain Python and NumPy.
 
         f returns the derivatives as a sequence in the order of the states or as a mapping by state; x, p, u
         can be indexed, unpacked, or read by name (p.a, p["a"]); u may be left out. A function given as
         `observables` returns a mapping by name, or a sequence that is then called y1, y2, ... Functions that
-        only calculate get exact Jacobians; those that decide on values (`if x[0] > 1`) get numeric ones.
+        only calculate get exact Jacobians; those that decide on values (`if x[0] > 1`) get numeric ones. Covariates
+        follow the inputs in u.
         """
-        groups = _checked_groups(states, parameters, inputs)
+        covariates = _checked_names(covariates, "covariates")
+        groups = _checked_groups(states, parameters, (*inputs, *(n for n in covariates if n not in inputs)))
         everything = [n for group in groups for n in group]
         for name in everything:
             if everything.count(name) > 1:
@@ -93,13 +106,15 @@ class Model:
         if not groups[0]:
             raise InputError("model.no_states")
         rhs, _ = map_of_function(f, *groups, groups[0])
+        changes: tuple[str, ...] = ()
         if callable(observables):
             output, rows = map_of_function(observables, *groups, None)
         else:
+            observables, changes = _without_increments(observables)
             outputs, _ = _read_observables(observables, groups[0], {}, everything, complete=True)
             output, rows = BatchedMap(tuple(outputs.values()), *groups), tuple(outputs)
         model = object.__new__(cls)
-        _fill(model, groups, rows, rhs, output, "", units)
+        _fill(model, groups, rows, rhs, output, "", units, changes, covariates)
         return model
 
     @classmethod
@@ -110,13 +125,74 @@ class Model:
         parameters: Sequence[str],
         inputs: Sequence[str] = (),
         units: Mapping[str, str] | None = None,
+        increments: Sequence[str] = (),
+        covariates: Sequence[str] = (),
+        infused: Sequence[str] = (),
+        hidden: Mapping[str, sympy.Expr] | None = None,
     ) -> Model:
-        """The model with these right-hand sides by state and these outputs by name, for importers."""
-        groups = _checked_groups(tuple(rates), parameters, inputs)
-        rhs, output = (BatchedMap(tuple(rows.values()), *groups) for rows in (rates, observables))
+        """The model with these right-hand sides by state and these outputs by name, for importers.
+
+        The right-hand sides of `infused` states hold the rate of infusions already. `hidden`: right-hand sides of
+        further states, whose names no user can write.
+        """
+        states, parameters, inputs = _checked_groups(tuple(rates), parameters, inputs)
+        groups = ((*states, *(hidden or {})), parameters, inputs)
+        rows = {**rates, **(hidden or {})}
+        rhs, output = (BatchedMap(tuple(one.values()), *groups) for one in (rows, observables))
         model = object.__new__(cls)
-        _fill(model, groups, tuple(observables), rhs, output, "", units)
+        added = tuple(increments), tuple(covariates), tuple(infused)
+        _fill(model, groups, tuple(observables), rhs, output, "", units, *added)
         return model
+
+    def with_covariates(self, covariates: Sequence[str]) -> Model:
+        """The model in which these names, so far parameters or not known, are covariates."""
+        new = tuple(name for name in covariates if name not in self.inputs)
+        every = tuple(dict.fromkeys((*self.covariates, *covariates)))
+        if every == self.covariates:
+            return self
+        groups = (self.states, tuple(p for p in self.parameters if p not in new), (*self.inputs, *new))
+        return self._regrouped(groups, self.rhs, every, self.infused)
+
+    def with_infusions(self, states: Sequence[str]) -> Model:
+        """The model in which the rate of infusions is added to the right-hand side of these states."""
+        new = tuple(name for name in states if name not in self.infused)
+        if not new:
+            return self
+        rates = tuple(INFUSION + name for name in new)
+        for rate in rates:
+            if rate in (*self.states, *self.parameters, *self.inputs):
+                raise InputError("model.infusion_name", rate, state=rate.removeprefix(INFUSION))
+        rhs, groups = self.rhs, (self.states, self.parameters, (*self.inputs, *rates))
+        rows = tuple(self.states.index(name) for name in new)
+        if isinstance(rhs, BatchedMap):
+            added = dict(zip(rows, rates, strict=True))
+            rhs = BatchedMap(
+                [e + symbol(added[k]) if k in added else e for k, e in enumerate(rhs.expressions)], *groups
+            )
+        else:
+            rhs = replace(rhs, function=Infused(rhs, rows), takes_inputs=True, inputs=groups[2])
+        return self._regrouped(groups, rhs, self.covariates, (*self.infused, *new))
+
+    def _regrouped(
+        self,
+        groups: Groups,
+        rhs: BatchedMap | NumericMap,
+        covariates: tuple[str, ...],
+        infused: tuple[str, ...],
+    ) -> Model:
+        """The same model with other groups of names; those of a Python function are fixed, apart from its inputs."""
+        model = object.__new__(Model)
+        output = _regroup(self.output, groups)
+        rhs = _regroup(rhs, groups)
+        added = self.increments, covariates, infused
+        _fill(model, groups, self.observables, rhs, output, self.text, self.units, *added)
+        return model
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """The inputs that a user declared as such: without covariates and infusions."""
+        other = {*self.covariates, *(INFUSION + name for name in self.infused)}
+        return tuple(name for name in self.inputs if name not in other)
 
     def breaks(self, inputs: Mapping[str, Input]) -> tuple[float, ...]:
         """Times at which the right-hand side may jump or kink under these inputs."""
@@ -139,7 +215,10 @@ class Model:
     @property
     def observable_formulas(self) -> dict[str, str]:
         """The formula of each observable as text."""
-        return _texts(self.observables, self.output)
+        texts = _texts(self.observables, self.output)
+        return {
+            name: f"increment({text})" if name in self.increments else text for name, text in texts.items()
+        }
 
     @property
     def written(self) -> list[tuple[str, str, bool]]:
@@ -180,7 +259,8 @@ class Model:
 
     def __repr__(self) -> str:
         parts = [f"states={list(self.states)}", f"parameters={list(self.parameters)}"]
-        parts += [f"inputs={list(self.inputs)}"] if self.inputs else []
+        parts += [f"inputs={list(self.signals)}"] if self.signals else []
+        parts += [f"covariates={list(self.covariates)}"] if self.covariates else []
         return f"Model({', '.join(parts)}, observables={list(self.observables)})"
 
 
@@ -200,13 +280,28 @@ def _fill(
     output: BatchedMap | NumericMap,
     text: str,
     units: Mapping[str, str] | None,
+    increments: tuple[str, ...] = (),
+    covariates: tuple[str, ...] = (),
+    infused: tuple[str, ...] = (),
 ) -> None:
     """Set the fields of a frozen model."""
     times = breakpoints(rhs.expressions) if isinstance(rhs, BatchedMap) else ()
     known = ("t", *(name for group in (*groups, observables) for name in group))
-    values = (*groups, observables, rhs, output, times, text, _checked_units(units, known))
+    checked = _checked_units(units, known)
+    values = (*groups, observables, rhs, output, times, text, checked, increments, covariates, infused)
     for name, value in zip(Model.__dataclass_fields__, values, strict=True):
         object.__setattr__(model, name, value)
+
+
+def _regroup(mapping: BatchedMap | NumericMap, groups: Groups) -> BatchedMap | NumericMap:
+    if isinstance(mapping, BatchedMap):
+        return BatchedMap(mapping.expressions, *groups)
+    if mapping.inputs == groups[2]:
+        return mapping
+    if mapping.parameters != groups[1]:
+        name = next(n for n in mapping.parameters if n not in groups[1])
+        raise InputError("model.covariate_of_function", name)
+    return replace(mapping, function=FewerInputs(mapping), takes_inputs=True, inputs=groups[2])
 
 
 def _texts(rows: Sequence[str], mapping: BatchedMap | NumericMap) -> dict[str, str]:
@@ -243,6 +338,36 @@ def _checked_names(names: Sequence[str], kind: str) -> tuple[str, ...]:
         if names.count(name) > 1:
             raise InputError("model.listed_twice", name, key=(kind, name), kind=kind)
     return names
+
+
+def inside_increment(formula: object) -> str | None:
+    """The formula inside `increment(...)`, if a text is that as a whole; else None."""
+    found = (
+        re.fullmatch(r"\s*increment\s*\((.*)\)\s*", formula, re.DOTALL) if isinstance(formula, str) else None
+    )
+    if found is None:
+        return None
+    depth = 0
+    for one in found[1]:
+        depth += (one == "(") - (one == ")")
+        if depth < 0:  # as in increment(a) + f(b)
+            return None
+    return found[1]
+
+
+def _without_increments(
+    observables: Mapping[str, str] | Sequence[str] | None,
+) -> tuple[Mapping[str, str] | Sequence[str] | None, tuple[str, ...]]:
+    """Observables with the formulas inside `increment(...)`, and the names of those."""
+    if not isinstance(observables, Mapping):
+        return observables, ()
+    inner = {name: inside_increment(formula) for name, formula in observables.items()}
+    for name, formula in observables.items():
+        text = formula if inner[name] is None else inner[name]
+        if isinstance(text, str) and re.search(r"\bincrement\s*\(", text):
+            raise InputError("model.increment_inside", name, key=("observables", name), text=formula)
+    changes = tuple(name for name, text in inner.items() if text is not None)
+    return {name: observables[name] if text is None else text for name, text in inner.items()}, changes
 
 
 def _read_observables(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import e as EULER
 
-from picardfit.checks import as_number, check_flag, is_number
+from picardfit.checks import as_number, as_whole, check_flag, is_number
 from picardfit.errors import InputError, concerning
 from picardfit.formulas.grammar import parse
 from picardfit.model.parameters import Parameter
@@ -87,8 +87,38 @@ class Laplace:
         _check_levels(self)
 
 
-NoiseModel = Noise | LogNormal | StudentT | Laplace
-KINDS = (Noise, LogNormal, StudentT, Laplace)
+@dataclass(frozen=True)
+class Poisson:
+    """Counts y with expectation g, which is also their variance."""
+
+
+@dataclass(frozen=True)
+class NegativeBinomial:
+    """Counts y with expectation g and variance g + g^2 / dispersion: Poisson counts for a large dispersion."""
+
+    dispersion: Levels
+
+    def __post_init__(self) -> None:
+        _check_levels(self)
+
+
+@dataclass(frozen=True)
+class Binomial:
+    """y successes in a number of trials, each with probability g.
+
+    `trials`: a whole number, or the name of the column of the data that holds one for every sample.
+    """
+
+    trials: int | str
+
+    def __post_init__(self) -> None:
+        if isinstance(self.trials, str) and self.trials.strip():
+            return
+        as_whole(self.trials, "trials", 1)
+
+
+NoiseModel = Noise | LogNormal | StudentT | Laplace | Poisson | NegativeBinomial | Binomial
+KINDS = (Noise, LogNormal, StudentT, Laplace, Poisson, NegativeBinomial, Binomial)
 
 
 # ---- checks ------------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
-"""Sequences of numbers as arrays: measured values, times, tables."""
+"""Sequences of numbers as arrays: measured values, censored ones among them, times, tables."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import date
-from math import nan
+from math import inf, nan
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError
 
 NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"  # a number written as text
+CENSORED = rf"(?P<side>[<>])=?\s*(?P<limit>{NUMBER})|(?P<low>{NUMBER})\s*\.\.\s*(?P<high>{NUMBER})"  # <0.25, 0.1..0.25
 MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "."}  # "not measured", in lower case
 
 
@@ -45,6 +47,78 @@ def number_array(values: object, what: str, subject: str = "", missing: bool = F
         entry, value = int(wrong[0]) + 1, float(array[wrong[0]])
         raise InputError(code, subject, what=what, entry=entry, value=value)
     return array
+
+
+class Measured(NamedTuple):
+    """Measurements (n,) with a number for each, and the limits (n, 2) of censored ones, NaN where exact; or no limits.
+
+    The number of a censored value is where a search may begin: half an upper limit (the limit itself unless it is
+    positive), a lower limit, the middle of an interval.
+    """
+
+    values: np.ndarray
+    limits: np.ndarray | None
+
+
+def measurements(values: object, subject: str) -> Measured:
+    """Measured values of `subject`; texts such as `<0.25`, `>1000` and `0.1..0.25` are censored ones."""
+    if not _has_text(values):
+        return Measured(number_array(values, "values", subject, missing=True), None)
+    cells = list(values)  # type: ignore[call-overload]  # a sequence with texts
+    found = [re.fullmatch(CENSORED, one.strip()) if isinstance(one, str) else None for one in cells]
+    numbers = number_array(
+        [None if match else one for one, match in zip(cells, found, strict=True)], "values", subject, True
+    )
+    if not any(found):
+        return Measured(numbers, None)
+    limits = np.full((len(cells), 2), nan)
+    for row, match in enumerate(found):
+        if match:
+            limits[row] = _limits(match, row + 1, subject)
+            numbers[row] = _stand_in(*limits[row])
+    return Measured(numbers, limits)
+
+
+def censored_text(low: float, high: float) -> str:
+    """The text of a censored value with these limits, which `measurements` reads."""
+    if np.isinf(low):
+        return f"<{float(high)!r}"
+    return f">{float(low)!r}" if np.isinf(high) else f"{float(low)!r}..{float(high)!r}"
+
+
+def as_given(values: np.ndarray, limits: np.ndarray | None) -> np.ndarray:
+    """Measurements as a user would give them: numbers, and texts where they are censored."""
+    if limits is None or np.isnan(limits).all():
+        return values
+    texts = values.astype(object)
+    for row in np.flatnonzero(~np.isnan(limits[:, 0])):
+        texts[row] = censored_text(*limits[row])
+    return texts
+
+
+def _has_text(values: object) -> bool:
+    if isinstance(values, (str, bytes, Mapping, Set)) or not isinstance(values, Iterable):
+        return False
+    if isinstance(values, np.ndarray):
+        return values.ndim == 1 and values.dtype.kind in "OUT"
+    return hasattr(values, "__len__") and any(isinstance(one, str) for one in values)
+
+
+def _limits(match: re.Match[str], entry: int, subject: str) -> tuple[float, float]:
+    side = match["side"]
+    if side:
+        limit = float(match["limit"])
+        return (-inf, limit) if side == "<" else (limit, inf)
+    low, high = float(match["low"]), float(match["high"])
+    if not low < high:
+        raise InputError("model.interval_reversed", subject, entry=entry, low=low, high=high)
+    return low, high
+
+
+def _stand_in(low: float, high: float) -> float:
+    if np.isinf(low):
+        return high / 2 if high > 0 else high
+    return low if np.isinf(high) else 0.5 * (low + high)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 A model with observables g has at every sampling instant the rows [g | s] with the standard deviations (or scales) s,
 [g | s | degrees] if the degrees of freedom of Student's t are estimated, and [g | a | v] for noise with one factor
-per instant, whose covariance is diag(a^2) + v v'.
+per instant, whose covariance is diag(a^2) + v v'. Counts have rows [g | s] too: s is the dispersion of a negative
+binomial number, and 1 for the others.
 """
 
 from __future__ import annotations
@@ -18,10 +19,21 @@ from picardfit.errors import InputError, Key, closest, concerning
 from picardfit.formulas.algebra import names, symbol
 from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import Array, BatchedMap
-from picardfit.model.densities import Shape, draw
+from picardfit.model.counts import draw_counts
+from picardfit.model.densities import COUNTS, Shape, draw
 from picardfit.model.measurement import Measurement
 from picardfit.model.model import Model
-from picardfit.model.noise_models import KINDS, Laplace, LogNormal, Noise, NoiseModel
+from picardfit.model.noise_models import (
+    KINDS,
+    Binomial,
+    Laplace,
+    LogNormal,
+    NegativeBinomial,
+    Noise,
+    NoiseModel,
+    Poisson,
+    StudentT,
+)
 from picardfit.model.parameters import Parameter
 
 
@@ -32,6 +44,9 @@ class Column:
     shape: Shape = Shape.NORMAL
     base: float | None = None  # residuals are differences of logarithms to this base
     degrees: float | None = None  # of Student's t; None: estimated, in a row of their own
+    trials: int | str | None = (
+        None  # of a binomial count: a number, or the column of the data that holds them
+    )
 
 
 @dataclass(frozen=True)
@@ -51,9 +66,16 @@ class Scatter:
         levels = BatchedMap(self.levels, (*_output_names(model), *model.states), parameters, model.inputs)
         return Measurement(model.output, levels, len(model.parameters))
 
+    @property
+    def trials_columns(self) -> tuple[str, ...]:
+        """Columns of the data that hold numbers of trials."""
+        return tuple(dict.fromkeys(c.trials for c in self.columns if isinstance(c.trials, str)))
+
     def draw(self, rows: Array, rng: np.random.Generator) -> Array:
         """(samples, observables): measurements drawn at rows [g | levels]; exactly g where a level is 0."""
         count = len(self.columns)
+        for name in self.trials_columns:
+            raise InputError("model.trials_not_given", name, key=("noise",))
         exact, levels = rows[:, :count], rows[:, count : 2 * count]
         with np.errstate(all="ignore"):
             drawn = draw_common(rows, rng) if self.common else draw_independent(self.columns, rows, rng)
@@ -100,10 +122,23 @@ class _LevelReader:
 
     def rows(self, noise: NoiseModel, k: int) -> tuple[Column, sympy.Expr, sympy.Expr | None]:
         """Of observable k: distribution, row s (or a), and the row of degrees or v where there is one."""
-        if isinstance(noise, LogNormal):
-            return Column(base=noise.base), self.level(noise, "sigma", k), None
-        if isinstance(noise, Laplace):
-            return Column(Shape.LAPLACE, noise.base), self.level(noise, "scale", k), None
+        match noise:
+            case LogNormal():
+                alone = Column(base=noise.base), self.level(noise, "sigma", k)
+            case Laplace():
+                alone = Column(Shape.LAPLACE, noise.base), self.level(noise, "scale", k)
+            case Poisson():
+                alone = Column(Shape.POISSON), sympy.S.One
+            case Binomial():
+                alone = Column(Shape.BINOMIAL, trials=noise.trials), sympy.S.One
+            case NegativeBinomial():
+                alone = Column(Shape.NEGATIVE_BINOMIAL), self.level(noise, "dispersion", k)
+            case _:
+                return self.additive_rows(noise, k)
+        return *alone, None
+
+    def additive_rows(self, noise: Noise | StudentT, k: int) -> tuple[Column, sympy.Expr, sympy.Expr | None]:
+        """Of observable k with additive and proportional noise."""
         additive, proportional = (self.level(noise, field, k) for field in ("additive", "proportional"))
         relative = proportional * symbol(_output_names(self.model)[k])
         if additive == 0 and proportional == 0:
@@ -174,12 +209,18 @@ def draw_common(rows: Array, rng: np.random.Generator) -> Array:
     return g + common * v + a * rng.standard_normal(v.shape)
 
 
-def draw_independent(columns: Sequence[Column], rows: Array, rng: np.random.Generator) -> Array:
-    """y such that (h(y) - h(g)) / s has each column's density: (samples, observables).
+def draw_independent(
+    columns: Sequence[Column], rows: Array, rng: np.random.Generator, trials: Array | None = None
+) -> Array:
+    """y such that (h(y) - h(g)) / s has each column's density, or counts: (samples, observables).
 
-    `rows`: [g | s] or [g | s | degrees]; h is the identity or the logarithm to the column's base.
+    `rows`: [g | s] or [g | s | degrees]; h is the identity or the logarithm to the column's base. `trials` (samples,
+    observables): by default those of the columns.
     """
     count = len(columns)
+    if trials is None:
+        each = [c.trials if is_number(c.trials) else 0 for c in columns]
+        trials = np.broadcast_to(np.array(each, float), (len(rows), count))
     gaps = np.empty((len(rows), count))
     degrees = np.array([np.nan if c.degrees is None else c.degrees for c in columns])
     if rows.shape[1] > 2 * count:
@@ -187,8 +228,13 @@ def draw_independent(columns: Sequence[Column], rows: Array, rng: np.random.Gene
     degrees = np.broadcast_to(degrees, gaps.shape)
     for shape in dict.fromkeys(c.shape for c in columns):
         k = [i for i, c in enumerate(columns) if c.shape is shape]
-        gaps[:, k] = draw(shape, (len(rows), len(k)), degrees[:, k], rng)
-    return moved_by(columns, rows, gaps)
+        if shape in COUNTS:
+            level = rows[:, count : 2 * count][:, k]
+            gaps[:, k] = draw_counts(shape, rows[:, k], level, trials[:, k], rng)
+        else:
+            gaps[:, k] = draw(shape, (len(rows), len(k)), degrees[:, k], rng)
+    counted = np.array([c.shape in COUNTS for c in columns], bool)
+    return np.where(counted, gaps, moved_by(columns, rows, gaps))
 
 
 def moved_by(columns: Sequence[Column], rows: Array, gaps: Array) -> Array:

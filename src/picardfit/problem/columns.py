@@ -70,7 +70,7 @@ def columns_ignored(columns: Sequence[str], table: str, observables: Sequence[st
 
 
 def used_columns(experiments: Sequence[Experiment], observables: Sequence[str]) -> tuple[Experiment, ...]:
-    """The experiments with observables of the model only, where they were read from tables.
+    """The experiments with columns that the model and its noise use only, where they were read from tables.
 
     Other columns go, with one remark for a table; so do experiments in which nothing else was measured. A table
     without a single observable stays as it is, for the check that follows.
@@ -100,7 +100,7 @@ def _used_columns(
     kept, gone = [], []
     for one in members:
         own = {found[column]: values for column, values in one.observations.items() if column in found}
-        if any(np.isfinite(values).any() for values in own.values()):
+        if np.isfinite(one.values[:, [column in found for column in one.observables]]).any():
             kept.append(replace(one, observations=own, table=None, remarks=()))
         else:
             gone.append(one.name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from math import nan
 
@@ -14,8 +15,9 @@ from picardfit.checks import as_mapping, as_number, is_number
 from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice, concerning
 from picardfit.formulas.grammar import parse
+from picardfit.model.doses import Doses, Signals, as_doses, infusion_rates
 from picardfit.model.inputs import Constant, Input, as_input, check_finite, values_at
-from picardfit.model.number_arrays import number_array, read_only
+from picardfit.model.number_arrays import as_given, measurements, number_array, read_only
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.problem.calendar import (
     Calendar,
@@ -38,13 +40,21 @@ class Rest:
     `inputs`: input -> number; `initial`: state -> number or formula of parameters, from which the steady state was
     reached. States in the experiment's own `initial` are reset when the experiment begins, the others keep their
     steady values.
+    `doses`, `every`: the steady state is that of a regimen, which repeats these doses with this period; their times
+    count from the beginning of a period, and the experiment begins with one. States without `initial` came from 0.
     """
 
     inputs: dict[str, Constant]
     initial: dict[str, float | str]
+    doses: tuple[Doses, ...]
+    every: float | None
 
     def __init__(
-        self, inputs: Mapping[str, object] | None = None, initial: Mapping[str, object] | None = None
+        self,
+        inputs: Mapping[str, object] | None = None,
+        initial: Mapping[str, object] | None = None,
+        doses: Doses | Iterable[Doses] | None = None,
+        every: float | None = None,
     ) -> None:
         constants: dict[str, Constant] = {}
         for name, spec in as_mapping(inputs, "inputs").items():
@@ -58,8 +68,22 @@ class Rest:
             if isinstance(value, Parameter):
                 raise InputError("problem.rest_initial_unknown", name, key=("initial", name))
             values[name] = value
-        object.__setattr__(self, "inputs", constants)
-        object.__setattr__(self, "initial", values)
+        regimen = as_doses(doses)
+        if bool(regimen) != (every is not None):
+            raise InputError("problem.rest_period", key=("rest",))
+        period = None if every is None else as_number(every, "period `every`")
+        if period is not None and not period > 0:
+            raise InputError("problem.rest_period_sign", key=("rest",), value=period)
+        for one in regimen:
+            if period is not None and not (one.times[0] >= 0 and one.times[-1] < period):
+                raise InputError("problem.rest_dose_time", one.into, key=("rest",), every=period)
+        checked = {"inputs": constants, "initial": values, "doses": regimen, "every": period}
+        for attribute, given in checked.items():
+            object.__setattr__(self, attribute, given)
+
+    def value_of(self, name: str, covariates: Mapping[str, float]) -> float:
+        """The value of an input of the model before an experiment with these covariates."""
+        return self.inputs[name].value if name in self.inputs else covariates.get(name, 0.0)
 
 
 @shown
@@ -68,7 +92,8 @@ class Experiment:
     """One run of the system: n sampling rows of k observables, its inputs, its initial state.
 
     `times`: n numbers or dates, or None when each observable brings its own pair (times, values).
-    `observations`: observable -> n values; NaN, None or "" is "not measured".
+    `observations`: observable -> n values; NaN, None or "" is "not measured", and texts are censored values: "<0.25",
+    ">1000", "0.1..0.25" (between the two).
     `inputs`: input -> number, formula text in t, (times, values) table or function.
     `initial`: state -> number (known), text (formula of parameters), Parameter or (lower, upper) (unknown).
     `t0`: when the initial state holds; None is 0, or the first sample if that is earlier or if times are dates.
@@ -80,9 +105,14 @@ class Experiment:
     count in days from the first of them. With numbers as times it says which dates they are.
     `table`: the name of the table whose columns the observables are, or "" without a name; a problem ignores columns
     that its model does not have. None where the user named the observables.
+    `doses`: one pf.Doses or several: amounts added to states; those at exactly t0 are added to the initial state.
+    `covariates`: name -> number: constants of this experiment, such as a weight, that formulas may use.
+    `resets`: times at which all states return to their initial values, before any dose at that time.
 
     After construction, `times` (n,) is sorted, repeated measurements have rows of their own, rows without a number are
-    dropped, `values` (n, k) is NaN where nothing was measured, and all arrays are read-only.
+    dropped, `values` (n, k) is NaN where nothing was measured, and all arrays are read-only. Where values are censored,
+    `limits` (n, k, 2) has their lower and upper limit (else it is None), `values` half an upper limit, a lower limit or
+    the middle of both, and `observations` the texts.
     """
 
     times: np.ndarray
@@ -96,8 +126,12 @@ class Experiment:
     remarks: tuple[Notice, ...]
     calendar: Calendar | None
     table: str | None
+    doses: tuple[Doses, ...]
+    covariates: dict[str, float]
+    resets: tuple[float, ...]
     observables: tuple[str, ...] = field(init=False)
     values: np.ndarray = field(init=False)
+    limits: np.ndarray | None = field(init=False)
 
     def __init__(
         self,
@@ -112,6 +146,9 @@ class Experiment:
         remarks: str | Iterable[str | Notice] = (),
         calendar: Calendar | None = None,
         table: str | None = None,
+        doses: Doses | Iterable[Doses] | None = None,
+        covariates: Mapping[str, object] | None = None,
+        resets: Iterable[float] = (),
     ) -> None:
         if not isinstance(name, (str, int)) or isinstance(name, bool):
             raise InputError("problem.experiment_name", value=name)
@@ -120,7 +157,7 @@ class Experiment:
             if not isinstance(calendar, Calendar | None):
                 raise InputError("problem.not_a_calendar", value=calendar)
             given = without_dates(times, observations, calendar)
-            rows, values, sampled = (
+            rows, values, limits, sampled = (
                 _rows(given.times, given.observations)
                 if planned is None
                 else _planned_rows(given.times, given.observations, planned)
@@ -131,15 +168,20 @@ class Experiment:
                     for n, spec in as_mapping(inputs, "inputs").items()
                 },
                 "initial": {n: _initial(n, spec) for n, spec in as_mapping(initial, "initial").items()},
-                "t0": _initial_time(t0, float(rows[0]), given),
+                "covariates": _covariates(covariates),
+                **_events(doses, resets, t0, float(rows[0]), given),
             }
             if not isinstance(rest, Rest | None):
                 raise InputError("problem.not_a_rest", value=rest)
         checked |= {
             "times": rows,
-            "observations": {observable: values[:, k] for k, observable in enumerate(observations)},
+            "observations": {
+                observable: as_given(values[:, k], None if limits is None else limits[:, k])
+                for k, observable in enumerate(observations)
+            },
             "observables": tuple(observations),
             "values": values,
+            "limits": limits,
             "name": title,
             "planned": sampled,
             "rest": rest,
@@ -150,26 +192,26 @@ class Experiment:
         for attribute, value in checked.items():
             object.__setattr__(self, attribute, value)
 
+    @cached_property
+    def signals(self) -> Signals:
+        """All inputs of a model in this experiment: its inputs, its covariates and the rates of its infusions."""
+        constants = {name: Constant(value) for name, value in self.covariates.items()}
+        return Signals({**self.inputs, **constants, **infusion_rates(self.doses)})
+
     def inputs_at(self, names: Sequence[str], times: np.ndarray) -> np.ndarray:
         """The inputs of these names at any times: (*times.shape, names)."""
         with _in_experiment(self.name):
-            return values_at(self.inputs, names, times)
+            return values_at(self.signals, names, times)
 
     def check_inputs(self, names: Sequence[str]) -> None:
         """InputError when an input of these names is not finite somewhere in the experiment."""
         with _in_experiment(self.name):
-            check_finite(self.inputs, names, self.t0, self.times)
+            check_finite(self.signals, names, self.t0, self.times)
 
     def __reduce__(self) -> tuple[type[Experiment], tuple[object, ...]]:
         observed = (self.times, self.observations, self.name, self.inputs, self.initial, self.t0)
-        return Experiment, (
-            *observed,
-            self.planned,
-            self.rest,
-            self.remarks,
-            self.calendar,
-            self.table,
-        )
+        more = (self.planned, self.rest, self.remarks, self.calendar, self.table)
+        return Experiment, (*observed, *more, self.doses, self.covariates, self.resets)
 
     @property
     def sampled(self) -> np.ndarray:
@@ -194,6 +236,7 @@ class Experiment:
         measured = [
             f"{observable} ({count})" for observable, count in zip(self.observables, counts, strict=True)
         ]
+        measured += [one.describe() for one in self.doses]
         planned = [] if self.planned is None else ["planned"]
         said = f"{self.name or 'experiment'}: {', '.join([*planned, span, *measured])}"
         return "; ".join([said, *map(str, self.remarks)])
@@ -207,6 +250,8 @@ def plan(
     initial: Mapping[str, object] | None = None,
     t0: object = None,
     calendar: Calendar | None = None,
+    doses: Doses | Iterable[Doses] | None = None,
+    covariates: Mapping[str, object] | None = None,
 ) -> Experiment:
     """An experiment still to be done, for `pf.structural` and `pf.design`: when and what will be measured.
 
@@ -219,21 +264,39 @@ def plan(
         own = {n: number_array(t, "times", n) for n, t in as_mapping(observables, "observables").items()}
         if not any(len(t) for t in own.values()):
             raise InputError("problem.plan_no_times")
-        rows, marks = _merged({n: (t, np.ones(len(t))) for n, t in own.items()})
-        names, sampled = list(own), np.isfinite(marks)
+        rows, marks = _merged({n: (t, np.ones((len(t), 1))) for n, t in own.items()})
+        names, sampled = list(own), np.isfinite(marks[..., 0])
     else:
         names = list(as_mapping(dict.fromkeys(observables), "observables"))
         times = list(times) if isinstance(times, Iterator) else times
         numbers, calendar = dated(times, calendar)
         rows = number_array(numbers, "times")
         if numbers is not times and t0 is None:
-            t0 = float(rows.min())
+            t0 = min([float(rows.min()), *(float(one.times[0]) for one in as_doses(doses))])
         sampled = np.ones((len(rows), len(names)), bool)
     nothing = {n: np.full(len(rows), nan) for n in names}
-    return Experiment(rows, nothing, name, inputs, initial, t0, sampled, calendar=calendar)
+    return Experiment(
+        rows,
+        nothing,
+        name,
+        inputs,
+        initial,
+        t0,
+        sampled,
+        calendar=calendar,
+        doses=doses,
+        covariates=covariates,
+    )
 
 
-_Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # times (n,), values (n, k), planned (n, k) or None
+def replanned(one: Experiment, times: Mapping[str, object]) -> Experiment:
+    """An experiment as a plan, in which each observable has its own times."""
+    made = plan(None, times, t0=one.t0)
+    return replace(one, times=made.times, observations=made.observations, planned=made.planned, remarks=())
+
+
+# times (n,), values (n, k), limits (n, k, 2) or None, planned (n, k) or None
+_Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
 
 
 def _rows(given: object, observations: object) -> _Rows:
@@ -242,19 +305,24 @@ def _rows(given: object, observations: object) -> _Rows:
     if not columns:
         raise InputError("problem.no_observations", key=("data",))
     if given is None:
-        times, values = _merged({name: _own_samples(name, pair) for name, pair in columns.items()})
+        times, cells = _merged({name: _own_samples(name, pair) for name, pair in columns.items()})
     else:
         times = number_array(given, "times")
-        values = np.stack([_column(name, column, len(times)) for name, column in columns.items()], axis=-1)
+        cells = np.stack([_column(name, column, len(times)) for name, column in columns.items()], axis=1)
+    values = np.ascontiguousarray(cells[..., 0])
+    limits = None if np.isnan(cells[..., 1]).all() else np.ascontiguousarray(cells[..., 1:])
     measured = np.isfinite(values).any(axis=1)
     if not measured.any():
         raise InputError("problem.nothing_measured", key=("data",))
-    if not measured.all():
-        times, values = times[measured], values[measured]
+    order = np.flatnonzero(measured)
     if (times[1:] < times[:-1]).any():
-        order = np.argsort(times, kind="stable")
-        times, values = times[order], values[order]
-    return read_only(times), read_only(values), None
+        order = order[np.argsort(times[order], kind="stable")]
+    return (
+        read_only(times[order]),
+        read_only(values[order]),
+        None if limits is None else read_only(limits[order]),
+        None,
+    )
 
 
 def _observations(given: object) -> dict[str, object]:
@@ -264,11 +332,18 @@ def _observations(given: object) -> dict[str, object]:
 
 
 def _column(name: str, values: object, count: int) -> np.ndarray:
-    """(count,): the values of an observable at the common times."""
-    column = number_array(values, "values", name, missing=True)
+    """(count, 3): the values of an observable at the common times, with lower and upper limits of censored ones."""
+    column = _cells(name, values)
     if len(column) != count:
         raise InputError("problem.column_length", name, key=("data",), times=count, values=len(column))
     return column
+
+
+def _cells(name: str, values: object) -> np.ndarray:
+    """(n, 3): measured values, with their limits where they are censored and NaN elsewhere."""
+    found = measurements(values, name)
+    limits = np.full((len(found.values), 2), nan) if found.limits is None else found.limits
+    return np.column_stack([found.values, limits])
 
 
 def _planned_rows(given: object, observations: object, planned: object) -> _Rows:
@@ -283,22 +358,25 @@ def _planned_rows(given: object, observations: object, planned: object) -> _Rows
     order = np.argsort(times, kind="stable")
     order = order[table[order].any(axis=1)]
     values = np.full((len(order), len(names)), nan)
-    return read_only(times[order]), read_only(values), read_only(table[order])
+    return read_only(times[order]), read_only(values), None, read_only(table[order])
 
 
 def _own_samples(name: str, pair: object) -> tuple[np.ndarray, np.ndarray]:
-    """The times and values of an observable with its own sampling times."""
+    """The times (n,) and values with limits (n, 3) of an observable with its own sampling times."""
     if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
         raise InputError("problem.no_pair", name, key=("data",))
     times = number_array(pair[0], "times", name)
-    values = number_array(pair[1], "values", name, missing=True)
+    values = _cells(name, pair[1])
     if len(times) != len(values):
         raise InputError("problem.pair_length", name, key=("data",), times=len(times), values=len(values))
     return times, values
 
 
 def _merged(samples: dict[str, tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Rows from samples per observable: the i-th values of all observables at one time share a row."""
+    """Rows from samples per observable: the i-th values of all observables at one time share a row.
+
+    Values (n, cells) of an observable become values (rows, observables, cells).
+    """
     sorted_samples = []
     for times, values in samples.values():
         order = np.argsort(times, kind="stable")
@@ -311,8 +389,9 @@ def _merged(samples: dict[str, tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarr
     order = np.lexsort((repeats, times))
     new = np.ones(len(times), dtype=bool)
     new[1:] = (np.diff(times[order]) != 0) | (np.diff(repeats[order]) != 0)
-    values = np.full((int(new.sum()), len(samples)), nan)
-    values[np.cumsum(new) - 1, columns[order]] = np.concatenate([v for _, v in sorted_samples])[order]
+    every = np.concatenate([v for _, v in sorted_samples])
+    values = np.full((int(new.sum()), len(samples), every.shape[1]), nan)
+    values[np.cumsum(new) - 1, columns[order]] = every[order]
     return times[order][new], values
 
 
@@ -341,16 +420,36 @@ def _initial(name: str, spec: object) -> InitialValue:
     return parameter if parameter.fixed is None else parameter.fixed
 
 
-def _initial_time(given: object, first: float, samples: GivenSamples) -> float:
-    """When the initial state holds. Dates have no natural zero: there it is at the first sample by default."""
-    if given is None:
-        return first if samples.had_dates else min(0.0, first)
-    calendar, key = samples.calendar, ("t0",)
-    t0 = as_number(number_of(given, calendar, key), "initial time t0")
-    if t0 > first:
-        late, sample = time_texts(np.array([t0, first]), calendar)
-        raise InputError("problem.late_start", key=key, t0=late, first=sample)
-    return t0
+def _covariates(given: object) -> dict[str, float]:
+    return {
+        name: as_number(value, "covariate", name) for name, value in as_mapping(given, "covariates").items()
+    }
+
+
+def _events(
+    doses: object, resets: Iterable[object], given_t0: object, first: float, samples: GivenSamples
+) -> dict[str, object]:
+    """Doses, resets and t0: by default 0, or the first sample, dose or reset if that is earlier.
+
+    Dates have no natural zero: there t0 is the first of these by default.
+    """
+    given, calendar = as_doses(doses), samples.calendar
+    again = tuple(np.unique(number_array(times_of(list(resets), calendar), "resets")).tolist())
+    begin = min([first, *(float(one.times[0]) for one in given), *again])
+    begin = begin if samples.had_dates else min(0.0, begin)
+    if given_t0 is not None:
+        begin = as_number(number_of(given_t0, calendar, ("t0",)), "initial time t0")
+    if begin > first:
+        late, sample = time_texts(np.array([begin, first]), calendar)
+        raise InputError("problem.late_start", key=("t0",), t0=late, first=sample)
+    for one in given:
+        if one.times[0] < begin:
+            t0, time = time_texts(np.array([begin, one.times[0]]), calendar)
+            raise InputError("problem.dose_before_start", one.into, key=("doses",), t0=t0, time=time)
+    if again and again[0] < begin:
+        t0, time = time_texts(np.array([begin, again[0]]), calendar)
+        raise InputError("problem.reset_before_start", key=("resets",), t0=t0, time=time)
+    return {"doses": given, "resets": again, "t0": begin}
 
 
 @dataclass(frozen=True)

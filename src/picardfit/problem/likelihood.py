@@ -7,6 +7,8 @@ estimated, and [g | a | v] for noise with one factor per instant, covariance dia
 
 With e = (h(y) - h(g)) / s, h the identity or a logarithm, and rho = -log density of e, one measurement y costs
 rho(e) + log s - log h'(y): the density of y itself. Curvatures are expected ones (Fisher scoring), in g and in s.
+A censored measurement costs -log of the probability of its interval (censoring.py), a count -log of its probability
+(model/counts.py).
 """
 
 from __future__ import annotations
@@ -18,9 +20,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from picardfit.formulas.kernels import Array
-from picardfit.model.densities import Shape, as_normal, degrees_terms, information, rho
+from picardfit.model.counts import DEFAULT as COUNTING
+from picardfit.model.counts import count_below, count_cost, count_terms, count_variance
+from picardfit.model.densities import COUNTS, Shape, as_normal, degrees_terms, information, rho
 from picardfit.model.scatter import Column, Scatter, draw_independent, moved_by
+from picardfit.problem.censoring import (
+    Censoring,
+    Standardised,
+    cell_costs,
+    cell_normals,
+    cell_terms,
+    without_losses,
+)
 from picardfit.problem.common_noise import CommonNoise
+from picardfit.problem.least_squares import LeastSquares
 from picardfit.problem.objective import Accuracy, Terms, not_too_small, sum_of_medians
 
 
@@ -36,86 +49,16 @@ class Kinks:
 
 
 @dataclass(frozen=True)
-class LeastSquares:
-    """1/2 sum |y - g|^2 over what was measured: N_s times the paper's L_ls."""
-
-    data: Array  # (samples, outputs), NaN where not measured
-    accuracy: Accuracy = field(default_factory=Accuracy)
-    measured: Array = field(init=False, repr=False)  # 1 where measured, else 0
-    filled: Array = field(init=False, repr=False)  # zero where not measured
-    smooth = True  # there are second derivatives everywhere
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "measured", np.isfinite(self.data).astype(float))
-        object.__setattr__(self, "filled", np.nan_to_num(self.data, nan=0.0))
-
-    def value(self, outputs: Array) -> float:
-        residual = self.measured * (outputs - self.filled)
-        return 0.5 * float(np.vdot(residual, residual))
-
-    def terms(self, outputs: Array, expected: bool = False) -> Terms:
-        residual = self.measured * (outputs - self.filled)
-        return Terms(0.5 * float(np.vdot(residual, residual)), residual, self.measured)
-
-    def curvature(self, size: Array, rows: Array | None = None) -> float:
-        """Sum over measurements of curvature times size^2, with the sizes of the outputs (outputs,)."""
-        return float(np.sum(self.measured * size**2))
-
-    def size(self, rows: Array, value: float) -> float:
-        """What changes of the value are compared with."""
-        return value
-
-    @property
-    def nothing(self) -> float:
-        """The value where all outputs are zero."""
-        return 0.5 * float(np.vdot(self.filled, self.filled))
-
-    @property
-    def least(self) -> float:
-        """The smallest value worth comparing with."""
-        return self.accuracy.negligible * self.nothing
-
-    def floor(self, rows: Array) -> float:
-        """Values below this are errors of contraction."""
-        return self.accuracy.contracted**2 * float(np.nansum(self.data**2)) + float(np.finfo(float).tiny)
-
-    def nllh(self, outputs: Array) -> float:
-        """Negative log-likelihood of normal noise with one common variance, the one that makes it smallest."""
-        count = self.measured.sum()
-        with np.errstate(divide="ignore"):
-            return float(count / 2 * (np.log(2 * np.pi * 2 * self.value(outputs) / count) + 1))
-
-    def residuals(self, outputs: Array) -> Array:
-        """(samples, outputs): y - g over its root mean square; NaN where not measured."""
-        gap = np.where(self.measured > 0, self.data - outputs, np.nan)
-        size = np.sqrt(2 * self.value(outputs) / max(self.measured.sum(), 1.0))
-        return gap / size if size > 0 else gap
-
-    def gaps(self, outputs: Array) -> Array:
-        """(samples, outputs): y - g, NaN where not measured."""
-        return self.data - outputs
-
-    def moved(self, outputs: Array, gaps: Array) -> Array:
-        """Data (samples, outputs) with these gaps, NaN where not measured."""
-        return np.where(self.measured > 0, outputs + gaps, np.nan)
-
-    def rounded(self) -> None:
-        """There are no kinks to round."""
-
-    def sample(self, outputs: Array, rng: np.random.Generator, sd: float) -> Array:
-        """New data (samples, outputs): normal noise of standard deviation sd, NaN where not measured."""
-        return np.where(self.measured > 0, outputs + sd * rng.standard_normal(outputs.shape), np.nan)
-
-
-@dataclass(frozen=True)
 class Likelihood:
     """Negative log-likelihood of measurements that are independent given the rows [g | s] or [g | s | degrees]."""
 
-    data: Array  # (samples, outputs), NaN where not measured
+    data: Array  # (samples, outputs), NaN where not measured; of binomial counts the fraction of successes
     columns: tuple[Column, ...]
     frozen: Array | None = (
         None  # (samples, rows - outputs): fixed levels; constants of the value are left out
     )
+    censored: Censoring | None = None  # in the units of the data
+    trials: Array | None = None  # (samples, outputs): of binomial counts
     width: float | None = None  # of the rounded kinks of Laplace densities; None: the final one
     kinks: Kinks = field(default_factory=Kinks)
     accuracy: Accuracy = field(default_factory=Accuracy)
@@ -127,6 +70,8 @@ class Likelihood:
     groups: dict[Shape, NDArray[np.intp]] = field(init=False, repr=False)  # outputs by their density
     degrees: Array = field(init=False, repr=False)  # (outputs,): known degrees of Student's t
     free_degrees: NDArray[np.bool_] = field(init=False, repr=False)  # (outputs,): the degrees are a row
+    counts: dict[Shape, NDArray[np.intp]] = field(init=False, repr=False)  # outputs that are counts
+    cells: Censoring | None = field(init=False, repr=False)  # the censoring in units of h
     outputs: int = field(init=False, repr=False)
     unit: float = field(init=False, repr=False)  # one half per measurement
     least = 0.0  # a likelihood may have any value
@@ -139,10 +84,13 @@ class Likelihood:
         seen = np.where(measured, self.data, 1.0)
         with np.errstate(all="ignore"):
             target = np.where(log, np.log(np.where(log, seen, 1.0)) / bases, seen)
-            offset = np.where(measured & log, np.log(np.where(log, seen, 1.0) * bases), 0.0).sum()
+            offset = np.where(measured & log, np.log(np.where(log, seen, 1.0) * bases), 0.0)
+        if self.censored is not None:
+            offset[self.censored.own.at] = 0.0
         groups: dict[Shape, list[int]] = {}
-        for k, column in enumerate(self.columns):
-            groups.setdefault(column.shape, []).append(k)
+        for k, shape in enumerate(self._shapes):
+            groups.setdefault(shape, []).append(k)
+        indices = {shape: np.array(index) for shape, index in groups.items()}
         degrees = [np.nan if c.degrees is None else c.degrees for c in self.columns]
         free = [c.shape is Shape.STUDENT and c.degrees is None for c in self.columns]
         for name, value in {
@@ -150,14 +98,22 @@ class Likelihood:
             "bases": bases,
             "log": log,
             "target": target,
-            "offset": float(offset),
-            "groups": {shape: np.array(index) for shape, index in groups.items()},
+            "offset": float(offset.sum()),
+            "groups": {shape: index for shape, index in indices.items() if shape not in COUNTS},
+            "counts": {shape: index for shape, index in indices.items() if shape in COUNTS},
+            "cells": None if self.censored is None else self.censored.transformed(log, bases),
             "degrees": np.array(degrees),
             "free_degrees": np.array(free, bool),
             "outputs": outputs,
             "unit": max(0.5 * float(measured.sum()), 0.5),
         }.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def _shapes(self) -> list[Shape]:
+        """The density of each output; counts are normal around their expectation while levels are frozen."""
+        frozen = self.frozen is not None
+        return [Shape.NORMAL if frozen and c.shape in COUNTS else c.shape for c in self.columns]
 
     def value(self, rows: Array) -> float:
         return self._value(rows, self._width)
@@ -172,11 +128,20 @@ class Likelihood:
 
     def _value(self, rows: Array, width: float) -> float:
         with np.errstate(all="ignore"):
-            e, s, _, degrees = self._standardised(rows)
+            e, s, by_output, degrees = self._standardised(rows)
             cost = self._by_shape(lambda shape, k: rho(shape, e[:, k], degrees[:, k], width)[0])
             if self.frozen is not None:
-                return float(np.sum(cost - self._at_zero(degrees, width)))
-            return float(np.sum(np.where(self.measured, cost + np.log(s), 0.0)) + self.offset)
+                cost -= self._at_zero(degrees, width)
+            else:
+                cost += np.log(s)
+            if self.cells is not None:
+                here = self._here(rows, s, by_output, degrees)
+                cost[self.cells.own.at] = cell_costs(self.cells.own, self._shapes, here)
+            for shape, k in self.counts.items():
+                cost[:, k] = count_cost(shape, *self._counted(rows, k))
+            if self.frozen is not None:
+                return float(np.sum(cost))
+            return float(np.sum(np.where(self.measured, cost, 0.0)) + self.offset)
 
     def terms(self, rows: Array, expected: bool = False) -> Terms:
         """Value, slope and curvature: the Fisher information if `expected`, otherwise one that suits the search.
@@ -204,9 +169,71 @@ class Likelihood:
                 slope[:, n : 2 * n] = (1 - e * slopes) * there
                 factor[:, n : 2 * n] = np.sqrt(in_scale) * there
             value = self._value(rows, width)
+            if self.counts:
+                self._fill_counts(rows, slope, factor, expected)
             if self.frozen is None and self.free_degrees.any():
-                return Terms(value, *self._with_degrees(slope, factor, e, s, degrees))
+                slope, factor = self._with_degrees(slope, factor, e, s, degrees)
+            if self.cells is not None:
+                here = self._here(rows, s, by_output, degrees)
+                factor = self._with_censoring(here, slope, factor, expected)
         return Terms(value, slope, factor)
+
+    def _fill_counts(self, rows: Array, slope: Array, factor: Array, expected: bool) -> None:
+        """Slope and factor of the outputs that are counts, in place."""
+        for shape, k in self.counts.items():
+            found, there = count_terms(shape, *self._counted(rows, k), expected), self.measured[:, k]
+            slope[:, k], slope[:, self.outputs + k] = found.slope * there, found.level_slope * there
+            factor[:, k] = np.sqrt(found.weight) * there
+            factor[:, self.outputs + k] = np.sqrt(found.level_weight) * there
+
+    def _with_censoring(self, here: Standardised, slope: Array, factor: Array, expected: bool) -> Array:
+        """The factor with censored measurements; their slopes are filled in.
+
+        The search takes the curvature of -log P by location, at least the information of an exact measurement times
+        the probability that it lies elsewhere. With `expected` every measurement of the series loses what censoring
+        takes from it.
+        """
+        assert self.cells is not None, "there are censored measurements"
+        n, cells = self.outputs, self.cells.own
+        found = cell_terms(cells, self._shapes, here, self.free_degrees)
+        scale, by_output = here.scale[cells.at], here.by_output[cells.at]
+        slope[cells.at] = -found.by_location * by_output / scale
+        if self.frozen is None:
+            slope[cells.sample, n + cells.column] = -found.by_scale / scale
+            for k in np.flatnonzero(self.free_degrees):
+                mine = cells.column == k
+                slope[cells.sample[mine], 2 * n + k] = -found.by_degrees[mine]
+        if expected and self.frozen is None:
+            if factor.ndim == 2:
+                factor = factor[:, :, None] * np.eye(factor.shape[1])
+            return without_losses(factor, self.cells.every, self._shapes, here, self.free_degrees)
+        elsewhere = -np.expm1(found.log_p)
+        if factor.ndim == 2:
+            own = factor[cells.at] * np.sqrt(elsewhere)
+            bent = np.sqrt(np.maximum(found.curvature, 0.0)) * np.abs(by_output) / scale
+            factor[cells.at] = np.maximum(np.abs(own), bent)
+            if self.frozen is None:
+                factor[cells.sample, n + cells.column] *= np.sqrt(elsewhere)
+            return factor
+        for first in range(0, factor.shape[1], n):
+            factor[cells.sample, first + cells.column] *= np.sqrt(elsewhere)[:, None]
+        return factor
+
+    def _here(self, rows: Array, s: Array, by_output: Array, degrees: Array) -> Standardised:
+        """What censored measurements need to know of the predictions."""
+        predicted = rows[:, : self.outputs]
+        if self.log.any():
+            predicted = np.where(self.log, np.log(predicted) / self.bases, predicted)
+        return Standardised(predicted, s, by_output, degrees)
+
+    def _counted(self, rows: Array, k: NDArray[np.intp]) -> tuple[Array, Array, Array, Array]:
+        """Counts, means, levels and trials of some outputs, (samples, k) each; 1 where nothing was measured."""
+        trials = np.ones((len(rows), len(k))) if self.trials is None else self.trials[:, k]
+        binomial = np.array([self.columns[i].shape is Shape.BINOMIAL for i in k])
+        y = np.round(np.where(binomial, self.target[:, k] * trials, self.target[:, k]))
+        there = self.measured[:, k]
+        mean = np.where(there, rows[:, k], 0.5)
+        return np.where(there, y, 1.0), mean, np.where(there, rows[:, self.outputs + k], 1.0), trials
 
     def _with_degrees(
         self, slope: Array, factor: Array, e: Array, s: Array, degrees: Array
@@ -230,6 +257,8 @@ class Likelihood:
         n = self.outputs
         g, levels = rows[:, :n], rows[:, n:] if self.frozen is None else self.frozen
         s = np.where(self.measured, levels[:, :n], 1.0)
+        for k in self.counts.values():
+            s[:, k] = 1.0
         degrees = np.broadcast_to(self.degrees, g.shape)
         if levels.shape[1] > n:
             degrees = np.where(self.free_degrees, levels[:, n:], self.degrees)
@@ -244,7 +273,7 @@ class Likelihood:
 
     def _by_shape(self, function: Callable[[Shape, NDArray[np.intp]], Array | float]) -> Array:
         """function(shape, columns) for every group of columns: (samples, outputs)."""
-        result = np.empty(self.data.shape)
+        result = np.zeros(self.data.shape) if self.counts else np.empty(self.data.shape)
         for shape, k in self.groups.items():
             result[:, k] = function(shape, k)
         return result
@@ -256,9 +285,18 @@ class Likelihood:
     def excess(self, rows: Array) -> float:
         """The value minus the value of zero residuals at the same levels."""
         with np.errstate(all="ignore"):
-            e, _, _, degrees = self._standardised(rows)
+            e, s, by_output, degrees = self._standardised(rows)
             cost = self._by_shape(lambda shape, k: rho(shape, e[:, k], degrees[:, k], 0.0)[0])
-            return float(np.sum(cost - self._at_zero(degrees, 0.0)))
+            cost -= self._at_zero(degrees, 0.0)
+            if self.cells is not None:
+                here = self._here(rows, s, by_output, degrees)
+                cost[self.cells.own.at] = cell_costs(self.cells.own, self._shapes, here)
+            for shape, k in self.counts.items():
+                y, mean, level, trials = self._counted(rows, k)
+                best = y / trials if shape is Shape.BINOMIAL else y
+                gap = count_cost(shape, y, mean, level, trials) - count_cost(shape, y, best, level, trials)
+                cost[:, k] = np.where(self.measured[:, k], gap, 0.0)
+            return float(np.sum(cost))
 
     def size(self, rows: Array, value: float) -> float:
         """The unit of changes of the value: one half per measurement, or the excess if that is larger."""
@@ -268,6 +306,7 @@ class Likelihood:
         """Changes of the value below this are errors of contraction and rounding."""
         with np.errstate(all="ignore"):
             _, s, by_output, _ = self._standardised(rows)
+            self._fill_spreads(rows, s)
             size = np.where(self.measured, by_output * self.data / s, 0.0)
         return self.accuracy.rounding * self.unit + self.accuracy.contracted**2 * float(np.sum(size**2))
 
@@ -275,9 +314,18 @@ class Likelihood:
         """Sum over measurements of curvature times size^2; each output counts with its median curvature."""
         with np.errstate(all="ignore"):
             _, s, by_output, degrees = self._standardised(rows)
+            self._fill_spreads(rows, s)
             weight = self._by_shape(lambda shape, k: information(shape, degrees[:, k])[0])
+            for k in self.counts.values():
+                weight[:, k] = 1.0
             each = np.where(self.measured, weight * (by_output / s) ** 2, np.nan)
         return sum_of_medians(each, size)
+
+    def _fill_spreads(self, rows: Array, s: Array) -> None:
+        """Standard deviations of counts at their means, but at least at half a count, in place."""
+        for shape, k in self.counts.items():
+            _, mean, level, trials = self._counted(rows, k)
+            s[:, k] = _deviation(shape, mean, level, trials)
 
     @property
     def smooth(self) -> bool:
@@ -285,7 +333,15 @@ class Likelihood:
         return Shape.LAPLACE not in self.groups
 
     def with_frozen(self, levels: Array) -> Likelihood:
-        """The objective while the search is far from the optimum: levels fixed, none much below its median."""
+        """The objective while the search is far from the optimum: levels fixed, none much below its median.
+
+        Counts are normal with the variance that their own size suggests, so that no mean is impossible.
+        """
+        levels = np.array(levels, float)
+        for shape, k in self.counts.items():
+            y, _, _, trials = self._counted(np.tile(self.target, 2), k)
+            mean = y / trials if shape is Shape.BINOMIAL else y
+            levels[:, k] = _deviation(shape, mean, levels[:, k], trials)
         return replace(self, frozen=not_too_small(levels, self.measured), width=self.kinks.frozen)
 
     def rounded(self) -> Likelihood | None:
@@ -300,9 +356,27 @@ class Likelihood:
     def residuals(self, rows: Array) -> Array:
         """(samples, outputs): standard normal if the noise is as assumed; NaN where not measured."""
         with np.errstate(all="ignore"):
-            e, _, _, degrees = self._standardised(rows)
+            e, s, by_output, degrees = self._standardised(rows)
             normal = self._by_shape(lambda shape, k: as_normal(shape, e[:, k], degrees[:, k]))
+            if self.cells is not None or self.counts:
+                self._fill_quantiles(rows, normal, self._here(rows, s, by_output, degrees))
         return np.where(self.measured, normal, np.nan)
+
+    def _fill_quantiles(self, rows: Array, normal: Array, here: Standardised, seed: int = 0) -> None:
+        """Randomised quantile residuals of censored measurements and counts (Dunn and Smyth 1996), in place.
+
+        A number drawn evenly between the probabilities of less and of at most what was measured, as a normal one.
+        """
+        from scipy.special import ndtri
+
+        part = np.random.default_rng(seed).random(self.data.shape)
+        if self.cells is not None:
+            own = self.cells.own
+            normal[own.at] = cell_normals(own, self._shapes, here, part[own.at])
+        rounding = np.finfo(float).eps
+        for shape, k in self.counts.items():
+            below, most = count_below(shape, *self._counted(rows, k))
+            normal[:, k] = ndtri(np.clip(below + part[:, k] * (most - below), rounding, 1 - rounding))
 
     def gaps(self, rows: Array) -> Array:
         """(samples, outputs): (h(y) - h(g)) / s, identically distributed for each output; NaN where not measured."""
@@ -313,13 +387,30 @@ class Likelihood:
         return np.where(self.measured, moved_by(self.columns, rows, gaps), np.nan)
 
     def sample(self, rows: Array, rng: np.random.Generator, sd: float | None = None) -> Array:
-        """New data (samples, outputs) from the likelihood at these rows, NaN where not measured."""
-        return np.where(self.measured, draw_independent(self.columns, rows, rng), np.nan)
+        """New data (samples, outputs) from the likelihood at these rows, counts as counts; NaN where not measured."""
+        return np.where(self.measured, draw_independent(self.columns, rows, rng, self.trials), np.nan)
+
+
+def _deviation(shape: Shape, mean: Array, level: Array, trials: Array) -> Array:
+    """Standard deviation of counts, or of fractions of successes, at least that of half a count."""
+    least = COUNTING.surrogate
+    if shape is Shape.BINOMIAL:
+        mean = np.clip(mean, least / trials, 1 - least / trials)
+    return np.sqrt(
+        count_variance(shape, np.maximum(mean, least if shape is not Shape.BINOMIAL else 0), level, trials)
+    )
 
 
 Objective = LeastSquares | Likelihood | CommonNoise
 
 
-def likelihood(scatter: Scatter, data: Array) -> Likelihood | CommonNoise:
-    """The likelihood of data (samples, observables), NaN where not measured, under a noise model."""
-    return CommonNoise(data) if scatter.common else Likelihood(data, scatter.columns)
+def likelihood(
+    scatter: Scatter, data: Array, censored: Censoring | None = None, trials: Array | None = None
+) -> Likelihood | CommonNoise:
+    """The likelihood of data (samples, observables), NaN where not measured, under a noise model.
+
+    `censored`: the censoring of these data; `trials` (samples, observables): of binomial counts.
+    """
+    if scatter.common:
+        return CommonNoise(data)
+    return Likelihood(data, scatter.columns, censored=censored, trials=trials)

@@ -53,7 +53,7 @@ def unknowns_from(
         raise _without_value(layout, *np.argwhere(lost)[0])
     fixed = np.array([one.fixed is not None for one in problem.parameters.values()], bool)
     _check_agreement(problem, "problem.fixed_otherwise", layout.names, values, layout.base, fixed)
-    known = layout.initial(unknowns)[0]
+    known = layout.before_doses(unknowns)[0]
     settled = np.ones(known.shape, bool)
     settled[:, layout.initial_states] = ~layout.exists[:, : len(layout.initial_states)]
     labels = [f"{s}(0)" for s in layout.states]
@@ -96,10 +96,10 @@ def _exact_at_bounds(problem: Problem, unknowns: np.ndarray) -> np.ndarray:
 
 
 def initial_states_of(problem: Problem, unknowns: np.ndarray) -> dict[str, dict[str, float]]:
-    """experiment -> state -> value at the experiment's t0."""
-    values, _ = problem.layout.initial(unknowns)
+    """experiment -> state -> value at the experiment's t0, before any dose at that time."""
+    values, _ = problem.layout.before_doses(unknowns)
     return {
-        name: dict(zip(problem.model.states, row.tolist(), strict=True))
+        name: dict(zip(problem.model.states, row.tolist(), strict=False))  # running states come after them
         for name, row in zip(problem.names, values, strict=True)
     }
 
@@ -170,7 +170,7 @@ def _check_single(problem: Problem, name: str, local: bool, value: object) -> No
 
 def _state_values(problem: Problem, given: object, argument: str) -> np.ndarray:
     """(experiments, states): initial values by name, NaN where none was given."""
-    values = np.full((len(problem.experiments), len(problem.model.states)), np.nan)
+    values = np.full((len(problem.experiments), len(problem.layout.states)), np.nan)
     by_name = as_mapping(given, argument, "1.0")
     own = {key: value for key, value in by_name.items() if isinstance(value, Mapping)}
     for state, value in by_name.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 
 import numpy as np
@@ -14,22 +14,38 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
+from picardfit.model.doses import Jumps, jumps_of
+from picardfit.model.increments import increment_columns, solved_model
 from picardfit.model.inputs import check_oscillations, values_at
 from picardfit.model.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
+from picardfit.model.number_arrays import as_given
 from picardfit.model.parameters import Parameter
 from picardfit.model.priors import Priors
 from picardfit.model.scatter import Scatter, bind
 from picardfit.problem.columns import used_columns
-from picardfit.problem.experiment import Experiment, neighbour_noise, runs
-from picardfit.problem.likelihood import LeastSquares, Objective, likelihood
+from picardfit.problem.dose_checks import adapted, check_doses, late_doses, reset_value, unused_covariates
+from picardfit.problem.experiment import Experiment, runs
+from picardfit.problem.increment_samples import IncrementSamples, increment_samples
+from picardfit.problem.least_squares import LeastSquares
+from picardfit.problem.likelihood import Objective, likelihood
 from picardfit.problem.named_values import unknowns_from
+from picardfit.problem.samples import (
+    Samples,
+    nearest_measurements,
+    sampled_cells,
+    samples_of,
+    typical_trials,
+)
 from picardfit.problem.unknowns import UnknownsLayout, layout_of, priors_of
 from picardfit.problem.validation import (
     InitialSpec,
     all_parameters,
+    check_censoring,
+    check_counts,
     check_experiments,
+    check_increments,
     check_nominal,
     check_positive,
     check_priors,
@@ -40,48 +56,7 @@ from picardfit.problem.validation import (
 )
 from picardfit.simulation.trajectories import Integration, Run, trajectories
 
-
-@dataclass(frozen=True)
-class SeriesStatistics:
-    """How variation and noise of a series of samples, one observable of one experiment, are estimated."""
-
-    fewest: int = 8  # samples; the noise of a shorter series is not estimated
-    floor: float = 1e-12  # of the variance of the series: less is rounding
-    least: float = (
-        1e-2  # of the largest value: less variation is not resolved, so that constant data have a scale
-    )
-
-
-@dataclass(frozen=True)
-class Samples:
-    """All sampling instants of all experiments, in order of experiment and time."""
-
-    times: np.ndarray  # (samples,)
-    experiment: np.ndarray  # (samples,)
-    data: np.ndarray  # (samples, observables), NaN where not measured
-    statistics: SeriesStatistics = SeriesStatistics()
-
-    @cached_property
-    def roughness(self) -> tuple[np.ndarray, np.ndarray, float]:
-        """How much the series of samples vary and scatter, without those that have few samples.
-
-        Returns (samples, observables) bool: the samples that count; (samples, observables): 1 / variance of their
-        series, else 0; and the expected sum of squares of the noise, from how samples differ from their neighbours.
-        """
-        weight, noise = np.zeros(self.data.shape), 0.0
-        counted = np.zeros(self.data.shape, bool)
-        for _, mine in runs(self.experiment):
-            for k, column in enumerate(self.data[mine].T):
-                measured = np.isfinite(column)
-                times, values = self.times[mine][measured], column[measured]
-                if len(times) < self.statistics.fewest:
-                    continue
-                variance = float(np.var(values))
-                scatter = float(np.mean(neighbour_noise(times, values) ** 2))
-                noise += len(times) * max(scatter, self.statistics.floor * variance)
-                counted[mine, k] = measured
-                weight[mine, k] = measured / variance if variance > 0 else 0.0
-        return counted, weight, noise
+AFTER_LAST_DOSE = 1e-6  # of its span: how long an experiment goes on after a dose at its last sample
 
 
 @shown
@@ -93,8 +68,8 @@ class Problem:
     `initial`: state -> the same, or a formula text of parameters; an experiment's own `initial` wins. A state
     without entry is unknown and estimated for each experiment.
     `truth`: the values that made the data, where they are known (simulated data).
-    `noise`: how the measurements scatter, one pf.Noise (LogNormal, StudentT, Laplace) or one for each observable; then
-    the likelihood is maximised. Without it: plain least squares.
+    `noise`: how the measurements scatter, one pf.Noise (LogNormal, StudentT, Laplace; Poisson, NegativeBinomial,
+    Binomial for counts) or one for each observable; then the likelihood is maximised. Without it: plain least squares.
     `nominal`: values of the parameters that came with the problem; searches do not start from them.
 
     After construction, every experiment has a name, `parameters` holds all parameters, including those of the noise and
@@ -123,18 +98,25 @@ class Problem:
     ) -> None:
         if not isinstance(model, Model):
             raise InputError("problem.not_a_model", value=model)
-        named = used_columns(named_experiments(experiments), model.observables)
-        check_experiments(model, named)
+        named = named_experiments(experiments)
+        model = adapted(model, named, initial, noise)
+        scatter = None if noise is None else bind(noise, model)
+        trials = () if scatter is None else scatter.trials_columns
+        named = used_columns(named, (*model.observables, *trials))
+        check_experiments(model, named, trials)
         common = as_mapping(initial, "initial", "(0, 1)")
         each = tuple(initial_of(model, one, common) for one in named)
-        scatter = None if noise is None else bind(noise, model)
+        check_increments(model, named)
         by_name = {one.name: specs for one, specs in zip(named, each, strict=True)}
         every = all_parameters(model, as_mapping(parameters, "parameters", "(0, 1)"), by_name, scatter)
+        check_doses(model, named, by_name)
         check_priors(every, by_name, scatter)
         check_truth(truth)
         check_nominal(nominal)
+        check_censoring(model, named, scatter)
         if scatter is not None:
             check_positive(model, named, scatter)
+            check_counts(model, named, scatter)
         checked = {
             "model": model,
             "experiments": named,
@@ -151,23 +133,14 @@ class Problem:
 
     @cached_property
     def samples(self) -> Samples:
-        outputs = self.model.observables
-        columns, rows, owner = [], [], []
-        for e, one in enumerate(self.experiments):
-            block = np.full((len(one.times), len(outputs)), np.nan)
-            for k, name in enumerate(one.observables):
-                block[:, outputs.index(name)] = one.values[:, k]
-            columns.append(block)
-            rows.append(one.times)
-            owner.append(np.full(len(one.times), e))
-        return Samples(np.concatenate(rows), np.concatenate(owner), np.concatenate(columns))
+        return samples_of(self.model, self.experiments, self.scatter)
 
     @cached_property
     def objective(self) -> Objective:
         """The misfit of the data: least squares, or a negative log-likelihood; without priors."""
         if self.scatter is None:
             return self.least_squares
-        return likelihood(self.scatter, self.samples.data)
+        return likelihood(self.scatter, self.samples.data, self.samples.censoring, self.samples.trials)
 
     @cached_property
     def least_squares(self) -> LeastSquares:
@@ -181,13 +154,18 @@ class Problem:
     def measurement(self) -> BatchedMap | NumericMap | Measurement:
         """The map from states to the rows of the objective; the observables are the first of them."""
         if self.scatter is None:
-            return self.model.output
-        return self.scatter.measurement(self.model, self._measured_names)
+            return self.solved_model.output
+        return self.scatter.measurement(self.solved_model, self._measured_names)
+
+    @cached_property
+    def solved_model(self) -> Model:
+        """The model with a running state for each increment, after its own states (model/increments.py)."""
+        return solved_model(self.model)
 
     @cached_property
     def rhs(self) -> BatchedMap | NumericMap | Padded:
         """The right-hand side as a function of the parameters of model and noise."""
-        return padded(self.model.rhs, self._measured_names)
+        return padded(self.solved_model.rhs, self._measured_names)
 
     @property
     def _measured_names(self) -> tuple[str, ...]:
@@ -211,8 +189,8 @@ class Problem:
         """
         states, sizes = self.model.states, np.array(np.abs(self.layout.known), float)
         rows = self.model.output.expressions if isinstance(self.model.output, BatchedMap) else ()
-        for column, row in enumerate(rows):
-            if row.is_Symbol and row.name in states:
+        for column, (name, row) in enumerate(zip(self.model.observables, rows, strict=False)):
+            if row.is_Symbol and row.name in states and name not in self.model.increments:
                 values = np.abs(np.nan_to_num(self.samples.data[:, column]))
                 np.maximum.at(sizes[:, states.index(row.name)], self.samples.experiment, values)
         return sizes
@@ -229,7 +207,8 @@ class Problem:
     @property
     def initial_names(self) -> tuple[str, ...]:
         """Parameters that initial formulas use."""
-        return tuple(formula_names(self.initial_by_experiment))
+        used = formula_names(self.initial_by_experiment)
+        return tuple(name for name in used if name not in self.model.covariates)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -247,14 +226,16 @@ class Problem:
         return tuple(
             (one.name, name)
             for one in self.experiments
-            for name, column in one.observations.items()
+            for name, column in zip(one.observables, one.values.T, strict=True)
             if not np.isfinite(column).any()
         )
 
     @property
     def remarks(self) -> tuple[Notice, ...]:
         """What was left out when the experiments were read, and priors that contradict their bounds."""
-        left_out = {str(remark): remark for one in self.experiments for remark in one.remarks}.values()
+        every = [remark for one in self.experiments for remark in one.remarks]
+        every += [*late_doses(self.experiments), *unused_covariates(self.model, self.experiments)]
+        left_out = {str(remark): remark for remark in every}.values()
         if self.priors is None:
             return tuple(left_out)
         layout = self.layout
@@ -262,15 +243,93 @@ class Problem:
         return (*left_out, *self.priors.outside(lower, upper, layout.label))
 
     def span(self, experiment: int) -> tuple[float, float]:
-        """First and last time of an experiment."""
-        one = self.experiments[experiment]
-        return one.t0, float(one.times[-1])
+        """First and last time of an experiment; a little more if a state jumps at its last sample.
+
+        That sample shows the state after the dose, where a segment must begin.
+        """
+        one, jumps = self.experiments[experiment], self.jumps[experiment]
+        start, last = one.t0, float(one.times[-1])
+        if jumps is not None and last in jumps.times:
+            last += AFTER_LAST_DOSE * (last - start)
+        return start, last
+
+    @cached_property
+    def jumps(self) -> tuple[Jumps | None, ...]:
+        """The jumps of the states after t0 that doses and resets cause, of each experiment; None without any.
+
+        The states are those of the solved model.
+        """
+        found, states = [], self.solved_model.states
+        for one, initial in zip(self.experiments, self.initial_by_experiment, strict=True):
+            begin = [reset_value(s, initial.get(s, 0.0)) or 0.0 for s in states]
+            every = jumps_of(states, one.doses, one.resets, np.array(begin))
+            found.append(None if every is None else every.after(one.t0))
+        return tuple(found)
+
+    def signal_breaks(self, experiment: int) -> tuple[float, ...]:
+        """Times inside an experiment where the right-hand side may jump or kink."""
+        start, stop = self.span(experiment)
+        found = self.model.breaks(self.experiments[experiment].signals)
+        return tuple(b for b in found if start < b < stop)
 
     def breaks(self, experiment: int) -> tuple[float, ...]:
-        """Times inside an experiment where the right-hand side may jump or kink."""
-        one = self.experiments[experiment]
+        """Times inside an experiment where the right-hand side may jump or kink, or the states jump."""
+        found, jumps = self.signal_breaks(experiment), self.jumps[experiment]
+        if jumps is None:
+            return found
         start, stop = self.span(experiment)
-        return tuple(b for b in self.model.breaks(one.inputs) if start < b < stop)
+        return tuple(sorted({*found, *(t for t in jumps.times.tolist() if start < t < stop)}))
+
+    def events(self, experiment: int) -> tuple[tuple[float, ...], Jumps | None]:
+        """Breaks and jumps of an experiment, as a `Run` takes them."""
+        return self.breaks(experiment), self.jumps[experiment]
+
+    def knots(self, experiment: int) -> tuple[float, ...]:
+        """Times inside an experiment that segments must not contain: its breaks, and samples of increments."""
+        if self.increments is None:
+            return self.breaks(experiment)
+        return tuple(
+            sorted({*self.breaks(experiment), *np.concatenate(self.increments.resets[experiment]).tolist()})
+        )
+
+    @cached_property
+    def increments(self) -> IncrementSamples | None:
+        """The samples of increments, if the model has any."""
+        return increment_samples(self.model, self.experiments)
+
+    @cached_property
+    def before_knots(self) -> np.ndarray | None:
+        """(samples,) bool: those that show the states before a knot at their time; None without increments.
+
+        An increment does, for its running state is set back there; a sample at the time of a dose shows the states
+        after it.
+        """
+        if self.increments is None:
+            return None
+        return ~self.samples_at_doses | self.sampled[:, increment_columns(self.model)].any(axis=1)
+
+    @property
+    def samples_at_doses(self) -> np.ndarray:
+        """(samples,) bool: those at the time of a dose or reset."""
+        times = [np.zeros(0) if jumps is None else jumps.times for jumps in self.jumps]
+        return np.concatenate(
+            [np.isin(one.times, at) for one, at in zip(self.experiments, times, strict=True)]
+        )
+
+    def since_last_sample(self, states: np.ndarray, axis: int = 0) -> np.ndarray:
+        """States of the solved model at the samples, running ones since the last sample (`IncrementSamples`)."""
+        return states if self.increments is None else self.increments.since_last_sample(states, axis)
+
+    @property
+    def sampled(self) -> np.ndarray:
+        """(samples, observables) bool: where something was measured, or will be."""
+        return sampled_cells(self.model, self.experiments)
+
+    def as_measured(self, outputs: np.ndarray) -> np.ndarray:
+        """The measurements (samples, observables) that are nearest to outputs: counts are whole numbers."""
+        return nearest_measurements(
+            self.samples, () if self.scatter is None else self.scatter.columns, outputs
+        )
 
     def inputs_at(self, experiment: np.ndarray, times: np.ndarray) -> np.ndarray:
         """The inputs (k, ..., inputs) at times (k, ...), of which the i-th belong to experiment[i]."""
@@ -334,23 +393,27 @@ class Problem:
         They come from integrators that are independent of the Picard operator. `parameters`: (experiments, parameters
         of model and noise); `initial`: (experiments, states).
         """
-        model, own = self.model, len(self.model.parameters)
+        model, own = self.solved_model, len(self.model.parameters)
         tasks = [
             Run(
                 one.t0,
                 initial[e],
                 parameters[e, :own],
-                one.inputs,
+                one.signals,
                 one.times,
-                self.breaks(e),
-                self.state_sizes[e],
+                *self.events(e),
+                sizes=self.state_sizes[e],
             )
             for e, one in enumerate(self.experiments)
         ]
         rows, solved = [], trajectories(model, tasks, rtol, None, integration or Integration())
-        for run, states, params in zip(tasks, solved, parameters, strict=True):
-            if states is None:
-                return None
+        found = [states for states in solved if states is not None]
+        if len(found) < len(tasks):
+            return None
+        parts = np.split(
+            self.since_last_sample(np.concatenate(found)), np.cumsum([len(x) for x in found])[:-1]
+        )
+        for run, states, params in zip(tasks, parts, parameters, strict=True):
             inputs = values_at(run.inputs, model.inputs, run.times)
             rows.append(self.measurement.value(run.times, states, params, inputs))
         outputs = np.concatenate(rows)
@@ -384,12 +447,21 @@ class Problem:
         return replace(self, experiments=tuple(experiments))
 
     def with_data(self, data: np.ndarray) -> Problem:
-        """The same problem with other data (samples, observables) in the order of `samples`."""
-        renewed = []
+        """The same problem with other data (samples, observables) in the order of `samples`, as they are measured.
+
+        They are censored where these are, or would be. Where numbers of trials are not known yet, they are the median.
+        """
+        renewed, known = [], self.samples.censoring
+        limits = None if known is None else known.applied(data)
         for e, one in enumerate(self.experiments):
-            block = data[self.samples.experiment == e]
-            columns = {n: block[:, self.model.observables.index(n)] for n in one.observables}
-            renewed.append(replace(one, observations=columns))
+            mine, columns = self.samples.experiment == e, dict(one.observations)
+            for k, name in enumerate(self.model.observables):
+                if name in columns:
+                    columns[name] = as_given(data[mine, k], None if limits is None else limits[mine, k])
+            for name in () if self.scatter is None else self.scatter.trials_columns:
+                columns.setdefault(name, np.full(int(mine.sum()), typical_trials(self.experiments, name)))
+            planned = one.planned if np.isnan(data[mine]).all() else None
+            renewed.append(replace(one, observations=columns, planned=planned))
         return self.with_experiments(renewed)
 
 
@@ -402,10 +474,19 @@ class Start:
     positive: np.ndarray  # (states,) bool: begins positive and can neither reach nor cross zero
 
     def states(self, times: np.ndarray, experiment: int) -> np.ndarray:
-        """Guessed states at given times: (times, states)."""
+        """Guessed states at given times, running ones since t0: (times, states)."""
         grid, values = self.tables[experiment]
         return np.stack([np.interp(times, grid, column) for column in values.T], axis=1)
 
     def at_samples(self, problem: Problem) -> np.ndarray:
         """Guessed states at the sampling instants: (samples, states)."""
-        return np.concatenate([self.states(one.times, e) for e, one in enumerate(problem.experiments)])
+        every = [self.states(one.times, e) for e, one in enumerate(problem.experiments)]
+        return problem.since_last_sample(np.concatenate(every))
+
+    def at_knots(self, problem: Problem, knots: Sequence[np.ndarray]) -> np.ndarray:
+        """Guessed states at the starts of segments between the knots of each experiment: (segments, states)."""
+        curves = [partial(self.states, experiment=e) for e in range(len(knots))]
+        if problem.increments is None:
+            return np.concatenate([curve(k[:-1]) for curve, k in zip(curves, knots, strict=True)])
+        restarted = problem.increments.restarted
+        return np.concatenate([restarted(e, k[:-1], curves[e]) for e, k in enumerate(knots)])

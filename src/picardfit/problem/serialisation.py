@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TypeVar
@@ -21,9 +22,12 @@ from picardfit.formulas.algebra import names
 from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.model import noise_models, priors
+from picardfit.model.added_inputs import INFUSION
+from picardfit.model.doses import Doses, doses_from_spec
 from picardfit.model.inputs import Input, Signal, input_from_spec
-from picardfit.model.model import Model
+from picardfit.model.model import Model, inside_increment
 from picardfit.model.noise_models import NoiseModel
+from picardfit.model.number_arrays import CENSORED
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.problem.calendar import Calendar
 from picardfit.problem.experiment import Experiment, Rest
@@ -70,6 +74,7 @@ def _model_record(model: Model) -> Record:
     for part, mapping in (("equations", model.rhs), ("observables", model.output)):
         if not isinstance(mapping, BatchedMap):
             raise InputError("problem.function_not_saved", part)
+    added: Record = {"covariates": list(model.covariates), "infused": list(model.infused)}
     record: Record = {
         "text": model.text,
         "states": list(model.states),
@@ -78,6 +83,7 @@ def _model_record(model: Model) -> Record:
         "equations": model.equations,
         "observables": model.observable_formulas,
         "units": dict(model.units),
+        **{key: value for key, value in added.items() if value},
     }
     _model_from(record)  # refuse now what could not be read back, not when the file is loaded
     return record
@@ -90,20 +96,34 @@ def _model_from(record: Record) -> Model:
     )
     equations, observables = get(record, "equations", dict), get(record, "observables", dict)
     text, units = get(record, "text", str), get(record, "units", dict)
+    covariates, infused = (tuple(_texts(record, key)) for key in ("covariates", "infused"))
     if text:
-        model = Model(text, observables, inputs, units)
+        rates_of = {INFUSION + name for name in infused}
+        model = Model(text, observables, [n for n in inputs if n not in rates_of], units, covariates)
+        model = model.with_infusions(infused)
     else:
+        changes = {
+            name: inner for name, one in observables.items() if (inner := inside_increment(one)) is not None
+        }
         rates, outputs = (
-            {name: parse(formula) for name, formula in group.items()} for group in (equations, observables)
+            {name: parse(formula) for name, formula in group.items()}
+            for group in (equations, {**observables, **changes})
         )
         every = ("t", *rates, *parameters, *inputs)
         used = {name for expression in (*rates.values(), *outputs.values()) for name in names(expression)}
         if len(set(every)) < len(every) or not used.issubset(every):
             raise InputError("problem.saved_names")
-        model = Model.from_expressions(rates, outputs, parameters, inputs, units)
+        model = Model.from_expressions(
+            rates, outputs, parameters, inputs, units, tuple(changes), covariates, infused
+        )
     if (model.states, model.parameters, model.inputs) != (states, parameters, inputs):
         raise InputError("problem.saved_names")
     return model
+
+
+def _texts(record: Record, key: str) -> list[str]:
+    """The texts of an entry that is only there if it holds any."""
+    return entries(record, key, str) if key in record else []
 
 
 # ---- experiments ---------------------------------------------------------------------------------------------------
@@ -115,7 +135,11 @@ def _experiment_record(one: Experiment) -> Record:
             raise InputError(
                 "problem.input_function_not_saved", name, experiment=one.name, function=source.describe()
             )
-    rest = None if one.rest is None else {"inputs": _specs(one.rest.inputs), "initial": one.rest.initial}
+    added: Record = {
+        "doses": [dose.spec() for dose in one.doses],
+        "covariates": one.covariates,
+        "resets": list(one.resets),
+    }
     record: Record = {
         "name": one.name,
         "t0": one.t0,
@@ -123,11 +147,28 @@ def _experiment_record(one: Experiment) -> Record:
         "values": one.observations,
         "inputs": _specs(one.inputs),
         "initial": {name: _initial_record(name, spec) for name, spec in one.initial.items()},
-        "rest": rest,
+        "rest": None if one.rest is None else _rest_record(one.rest),
         "remarks": [notice_record(remark) for remark in one.remarks],
+        **{key: value for key, value in added.items() if value},
     }
     # an entry only where there are dates: digests of other problems, by which ledgers are known, stay as they were
     return record if one.calendar is None else {**record, "calendar": one.calendar.record()}
+
+
+def _rest_record(rest: Rest) -> Record:
+    record: Record = {"inputs": _specs(rest.inputs), "initial": rest.initial}
+    if rest.doses:
+        record |= {"doses": [dose.spec() for dose in rest.doses], "every": rest.every}
+    return record
+
+
+def _rest_from(record: Record) -> Rest:
+    every = get_optional(record, "every", float) if "every" in record else None
+    return Rest(_inputs_from(record), get(record, "initial", dict), _doses_from(record), every)
+
+
+def _doses_from(record: Record) -> list[Doses]:
+    return [doses_from_spec(one) for one in entries(record, "doses", dict)] if "doses" in record else []
 
 
 def _experiment_from(record: Record) -> Experiment:
@@ -135,15 +176,27 @@ def _experiment_from(record: Record) -> Experiment:
     calendar = get(record, "calendar", dict) if "calendar" in record else None
     return Experiment(
         array(get(record, "times"), (None,), "times"),
-        {name: array(column, (None,), f"values of `{name}`") for name, column in values.items()},
+        {name: _measured_from(name, column) for name, column in values.items()},
         name=get(record, "name", str),
         inputs=_inputs_from(record),
         initial=_initial_from(get(record, "initial", dict)),
         t0=number(get(record, "t0"), "t0"),
-        rest=None if rest is None else Rest(_inputs_from(rest), get(rest, "initial", dict)),
+        rest=None if rest is None else _rest_from(rest),
         remarks=tuple(notice_from(one) for one in get(record, "remarks", list)),
         calendar=None if calendar is None else Calendar.from_record(calendar),
+        doses=_doses_from(record),
+        covariates=get(record, "covariates", dict) if "covariates" in record else None,
+        resets=array(get(record, "resets"), (None,), "resets") if "resets" in record else (),
     )
+
+
+def _measured_from(name: str, column: object) -> object:
+    """Measured values; a text is a censored one, which the experiment reads."""
+    if isinstance(column, list) and any(
+        isinstance(one, str) and re.fullmatch(CENSORED, one) for one in column
+    ):
+        return [one if isinstance(one, str) else number(one, f"values of `{name}`") for one in column]
+    return array(column, (None,), f"values of `{name}`")
 
 
 def _specs(inputs: Mapping[str, Input]) -> Record:
@@ -290,7 +343,17 @@ def _fingerprint(problem: Problem) -> list[object]:
     inputs = problem.inputs_at(samples.experiment, samples.times)
     values = [function.value(rng.uniform(size=16), x, p, u) for function in (model.rhs, model.output)]
     rounded = [np.char.mod("%.9e", a).tolist() for a in (*values, inputs)]
-    arrays = [samples.times, samples.data, layout.lower, layout.upper, layout.base, layout.known]
+    arrays = [
+        samples.times,
+        samples.data,
+        samples.limits,
+        samples.trials,
+        layout.lower,
+        layout.upper,
+        layout.base,
+        layout.known,
+    ]
     named = [problem.names, model.states, model.parameters, model.inputs, model.observables]
     calendars = [one.calendar.record() for one in problem.experiments if one.calendar is not None]
-    return [*named, *rounded, *arrays, *calendars]
+    given = [[dose.spec() for dose in one.doses] + list(one.resets) for one in problem.experiments]
+    return [*named, *rounded, *arrays, *calendars, *(given if any(given) else ())]

@@ -17,10 +17,13 @@ import sympy
 from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
+from picardfit.model.doses import jumps_of
 from picardfit.model.parameters import Parameter, natural_slope, to_internal, to_natural
 from picardfit.model.priors import Priors
-from picardfit.problem.experiment import Rest
-from picardfit.simulation.steady_states import steady_state
+from picardfit.problem.dose_checks import covariates_of
+from picardfit.problem.experiment import Experiment, Rest
+from picardfit.simulation.periodic_states import Regimen, periodic_state
+from picardfit.simulation.steady_states import Steady, steady_state
 
 if TYPE_CHECKING:
     from picardfit.problem.problem import Problem
@@ -50,6 +53,13 @@ class SteadyStarts:
     known: np.ndarray  # (experiments, states): state from which the steady state is reached, 0 for a formula
     formula_of: np.ndarray  # (experiments, states): row of the formulas, or -1
     kept: np.ndarray  # (experiments, states) bool: states that begin the experiment at their steady values
+    regimens: tuple[Regimen | None, ...]  # of each experiment: doses that repeat until it begins
+
+    def reached(self, e: int, start: np.ndarray, params: np.ndarray) -> Steady | None:
+        """The steady state, constant or periodic, that experiment e begins with."""
+        arguments = self.rhs, self.times[e], start, params, self.inputs[e]
+        regimen = self.regimens[e]
+        return steady_state(*arguments) if regimen is None else periodic_state(*arguments, regimen)
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,8 @@ class UnknownsLayout:
     formulas: BatchedMap | None  # distinct initial formulas of the parameters
     formula_of: np.ndarray  # (experiments, states): row of `formulas`, or -1
     steady_starts: SteadyStarts | None = None  # initial states from a steady state before the experiment
+    covariates: np.ndarray | None = None  # (experiments, covariates): of the initial formulas
+    dosed: np.ndarray | None = None  # (experiments, states): doses at t0; None without any
 
     @property
     def width(self) -> int:
@@ -201,7 +213,12 @@ class UnknownsLayout:
         return self.formulas is None and self.steady_starts is None and not self.log[free, column].any()
 
     def initial(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Initial states (experiments, states) and their derivative (experiments, states, width) by the unknowns."""
+        """States at t0 (experiments, states), after any doses, and their derivative (experiments, states, width)."""
+        values, derivative = self.before_doses(unknowns)
+        return values if self.dosed is None else values + self.dosed, derivative
+
+    def before_doses(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Initial states (experiments, states) before doses at t0, and their derivative by the unknowns."""
         free, column, state = self._free_initial
         natural = self.natural(unknowns)
         values = self.known.copy()
@@ -238,7 +255,8 @@ class UnknownsLayout:
             return
         count = len(unknowns)
         empty = np.zeros((count, 0))
-        value, _, wrt_p = self.formulas.linearise(np.zeros(count), empty, self.parameters(unknowns), empty)
+        known = empty if self.covariates is None else self.covariates
+        value, _, wrt_p = self.formulas.linearise(np.zeros(count), empty, self.parameters(unknowns), known)
         slopes = self.slopes(unknowns)
         every = self.column_parameters
         columns = np.arange(len(self.initial_states), self.width)
@@ -259,7 +277,7 @@ class UnknownsLayout:
         columns = len(self.initial_states) + np.flatnonzero(own)
         for e in np.flatnonzero(before.kept.any(axis=1)):
             kept = before.kept[e]
-            steady = steady_state(before.rhs, before.times[e], start[e], params[e], before.inputs[e])
+            steady = before.reached(int(e), start[e], params[e])
             if steady is None:
                 values[e, kept], derivative[e, kept] = np.nan, np.nan
                 continue
@@ -297,7 +315,9 @@ def compact(index: np.ndarray) -> slice | np.ndarray:
 
 def layout_of(problem: Problem) -> UnknownsLayout:
     """The layout of the unknowns of a problem: [free initial states | local parameters | global parameters]."""
-    model, parameters, initial = problem.model, problem.parameters, problem.initial_by_experiment
+    model, parameters = problem.solved_model, problem.parameters
+    running = dict.fromkeys(model.states[len(problem.model.states) :], 0.0)
+    initial = [{**one, **running} for one in problem.initial_by_experiment]
     order, rows = list(parameters), len(initial)
     states = [s for s in model.states if any(isinstance(one[s], Parameter) for one in initial)]
     free = [name for name, one in parameters.items() if one.fixed is None]
@@ -308,7 +328,11 @@ def layout_of(problem: Problem) -> UnknownsLayout:
     lower, upper, start, log = np.moveaxis(np.array(table, float).reshape(rows, -1, 4), 2, 0)
     log = log > 0
     before = [_before(one.rest) for one in problem.experiments]
-    formulas, (formula_of, steady_formula_of) = _formulas(model.states, order, initial, before)
+    formulas, (formula_of, steady_formula_of) = _formulas(
+        model.states, order, model.covariates, initial, before
+    )
+    known = [list(covariates_of(model, one).values()) for one in problem.experiments]
+    dosed = _dosed_at_start(model.states, problem.experiments)
     return UnknownsLayout(
         experiments=problem.names,
         states=model.states,
@@ -327,7 +351,19 @@ def layout_of(problem: Problem) -> UnknownsLayout:
         formulas=formulas,
         formula_of=formula_of,
         steady_starts=_steady_starts(problem, _known(model.states, before), steady_formula_of),
+        covariates=np.array(known, float).reshape(rows, -1),
+        dosed=dosed if dosed.any() else None,
     )
+
+
+def _dosed_at_start(states: Sequence[str], experiments: Sequence[Experiment]) -> np.ndarray:
+    """(experiments, states): the amounts that are given at once at t0."""
+    amounts = np.zeros((len(experiments), len(states)))
+    for e, one in enumerate(experiments):
+        jumps = jumps_of(states, one.doses)
+        if jumps is not None:
+            amounts[e] = jumps.at(one.t0, amounts[e])
+    return amounts
 
 
 def _numbers_of(spec: object) -> tuple[float, float, float, bool]:
@@ -355,7 +391,8 @@ def _steady_starts(problem: Problem, known: np.ndarray, formula_of: np.ndarray) 
     if all(one.rest is None for one in experiments):
         return None
     inputs = [
-        [0.0 if one.rest is None else one.rest.inputs[n].value for n in model.inputs] for one in experiments
+        [0.0 if one.rest is None else one.rest.value_of(n, covariates_of(model, one)) for n in model.inputs]
+        for one in experiments
     ]
     kept = [[isinstance(one[n], Rest) for n in model.states] for one in problem.initial_by_experiment]
     return SteadyStarts(
@@ -365,11 +402,19 @@ def _steady_starts(problem: Problem, known: np.ndarray, formula_of: np.ndarray) 
         known=known,
         formula_of=formula_of,
         kept=np.array(kept),
+        regimens=tuple(_regimen(one.rest) for one in experiments),
     )
 
 
+def _regimen(rest: Rest | None) -> Regimen | None:
+    return None if rest is None or rest.every is None else Regimen(rest.doses, rest.every)
+
+
 def _formulas(
-    states: Sequence[str], order: Sequence[str], *tables: Sequence[Mapping[str, object]]
+    states: Sequence[str],
+    order: Sequence[str],
+    covariates: Sequence[str],
+    *tables: Sequence[Mapping[str, object]],
 ) -> tuple[BatchedMap | None, list[np.ndarray]]:
     """The distinct initial formulas as one batched map, and the row in it of each (experiment, state), or -1."""
     distinct: dict[sympy.Expr, int] = {}
@@ -381,7 +426,7 @@ def _formulas(
                     formula_of[e, s] = distinct.setdefault(spec, len(distinct))
     if not distinct:
         return None, used
-    return BatchedMap(list(distinct), states=(), parameters=tuple(order), inputs=()), used
+    return BatchedMap(list(distinct), (), tuple(order), tuple(covariates)), used
 
 
 def priors_of(problem: Problem) -> Priors | None:

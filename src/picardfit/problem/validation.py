@@ -13,10 +13,13 @@ from picardfit.checks import as_mapping, as_number
 from picardfit.errors import InputError, Key, closest, concerning
 from picardfit.formulas.algebra import names
 from picardfit.formulas.grammar import parse
+from picardfit.model.densities import COUNTS
+from picardfit.model.doses import Jumps, jumps_of
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.model.scatter import Scatter
 from picardfit.problem.calendar import known_unit
+from picardfit.problem.dose_checks import check_covariates
 from picardfit.problem.experiment import Experiment, Rest
 
 # A known value, a formula, an unknown value, or the steady state before the experiment.
@@ -51,39 +54,49 @@ def named_experiments(experiments: object) -> tuple[Experiment, ...]:
     return named
 
 
-def check_experiments(model: Model, experiments: Sequence[Experiment], limit: float = 1e100) -> None:
+def check_experiments(
+    model: Model, experiments: Sequence[Experiment], trials: Sequence[str] = (), limit: float = 1e100
+) -> None:
     """InputError unless observables, inputs and initial states of the experiments are those of the model.
+
+    Columns of the data in `trials` hold numbers of trials and are no observables.
 
     The largest measurement of an observable must be between 1 / `limit` and `limit`, so that squares of measurements
     and their sums neither overflow (beyond 1e154) nor vanish.
     """
     for one in experiments:
-        _check_names(model, one)
+        _check_names(model, one, trials)
         _check_unit(model, one)
         if one.rest is not None:
             _check_rest(model, one, one.rest)
     for name in model.observables:
-        columns = [one.observations[name] for one in experiments if name in one.observables]
+        columns = [_measured(one, name) for one in experiments if name in one.observables]
         largest = max((float(np.nanmax(np.abs(column), initial=0.0)) for column in columns), default=0.0)
         if largest != 0 and not 1 / limit <= largest <= limit:
             word = "large" if largest > 1 else "small"
             raise InputError("problem.measured_size", name, key=("data",), size=largest, word=word)
 
 
-def _check_names(model: Model, one: Experiment) -> None:
+def _measured(one: Experiment, name: str) -> np.ndarray:
+    """(n,): the values of an observable; numbers where they are censored too."""
+    return np.asarray(one.values[:, one.observables.index(name)])
+
+
+def _check_names(model: Model, one: Experiment, trials: Sequence[str]) -> None:
     """InputError unless the model has what an experiment names, and the experiment gives what the model needs."""
     known, inputs = model.observables, model.inputs
     for name in one.observables:
-        if name not in known:
+        if name not in known and name not in trials:
             code, close = "problem.unknown_observable", closest(name, known)
             raise InputError(code, name, key=("data",), experiment=one.name, known=known, close=close)
     for name in one.inputs:
         if name not in inputs:
             code, close = "problem.unknown_input", closest(name, inputs)
             raise InputError(code, name, key=("inputs", name), experiment=one.name, close=close)
-    for name in model.inputs:
+    for name in model.signals:
         if name not in one.inputs:
             raise InputError("problem.missing_input", name, key=("inputs", name), experiment=one.name)
+    check_covariates(model, one)
     for name in one.initial:
         _check_state(model, name, f"initial of `{one.name}`")
 
@@ -99,10 +112,10 @@ def _check_unit(model: Model, one: Experiment) -> None:
 def _check_rest(model: Model, one: Experiment, rest: Rest) -> None:
     for name in rest.initial:
         _check_state(model, name, f"initial of the steady state before `{one.name}`")
-    for name in model.states:
+    for name in model.states if rest.every is None else ():
         if name not in rest.initial:
             raise InputError("problem.rest_without_state", name, experiment=one.name)
-    for name in model.inputs:
+    for name in model.signals:
         if name not in rest.inputs:
             raise InputError("problem.rest_without_input", name, experiment=one.name)
 
@@ -154,7 +167,9 @@ def _no_parameter(model: Model, name: str) -> str | None:
     """What a name is that may not be part of an initial formula; None for parameters."""
     if name == "t":
         return "the time"
-    return "a state" if name in model.states else "an input" if name in model.inputs else None
+    if name in model.states:
+        return "a state"
+    return "an input" if name in model.inputs and name not in model.covariates else None
 
 
 def formula_names(initial: Iterable[Mapping[str, InitialSpec]]) -> list[str]:
@@ -176,7 +191,7 @@ def all_parameters(
     scatter: Scatter | None,
 ) -> dict[str, Parameter]:
     """The model's parameters, those of the noise, and those that only initial formulas have."""
-    used = formula_names(initial.values())
+    used = [name for name in formula_names(initial.values()) if name not in model.covariates]
     levels = {} if scatter is None else scatter.parameters
     in_formulas = {} if scatter is None else scatter.names
     known = list(dict.fromkeys([*model.parameters, *in_formulas, *levels, *used]))
@@ -216,6 +231,8 @@ def _unknown_parameter(model: Model, name: str, known: Sequence[str]) -> InputEr
         return InputError("problem.parameter_of_unused_helper", name, key=key, helper=model.dropped[name])
     if name in model.states:
         return InputError("problem.parameter_is_state", name, key=key, known=known)
+    if name in model.covariates:
+        return InputError("problem.parameter_is_covariate", name, key=key)
     if name in model.inputs:
         return InputError("problem.parameter_is_input", name, key=key, known=known)
     return InputError("problem.unknown_parameter", name, key=key, known=known, close=closest(name, known))
@@ -266,5 +283,104 @@ def check_positive(model: Model, experiments: Sequence[Experiment], scatter: Sca
     log = [name for name, c in zip(model.observables, scatter.columns, strict=True) if c.base is not None]
     for one in experiments:
         for name in (n for n in log if n in one.observables):
-            if (one.observations[name] <= 0).any():
+            exact = _exact(one, name)
+            if (_measured(one, name)[exact] <= 0).any():
                 raise InputError("problem.not_positive", name, key=("data",), experiment=one.name)
+            high = None if one.limits is None else one.limits[~exact, one.observables.index(name), 1]
+            if high is not None and (high <= 0).any():
+                values = {"experiment": one.name, "limit": float(np.nanmin(high))}
+                raise InputError("problem.limit_not_positive", name, key=("data",)).with_values(**values)
+
+
+def _exact(one: Experiment, name: str) -> np.ndarray:
+    """(n,) bool: which values of an observable are not censored."""
+    if one.limits is None:
+        return np.ones(len(one.times), bool)
+    return np.asarray(np.isnan(one.limits[:, one.observables.index(name), 0]))
+
+
+def check_censoring(model: Model, experiments: Sequence[Experiment], scatter: Scatter | None) -> None:
+    """Censored values need a noise model, one that has a probability of lying beyond a limit."""
+    for one in experiments:
+        for name in one.observables if one.limits is not None else ():
+            if _exact(one, name).all():
+                continue
+            if scatter is None:
+                raise InputError("problem.censored_without_noise", name, key=("noise",), experiment=one.name)
+            if name not in model.observables:
+                raise InputError("problem.censored_trials", name, key=("data",), experiment=one.name)
+            if scatter.columns[model.observables.index(name)].shape in COUNTS:
+                raise InputError("problem.censored_counts", name, key=("data",), experiment=one.name)
+            if scatter.common:
+                raise InputError("problem.censored_common", name, key=("noise",), experiment=one.name)
+
+
+def check_increments(model: Model, experiments: Sequence[Experiment]) -> None:
+    """Increments count from t0 on, so no steady state before an experiment is known for them.
+
+    They are changes that the equations cause: no dose at once or reset after t0 may change their formula. A dose comes
+    before a sample at its time but after an increment that ends there, so no row may hold both.
+    """
+    for one in experiments if model.increments else ():
+        if one.rest is not None:
+            raise InputError("problem.increment_after_rest", model.increments[0], experiment=one.name)
+        jumps = jumps_of(model.states, one.doses, one.resets)
+        inside = (
+            None if jumps is None else jumps.part((jumps.times > one.t0) & (jumps.times <= one.times[-1]))
+        )
+        if inside is not None:
+            _check_increments_of_dosed(model, one, inside)
+
+
+def _check_increments_of_dosed(model: Model, one: Experiment, jumps: Jumps) -> None:
+    if any(one.t0 < time <= one.times[-1] for time in one.resets):
+        raise InputError("problem.increment_with_reset", model.increments[0], experiment=one.name)
+    dosed = [s for s, amounts in zip(model.states, jumps.add.T, strict=True) if amounts.any()]
+    wrt_x, _ = model.output.jacobian_pattern
+    for name in model.increments:
+        shown = wrt_x[model.observables.index(name)]
+        for state in dosed:
+            if shown[model.states.index(state)]:
+                raise InputError("problem.increment_of_dosed", name, experiment=one.name, state=state)
+    changes = np.array([name in model.increments for name in one.observables])
+    others = np.array([name in model.observables for name in one.observables]) & ~changes
+    mixed = one.sampled[:, changes].any(axis=1) & one.sampled[:, others].any(axis=1)
+    for row in np.flatnonzero(mixed & np.isin(one.times, jumps.times)):
+        (time,) = one.time_texts(one.times[row : row + 1])
+        raise InputError("problem.increment_beside_dose", time, experiment=one.name)
+
+
+def check_counts(model: Model, experiments: Sequence[Experiment], scatter: Scatter) -> None:
+    """Counts are whole numbers of at least 0, and binomial ones at most their trials."""
+    for one in experiments:
+        for name, column in zip(model.observables, scatter.columns, strict=True):
+            if column.shape not in COUNTS or name not in one.observables:
+                continue
+            values = _measured(one, name)
+            _check_whole(one, name, values)
+            if column.trials is None or not np.isfinite(values).any():
+                continue
+            trials = np.full(len(values), float(column.trials) if isinstance(column.trials, int) else np.nan)
+            if isinstance(column.trials, str):
+                if column.trials not in one.observables:
+                    code, key = "problem.no_trials", ("noise", "trials")
+                    raise InputError(code, column.trials, key=key, experiment=one.name, observable=name)
+                trials = _measured(one, column.trials)
+                _check_whole(one, column.trials, trials)
+            counted = np.isfinite(values)
+            if not np.isfinite(trials[counted]).all() or not (trials[counted] > 0).all():
+                values_ = {"experiment": one.name, "observable": name}
+                raise InputError("problem.trials_missing", str(column.trials), key=("data",)).with_values(
+                    **values_
+                )
+            if (more := np.flatnonzero(counted & (values > trials))).size:
+                first = int(more[0])
+                said = {"experiment": one.name, "value": float(values[first]), "trials": float(trials[first])}
+                raise InputError("problem.more_than_trials", name, key=("data",)).with_values(**said)
+
+
+def _check_whole(one: Experiment, name: str, values: np.ndarray) -> None:
+    wrong = np.flatnonzero(np.isfinite(values) & ((values < 0) | (values != np.round(values))))
+    if len(wrong):
+        value = float(values[wrong[0]])
+        raise InputError("problem.not_a_count", name, key=("data",), experiment=one.name, value=value)

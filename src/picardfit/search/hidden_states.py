@@ -13,6 +13,7 @@ import numpy as np
 
 from picardfit.collocation.elimination import inverted
 from picardfit.problem.problem import Problem
+from picardfit.search.start_grids import Arrivals, arrivals
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,15 @@ def follow_hidden(
     They stay within +-`limit` (experiments, states): wrong parameters would let them explode.
     """
     inputs, path = problem.inputs_at(np.arange(len(grids)), grids), path.copy()
-    here, length = 0, grids.shape[1] - 1
+    jumps, here, length = arrivals(problem, grids), 0, grids.shape[1] - 1
     while here < grids.shape[1] - 1:
         part = slice(here, here + length + 1)
         stretch = path[:, part]
         stretch[...] = np.where(hidden[:, None, :], stretch[:, :1], stretch)
         at, steps = (grids[:, part], stretch, params[:, None, :], inputs[:, part]), stretch.shape[1] - 1
+        doses = None if jumps is None else Arrivals(*(one[:, part][:, 1:] for one in jumps))
         for _ in range(settings.passes):
-            settled = _newton_pass(problem, at, hidden, limit, settings.settled)
+            settled = _newton_pass(problem, at, hidden, limit, doses, settings.settled)
             if settled == steps:
                 break
         length = 2 * length if settled == steps else max(length // settings.cut, settings.shortest)
@@ -57,24 +59,34 @@ def follow_hidden(
 
 
 def _newton_pass(
-    problem: Problem, at: tuple[np.ndarray, ...], hidden: np.ndarray, limit: np.ndarray, tolerance: float
+    problem: Problem,
+    at: tuple[np.ndarray, ...],
+    hidden: np.ndarray,
+    limit: np.ndarray,
+    doses: Arrivals | None,
+    tolerance: float,
 ) -> int:
     """Correct a stretch of path unless all of it is settled; returns how many steps are before the first larger error.
 
     With A = (I - h f_z)^-1 and the error e = A (z - z+ + h f+) of each step, the corrections d satisfy d+ = A d + e. An
-    error that is not finite counts as none, as does one that points beyond the limit.
+    error that is not finite counts as none, as does one that points beyond the limit. On arrival at a dose or reset
+    z+ = keep z + add.
     """
     times, path, params, inputs = at
     which = np.flatnonzero(hidden.any(axis=0))
     free, most, unit = hidden[:, None, which], limit[:, None, which], np.eye(len(which))
     z, step = path[..., which], np.diff(times)[..., None]
-    slope, wrt_x, _ = problem.model.rhs.linearise(times[:, 1:], path[:, 1:], params, inputs[:, 1:])
+    slope, wrt_x, _ = problem.solved_model.rhs.linearise(times[:, 1:], path[:, 1:], params, inputs[:, 1:])
     with np.errstate(all="ignore"):
         wrt_z = wrt_x[..., which[:, None], which]
         usable = free[..., None] & free[..., None, :] & np.isfinite(wrt_z)
         matrix = unit - step[..., None] * np.where(usable, wrt_z, 0.0)
         carry = inverted(matrix.reshape(-1, *unit.shape)).reshape(wrt_z.shape)
         error = (carry @ (step * slope[..., which] - np.diff(z, axis=1))[..., None])[..., 0]
+        if doses is not None:
+            there, keep, add = doses.there[..., None], doses.keep[..., which], doses.add[..., which]
+            carry = np.where(there[..., None], keep[..., None] * unit, carry)
+            error = np.where(there, keep * z[:, :-1] + add - z[:, 1:], error)
         error = np.where(free & np.isfinite(error), error, 0.0)
         low, high = -most - z[:, 1:], most - z[:, 1:]
         size = np.abs(np.minimum(np.maximum(error, low), high))

@@ -2,7 +2,7 @@
 
 No ODE is solved and nothing can explode. With x the guessed states and windows [a, b] of time, the parameters minimise
 
-    sum over windows | x(b) - x(a) - integral_a^b f(s, x(s), p) ds |^2,   each state in units of its size,
+    sum over windows | x(b) - x(a) - doses - integral_a^b f(s, x(s), p) ds |^2,   each state in units of its size,
 
 over the measured states, by Levenberg-Marquardt steps inside the bounds.
 """
@@ -17,6 +17,7 @@ import numpy as np
 
 from picardfit.collocation.bounded_qp import solve_box
 from picardfit.problem.problem import Problem
+from picardfit.search.start_grids import arrivals
 from picardfit.solvers.levenberg_marquardt import Damping, Proposal, minimise
 
 
@@ -119,7 +120,10 @@ class _Residuals:
             weights[:, w, a:b] += 0.5 * steps[:, a:b]
             weights[:, w, a + 1 : b + 1] += 0.5 * steps[:, a:b]
         size = np.maximum(path.std(axis=(0, 1)), settings.least_size * np.abs(path).max(axis=(0, 1)))
-        self.weights, self.change = weights, np.diff(path[:, edges], axis=1)
+        self.weights, self.change = (
+            weights,
+            np.diff(path[:, edges], axis=1) - _dosed(problem, grids, path, edges),
+        )
         self.trust = measured[:, None, :] / np.where(size > 0, size, 1.0)  # (experiments, 1, states)
         self.inputs = problem.inputs_at(np.arange(len(grids)), grids)
 
@@ -142,3 +146,13 @@ class _Residuals:
         slope[:, columns] = (gap.reshape(len(unknowns), 1, -1) @ flat)[:, 0]
         hessian[:, columns[:, None], columns] = flat.transpose(0, 2, 1) @ flat
         return value, slope, hessian
+
+
+def _dosed(problem: Problem, grids: np.ndarray, path: np.ndarray, edges: np.ndarray) -> np.ndarray | float:
+    """(experiments, windows, states): by how much the path jumps inside each window of points."""
+    jumps = arrivals(problem, grids)
+    if jumps is None:
+        return 0.0
+    change = np.where(jumps.there[:, 1:, None], np.diff(path, axis=1), 0.0)
+    total = np.concatenate([np.zeros_like(path[:, :1]), np.cumsum(change, axis=1)], axis=1)
+    return np.diff(total[:, edges], axis=1)

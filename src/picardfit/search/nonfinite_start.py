@@ -54,7 +54,7 @@ def nonfinite_at_start(problem: Problem, start: Start, settings: PathTest = Path
 
 def never_finite(problem: Problem, settings: PoleTest = PoleTest()) -> Notice | None:
     """What is infinite at the initial time of an experiment whatever states and parameters are, or None."""
-    model, rng = problem.model, np.random.default_rng(0)
+    model, rng = problem.solved_model, np.random.default_rng(0)
     shape = settings.points
     x, p = (10 ** rng.uniform(-1, 1, (shape, len(group))) for group in (model.states, model.parameters))
     for one in problem.experiments:
@@ -125,7 +125,7 @@ def _in_experiment(
     problem: Problem, start: Start, e: int, initial: np.ndarray, settings: PathTest
 ) -> NonFinite | None:
     """The equations come first, then the observables that were measured, then derivatives of the equations."""
-    model, one = problem.model, problem.experiments[e]
+    model, one = problem.solved_model, problem.experiments[e]
     params = problem.layout.model_values(start.unknowns)[e]
 
     def guess(times: np.ndarray) -> _Guess:
@@ -133,7 +133,9 @@ def _in_experiment(
 
     path, samples = guess(_refined(start.tables[e][0], settings.between)), guess(one.times)
     measured = [
-        name for name, some in zip(one.observables, np.asarray(one.sampled.any(axis=0)), strict=True) if some
+        name
+        for name, some in zip(one.observables, np.asarray(one.sampled.any(axis=0)), strict=True)
+        if some and name in model.observables  # others hold numbers of trials
     ]
     columns = [model.observables.index(name) for name in measured]
     begin = Point(one.t0, initial, params, one.inputs_at(model.inputs, np.array([one.t0]))[0])

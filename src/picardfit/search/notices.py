@@ -10,9 +10,16 @@ from pathlib import Path
 import numpy as np
 
 from picardfit.errors import Notice, Status
-from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, CertificateSettings, misfit
+from picardfit.evidence.certificate import (
+    NOTHING_CERTIFIED,
+    Certificate,
+    CertificateSettings,
+    misfit,
+    path_rows,
+)
 from picardfit.evidence.input_check import input_errors
 from picardfit.evidence.optima import SameOptimum, SearchSummary
+from picardfit.model.increments import increment_columns
 from picardfit.model.inputs import Signal, Table
 from picardfit.problem.experiment import LongGap
 from picardfit.problem.problem import Problem
@@ -29,6 +36,7 @@ class Plausibility:
     excess: float = (
         3.0  # residuals over noise, r.m.s.: three standard deviations, where right models stay near 1
     )
+    rounding: float = 1e-6  # of the largest increment: less below zero is an error of the computation
     unexplained: float = 0.5  # part of the variation of the data that curves of a right model may leave
 
 
@@ -46,6 +54,7 @@ def all_notices(
     return (
         *nonfinite_formulas(request, status),
         *(() if status.success else islice(jumps_in_states(problem), 1)),
+        *falling_increments(request, status.success, solution),
         *problem_notices(problem),
         *function_inputs(problem, solution),
         *determination_notices(problem, status, certificate),
@@ -77,6 +86,27 @@ def nonfinite_formulas(request: Request, status: Status) -> Iterator[Notice]:
     found = found or never_finite(request.problem)
     if found is not None:
         yield found
+
+
+def falling_increments(request: Request, success: bool, solution: Solution | None) -> Iterator[Notice]:
+    """Increments that are negative somewhere, at the solution or, without one, where the search began."""
+    problem = request.problem
+    if not problem.model.increments:
+        return
+    if solution is not None and success:
+        rows: np.ndarray | None = path_rows(solution)
+    else:  # along a path with jumps increments may be any number
+        unknowns = make_start(problem, request.given).unknowns if solution is None else solution.unknowns
+        with np.errstate(all="ignore"):
+            initial, _ = problem.layout.initial(unknowns)
+            rows = problem.predicted_rows(problem.layout.measured_values(unknowns), initial)
+    for column, name in zip(increment_columns(problem.model), problem.model.increments, strict=True):
+        there = problem.sampled[:, column]
+        if rows is None or not there.any():
+            continue
+        values = rows[there, column]
+        if values.min() < -Plausibility().rounding * np.abs(values).max():
+            yield Notice("search.falling_increment", name, {"least": float(values.min())})
 
 
 def problem_notices(problem: Problem) -> Iterator[Notice]:

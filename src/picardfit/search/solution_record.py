@@ -45,7 +45,7 @@ def solution_of(problem: Problem, record: Record, limits: Limits = Limits()) -> 
     """The solution that a record describes."""
     nodes = array(get(record, "nodes"), (None,), "nodes")
     mesh = Mesh(_rule(nodes, limits), _knots(problem, record, limits))
-    states, segments = len(problem.model.states), len(mesh)
+    states, segments = len(problem.solved_model.states), len(mesh)
     shapes = {
         "unknowns": (len(problem.experiments), problem.layout.width),
         "states": (segments, states),

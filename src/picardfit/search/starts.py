@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from picardfit.formulas.algebra import symbol
-from picardfit.model.model import Model
-from picardfit.problem.experiment import Experiment
 from picardfit.problem.problem import Problem, Start
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
 from picardfit.search.hidden_states import follow_hidden
 from picardfit.search.integral_matching import match_parameters
+from picardfit.search.start_grids import interpolated, largest_given, start_grids
 from picardfit.solvers.noise_levels import fit_noise_parameters, smoothed
 
 MeasuredStates = dict[int, tuple[np.ndarray, np.ndarray]]  # state -> (times, values)
@@ -119,7 +118,7 @@ def candidates(
     layout = problem.layout
     wanted = np.where(np.isfinite(given), given, layout.start)
     nothing = np.zeros(layout.lower.shape, bool)
-    _, by_parameters = problem.model.output.jacobian_pattern
+    _, by_parameters = problem.solved_model.output.jacobian_pattern
     found: list[np.ndarray] = []
     measured: list[MeasuredStates] | None = None
     for part in spread_evenly(layout, count, seed):
@@ -162,8 +161,8 @@ def _with_states(
     measured = _measured_states(problem, unknowns, settings)
     typical = _typical_size(measured)
     unknowns = _initial_from_data(problem, unknowns, pinned, measured, typical, settings, not matched)
-    grids = np.stack([_grid(problem, e, settings.steps) for e in range(len(measured))])
-    known = np.zeros((len(grids), len(problem.model.states)), bool)
+    grids = start_grids(problem, settings.steps)
+    known = np.zeros((len(grids), len(problem.solved_model.states)), bool)
     for e, tables in enumerate(measured):
         known[e, list(tables)] = True
     for _ in range(settings.rounds if matched and not known.all() else 1):
@@ -196,7 +195,9 @@ def _tame(
     limit = settings.largest_change * max(float(np.abs(path).max()), np.finfo(float).tiny)
     movable = open_ & (np.arange(layout.width) >= len(layout.initial_states))
     for _ in range(settings.halvings):
-        slopes = problem.model.rhs.value(grids, path, layout.model_values(unknowns)[:, None, :], inputs)
+        slopes = problem.solved_model.rhs.value(
+            grids, path, layout.model_values(unknowns)[:, None, :], inputs
+        )
         with np.errstate(all="ignore"):
             if np.all(np.abs(slopes * span) < limit):
                 break
@@ -224,6 +225,8 @@ def _initial_from_data(
         state, low, high = layout.initial_states[column], layout.lower[e, column], layout.upper[e, column]
         if state in measured[e]:
             guess = float(np.interp(problem.experiments[e].t0, *measured[e][state]))
+            if layout.dosed is not None and layout.dosed[e, state] > 0:
+                guess = max(guess - layout.dosed[e, state], min(guess, 0.0))
         elif np.isfinite(low) and np.isfinite(high):
             continue
         else:
@@ -249,10 +252,11 @@ def _path(
     initial, _ = layout.initial(unknowns)
     path = np.repeat(initial[:, None, :], grids.shape[1], axis=1)
     for e, tables in enumerate(measured):
-        for state, (times, values) in tables.items():
-            path[e, :, state] = np.interp(grids[e], times, values)
+        for state, table in tables.items():
+            begin = grids[e, 0], initial[e, state]
+            path[e, :, state] = interpolated(problem.jumps[e], state, begin, table, grids[e])
     if not known.all():
-        limit = settings.reach * np.maximum(np.abs(initial), typical)
+        limit = settings.reach * np.maximum(np.maximum(np.abs(initial), typical), largest_given(problem))
         path = follow_hidden(problem, grids, path, ~known, params, limit)
     # where noise has made some of the values negative, small ones mean little
     doubtful = (path <= 0).any(axis=(0, 1)) & (initial.min(axis=0) >= 0)
@@ -272,7 +276,7 @@ def signs(
     Such states stay positive, or even never reach zero: concentrations and populations. Noise makes their data
     negative, where rate laws have poles. Tested at random points around the typical size.
     """
-    model = problem.model
+    model = problem.solved_model
     count, states = settings.sign_points, len(model.states)
     rng, spread = np.random.default_rng(0), settings.sign_decades
     points = typical * 10 ** rng.uniform(-spread, spread, (states, count, states))
@@ -284,34 +288,50 @@ def signs(
     return np.all(own >= 0, axis=1), np.all(own == 0, axis=1)
 
 
-def _grid(problem: Problem, experiment: int, steps: int) -> np.ndarray:
-    """(steps + 1,) times: half of them even, half following the sampling times, as for data at logarithmic times."""
-    start, stop = problem.span(experiment)
-    if stop <= start:
-        return np.full(steps + 1, start)
-    times = np.unique(np.concatenate([[start], problem.experiments[experiment].times, [stop]]))
-    even = np.linspace(start, stop, steps // 2 + 1)
-    sampled = np.interp(np.linspace(0, len(times) - 1, steps // 2 + 2)[1:-1], np.arange(len(times)), times)
-    return np.sort(np.concatenate([even, sampled]))
-
-
 def _measured_states(problem: Problem, unknowns: np.ndarray, settings: StartSettings) -> list[MeasuredStates]:
-    """The states that one observable of an experiment shows alone, at the times of its samples."""
-    model, params = problem.model, problem.layout.model_values(unknowns)
+    """The measured states of each experiment."""
+    params = problem.layout.model_values(unknowns)
+    initial, _ = problem.layout.initial(unknowns)
+    return [_states_of_one(problem, e, params[e], initial[e], settings) for e in range(len(params))]
+
+
+def _states_of_one(
+    problem: Problem, experiment: int, params: np.ndarray, initial: np.ndarray, settings: StartSettings
+) -> MeasuredStates:
+    """The states that one observable shows alone, at the times of its samples.
+
+    Increments show their running state and, if they are those of one state, this state: the sum of all up to a sample.
+    """
+    model, one = problem.solved_model, problem.experiments[experiment]
     wrt_x, _ = model.output.jacobian_pattern
-    found: list[MeasuredStates] = [{} for _ in params]
-    for tables, one, values in zip(found, problem.experiments, params, strict=True):
-        for k, name in enumerate(one.observables):
-            row = model.observables.index(name)
-            shown = np.flatnonzero(wrt_x[row])
-            measured = np.isfinite(one.values[:, k])
-            if len(shown) != 1 or shown[0] in tables or not measured.any():
-                continue
-            table = _means(one.times[measured], one.values[measured, k])
-            inverted = _invert(model, one, row, int(shown[0]), *table, values, settings)
-            if inverted is not None:
-                tables[int(shown[0])] = (table[0], inverted)
-    return found
+    tables: MeasuredStates = {}
+    for k, name in enumerate(one.observables):
+        if name not in model.observables:  # it holds numbers of trials
+            continue
+        row = model.observables.index(name)
+        shown = np.flatnonzero(wrt_x[row])
+        measured = np.isfinite(one.values[:, k])
+        if len(shown) != 1 or shown[0] in tables or not measured.any():
+            continue
+        times, values = _means(one.times[measured], _in_units_of_output(problem, experiment, row)[measured])
+        if name in problem.model.increments:
+            times, values = np.append(one.t0, times), np.append(0.0, np.cumsum(values))
+            tables[int(shown[0])] = (times, values)
+            counted = problem.model.output.expressions[row]  # type: ignore[union-attr]  # increments have formulas
+            if counted.is_Symbol and counted.name in problem.model.states:
+                state = problem.model.states.index(counted.name)
+                tables.setdefault(state, (times, initial[state] + values))
+            continue
+        inverted = _invert(problem, experiment, row, int(shown[0]), times, values, params, settings)
+        if inverted is not None:
+            tables[int(shown[0])] = (times, inverted)
+    return tables
+
+
+def _in_units_of_output(problem: Problem, experiment: int, row: int) -> np.ndarray:
+    """(samples of the experiment,): what was measured of an observable, fractions of successes for binomial counts."""
+    samples = problem.samples
+    return np.asarray(samples.data[samples.experiment == experiment, row])
 
 
 def _means(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -323,8 +343,8 @@ def _means(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _invert(
-    model: Model,
-    one: Experiment,
+    problem: Problem,
+    experiment: int,
     row: int,
     state: int,
     times: np.ndarray,
@@ -333,6 +353,7 @@ def _invert(
     settings: StartSettings,
 ) -> np.ndarray | None:
     """Solve g_row(x_state) = value by Newton's method at all times; None where that fails."""
+    model, one = problem.solved_model, problem.experiments[experiment]
     shown = getattr(model.output, "expressions", None)  # functions have none
     if shown is not None and shown[row] == symbol(model.states[state]):
         return values

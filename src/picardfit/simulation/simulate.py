@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +10,13 @@ import numpy as np
 
 from picardfit.checks import as_mapping, as_number
 from picardfit.errors import InputError, closest
+from picardfit.model.doses import Doses, Signals, as_doses, infused_states, infusion_rates, jumps_of
+from picardfit.model.increments import solved_model, with_running
 from picardfit.model.inputs import as_input, check_finite, values_at
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.number_arrays import number_array
-from picardfit.model.scatter import bind
+from picardfit.model.scatter import Scatter, bind
 from picardfit.simulation.nonfinite import nonfinite_in_run
 from picardfit.simulation.trajectories import Run, last_time, observed, trajectories
 
@@ -47,17 +49,26 @@ def simulate(
     t0: float | None = None,
     noise: NoiseModel | Mapping[str, NoiseModel] | None = None,
     seed: int = 0,
+    doses: Doses | Iterable[Doses] | None = None,
+    covariates: Mapping[str, float] | None = None,
+    resets: Iterable[float] = (),
 ) -> Simulation:
     """Solve the model from the initial state at t0 (0, or the first time if that is earlier) up to the times.
 
     `parameters` must hold every parameter of the model, and may hold those of initial formulas or of the noise, as
     `fit.parameters_of` gives them. Accuracy is about 1e-9 relative. A solution that does not exist up to the last time
-    is an InputError. With `noise` the observables are measurements, drawn with `seed`; its levels must be known
-    (numbers, or formulas of the model's names).
+    is an InputError. An increment is the change since the last earlier of the times, the first since t0.
+    With `noise` the observables are measurements, drawn with `seed`; its levels must be known
+    (numbers, or formulas of the model's names). `doses` are added to the states as in `pf.Experiment`, those at t0 to
+    the initial state; the states at the time of a dose are those after it. At `resets` all states return to `initial`.
     """
     if not isinstance(model, Model):
         raise InputError("simulation.not_a_model", value=model)
-    run, order = _checked_run(model, parameters, initial, times, inputs, t0)
+    given = as_doses(doses)
+    model = _with_inputs(model, given, as_mapping(covariates, "covariates", "70.0"))
+    constants = as_mapping(covariates, "covariates", "70.0")
+    signals = as_mapping(inputs, "inputs") | {n: v for n, v in constants.items() if n in model.covariates}
+    run, order = _checked_run(model, parameters, initial, times, signals, t0, given, resets)
     states = trajectories(model, [run])[0]
     if states is None:
         raise _no_solution(model, run)
@@ -87,10 +98,17 @@ def _measured(model: Model, run: Run, states: np.ndarray, noise, seed: int) -> n
     unknown = (*scatter.names, *scatter.parameters)
     if unknown:
         raise InputError("simulation.unknown_noise_level", unknown[0], key=("noise",))
-    measurement = scatter.measurement(model, model.parameters)
-    inputs = values_at(run.inputs, model.inputs, run.times)
-    rows = measurement.value(run.times, states, run.params, inputs)
+    rows = measured_rows(model, scatter, run, states, model.parameters, run.params)
     return scatter.draw(rows, np.random.default_rng(seed))
+
+
+def measured_rows(
+    model: Model, scatter: Scatter, run: Run, states: np.ndarray, names: Sequence[str], params: np.ndarray
+) -> np.ndarray:
+    """(times, rows): observables and noise levels of a run, as functions of the parameters of these names."""
+    inputs = values_at(run.inputs, model.inputs, run.times)
+    every = with_running(model, states, observed(model, run, states)) if model.increments else states
+    return scatter.measurement(solved_model(model), names).value(run.times, every, params, inputs)
 
 
 def noisy(
@@ -105,23 +123,54 @@ def noisy(
     return (1.0 + common) * outputs + additive_sd * rng.standard_normal(outputs.shape)
 
 
-def _checked_run(model: Model, parameters, initial, times, inputs, t0) -> tuple[Run, np.ndarray]:
+def _with_inputs(model: Model, doses: Sequence[Doses], covariates: Mapping[str, object]) -> Model:
+    """The model with the covariates that it uses and the infusions; InputError for a dose into no state of it."""
+    for one in doses:
+        if one.into not in model.states:
+            known, close = model.states, closest(one.into, model.states)
+            raise InputError("simulation.dose_into", one.into, key=("doses",), known=known, close=close)
+    used = [name for name in covariates if name in (*model.parameters, *model.inputs)]
+    return model.with_covariates(used).with_infusions(infused_states(doses))
+
+
+def _checked_run(
+    model: Model, parameters, initial, times, inputs, t0, doses: Sequence[Doses], resets
+) -> tuple[Run, np.ndarray]:
     """The run with its times sorted, and the order that sorted them."""
     wanted = number_array(times, "times")
     if len(wanted) == 0:
         raise InputError("simulation.no_times")
     first = float(wanted.min())
-    start = min(0.0, first) if t0 is None else as_number(t0, "initial time t0")
+    again = np.unique(number_array(resets, "resets"))
+    events = _events(doses, again)
+    start = default_t0(first, doses, again) if t0 is None else as_number(t0, "initial time t0")
+    if events and min(events) < start:
+        raise InputError("simulation.early_dose", key=("doses",), t0=start, time=min(events))
     if start > first:
         raise InputError("simulation.late_start", key=("t0",), t0=start, first=first)
     params = _complete("parameter", model.parameters, _of_model(model, parameters), "parameters")
     states = _complete("state", model.states, initial, "initial")
     sources = {name: as_input(name, spec) for name, spec in as_mapping(inputs, "inputs").items()}
-    _complete_names("input", model.inputs, sources, "inputs")
+    _complete_names("input", (*model.signals, *model.covariates), sources, "inputs")
+    sources = Signals({**sources, **infusion_rates(doses)})
     order = np.argsort(wanted, kind="stable")
     check_finite(sources, model.inputs, start, wanted[order])
-    breaks = model.breaks(sources)
-    return Run(start, states, params, sources, wanted[order], breaks, np.abs(states)), order
+    jumps, breaks, sizes = jumps_of(model.states, doses, again, states), model.breaks(sources), np.abs(states)
+    if jumps is None:
+        return Run(start, states, params, sources, wanted[order], breaks, sizes=sizes), order
+    begin = jumps.at(start, states)
+    run = Run(start, begin, params, sources, wanted[order], breaks, jumps.after(start), sizes)
+    return run, order
+
+
+def default_t0(first: float, doses: Sequence[Doses], resets: np.ndarray) -> float:
+    """When the initial state holds unless a user says it: at 0, or at the first sample, dose or reset if earlier."""
+    return min([0.0, first, *_events(doses, resets)])
+
+
+def _events(doses: Sequence[Doses], resets: np.ndarray) -> list[float]:
+    """The first times of the doses and of the resets, which ascend."""
+    return [*(float(one.times[0]) for one in doses), *resets[:1].tolist()]
 
 
 def _of_model(model: Model, parameters: Mapping[str, float]) -> Mapping[str, float]:

@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from picardfit.model.inputs import Constant, Input, Table, values_at
+from picardfit.model.doses import Jumps
+from picardfit.model.increments import differenced
+from picardfit.model.inputs import Input, Table, constant_between_breaks, values_at
 from picardfit.model.model import Model
 
 _ONE_AT_A_TIME = Lock()  # older versions of LSODA share their state between threads
@@ -80,6 +82,9 @@ class Run:
     inputs: Mapping[str, Input]
     times: np.ndarray  # ascending
     breaks: tuple[float, ...] = ()  # where the right-hand side may jump or kink
+    jumps: Jumps | None = (
+        None  # of the states, later than t0; a state wanted at such a time is the one after it
+    )
     sizes: np.ndarray | None = (
         None  # (states,): how large each state is by what a user said of it; 0: not known
     )
@@ -93,7 +98,8 @@ class Run:
     def edges(self) -> np.ndarray:
         """(pieces + 1,): t0, the breaks inside the run, the last time."""
         last = float(self.times[-1]) if len(self.times) else self.t0
-        inside = sorted({float(b) for b in self.breaks if self.t0 < b < last})
+        breaks = self.breaks if self.jumps is None else (*self.breaks, *self.jumps.times)
+        inside = sorted({float(b) for b in breaks if self.t0 < b < last})
         return np.array([self.t0, *inside, last])
 
 
@@ -141,9 +147,19 @@ def last_time(model: Model, run: Run, settings: Integration = Integration()) -> 
 
 
 def observed(model: Model, run: Run, states: np.ndarray) -> np.ndarray:
-    """The observables (k, observables) of a run whose states (k, states) are known."""
+    """The observables (k, observables) of a run whose states (k, states) are known.
+
+    Increments are since the last earlier of its times, the first since t0.
+    """
     inputs = values_at(run.inputs, model.inputs, run.times)
-    return model.output.value(run.times, states, run.params, inputs)
+    values = model.output.value(run.times, states, run.params, inputs)
+    if not model.increments:
+        return values
+    begin = np.array([run.t0])
+    first = model.output.value(
+        begin, run.initial[None], run.params, values_at(run.inputs, model.inputs, begin)
+    )
+    return differenced(model, run.times, values, first[0])
 
 
 def _stacked(
@@ -233,7 +249,7 @@ def _piece(model: Model, runs: Sequence[Run], start: np.ndarray, stop: np.ndarra
     for column, name in enumerate(model.inputs):
         for row, run in enumerate(runs):
             source = run.inputs[name]
-            if isinstance(source, Constant) or (isinstance(source, Table) and source.kind != "linear"):
+            if constant_between_breaks(source):
                 inputs[row, column] = source.at(middle[row])
             else:
                 varying[source, column].append(row)
@@ -266,6 +282,7 @@ class _Attempt:
         self.found = [np.tile(x, (len(run.times), 1)) for x, run in zip(self.x, runs, strict=True)]
         told = [np.zeros(len(run.initial)) if run.sizes is None else run.sizes for run in runs]
         self.told = np.where(np.array(told) > 0, told, np.inf)  # (runs, states)
+        self.jumping = [(r, run.jumps) for r, run in enumerate(runs) if run.jumps is not None]
         budget, samples = settings.budget, max(len(run.times) for run in runs)
         rows = max(run.rows for run in runs)
         self.budget = budget.attempt + budget.piece * len(self.pieces) + budget.sample * samples
@@ -296,7 +313,7 @@ class _Attempt:
                 return False
             if report["message"] != "Integration successful." or not np.isfinite(path).all():
                 return False
-            self._store(path, positions)
+            self._store(k, path, positions)
         return True
 
     def radau(self) -> bool:
@@ -323,7 +340,7 @@ class _Attempt:
                 return False
             if solver.status == "failed" or not np.isfinite(path).all():
                 return False
-            self._store(np.array(path), positions)
+            self._store(k, np.array(path), positions)
         return True
 
     def _samples(self, k: int) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
@@ -335,11 +352,16 @@ class _Attempt:
         grid = np.unique(np.concatenate([[0.0, piece.end], *(tau for _, tau in wanted)]))
         return grid, [(rows, np.searchsorted(grid, tau)) for rows, tau in wanted]
 
-    def _store(self, path: np.ndarray, positions: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    def _store(self, k: int, path: np.ndarray, positions: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        """Keep the states that are wanted in piece k, and its last ones, after the jumps at its end."""
         path = path.reshape(len(path), *self.x.shape)  # (grid, runs, states)
         for r, (rows, position) in enumerate(positions):
             self.found[r][rows] = path[position, r]
         self.x = path[-1]
+        for r, jumps in self.jumping:
+            end = self.edges[r, k + 1]
+            self.x[r] = jumps.at(end, self.x[r])
+            self.found[r][self.runs[r].times == end] = self.x[r]
         self.size = np.maximum(self.size, np.abs(self.x))
 
     def _tolerance(self, piece: _Piece) -> np.ndarray:

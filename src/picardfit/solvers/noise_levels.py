@@ -14,7 +14,8 @@ import numpy as np
 from picardfit.collocation.bounded_qp import solve_box
 from picardfit.model.measurement import Measurement
 from picardfit.problem.experiment import neighbour_noise, runs
-from picardfit.problem.likelihood import LeastSquares, Objective
+from picardfit.problem.least_squares import LeastSquares
+from picardfit.problem.likelihood import Objective
 from picardfit.problem.objective import whitened
 from picardfit.problem.problem import Problem
 from picardfit.solvers.levenberg_marquardt import Damping, Proposal, minimise

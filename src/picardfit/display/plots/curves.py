@@ -31,6 +31,7 @@ from picardfit.display.plots.style import (
 )
 from picardfit.errors import InputError
 from picardfit.formulas.kernels import BatchedMap
+from picardfit.model.densities import COUNTS
 from picardfit.problem.named_values import experiment_index
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from picardfit.fit import Fit
     from picardfit.problem.calendar import Calendar
     from picardfit.problem.experiment import Experiment
+    from picardfit.problem.problem import Problem
 
 
 def plot_fit(
@@ -112,8 +114,6 @@ def _draw_experiment(
     """Data, curve and, with a `level`, confidence band of one experiment, each quantity in its panel."""
     one, model = fit.problem.experiments[fit.problem.names.index(name)], fit.problem.model
     logarithmic = one.calendar is None and spans_decades(one.times)
-    dots: dict[str, Any] = {"markersize": STYLE.dot, "markerfacecolor": "none", "markeredgecolor": INK}
-    dots["markeredgewidth"] = STYLE.edge
     curves: dict[str, np.ndarray] = {}
     if fit.solution is not None:
         times = _grid(one, fit.solution.system.mesh.knots[fit.problem.names.index(name)], logarithmic, points)
@@ -124,23 +124,17 @@ def _draw_experiment(
     if level is not None and fit.status.converged:
         bands, shade["label"] = fit.bands(name, times, level), f"{100 * level:g} % band"
     for quantity, panel in panels.items():
-        data = one.observations.get(quantity) if quantity in model.observables else None
-        if quantity in curves:
+        data = measured_of(fit.problem, one, quantity) if quantity in one.observables else None
+        counted = quantity in model.increments
+        if quantity in curves and not counted:
             style = {"color": BLUE} if data is not None else {"color": ORANGE, "linestyle": (0, (5, 2))}
             label = "fit" if data is not None else "fit of what was not measured"
             panel.plot(along, curves[quantity], linewidth=STYLE.curve, label=label, **style)
         if data is not None:
-            panel.plot(
-                on_axis(one, one.times, one.calendar),
-                data,
-                "o",
-                label="data",
-                rasterized=len(data) > STYLE.crowded,
-                **dots,
-            )
+            _draw_data(fit, panel, one, quantity, data)
         if logarithmic:
             panel.set_xscale("log")
-        if bands is not None:
+        if bands is not None and not counted:
             low, high = bands[quantity].low, bands[quantity].high
             if np.isfinite(low).all() and np.isfinite(high).all():
                 panel.fill_between(along, low, high, **shade)
@@ -150,8 +144,58 @@ def _draw_experiment(
     for panel in others:
         panel.tick_params(labelbottom=False)
         panel.xaxis.get_offset_text().set_visible(False)
+    _mark_doses(bottom, on_axis(one, _dose_times(one), one.calendar))
     top.set_title(short(name), parse_math=False, fontsize=STYLE.title)
     bottom.set_xlabel(time_label(fit, one.calendar), parse_math=False)
+
+
+def _draw_increments(fit: Fit, one: Experiment, quantity: str, panel: Axes) -> None:
+    """The fitted increments at the times of their samples: between these they mean something else."""
+    times = np.unique(one.times[np.isfinite(measured_of(fit.problem, one, quantity))])
+    along = on_axis(one, times, one.calendar)
+    panel.plot(along, fit.predict(one.name, times)[quantity], linewidth=STYLE.curve, label="fit", color=BLUE)
+
+
+def _draw_data(fit: Fit, panel: Axes, one: Experiment, quantity: str, data: np.ndarray) -> None:
+    """Measured values as dots; censored ones as arrows from their limit to the value, intervals as lines."""
+    if quantity in fit.problem.model.increments and fit.solution is not None:
+        _draw_increments(fit, one, quantity, panel)
+    dots: dict[str, Any] = {"markersize": STYLE.dot, "markerfacecolor": "none", "markeredgecolor": INK}
+    dots["markeredgewidth"] = STYLE.edge
+    limits, crowded = limits_of(one, quantity), len(data) > STYLE.crowded
+    exact, along = np.isnan(limits[:, 0]), on_axis(one, one.times, one.calendar)
+    panel.plot(along[exact], data[exact], "o", label="data", rasterized=crowded, **dots)
+    times, limits = along[~exact], limits[~exact]
+    for k, marker, other in ((1, "v", 0), (0, "^", 1)):
+        chosen = np.isinf(limits[:, other])
+        if chosen.any():
+            panel.plot(
+                times[chosen], limits[chosen, k], marker, label="censored", **{**dots, "linestyle": "none"}
+            )
+    inside = np.isfinite(limits).all(axis=1)
+    if inside.any():
+        panel.vlines(times[inside], *limits[inside].T, color=INK, linewidth=STYLE.edge, label="censored")
+
+
+def measured_of(problem: Problem, one: Experiment, observable: str) -> np.ndarray:
+    """(n,): what was measured of an observable in an experiment, in the unit of its curve; NaN elsewhere."""
+    mine = problem.samples.experiment == problem.names.index(one.name)
+    return np.asarray(problem.samples.data[mine, problem.model.observables.index(observable)])
+
+
+def limits_of(one: Experiment, observable: str) -> np.ndarray:
+    """(n, 2): limits of censored values of an observable, NaN where exact."""
+    if one.limits is None:
+        return np.full((len(one.times), 2), np.nan)
+    return np.asarray(one.limits[:, one.observables.index(observable)])
+
+
+def _mark_doses(panel: Axes, times: np.ndarray) -> None:
+    """Marks along the time axis where doses are given."""
+    if len(times):
+        marks: dict[str, Any] = {"color": GREY, "markersize": STYLE.dot, "label": "dose", "clip_on": False}
+        across = panel.get_xaxis_transform()
+        panel.plot(times, np.zeros(len(times)), "^", transform=across, scaley=False, **marks)
 
 
 def _calm(panels) -> None:
@@ -168,7 +212,8 @@ def _quantities(fit: Fit) -> list[str]:
     """The observables, and the hidden states: those that no observable shows alone."""
     model, shown = fit.problem.model, set(fit.problem.model.observables)
     if isinstance(model.output, BatchedMap):
-        shown |= {str(expression) for expression in model.output.expressions}
+        rows = zip(model.observables, model.output.expressions, strict=True)
+        shown |= {str(expression) for name, expression in rows if name not in model.increments}
     return [*model.observables, *(state for state in model.states if state not in shown)]
 
 
@@ -182,6 +227,8 @@ def _grid(one: Experiment, knots: np.ndarray, logarithmic: bool, points: int) ->
         return np.array([begin])
     inside = (knots[:-1, None] + np.diff(knots)[:, None] * np.array([0.0, 0.25, 0.5, 0.75])).ravel()
     inside = inside[:: max(1, len(inside) // points)]
+    given = _dose_times(one)
+    inside = np.concatenate([inside, given, np.nextafter(given, begin)])  # both sides of a jump
     even = np.linspace(begin, end, points)
     if logarithmic:
         even = np.geomspace(one.times[one.times > 0][0], end, points)
@@ -189,8 +236,17 @@ def _grid(one: Experiment, knots: np.ndarray, logarithmic: bool, points: int) ->
     return np.unique(np.clip(np.concatenate([even, inside, one.times[one.times >= even[0]]]), begin, end))
 
 
+def _dose_times(one: Experiment) -> np.ndarray:
+    """Times of doses and resets up to the last sample, where curves jump or kink."""
+    every = np.unique(np.concatenate([*(dose.times for dose in one.doses), np.array(one.resets, float)]))
+    return every[every <= one.times[-1]]
+
+
 def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
     """Data minus fit of every observable, over time and over the fitted value; dashes at two standard deviations.
+
+    Counts and series with censored values show their standardised residuals instead: randomised quantiles, which are
+    standard normal if the noise is as assumed.
 
     Each experiment has its own marker, named in the legend; from the 13th on markers repeat, and the legend names none.
     """
@@ -223,7 +279,8 @@ def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
         if calendar is None and all(spans_decades(times) for times, _, _ in found.values()):
             over_time.set_xscale("log")
         quantity = with_unit(name, problem.model.unit(name))
-        over_time.set_ylabel(f"data − fit\n{quantity}", parse_math=False)
+        said = "standardised" if _has_quantiles(fit, name) else "data − fit"
+        over_time.set_ylabel(f"{said}\n{quantity}", parse_math=False)
         over_value.set_xlabel(f"fitted {quantity}", parse_math=False)
         date_axis(over_time, calendar)
     panels[-1, 0].set_xlabel(time_label(fit, calendar), parse_math=False)
@@ -233,7 +290,25 @@ def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
 
 def _residuals(fit: Fit, one: Experiment, observable: str, calendar: Calendar | None) -> np.ndarray:
     """(3, samples): times on the axis, fitted values and residuals, where the observable was measured."""
-    data = one.observations[observable]
-    times, data = one.times[np.isfinite(data)], data[np.isfinite(data)]
-    fitted = np.full(len(times), np.nan) if fit.solution is None else fit.predict(one.name, times)[observable]
-    return np.stack([on_axis(one, times, calendar), fitted, data - fitted])
+    data = measured_of(fit.problem, one, observable)
+    there = np.isfinite(data)
+    times, data = one.times[there], data[there]
+    along = on_axis(one, times, calendar)
+    if fit.solution is None:
+        nothing = np.full(len(times), np.nan)
+        return np.stack([along, nothing, nothing])
+    fitted = fit.predict(one.name, times)[observable]
+    standard = _has_quantiles(fit, observable)
+    return np.stack(
+        [along, fitted, fit.residuals[one.name][observable][there] if standard else data - fitted]
+    )
+
+
+def _has_quantiles(fit: Fit, observable: str) -> bool:
+    """Whether an observable is a count or censored somewhere."""
+    problem = fit.problem
+    if problem.scatter is None:
+        return False
+    k, limits = problem.model.observables.index(observable), problem.samples.limits
+    censored = limits is not None and not np.isnan(limits[:, k]).all()
+    return censored or problem.scatter.columns[k].shape in COUNTS

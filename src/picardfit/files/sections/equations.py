@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from picardfit.errors import InputError, Key, concerning
@@ -10,7 +10,7 @@ from picardfit.files.toml_source import Source, kind_of
 from picardfit.formulas.equations import equation_faults
 from picardfit.formulas.grammar import parse
 from picardfit.model.inputs import Input, Table, as_input
-from picardfit.model.model import Model
+from picardfit.model.model import Model, inside_increment
 from picardfit.problem.calendar import Calendar, times_of
 
 EQUATIONS: Key = ("equations",)
@@ -76,7 +76,11 @@ def _table(name: str, times: object, values: object, kind: object, calendar: Cal
 
 
 def read_model(
-    source: Source, content: Mapping[str, object], inputs: Inputs, time_unit: str | None = None
+    source: Source,
+    content: Mapping[str, object],
+    inputs: Inputs,
+    time_unit: str | None = None,
+    covariates: Sequence[str] = (),
 ) -> Model | None:
     """The model; `time_unit`: the unit of t where [units] does not name it."""
     if "equations" not in content:
@@ -93,17 +97,24 @@ def read_model(
     for error in equation_faults(text):
         source.complain(error, EQUATIONS)
     for name, formula in (observables or {}).items():
-        source.attempt(("observables", name), parse, formula)
-    return _model(source, text, observables, inputs, units) if len(source.faults) == before else None
+        source.attempt(("observables", name), parse, inside_increment(formula) or formula)
+    if len(source.faults) > before:
+        return None
+    return _model(source, text, observables, inputs, units, covariates)
 
 
 def _model(
-    source: Source, text: str, observables: dict[str, str] | None, inputs: Inputs, units: dict[str, str]
+    source: Source,
+    text: str,
+    observables: dict[str, str] | None,
+    inputs: Inputs,
+    units: dict[str, str],
+    covariates: Sequence[str],
 ) -> Model | None:
     """The model. A bad unit is noted and left out, so that the remaining file can be checked against the model."""
     while True:
         try:
-            return Model(text, observables, inputs.names, units)
+            return Model(text, observables, inputs.names, units, covariates)
         except InputError as error:
             source.complain(error)
             key = source.faults[-1].place.key

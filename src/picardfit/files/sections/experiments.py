@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, TypeVar
 
@@ -11,13 +11,16 @@ import numpy as np
 
 from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError, Key
+from picardfit.files.nonmem import read_nonmem
+from picardfit.files.sections.doses import given_by_experiments, names_by_number, read_covariates, read_doses
 from picardfit.files.sections.equations import Inputs, read_input
 from picardfit.files.sections.parameters import read_initial
 from picardfit.files.sections.times import common_origin, date_of
 from picardfit.files.tables import Reading, read_experiments_in
 from picardfit.files.time_column import TimeSettings
 from picardfit.files.toml_source import Source, kind_of, schema
-from picardfit.model.inputs import Input
+from picardfit.model.doses import Doses
+from picardfit.model.inputs import Constant, Input
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
 from picardfit.problem.calendar import Calendar, number_of
@@ -28,6 +31,7 @@ from picardfit.whole_files import sound_path
 
 FIRST = "first"
 T = TypeVar("T", date, None, date | None)
+NONMEM = "nonmem"
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,14 @@ class Condition:
     t0: float | str | date | None  # "first": the first sampling time
     times: tuple[float, ...] = ()
     observables: tuple[str, ...] = ()
+    doses: tuple[Doses, ...] = ()
+    covariates: Mapping[str, float] = field(default_factory=dict)
+    resets: tuple[float, ...] = ()
+
+    @property
+    def signals(self) -> dict[str, Input]:
+        """Inputs and covariates."""
+        return {**self.inputs, **{name: Constant(value) for name, value in self.covariates.items()}}
 
 
 def initial_time(t0: float | str | T, times: Iterable[float]) -> float | T:
@@ -98,6 +110,11 @@ def read_conditions(
             t0=read_t0(source, (*key, "t0"), table["t0"], calendar) if "t0" in table else common.t0,
             times=_times(source, (*key, "times"), table.get("times"), calendar),
             observables=_observables(source, (*key, "observables"), table.get("observables"), model),
+            doses=read_doses(source, (*key, "doses"), table["doses"], calendar)
+            if "doses" in table
+            else common.doses,
+            covariates=read_covariates(source, (*key, "covariates"), table.get("covariates")),
+            resets=_times(source, (*key, "resets"), table.get("resets"), calendar),
         )
     return found
 
@@ -142,11 +159,14 @@ def read_experiments(
     common: Condition,
     inputs: Inputs,
     conditions: Mapping[str, Condition],
-    model: Model | None,
+    known: tuple[str, ...] | None,
     needs_data: bool,
     times: TimeSettings,
 ) -> list[Experiment]:
-    """The experiments of the data files under the `conditions` of [experiments], or else those `common` to all."""
+    """The experiments of the data files under the `conditions` of [experiments], or else those `common` to all.
+
+    `known`: the columns that the problem uses, which are observables and numbers of trials; None without a model.
+    """
     if "data" not in content:
         if needs_data:
             source.fault((), "files.no_data")
@@ -155,8 +175,11 @@ def read_experiments(
     specs = _data_specs(source, content["data"])
     if not needs_data and not any(_exists(source, spec["file"]) for _, spec in specs):
         return []
-    known = None if model is None else model.observables
-    found = [one for key, spec in specs for one in _read_data(source, key, spec, inputs, known, times)]
+    columns = source.texts(("covariates",), content.get("covariates")) or []
+    columns = [name for name in columns if name not in given_by_experiments(content)]
+    found = [
+        one for key, spec in specs for one in _read_data(source, key, spec, inputs, columns, known, times)
+    ]
     found = common_origin(found, times)
     names = [one.name for one in found]
     complete = len(source.faults) == before
@@ -199,27 +222,49 @@ def _exists(source: Source, file: object) -> bool:
         return False
 
 
+LISTED = ("observables", "covariates", "doses")  # settings of a data file that are no texts
+
+
 def _read_data(
     source: Source,
     key: Key,
     spec: dict,
     inputs: Inputs,
+    covariates: Sequence[str],
     known: tuple[str, ...] | None,
     times: TimeSettings,
 ) -> list[Experiment]:
     before = len(source.faults)
-    texts: dict[str, Any] = {n: source.text((*key, n), spec[n]) for n in spec if n != "observables"}
-    wanted = source.texts((*key, "observables"), spec.get("observables"))
+    texts: dict[str, Any] = {n: source.text((*key, n), spec[n]) for n in spec if n not in LISTED}
+    nonmem = "doses" in spec or texts.pop("format", None) == NONMEM
+    listed = None if nonmem else source.texts((*key, "observables"), spec.get("observables"))
+    numbered = names_by_number(source, (*key, "observables"), spec.get("observables")) if nonmem else None
+    doses = names_by_number(source, (*key, "doses"), spec.get("doses"))
+    constants = [*covariates, *(source.texts((*key, "covariates"), spec.get("covariates")) or ())]
+    others = [name for name in texts if name not in ("file", "format")] if nonmem else []
+    if others:
+        source.fault((*key, others[0]), "files.nonmem_setting", others[0])
     if len(source.faults) > before:
         return []
     file = texts.pop("file") or ""
     path = source.path.parent / file
-    columns, chosen = tuple(inputs.columns.values()), None if wanted is None else tuple(wanted)
-    reading = Reading(**texts, inputs=columns, observables=chosen, times=times, known=known)
+    columns, constants = tuple(inputs.columns.values()), list(dict.fromkeys(constants))
+    chosen = None if listed is None else tuple(listed)
     try:
         if sound_path(path).exists() and not path.is_file():
             raise InputError("files.data_not_a_file", file)
-        found = read_experiments_in(path, reading)
+        if nonmem:
+            found = read_nonmem(path, doses=doses, observables=numbered, covariates=constants, inputs=columns)
+        else:
+            reading = Reading(
+                **texts,
+                inputs=columns,
+                observables=chosen,
+                times=times,
+                known=known,
+                covariates=tuple(constants),
+            )
+            found = read_experiments_in(path, reading)
     except InputError as error:
         source.complain(_of_input(error, inputs), key)
         return []
@@ -263,11 +308,19 @@ def _refined(source: Source, one: Experiment, common: Condition, own: Condition 
     initial = {} if own is None else own.initial  # Problem adds those of all experiments
     t0 = initial_time(condition.t0, one.times)
     if t0 is None and one.calendar is not None:
-        t0 = one.t0
+        events = [*(float(dose.times[0]) for dose in condition.doses), *condition.resets[:1]]
+        t0 = min([one.t0, *events])
+    if t0 is None and (one.doses or one.resets or one.rest is not None):
+        t0 = one.t0  # the first row of a table of NONMEM
     if t0 is None and LongGap().between(one.t0, one.times):
         t0 = float(one.times[0])
         for state in _known({**common.initial, **initial})[:1]:
             source.fault(("initial", state), "files.unsaid_time", state, experiment=one.name, first=t0)
     inputs = {**one.inputs, **condition.inputs}
+    given = {
+        "doses": condition.doses or one.doses,
+        "covariates": {**one.covariates, **condition.covariates},
+        "resets": condition.resets or one.resets,
+    }
     key = ("experiments", one.name)
-    return source.attempt(key, replace, one, inputs=inputs, initial=initial, t0=t0)
+    return source.attempt(key, replace, one, inputs=inputs, initial=initial, t0=t0, **given)

@@ -16,6 +16,9 @@ NOISES: Mapping[str, type] = {
     "log-normal": noise_models.LogNormal,
     "student-t": noise_models.StudentT,
     "laplace": noise_models.Laplace,
+    "poisson": noise_models.Poisson,
+    "negative-binomial": noise_models.NegativeBinomial,
+    "binomial": noise_models.Binomial,
 }
 PRIORS: Mapping[str, type] = {
     "normal": priors.Normal,
@@ -37,6 +40,13 @@ def read_noise(
     if isinstance(given, dict) and given and "type" not in given and all(n in observables for n in given):
         return {name: described(source, ("noise", name), one, "noise", name) for name, one in given.items()}
     return described(source, ("noise",), given, "noise")
+
+
+def trials_columns(noise: NoiseModel | Mapping[str, NoiseModel] | None) -> tuple[str, ...]:
+    """Columns of the data that hold numbers of trials of binomial counts."""
+    every = noise.values() if isinstance(noise, Mapping) else [noise]
+    trials = [one.trials for one in every if isinstance(one, noise_models.Binomial)]
+    return tuple(one for one in trials if isinstance(one, str))
 
 
 def described(source: Source, key: Key, value: object, word: str, owner: str = ""):

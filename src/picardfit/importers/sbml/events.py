@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import sympy
 
 from picardfit.errors import InputError
-from picardfit.formulas.algebra import TIME, add, choose, compare, divide, multiply, names, symbol
+from picardfit.formulas.algebra import TIME, add, choose, compare, divide, first_of, multiply, names, symbol
 from picardfit.formulas.derivatives import Slopes
 from picardfit.importers.sbml.mathml import Owner
 
@@ -114,8 +114,13 @@ class _Piece:
     mark: sympy.Symbol
     begin: sympy.Expr | None = None
     end: sympy.Expr | None = None
-    gain: sympy.Expr = sympy.S.One  # d state / d piece, a formula of time
     last_gain: sympy.Expr = sympy.S.One  # d state / d piece after the last reset
+    gains: list[tuple[sympy.Expr, sympy.Basic]] = field(default_factory=list)  # from when on, latest first
+
+    @property
+    def gain(self) -> sympy.Expr:
+        """d state / d piece, a formula of time."""
+        return first_of(self.gains, sympy.S.One)
 
     def window(self, rate: sympy.Expr) -> sympy.Expr:
         """The rate between the cuts, 0 elsewhere."""
@@ -133,19 +138,23 @@ class _State:
     """
 
     name: str
-    value: sympy.Expr = field(init=False)
+    branches: list[tuple[sympy.Expr, sympy.Basic]] = field(default_factory=list)  # from when on, latest first
     last: sympy.Expr = field(init=False)
     pieces: list[_Piece] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.value = self.last = symbol(self.name)
+        self.last = symbol(self.name)
         self.pieces = [_Piece(symbol(self.name))]
+
+    @property
+    def value(self) -> sympy.Expr:
+        return first_of(self.branches, symbol(self.name))
 
     def stretch(self, time: sympy.Expr, factor: sympy.Expr, shift: sympy.Expr) -> None:
         """Reset the state x to factor*x + shift within its last piece."""
         piece = self.pieces[-1]
         piece.last_gain = multiply(factor, piece.last_gain)
-        piece.gain = choose(_from(time), piece.last_gain, piece.gain)
+        piece.gains.insert(0, (piece.last_gain, _from(time)))
         self._continue(time, add(multiply(factor, self.last), shift))
 
     def cut(self, time: sympy.Expr, start: sympy.Expr) -> None:
@@ -156,7 +165,7 @@ class _State:
 
     def _continue(self, time: sympy.Expr, last: sympy.Expr) -> None:
         self.last = last
-        self.value = choose(_from(time), last, self.value)
+        self.branches.insert(0, (last, _from(time)))
 
 
 def _from(time: sympy.Expr) -> sympy.Basic:

@@ -14,12 +14,11 @@ from picardfit.errors import InputError
 from picardfit.formulas.algebra import (
     TIME,
     as_condition,
-    as_number,
     both,
-    choose,
     compare,
     divide,
     either,
+    first_of,
     multiply,
     number,
     power,
@@ -123,7 +122,7 @@ def _piecewise(*args: sympy.Basic) -> sympy.Expr:
     if len(args) % 2 == 0:
         args = args[:-1]
     pairs = list(zip(args[:-1:2], args[1::2], strict=True))
-    return reduce(lambda rest, pair: choose(pair[1], pair[0], rest), reversed(pairs), as_number(args[-1]))
+    return first_of(pairs, args[-1])
 
 
 def _chain(operator: str) -> Callable:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import sympy
 
 from picardfit.errors import InputError, closest
-from picardfit.formulas.algebra import TIME, add, choose, compare, divide, multiply, names, symbol
+from picardfit.formulas.algebra import TIME, add, compare, divide, first_of, multiply, names, symbol
 from picardfit.formulas.derivatives import Slopes
 from picardfit.formulas.grammar import RESERVED
 from picardfit.importers.sbml.events import Event, Reset, continuous, trigger_time
@@ -190,10 +190,8 @@ class Reader:
             if not all(time.is_number for time, _ in steps):
                 raise InputError("importers.steps_order", identifier)
             steps.sort(key=lambda step: float(step[0]))
-        expr: sympy.Expr = symbol(self.name(identifier))
-        for time, value in steps:
-            expr = choose(compare(">=", TIME, time), value, expr)
-        return expr
+        latest_first = [(value, compare(">=", TIME, time)) for time, value in reversed(steps)]
+        return first_of(latest_first, symbol(self.name(identifier)))
 
     def _resets(self) -> list[Reset]:
         """The resets of states by events."""

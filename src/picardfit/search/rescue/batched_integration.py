@@ -109,6 +109,9 @@ class Integrated:
             done += len(one.track)
             now[mine] = few[..., :states] @ now[mine] + few[..., states:] @ pushes[mine]
             lands = one.landing >= 0
+            if runner.jumps is not None:
+                keep = runner.jumps[0][runner.tracks.experiment[one.track], one.landing]
+                now[mine] *= np.where(lands[:, None], keep, 1.0)[..., None]
             slopes[one.landing[lands], mine[lands]] = now[mine[lands]]
         return [slopes[runner.wanted[runner.tracks.experiment[t]], k] for k, t in enumerate(chosen)]
 
@@ -145,6 +148,7 @@ class _Runner:
         self.work = 0.0
         self._latest: _Field | None = None
         self.span = self.stops[np.arange(len(self.last)), self.last] - self.time
+        self.jumps = _jumps(problem, padded)
         self.wanted = [
             np.searchsorted(s, one.times) for s, one in zip(stops, problem.experiments, strict=True)
         ]
@@ -242,6 +246,9 @@ class _Runner:
     def _accept(self, taken: _Steps, x: np.ndarray, path: np.ndarray) -> None:
         on, lands = taken.track, taken.landing >= 0
         self.time[on] = np.where(lands, self.stops[on, self.next[on]], self.time[on] + taken.length)
+        if self.jumps is not None:
+            keep, add = (one[self.tracks.experiment[on], taken.landing] for one in self.jumps)
+            x = np.where(lands[:, None], keep * x + add, x)
         self.x[on] = x
         self.largest[on] = np.maximum(self.largest[on], np.abs(x))
         path[taken.landing[lands], on[lands]] = x[lands]
@@ -333,7 +340,7 @@ class _Slopes:
 
     def __init__(self, problem: Problem, tracks: Tracks) -> None:
         self.problem, self.experiment, self.params = problem, tracks.experiment, tracks.params
-        rhs, model = problem.model.rhs, problem.model
+        rhs, model = problem.solved_model.rhs, problem.solved_model
         self.symbolic = isinstance(rhs, BatchedMap)
         self.used = np.arange(len(model.inputs))
         if isinstance(rhs, BatchedMap):
@@ -343,7 +350,7 @@ class _Slopes:
         self.span = ends[:, 1] - ends[:, 0]
         every = np.arange(len(ends))
         inputs = self.inputs_at(every, ends[:, :1] + np.linspace(0, 1, 5) * self.span[:, None])
-        breaks = any(problem.breaks(e) for e in range(len(problem.experiments)))
+        breaks = any(problem.signal_breaks(e) for e in range(len(problem.experiments)))
         self.steady = bool((inputs == inputs[:, :1]).all()) and not (breaks and len(self.used))
         self.inputs = inputs[:, 0]  # (tracks, inputs)
         self.autonomous = self.steady and self.symbolic
@@ -368,11 +375,11 @@ class _Field:
 
     def __init__(self, slopes: _Slopes, tracks: np.ndarray, moved: np.ndarray) -> None:
         self.slopes, self.tracks, self.moved = slopes, tracks, moved
-        self.params, rhs = slopes.params[tracks], slopes.problem.model.rhs
+        self.params, rhs = slopes.params[tracks], slopes.problem.solved_model.rhs
         self.inputs = slopes.inputs[tracks]
         self.rhs = rhs
         if slopes.symbolic:
-            names = tuple(slopes.problem.model.inputs[k] for k in slopes.used)
+            names = tuple(slopes.problem.solved_model.inputs[k] for k in slopes.used)
             self.rhs = _map(rhs, names, tuple(moved.tolist()))
             held = np.setdiff1d(np.arange(self.params.shape[1]), moved)
             self.params, self.held = self.params[:, moved], self.params[:, held]
@@ -421,6 +428,20 @@ def _stops(problem: Problem, experiment: int) -> np.ndarray:
     start, stop = problem.span(experiment)
     times = problem.experiments[experiment].times
     return np.unique(np.concatenate([[start], problem.breaks(experiment), times, [stop]]))
+
+
+def _jumps(problem: Problem, stops: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """keep and add (experiments, stops, states) of the jumps x+ = keep x + add at stops; None without doses."""
+    if all(one is None for one in problem.jumps):
+        return None
+    shape = (*stops.shape, len(problem.solved_model.states))
+    keep, add = np.ones(shape), np.zeros(shape)
+    for e, jumps in enumerate(problem.jumps):
+        inside = None if jumps is None else jumps.part(np.isin(jumps.times, stops[e]))
+        if inside is not None:
+            rows = np.searchsorted(stops[e], inside.times)
+            keep[e, rows], add[e, rows] = inside.keep, inside.add
+    return keep, add
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:

@@ -77,6 +77,8 @@ def find_candidates(
 
 def polished(problem: Problem, many_unknowns: np.ndarray, settings: Rescue) -> Candidates:
     """Candidates (candidates, experiments, width) after more steps at a closer tolerance, best first."""
+    if not len(many_unknowns):
+        return Candidates(many_unknowns, np.zeros(0))
     with np.errstate(all="ignore"):
         runners = begin(problem, many_unknowns, settings.closer, settings)
         ended = runners[runners.ended]

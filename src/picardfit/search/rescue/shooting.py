@@ -270,7 +270,7 @@ class Simulated:
         settings: Rescue,
         differentiable: bool = True,
     ) -> None:
-        size = len(problem.experiments) * len(problem.model.states)
+        size = len(problem.experiments) * len(problem.solved_model.states)
         count = max(1, -(-len(many_unknowns) * size // settings.descent.memory))
         groups = np.array_split(np.arange(len(many_unknowns)), count)
         options = (rtol, settings.integration, differentiable)
@@ -326,7 +326,7 @@ class _Part:
     def _by_sample(self, tracks: list[np.ndarray], count: int) -> np.ndarray:
         """(count, samples, ...) from tracks (times, ...), ordered by experiment."""
         parts = [np.stack(tracks[e * count : (e + 1) * count]) for e in range(self.experiments)]
-        return np.concatenate(parts, axis=1)
+        return self.problem.since_last_sample(np.concatenate(parts, axis=1), axis=1)
 
 
 def _by_experiment(values: np.ndarray) -> np.ndarray:
@@ -338,7 +338,7 @@ def _by_experiment(values: np.ndarray) -> np.ndarray:
 def _in_equations(problem: Problem) -> np.ndarray:
     """(width,) bool: parameters that appear in the right-hand side."""
     layout = problem.layout
-    _, pattern = problem.model.rhs.jacobian_pattern
+    _, pattern = problem.solved_model.rhs.jacobian_pattern
     every = np.concatenate([layout.local_parameters, layout.global_parameters])
     own = every < layout.model_parameters
     appears = np.zeros(layout.width, bool)

@@ -124,7 +124,7 @@ class LiftedGaussNewton:
 
         def attempt(mesh: Mesh, borrow: bool) -> tuple[tuple[Discretisation, Point | None], Flags]:
             system = Discretisation(problem, mesh, surrogate)
-            states = np.concatenate([start.states(k[:-1], e) for e, k in enumerate(mesh.knots)])
+            states = start.at_knots(problem, mesh.knots)
             point, failed = contract_from(system, unknowns, states, scale, loose, borrow)
             return (system, point), failed
 

@@ -67,6 +67,8 @@ class PicardGradient:
         """u_0 = x_0, constant on every segment (lifted) or over the whole span (chained)."""
         if problem.scatter is not None:
             raise InputError("solvers.least_squares_only", type(self).__name__)
+        for name in problem.model.increments:
+            raise InputError("solvers.no_increments", name, method=type(self).__name__)
         scheme, lengths = self.scheme, segment_lengths(problem, start, self.scheme)
         knots = tuple(even_knots(problem, e, length) for e, length in enumerate(lengths))
         system = Discretisation(problem, Mesh(rule(self.nodes, self.family), knots))
@@ -104,7 +106,7 @@ class PicardGradient:
             for _ in range(0 if setting.scheme.sigma else setting.scheme.order):
                 path = applied(setting, candidate, path)
             slopes = system.field.slopes(path, candidate.spread).reshape(-1, path.shape[-1])
-        starts = taken_to(mesh, np.arange(len(mesh)), np.zeros((len(mesh), path.shape[1])), False)
+        starts = taken_to(system, np.arange(len(mesh)), np.zeros((len(mesh), path.shape[1])), False)
         jumps = np.zeros((len(mesh.linked), path.shape[-1]))
         return Solution(system, candidate.unknowns, starts(candidate.x, slopes), path, jumps)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Mesh
+from picardfit.errors import InputError
 from picardfit.problem.unknowns import UnknownsLayout
 from picardfit.solvers.picard_gradient.sets import Feasible
 
@@ -65,7 +66,7 @@ class Setting:
         """P u at the nodes."""
         mesh = self.system.mesh
         segment, node = np.divmod(np.arange(len(mesh) * len(mesh.rule.nodes)), len(mesh.rule.nodes))
-        return taken_to(mesh, segment, mesh.rule.weights[node], self.scheme.lifted)
+        return taken_to(self.system, segment, mesh.rule.weights[node], self.scheme.lifted)
 
     @cached_property
     def at_points(self) -> Affine:
@@ -76,7 +77,7 @@ class Setting:
         if self.scheme.lifted:
             segment = np.concatenate([segment, mesh.linked])
             weights = np.concatenate([weights, np.tile(mesh.rule.end, (len(mesh.linked), 1))])
-        return taken_to(mesh, segment, weights, self.scheme.lifted)
+        return taken_to(self.system, segment, weights, self.scheme.lifted)
 
     @cached_property
     def interpolation(self) -> csr_array:
@@ -123,11 +124,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Affine:
-    """x, f -> x[owner] + W f: the Picard operator taken to some points; arrays are (points, states)."""
+    """x, f -> x[owner] + W f + doses: the Picard operator taken to some points; arrays are (points, states)."""
 
     owner: np.ndarray  # (points,): start state of each point
     weights: csr_array  # (points, segments * nodes)
     starts: int
+    added: np.ndarray | float = 0.0  # (points, states): doses since the start state
 
     @cached_property
     def _adjoint(self) -> tuple[csr_array, csr_array]:
@@ -138,7 +140,7 @@ class Affine:
         return owner.T.tocsr(), self.weights.T.tocsr()
 
     def __call__(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        return x[self.owner] + self.weights @ slopes
+        return x[self.owner] + self.weights @ slopes + self.added
 
     def pull(self, adjoint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Adjoints of the points -> adjoints of x and of f."""
@@ -173,7 +175,7 @@ def loss(setting: Setting, candidate: Candidate, path: np.ndarray) -> float:
             path = applied(setting, candidate, path)
         slopes = system.field.slopes(path, candidate.spread).reshape(-1, states)
         points = setting.at_points(candidate.x, slopes)
-    jumps = points[count:] - candidate.knots
+    jumps = _dosed(setting, points[count:]) - candidate.knots
     data = system.problem.objective.value(system.outputs(points[:count], candidate.params))
     return system.problem.mean_loss(data) + scheme.continuity * float(np.vdot(jumps, jumps))
 
@@ -194,7 +196,7 @@ def gradient(setting: Setting, candidate: Candidate, path: np.ndarray) -> Gradie
         points = setting.at_points(candidate.x, slopes)
     else:
         points = setting.interpolation @ path.reshape(-1, states)
-    jumps = points[count:] - candidate.knots
+    jumps = _dosed(setting, points[count:]) - candidate.knots
 
     outputs, out_x, out_p = system.linearised_outputs(points[:count], candidate.params)
     terms = problem.objective.terms(outputs)
@@ -202,7 +204,9 @@ def gradient(setting: Setting, candidate: Candidate, path: np.ndarray) -> Gradie
     by_params = np.add.reduceat(_times(residual, out_p), setting.first_sample)  # (experiments, parameters)
     by_x, by_knots = np.zeros_like(candidate.x), -2 * scheme.continuity * jumps
     if tape:
-        by_x, by_slopes = setting.at_points.pull(np.concatenate([_times(residual, out_x), -by_knots]))
+        by_x, by_slopes = setting.at_points.pull(
+            np.concatenate([_times(residual, out_x), _kept(setting, -by_knots)])
+        )
         first_node = system.mesh.first * path.shape[1]
         for k, (wrt_x, wrt_p) in reversed(list(enumerate(tape))):
             by_params += np.add.reduceat(_times(by_slopes, wrt_p), first_node)
@@ -231,11 +235,25 @@ def _times(adjoint: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
     return np.einsum("pi,pij->pj", adjoint, jacobian)
 
 
-def taken_to(mesh: Mesh, segment: np.ndarray, weights: np.ndarray, lifted: bool) -> Affine:
+def _dosed(setting: Setting, ends: np.ndarray) -> np.ndarray:
+    """Ends of segments (knots, states) after a dose there; a chained path has none, its doses are in the operator."""
+    doses = setting.system.doses
+    return ends if doses is None or not len(ends) else doses.apply(ends)
+
+
+def _kept(setting: Setting, adjoint: np.ndarray) -> np.ndarray:
+    """Adjoints of the ends of segments (knots, states): none of what a reset forgets."""
+    doses = setting.system.doses
+    return adjoint if doses is None or not len(adjoint) else doses.masked(adjoint)
+
+
+def taken_to(system: Discretisation, segment: np.ndarray, weights: np.ndarray, lifted: bool) -> Affine:
     """The operator at points given by segment (points,) and weights (points, nodes) on [0, 1].
 
-    Chained: the integrals over all earlier segments of the experiment are added, x is the initial state.
+    Chained: the integrals over all earlier segments of the experiment and the doses between them are added, x is the
+    initial state.
     """
+    mesh = system.mesh
     here = _rows(mesh, segment, mesh.length[segment][:, None] * weights)
     if lifted:
         return Affine(segment, here, len(mesh))
@@ -244,7 +262,16 @@ def taken_to(mesh: Mesh, segment: np.ndarray, weights: np.ndarray, lifted: bool)
     whole = _rows(mesh, np.arange(len(mesh)), mesh.length[:, None] * mesh.rule.end)
     same = mesh.experiment[segment][:, None] == mesh.experiment
     earlier = csr_array((same & (np.arange(len(mesh)) < segment[:, None])).astype(float))
-    return Affine(mesh.experiment[segment], (here + earlier @ whole).tocsr(), len(mesh.knots))
+    added: np.ndarray | float = 0.0
+    if system.doses is not None:
+        if not system.doses.keep.all():
+            raise InputError("solvers.reset_of_chain", key=("resets",))
+        given = np.zeros((len(mesh), system.doses.add.shape[1]))
+        given[mesh.linked[system.doses.links] + 1] = system.doses.add
+        total = np.cumsum(given, axis=0)
+        first = mesh.first[mesh.experiment]
+        added = (total - total[first])[segment]
+    return Affine(mesh.experiment[segment], (here + earlier @ whole).tocsr(), len(mesh.knots), added)
 
 
 def _rows(mesh: Mesh, segment: np.ndarray, weights: np.ndarray) -> csr_array:

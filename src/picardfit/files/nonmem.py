@@ -1,0 +1,293 @@
+"""Experiments from tables with the columns of NONMEM: samples, doses and resets, one row each.
+
+This module reads the rows; nonmem_events.py turns the rows of an individual into experiments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from math import isfinite, nan
+
+import numpy as np
+
+from picardfit.errors import InputError, closest
+from picardfit.files.nonmem_events import Event, History, experiments_of
+from picardfit.files.raw_tables import RawTable, read_raw_table
+from picardfit.files.tables import censored_cell, covariate_of, held_input, left_out, required_column
+from picardfit.problem.columns import find_name
+from picardfit.problem.experiment import Experiment
+
+COLUMNS = ("AMT", "EVID", "CMT", "RATE", "II", "ADDL", "SS", "MDV", "DVID", "CENS", "LIMIT", "TINF")
+DATES = {"DATE": "mdy", "DAT1": "dmy", "DAT2": "ymd", "DAT3": "ydm"}  # the order of month, day and year
+CLOCK = r"(\d{1,3}):(\d{2})(?::(\d{2}))?"
+MISSING_NAME = "DV"  # the observable of a table that gives it no name
+
+
+def read_nonmem(
+    source: object,
+    *,
+    doses: Mapping[int, str] | str | None = None,
+    observables: Mapping[int, str] | str | None = None,
+    covariates: Iterable[str] = (),
+    inputs: Iterable[str] = (),
+) -> list[Experiment]:
+    """The experiments, one for each ID, in a table with the columns of NONMEM: a file, an open file or a DataFrame.
+
+    ID, TIME, DV and, where needed, AMT EVID CMT RATE II ADDL SS MDV DVID CENS LIMIT; upper or lower case, `.` is
+    missing, rows with a `C` in the column C are comments. `doses`: compartment (CMT) -> state; one state if all doses
+    go there. `observables`: DVID, or CMT in a table without DVID, -> observable; one name if all samples show the same
+    (DV if None). `covariates`: columns that are constant for each ID. `inputs`: columns held from row to row.
+    Doses that the rows after them in the file see at the same time are given; a sample in a row before its dose shows
+    the state just before. SS = 1 begins the experiment in the periodic steady state, EVID 3 and 4 reset the states.
+    """
+    table = read_raw_table(source)
+    try:
+        return _Reader(table, doses, observables, covariates, inputs).experiments()
+    except InputError as error:
+        raise table.origin.at(error) from None
+
+
+@dataclass(frozen=True)
+class _Names:
+    """Numbers in a column -> names; `only`: the name of all where there is no choice."""
+
+    by_number: dict[int, str]
+    only: str | None
+
+    @classmethod
+    def of(cls, given: object, argument: str, default: str | None) -> _Names:
+        if given is None:
+            return cls({}, default)
+        if isinstance(given, str):
+            return cls({}, given)
+        if not isinstance(given, Mapping) or not given:
+            raise InputError("files.nonmem_names", argument, key=(argument,), value=given)
+        found = {}
+        for number, name in given.items():
+            whole = re.fullmatch(r"\d+", str(number).strip())
+            if whole is None or not isinstance(name, str):
+                raise InputError("files.nonmem_names", argument, key=(argument,), value=dict(given))
+            found[int(whole[0])] = name
+        return cls(found, next(iter(found.values())) if len(found) == 1 else None)
+
+
+class _Reader:
+    """The columns of a table, and what they mean."""
+
+    def __init__(self, table: RawTable, doses, observables, covariates, inputs) -> None:
+        table = _without_comments(table.without_blank_rows())
+        self.table = table
+        self.identity = required_column(table, "ID", "individual", ("data",))
+        self.compartments = _Names.of(doses, "doses", None)
+        self.observables = _Names.of(observables, "observables", MISSING_NAME)
+        given = {name: find_name(table.columns, name) for name in COLUMNS}
+        self.numbers = {
+            name: np.full(len(table.numbering), nan) if column is None else table.numbers(column)
+            for name, column in given.items()
+        }
+        self.values = table.measured(required_column(table, "DV", "measured values", ("data",)))
+        self.times = _times(table, self.identity)
+        self.covariates, self.inputs = (
+            {
+                name: table.numbers(required_column(table, name, role, (f"{role}s", name)))
+                for name in _list(names)
+            }
+            for role, names in (("covariate", covariates), ("input", inputs))
+        )
+
+    def experiments(self) -> list[Experiment]:
+        codes, names = self.table.labels(self.identity)
+        found: list[Experiment] = []
+        blank: list[str] = []
+        for k, name in enumerate(names):
+            rows = np.flatnonzero(codes == k)
+            if not name:
+                raise self.table.at(rows[0], InputError("files.unnamed_experiment", self.identity))
+            history = History(
+                name=name,
+                events=[self._event(int(row)) for row in rows],
+                covariates={
+                    one: covariate_of(self.table, one, name, rows, series)
+                    for one, series in self.covariates.items()
+                },
+                inputs={
+                    one: held_input(one, name, self.times[rows], series[rows])
+                    for one, series in self.inputs.items()
+                },
+                at=self.table.at,
+            )
+            parts = experiments_of(history)
+            found += parts
+            blank += [] if parts else [name]
+        if not found:
+            raise InputError("files.no_measurement", self.table.origin.name, columns=["DV"])
+        if blank:
+            found[0] = replace(found[0], remarks=(*found[0].remarks, left_out(blank, self.table.origin.name)))
+        return found
+
+    def _event(self, row: int) -> Event:
+        """What happens in a row."""
+        number = {name: float(values[row]) for name, values in self.numbers.items()}
+        kind = self._kind(row, number)
+        event = Event(row, float(self.times[row]), kind)
+        if kind in (1, 4):
+            return self._dose(event, number)
+        if kind == 0 and _or(number["AMT"], 0.0) != 0:
+            raise self.table.at(row, InputError("files.nonmem_amount_of_sample", amount=number["AMT"]))
+        value = self.values[row]
+        if kind != 0 or _or(number["MDV"], 0.0) != 0 or not (isinstance(value, str) or isfinite(value)):
+            return event
+        return replace(event, observable=self._observable(row, number), value=self._value(row, number))
+
+    def _kind(self, row: int, number: Mapping[str, float]) -> int:
+        """EVID; without it, a row with an amount or a rate is a dose."""
+        if not isfinite(number["EVID"]):
+            return int(_or(number["AMT"], 0.0) != 0 or _or(number["RATE"], 0.0) != 0)
+        if number["EVID"] not in (0, 1, 2, 3, 4):
+            raise self.table.at(row, InputError("files.nonmem_evid", value=number["EVID"]))
+        return int(number["EVID"])
+
+    def _dose(self, event: Event, number: Mapping[str, float]) -> Event:
+        amount, rate, every = (_or(number[name], 0.0) for name in ("AMT", "RATE", "II"))
+        steady, more = _or(number["SS"], 0.0), _or(number["ADDL"], 0.0)
+        endless = amount == 0 and rate > 0 and steady == 1
+        faults: list[tuple[bool, str, dict[str, object]]] = [
+            (amount == 0 and rate == 0, "files.nonmem_dose_without_amount", {"evid": event.kind}),
+            (amount == 0 and not endless, "files.nonmem_rate_without_amount", {"rate": rate}),
+            (rate < 0, "files.nonmem_modelled_rate", {"rate": rate}),
+            (steady not in (0, 1), "files.nonmem_steady_kind", {"value": steady}),
+            (bool(steady) and not endless and not every > 0, "files.nonmem_steady_without_interval", {}),
+            (more < 0 or more % 1 != 0, "files.nonmem_additional_doses", {"value": more}),
+            (more > 0 and not every > 0, "files.nonmem_additional_without_interval", {"count": int(more)}),
+            (every != 0 and not (more or steady), "files.nonmem_interval_alone", {"value": every}),
+        ]
+        for wrong, code, values in faults:
+            if wrong:
+                raise self.table.at(event.row, InputError(code).with_values(**values))
+        lasting = amount / rate if rate and not endless else _or(number["TINF"], 0.0)
+        state = self._state(event.row, number)
+        return replace(
+            event,
+            state=state,
+            amount=rate if endless else amount,
+            duration=lasting,
+            every=every,
+            more=int(more),
+            steady=bool(steady),
+            endless=endless,
+        )
+
+    def _state(self, row: int, number: Mapping[str, float]) -> str:
+        names, compartment = self.compartments, number["CMT"]
+        if names.by_number and isfinite(compartment):
+            if int(compartment) in names.by_number:
+                return names.by_number[int(compartment)]
+            known = sorted(names.by_number)
+            raise self.table.at(
+                row, InputError("files.nonmem_compartment", compartment=int(compartment), known=known)
+            )
+        if names.only is None:
+            code = "files.nonmem_which_state" if names.by_number else "files.nonmem_no_states"
+            raise self.table.at(row, InputError(code, key=("doses",)))
+        return names.only
+
+    def _observable(self, row: int, number: Mapping[str, float]) -> str:
+        names, column = self.observables, "DVID" if isfinite(number["DVID"]) else "CMT"
+        which = number[column]
+        if names.by_number and isfinite(which):
+            if int(which) in names.by_number:
+                return names.by_number[int(which)]
+            known = sorted(names.by_number)
+            error = InputError("files.nonmem_observable", column, value=int(which), known=known)
+            raise self.table.at(row, error)
+        if names.only is None:
+            raise self.table.at(row, InputError("files.nonmem_which_observable", key=("observables",)))
+        return names.only
+
+    def _value(self, row: int, number: Mapping[str, float]) -> float | str:
+        """The measured value; a censored one as the text of its limits: `<0.25`, `>1000`, `0.1..0.25`."""
+        value, censored = self.values[row], _or(number["CENS"], 0.0)
+        value = value if isinstance(value, str) else float(value)
+        if not censored:
+            return value
+        try:
+            return censored_cell(value, censored, number["LIMIT"], ("CENS", "LIMIT"))
+        except InputError as error:
+            raise self.table.at(row, error) from None
+
+
+def _or(value: float, default: float) -> float:
+    return value if isfinite(value) else default
+
+
+def _list(names: Iterable[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _without_comments(table: RawTable) -> RawTable:
+    """The table without rows that a `C` (in a column C, or as the first cell) marks as comments."""
+    first = next(iter(table.columns))
+    column = find_name(table.columns, "C") or first
+    cells = table.columns[column]
+    keep = np.array([str(cell).strip().upper() not in ("C", "@", "I") for cell in cells], bool)
+    if keep.all() or not keep.any():
+        return table
+    columns = {name: values[keep] for name, values in table.columns.items()}
+    return table._replace(columns=columns, numbering=table.numbering[keep])
+
+
+# ---- times ---------------------------------------------------------------------------------------------------------
+
+
+def _times(table: RawTable, identity: str) -> np.ndarray:
+    """(rows,): times as numbers; clock times and dates become hours since the first row of each individual."""
+    column = required_column(table, "TIME", "time", ("time",))
+    dated = next((n for n in DATES if find_name(table.columns, n) is not None), None)
+    cells = table.columns[column]
+    clock = cells.dtype == object and any(":" in str(cell) for cell in cells)
+    if not clock and dated is None:
+        return table.numbers(column, missing=False)
+    hours = (
+        np.array([_clock(table, column, row) for row in range(len(cells))])
+        if clock
+        else table.numbers(column, missing=False)
+    )
+    if dated is not None:
+        days = find_name(table.columns, dated)
+        assert days is not None
+        hours += 24 * np.array([_day(table, days, row, DATES[dated]) for row in range(len(cells))])
+    codes, _ = table.labels(identity)
+    _, first = np.unique(codes, return_index=True)
+    return hours - hours[first][codes]
+
+
+def _clock(table: RawTable, column: str, row: int) -> float:
+    """`13:30` as 13.5."""
+    text = str(table.columns[column][row]).strip()
+    found = re.fullmatch(CLOCK, text)
+    if found is None:
+        try:
+            return float(text)
+        except ValueError:
+            raise table.at(row, InputError("files.nonmem_clock", column, value=text)) from None
+    return int(found[1]) + int(found[2]) / 60 + int(found[3] or 0) / 3600
+
+
+def _day(table: RawTable, column: str, row: int, order: str) -> float:
+    """A date as a number of days; a plain number is one already."""
+    text = str(table.columns[column][row]).strip()
+    parts = re.split(r"[-/.]", text) if not re.fullmatch(r"-?\d+(\.\d*)?", text) else [text]
+    try:
+        if len(parts) == 1:
+            return float(text)
+        if len(parts[0]) == 4:  # 2024-01-31 is understood in any column
+            order = "ymd"
+        place = {letter: int(part) for letter, part in zip(order, parts, strict=True)}
+        year = place["y"] + (0 if place["y"] > 99 else 1900 if place["y"] > 50 else 2000)
+        return float(date(year, place["m"], place["d"]).toordinal())
+    except ValueError:
+        close = closest(column, DATES)
+        raise table.at(row, InputError("files.nonmem_date", column, value=text, close=close)) from None

@@ -1,0 +1,150 @@
+"""Tables with the columns of NONMEM."""
+
+import io
+
+import numpy as np
+import pytest
+
+import picardfit as pf
+from pharmacokinetics import oral
+
+
+def read(text, **options):
+    return pf.read_nonmem(io.StringIO(text), **options)
+
+
+def test_individuals_with_doses_samples_and_covariates():
+    text = "ID,TIME,DV,AMT,EVID,CMT,WT\n1,0,0,320,1,1,79.6\n1,0,.7,0,0,2,79.6\n1,2,9,0,0,2,79.6\n"
+    text += "2,0,.,300,1,1,60\n2,1,5,0,0,2,60\n"
+    first, second = read(text, doses={1: "gut"}, observables={2: "conc"}, covariates=["wt"])
+    assert (first.name, second.name) == ("1", "2")
+    assert first.times.tolist() == [0, 2]
+    assert first.doses == (pf.Doses([0], 320, into="gut"),)
+    assert (first.covariates, second.covariates) == ({"wt": 79.6}, {"wt": 60.0})
+
+
+def test_a_table_without_doses_needs_three_columns():
+    (one,) = read("id,time,dv\n1,0,10.68\n1,1,3.6837\n", observables="conc")
+    assert one.observations["conc"].tolist() == [10.68, 3.6837]
+
+
+def test_additional_doses_infusions_and_compartments():
+    text = "ID TIME AMT RATE II ADDL CMT DV\n1 0 100 0 12 2 1 .\n1 3 50 25 . . 2 .\n1 30 . . . . 2 4\n"
+    (one,) = read(text, doses={1: "gut", 2: "central"}, observables={2: "conc"})
+    assert one.doses == (
+        pf.Doses([0, 12, 24], 100, into="gut"),
+        pf.Doses([3], 50, into="central", duration=2),
+    )
+
+
+def test_a_steady_state_begins_the_experiment():
+    (one,) = read("ID,TIME,DV,AMT,II,SS,ADDL\n1,5,.,100,12,1,1\n1,6,3,.,.,.,.\n1,18,4,.,.,.,.\n", doses="gut")
+    assert one.t0 == 5
+    assert (one.rest.doses, one.rest.every) == ((pf.Doses([0], 100, into="gut"),), 12)
+    assert one.doses == (pf.Doses([5, 17], 100, into="gut"),)
+
+
+def test_a_steady_state_later_on_begins_another_experiment():
+    text = "ID,TIME,DV,AMT,II,SS\n1,0,.,100,.,.\n1,1,3,.,.,.\n1,200,.,100,12,1\n1,203,4,.,.,.\n"
+    first, second = read(text, doses="gut")
+    assert (first.name, second.name, second.t0) == ("1", "1 (2)", 200)
+    assert [one.code for one in first.remarks] == ["files.nonmem_divided"]
+
+
+def test_a_reset_ends_infusions_and_forgets_doses():
+    text = "ID,TIME,DV,AMT,RATE,II,ADDL,EVID\n1,0,.,100,10,20,5,1\n1,1,3,.,.,.,.,0\n1,5,.,.,.,.,.,3\n"
+    text += "1,7,.,20,.,.,.,4\n1,8,4,.,.,.,.,0\n"
+    (one,) = read(text, doses="gut")
+    assert one.resets == (5, 7)
+    assert one.doses == (pf.Doses([0, 7], [50, 20], into="gut", duration=[5, 0]),)
+
+
+def test_a_sample_before_its_dose_shows_the_trough():
+    text = "ID,TIME,DV,AMT\n1,0,.,100\n1,12,2,.\n1,12,.,100\n1,12,102,.\n"
+    (one,) = read(text, doses="central", observables="conc")
+    model = pf.Model("central' = -k*central", observables={"conc": "central"})
+    problem = pf.Problem(model, one, {"k": (0.01, 2)}, {"central": 0.0})
+    trough = 100 * np.exp(-0.3 * 12)
+    rows = problem.predicted_rows(np.array([[0.3]]), np.array([[100.0]]))[:, 0]
+    np.testing.assert_allclose(rows, [trough, trough + 100], rtol=1e-8)
+    assert pf.fit(problem).success
+
+
+def test_comments_clock_times_and_dates():
+    text = "C,ID,DATE,TIME,DV,AMT\n.,1,01/30/2024,8:00,.,100\nC,1,01/30/2024,9:00,99,.\n.,1,01/31/2024,9:30,3,.\n"
+    (one,) = read(text, doses="gut")
+    assert one.times.tolist() == [25.5]
+
+
+def test_outputs_by_dvid():
+    (one,) = read("ID,TIME,DV,DVID\n1,0,1,1\n1,0,2,2\n1,1,3,2\n", observables={1: "a", 2: "b"})
+    assert one.observables == ("a", "b")
+    assert np.isfinite(one.values).sum() == 3
+
+
+@pytest.mark.parametrize(
+    "text, code, line",
+    [
+        ("ID,TIME,DV,AMT,EVID\n1,0,.,.,1\n1,1,2,.,0\n", "dose_without_amount", 2),
+        ("ID,TIME,DV,AMT,RATE\n1,0,.,.,5\n1,1,2,.,0\n", "rate_without_amount", 2),
+        ("ID,TIME,DV,AMT,RATE\n1,0,.,5,-2\n1,1,2,.,0\n", "modelled_rate", 2),
+        ("ID,TIME,DV,AMT,II\n1,0,.,5,5\n1,1,2,.,0\n", "interval_alone", 2),
+        ("ID,TIME,DV,AMT,ADDL\n1,0,.,5,5\n1,1,2,.,0\n", "additional_without_interval", 2),
+        ("ID,TIME,DV,AMT,SS\n1,0,.,5,1\n1,1,2,.,0\n", "steady_without_interval", 2),
+        ("ID,TIME,DV,AMT,EVID\n1,0,.,5,1\n1,1,2,7,0\n", "amount_of_sample", 3),
+        ("ID,TIME,DV,AMT\n1,3,.,5\n1,1,2,.\n", "order", 3),
+        ("ID,TIME,DV,AMT,CMT\n1,3,.,5,4\n1,4,2,.,2\n", "compartment", 2),
+        ("ID,TIME,DV,EVID\n1,3,1,9\n", "evid", 2),
+    ],
+)
+def test_bad_rows_are_named(text, code, line, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text(text)
+    with pytest.raises(pf.InputError) as caught:
+        pf.read_nonmem(path, doses={1: "gut"})
+    assert (caught.value.code, caught.value.place.line) == (f"files.nonmem_{code}", line)
+
+
+@pytest.mark.parametrize(
+    "weights, code", [((70, 71), "files.covariate_varies"), ((".", "."), "files.no_covariate")]
+)
+def test_a_covariate_is_one_number(weights, code):
+    text = "ID,TIME,DV,WT\n1,0,1,{}\n1,1,2,{}\n".format(*weights)
+    with pytest.raises(pf.InputError) as caught:
+        read(text, covariates=["WT"])
+    assert (caught.value.code, caught.value.subject) == (code, "WT")
+
+
+PROBLEM = """
+data = { file = "data.csv", doses = { 1 = "gut" }, observables = { 2 = "conc" }, covariates = ["WT"] }
+equations = \"\"\"
+gut' = -ka*gut
+central' = ka*gut - k*WT/70*central
+\"\"\"
+observables = { conc = "central/v" }
+parameters = { ka = [0.3, 20], k = [0.01, 0.3], v = [1, 100] }
+initial = { gut = 0, central = 0 }
+"""
+
+
+def test_a_problem_file_reads_such_a_table(tmp_path):
+    times = [0.5, 1, 2, 5, 9, 20]
+    rows = [f"1,{t},{c},.,2,70" for t, c in zip(times, oral(times) / 12, strict=True)]
+    (tmp_path / "data.csv").write_text("\n".join(["ID,TIME,DV,AMT,CMT,WT", "1,0,.,100,1,70", *rows]))
+    (tmp_path / "problem.toml").write_text(PROBLEM)
+    fit = pf.fit(pf.read_problem(tmp_path / "problem.toml"))
+    assert fit.parameters == pytest.approx({"ka": 1.1, "k": 0.15, "v": 12.0}, rel=1e-5)
+
+
+def test_doses_and_covariates_of_experiments_in_a_problem_file(tmp_path):
+    (tmp_path / "data.csv").write_text("experiment,time,conc,WT\na,1,3,70\na,13,5,70\nb,2,1,60\nb,5,3,60\n")
+    text = PROBLEM.splitlines()
+    text[1] = (
+        'data = "data.csv"\ncovariates = ["WT"]\ndoses = { into = "gut", times = [0, 12], amounts = 100 }'
+    )
+    text.append('[experiments.b]\ndoses = [{ into = "central", times = [1], amounts = [50], duration = 2 }]')
+    (tmp_path / "problem.toml").write_text("\n".join(text))
+    a, b = pf.read_problem(tmp_path / "problem.toml").experiments
+    assert a.doses == (pf.Doses([0, 12], 100, into="gut"),)
+    assert b.doses == (pf.Doses([1], 50, into="central", duration=2),)
+    assert (a.covariates, b.covariates) == ({"WT": 70.0}, {"WT": 60.0})
