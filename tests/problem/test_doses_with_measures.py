@@ -10,7 +10,9 @@ import scipy.stats as st
 
 import picardfit as pf
 from complaints import complaint
+from picardfit.evidence.certificate import path_rows
 from picardfit.model.number_arrays import censored_text
+from picardfit.search.rescue.shooting import Simulated
 
 KA, KE, DOSE = 0.9, 0.25, 100.0
 EXCRETION = "gut' = -ka*gut\nblood' = ka*gut - ke*blood\nurine' = ke*blood"
@@ -44,6 +46,24 @@ def test_increments_of_a_state_behind_the_dosed_one_are_fitted():
     expected = np.diff(_urine([0.0, *times]))
     assert fit.predict("1", times)["collected"] == pytest.approx(expected, rel=1e-4)
     assert fit.bands("1", times)["collected"].value == pytest.approx(expected, rel=1e-4)
+
+
+def test_integrators_of_the_search_and_of_the_certificate_agree_with_the_path():
+    given = (pf.Doses([0.0, 12.0], DOSE, "gut"), pf.Doses([5.0], 20.0, "blood", duration=2.0))
+    run = replace(_experiment(blood=[3.0, 13.0, 15.0]), doses=given)
+    problem = pf.Problem(MODEL, run, BOUNDS)
+    fit = pf.fit(problem)
+    unknowns, there = fit.solution.unknowns, problem.sampled
+    rows = problem.predicted_rows(
+        problem.layout.measured_values(unknowns), problem.layout.initial(unknowns)[0]
+    )
+    assert path_rows(fit.solution)[there] == pytest.approx(rows[there], rel=1e-6)
+    states = Simulated(problem, unknowns[None], 1e-9, pf.Rescue()).states[
+        0
+    ]  # gut, blood, urine, its increment
+    both = states[:, [3, 1]]
+    assert both[there] == pytest.approx(rows[there], rel=1e-6)
+    assert pf.structural(problem).identifiable
 
 
 def test_simulated_increments_with_doses():

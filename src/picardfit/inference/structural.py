@@ -193,8 +193,12 @@ def _as_problem(given, plans, parameters, initial) -> Problem:
 def _densified(
     one: Experiment, span: tuple[float, float], count: int, observables: Sequence[str]
 ) -> Experiment:
-    """The experiment as a plan of its observables that is also sampled on a dense grid of `count` times."""
-    grid = np.linspace(*span, count)
+    """The experiment as a plan of its observables that is also sampled on a dense grid of `count` times.
+
+    The grid leaves out times of doses, at which increments and other observables cannot be measured together.
+    """
+    given = np.concatenate([np.zeros(0), *(dose.times for dose in one.doses)])
+    grid = np.setdiff1d(np.linspace(*span, count), given[given > one.t0])
     own: dict[str, np.ndarray] = {
         name: np.union1d(one.times[one.sampled[:, k]], grid) if one.sampled[:, k].any() else np.zeros(0)
         for k, name in enumerate(one.observables)
