@@ -44,6 +44,7 @@ def of(*searches, **more):
         (of(hit(10), hit(20, 1), hit(20, 1)), Next.SEARCH, 3),  # little work is never too much
         (of(hit(100), hit(200, 1), hit(200, 1), rescues=1, candidates=(8, 9)), Next.SEARCH, 8),
         (of(hit(100), hit(200, 1), hit(200, 1), rescues=1), Next.CERTIFY, -1),  # no candidate is left
+        (of(hit(), hit(), plateau=True), Next.SEARCH, 2),  # to agree that nothing is determined says nothing
         (of(hit(), hit(), at_bound=True), Next.SEARCH, 2),  # at a bound two hits are not enough
         (of(hit(), hit(), hit(), at_bound=True), Next.CERTIFY, -1),
         (of(hit(100), hit(200, 1), asked=True), Next.CERTIFY, -1),  # the user asked for two searches

@@ -117,6 +117,12 @@ class Vicinity:
         self._value, self._variance, self._same = value, _variance(problem, value), same
         self._metric = _Metric(best, information(best, everything=True), self._variance)
         self._place = self._metric.coordinates(best.unknowns)
+        self._of_noise = problem.layout.noise_columns[self._metric.columns]
+
+    @property
+    def is_plateau(self) -> bool:
+        """Whether the data determine nothing there but noise levels: curves that no unknown moves."""
+        return not (self._metric.determined & ~self._of_noise).any()
 
     def is_near(self, unknowns: np.ndarray) -> bool:
         """Whether unknowns (experiments, width) are within a part of a standard error of the optimum."""
@@ -193,10 +199,11 @@ class _Metric:
     def __init__(self, best: Solution, found: Information, variance: float) -> None:
         self._at, self._found = tuple(found.index.T), found
         sizes = best.system.problem.layout.size(best.unknowns)[self._at]
-        self._determined = np.sqrt(variance * found.variances()) <= sizes
+        self.determined = np.sqrt(variance * found.variances()) <= sizes  # (unknowns,)
+        self.columns = found.index[:, 1]  # (unknowns,)
         if not found.arrow.finite:
             return
-        arrow, (own, shared) = found.arrow, found.arrow.split(~self._determined)
+        arrow, (own, shared) = found.arrow, found.arrow.split(~self.determined)
         images = found.inverse.own_half @ (np.eye(own.shape[1]) * own[:, None, :])
         self._own_span = _span(images)
         self._span = np.zeros((0, 0))
@@ -210,7 +217,7 @@ class _Metric:
         """Coordinates in which distances are plain."""
         if not self._found.arrow.finite:
             return np.zeros(0)
-        place = self._without_own(np.where(self._determined, unknowns[self._at], 0.0))
+        place = self._without_own(np.where(self.determined, unknowns[self._at], 0.0))
         return place - self._span @ (self._span.T @ place) if self._span.size else place
 
     def _without_own(self, vector: np.ndarray) -> np.ndarray:

@@ -140,6 +140,7 @@ class _Driver:
             carried=self.carried,
             certified=best in self.checked,
             contradicted=bool(optima) and self._contradicted(best),
+            plateau=bool(optima) and self._is_on_plateau(best),
             at_bound=bool(optima) and self._touches_bound(best),
             rescues=self.rescues,
             candidates=tuple(self.candidates),
@@ -252,6 +253,13 @@ class _Driver:
         solution = path_of(self.request, self.endings[best])
         return solution is not None and misfit(solution).excess > self.policy.excess
 
+    def _is_on_plateau(self, best: int) -> bool:
+        """Whether the best optimum is none of the equations: the data determine nothing there but noise levels."""
+        if not self.request.problem.layout.noise_columns.any() or not self.request.method.exact:
+            return False
+        there = self._vicinity(best)
+        return there is not None and there.is_plateau
+
     def _touches_bound(self, best: int) -> bool:
         """Whether an unknown of the best optimum is at its bound."""
         layout, unknowns = self.request.problem.layout, self.endings[best].unknowns
@@ -326,15 +334,20 @@ class _Driver:
         if not method.exact or not state.jump < same.nearly_closed or not self.endings:
             return False
         best = self.best()
-        if not self._is_optimum(best):
+        there = self._vicinity(best) if self._is_optimum(best) else None
+        here = method.solution(state)
+        if there is None or here is None:
             return False
+        return there.is_near(here.unknowns) and there.is_as_good(path_value(here))
+
+    def _vicinity(self, best: int) -> Vicinity | None:
+        """The neighbourhood of an optimum; None if its path was lost."""
         if best not in self.vicinities:
             found = path_of(self.request, self.endings[best])
             if found is None:
-                return False
+                return None
             self.vicinities[best] = Vicinity(found, self.endings[best].value)
-        here, there = method.solution(state), self.vicinities[best]
-        return here is not None and there.is_near(here.unknowns) and there.is_as_good(path_value(here))
+        return self.vicinities[best]
 
     def _next_index(self) -> int:
         """The index of a search that is none of the sequence."""

@@ -89,6 +89,7 @@ class Evidence:
     carried: int = 0  # how many such points have been carried on
     certified: bool = False  # whether the best optimum has been checked; one that fails the check is none
     contradicted: bool = False  # whether residuals at the best optimum contradict a known noise level
+    plateau: bool = False  # whether the data determine nothing there, so that agreement says nothing
     at_bound: bool = False  # whether the best optimum touches a bound
     rescues: int = 0  # how often candidates have been simulated
     candidates: tuple[int, ...] = ()  # searches that may begin from them, the best first
@@ -120,7 +121,8 @@ def _trusted(evidence: Evidence, policy: SearchPolicy) -> bool:
     if evidence.asked:
         return bool(optima)
     needed = policy.agree + len(set(optima)) - 1 + policy.at_bound * evidence.at_bound
-    return optima.count(0) >= min(needed, policy.most) and not evidence.contradicted
+    doubtful = evidence.contradicted or evidence.plateau
+    return optima.count(0) >= min(needed, policy.most) and not doubtful
 
 
 def _may_rescue(evidence: Evidence, policy: SearchPolicy) -> bool:
