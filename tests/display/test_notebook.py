@@ -156,14 +156,14 @@ def test_in_a_real_notebook(tmp_path):
     cells = [
         "import picardfit as pf\n"
         "from picardfit.examples import fitzhugh_nagumo\n"
-        "fit = pf.fit(fitzhugh_nagumo.generate(seed=1), starts=40)",
+        "fit = pf.fit(fitzhugh_nagumo.generate(seed=1), starts=160)",
         "fit",
         "fit.plot()",
     ]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in cells])
     client.NotebookClient(book, timeout=300, kernel_name="python3").execute()
     first, second, third = ([out.get("data", {}) for out in cell["outputs"]] for cell in book.cells)
-    assert "40 of 40 searches" in first[0]["text/html"]
+    assert "160 of 160 searches" in first[0]["text/html"]
     assert "Both parameters are determined" in second[0]["text/html"]
     assert "image/png" in third[0]
 
