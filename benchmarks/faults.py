@@ -67,7 +67,9 @@ def kills(count: int, rng: random.Random, folder: Path, expected: dict[str, floa
         what = rng.choice(SIGNALS)
         run.send_signal(what)
         _, said = run.communicate(timeout=60)
-        assert b"Traceback" not in said, said.decode()
+        # Python itself reports a Ctrl-C that lands in a callback of its own, and goes on
+        assert b"Traceback" not in said or b"Exception ignored in" in said, said.decode()
+        assert b"Internal error" not in said, said.decode()
         content = check_folder(folder, what is not signal.SIGINT, content)
         if k % 10 == 9:
             subprocess.run(command(folder), check=True, stdout=subprocess.DEVNULL)
