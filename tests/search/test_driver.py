@@ -288,3 +288,17 @@ def test_a_given_start_that_explodes_is_no_better_than_what_is_found():
     fit = pf.fit(problem, start={"k": 40.0})
     assert fit.parameters["k"] == pytest.approx(0.3, rel=1e-6)
     assert value_at(problem, problem.layout.internal(np.array([[1.0, 40.0]])), QuickIntegration()) == np.inf
+
+
+def test_curves_that_no_parameter_moves_are_not_trusted():
+    """Searches agree on a flat line, where nothing but the initial state is determined; the rhythm is found all the same."""
+    model = pf.Model("x' = a/(1 + z^n) - d1*x\ny' = x - d2*y\nz' = y - d3*z", observables=["x"])
+    truth, times = {"a": 1.0, "n": 11.0, "d1": 0.2, "d2": 0.2, "d3": 0.2}, np.linspace(0, 60, 40)
+    run = pf.simulate(model, truth, {"x": 0.1, "y": 0.2, "z": 2.5}, times)
+    data = np.asarray(run.observables["x"]) + 0.02 * np.random.default_rng(1).standard_normal(40)
+    rates = dict.fromkeys(("d1", "d2", "d3"), pf.Parameter(1e-4, 1e2, log=True))
+    bounds = {"a": pf.Parameter(1e-4, 1e4, log=True), "n": (1, 20), **rates}
+    box = {"x": (0, np.inf), "y": (0, 10), "z": (0, 10)}
+    fit = pf.fit(pf.Problem(model, pf.Experiment(times, {"x": data}), bounds, initial=box))
+    assert fit.loss < 0.5 * 0.02**2
+    assert any(not one.status.success or one.loss > 2 * fit.loss for one in fit.searches)

@@ -267,7 +267,8 @@ def shows_searches(fit: Fit) -> bool:
 
 def agreement(fit: Fit) -> str:
     """`2 of 3 searches agree on this optimum`, and how many of the starting points may lead to optima not found."""
-    agreed = f"{fit.hits} of {len(fit.searches)} searches agree on this optimum"
+    verb = "found" if fit.hits == 1 else "agree on"
+    agreed = f"{fit.hits} of {len(fit.searches)} searches {verb} this optimum"
     share = fit.unseen_share
     return (
         f"{agreed}; about {100 * share:.0f} % of the starting points may lead to others not found yet"

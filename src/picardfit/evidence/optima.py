@@ -117,12 +117,16 @@ class Vicinity:
         self._value, self._variance, self._same = value, _variance(problem, value), same
         self._metric = _Metric(best, information(best, everything=True), self._variance)
         self._place = self._metric.coordinates(best.unknowns)
-        self._of_noise = problem.layout.noise_columns[self._metric.columns]
+        layout, columns = problem.layout, self._metric.columns
+        self._of_model = (columns >= len(layout.initial_states)) & ~layout.noise_columns[columns]
 
     @property
     def is_plateau(self) -> bool:
-        """Whether the data determine nothing there but noise levels: curves that no unknown moves."""
-        return not (self._metric.determined & ~self._of_noise).any()
+        """Whether there are unknown parameters of the model and the data determine none of them there.
+
+        Curves that no parameter moves are no optimum of the equations; searches agree on them wherever they are.
+        """
+        return bool(self._of_model.any()) and not (self._metric.determined & self._of_model).any()
 
     def is_near(self, unknowns: np.ndarray) -> bool:
         """Whether unknowns (experiments, width) are within a part of a standard error of the optimum."""

@@ -168,7 +168,8 @@ class _Driver:
         optima = self.optima()
         agreed = {k: self.endings[k].value for k in optima if optima[k] == 0 and self._is_optimum(k)}
         if not agreed:
-            return min(self.endings, key=lambda k: (self._value(k), k))
+            own = [k for k, one in self.endings.items() if one.arrived_at is None]
+            return min(own or self.endings, key=lambda k: (self._value(k), k))
         least = min(agreed.values())
         return min(k for k, value in agreed.items() if value <= least + SameOptimum().rounding * abs(least))
 
@@ -254,8 +255,8 @@ class _Driver:
         return solution is not None and misfit(solution).excess > self.policy.excess
 
     def _is_on_plateau(self, best: int) -> bool:
-        """Whether the best optimum is none of the equations: the data determine nothing there but noise levels."""
-        if not self.request.problem.layout.noise_columns.any() or not self.request.method.exact:
+        """Whether the data determine no parameter at the best optimum, which is asked where others may follow."""
+        if self.policy.most == 1 or self.request.starts > 1:
             return False
         there = self._vicinity(best)
         return there is not None and there.is_plateau

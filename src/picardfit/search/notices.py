@@ -59,7 +59,7 @@ def all_notices(
         *function_inputs(problem, solution),
         *determination_notices(problem, status, certificate),
         *(contradictions(solution) if solution is not None and status is not Status.DIVERGED else ()),
-        *search_notices(found, request.starts, ledger),
+        *search_notices(found, request.starts, ledger, searches),
         *disagreement(request, status, searches),
     )
 
@@ -186,20 +186,22 @@ def contradictions(solution: Solution, plausible: Plausibility = Plausibility())
         yield Notice("search.follows_little", values={"followed": max(1 - unexplained, 0.0)})
 
 
-def search_notices(found: Searches, asked: int, ledger: str | Path | None) -> Iterator[Notice]:
+def search_notices(
+    found: Searches, asked: int, ledger: str | Path | None, searches: Sequence[SearchSummary]
+) -> Iterator[Notice]:
     """Searches that were interrupted or failed; `asked`: how many were asked for, 1 for as many as needed."""
     if found.interrupted:
-        yield from _interruption(found, asked, ledger)
+        yield from _interruption(found, asked, ledger, sum(one.cluster == 0 for one in searches))
     if found.failures:
         start, reason = next(iter(found.failures.items()))
         values = {"failed": len(found.failures), "all": max(asked, len(found.endings)), "start": start}
         yield Notice("search.broke_down", values={**values, "reason": str(reason).rstrip(".")})
 
 
-def _interruption(found: Searches, asked: int, ledger: str | Path | None) -> Iterator[Notice]:
+def _interruption(found: Searches, asked: int, ledger: str | Path | None, hits: int) -> Iterator[Notice]:
     """How far the searches came; the interruption of a first one shows in its status."""
     done = sum(one.status is not Status.INTERRUPTED for one in found.endings.values())
-    if asked == 1 and done:
+    if asked == 1 and done and hits < 2:
         yield Notice("search.unconfirmed")
     if asked > 1:
         code = "search.interrupted" if ledger is None else "search.interrupted_with_ledger"

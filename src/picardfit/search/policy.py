@@ -1,11 +1,11 @@
 """The search policy: what a fit does next, decided from what its searches have shown.
 
 One rule makes a fit trusted: two searches that began at different values and took different paths agree on the best
-optimum found so far (one more for every other optimum that was seen, and one more if the optimum touches a bound), its
-certificate holds, and no known noise level contradicts it. Until then the fit searches on, within a budget; then it
-simulates many candidates side by side, and searches from the best of these. `decide` is a pure function of the
-evidence; driver.py executes what it says. How many iterations or seconds a search took is no evidence of anything and
-is not part of `Evidence`; work only limits how long a fit continues.
+optimum found so far (one more for every other optimum that was seen, and one more if the optimum touches a bound), the
+data determine a parameter there, its certificate holds, and no known noise level contradicts it. Until then the fit
+searches on, within a budget; then it simulates many candidates side by side, and searches from the best of these.
+`decide` is a pure function of the evidence; driver.py executes what it says. How many iterations or seconds a search
+took is no evidence of anything and is not part of `Evidence`; work only limits how long a fit continues.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Evidence:
     carried: int = 0  # how many such points have been carried on
     certified: bool = False  # whether the best optimum has been checked; one that fails the check is none
     contradicted: bool = False  # whether residuals at the best optimum contradict a known noise level
-    plateau: bool = False  # whether the data determine nothing there, so that agreement says nothing
+    plateau: bool = False  # whether the data determine no parameter there, so that agreement says nothing
     at_bound: bool = False  # whether the best optimum touches a bound
     rescues: int = 0  # how often candidates have been simulated
     candidates: tuple[int, ...] = ()  # searches that may begin from them, the best first
