@@ -148,3 +148,11 @@ def test_doses_and_covariates_of_experiments_in_a_problem_file(tmp_path):
     assert a.doses == (pf.Doses([0, 12], 100, into="gut"),)
     assert b.doses == (pf.Doses([1], 50, into="central", duration=2),)
     assert (a.covariates, b.covariates) == ({"WT": 70.0}, {"WT": 60.0})
+
+
+def test_a_row_of_a_billion_doses_is_refused(tmp_path):
+    path = tmp_path / "doses.csv"
+    path.write_text("ID,TIME,DV,AMT,II,ADDL,EVID\n1,0,.,100,1,1e9,1\n1,2,3,.,.,.,0\n")
+    with pytest.raises(pf.InputError) as caught:
+        pf.read_nonmem(path, doses={1: "gut"}, observables={1: "conc"})
+    assert caught.value.code == "files.nonmem_many_doses"

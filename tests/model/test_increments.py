@@ -119,3 +119,11 @@ def test_models_with_increments_are_equal_by_content():
     same = pf.Model(GROWTH.text, GROWTH.observable_formulas)
     assert same == GROWTH
     assert same != pf.Model(GROWTH.text, {"new": "x**2 + t", "size": "x", "more": "K*x"})
+
+
+def test_a_single_segment_needs_no_reset():
+    """All of the increments belong to one sample at the end: nothing is reset between segments."""
+    model = pf.Model("c' = b", observables={"cases": "increment(c)"})
+    run = pf.Experiment([0.0, 1.0], {"cases": [0.0, 2.0]}, initial={"c": 0.0}, t0=0.0)
+    fit = pf.fit(pf.Problem(model, run, {"b": (0.01, 30.0)}))
+    assert fit.parameters["b"] == pytest.approx(2.0, rel=1e-6)

@@ -291,7 +291,7 @@ def test_a_given_start_that_explodes_is_no_better_than_what_is_found():
 
 
 def test_curves_that_no_parameter_moves_are_not_trusted():
-    """Searches agree on a flat line, where nothing but the initial state is determined; the rhythm is found all the same."""
+    """Searches agree on a flat line, where only an initial state is determined; the rhythm is found all the same."""
     model = pf.Model("x' = a/(1 + z^n) - d1*x\ny' = x - d2*y\nz' = y - d3*z", observables=["x"])
     truth, times = {"a": 1.0, "n": 11.0, "d1": 0.2, "d2": 0.2, "d3": 0.2}, np.linspace(0, 60, 40)
     run = pf.simulate(model, truth, {"x": 0.1, "y": 0.2, "z": 2.5}, times)

@@ -75,6 +75,8 @@ def _knots_near(mesh: Mesh, experiment: int, times: Array) -> Indices:
 
     A break within rounding of another has no knot of its own: the nearest is meant.
     """
+    if not len(times):  # a single segment has no knot to be near to
+        return np.zeros(0, int)
     nearest: Indices = np.abs(times[:, None] - mesh.knots[experiment][1:-1]).argmin(axis=1)
     return mesh.inner_ranges[experiment][0] + nearest
 

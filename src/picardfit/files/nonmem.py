@@ -20,6 +20,7 @@ from picardfit.files.tables import censored_cell, covariate_of, held_input, left
 from picardfit.problem.columns import find_name
 from picardfit.problem.experiment import Experiment
 
+MOST_DOSES = 100_000  # that one row may stand for, a dose every hour for eleven years; more is a mistake
 COLUMNS = ("AMT", "EVID", "CMT", "RATE", "II", "ADDL", "SS", "MDV", "DVID", "CENS", "LIMIT", "TINF")
 DATES = {"DATE": "mdy", "DAT1": "dmy", "DAT2": "ymd", "DAT3": "ydm"}  # the order of month, day and year
 CLOCK = r"(\d{1,3}):(\d{2})(?::(\d{2}))?"
@@ -161,6 +162,7 @@ class _Reader:
             (steady not in (0, 1), "files.nonmem_steady_kind", {"value": steady}),
             (bool(steady) and not endless and not every > 0, "files.nonmem_steady_without_interval", {}),
             (more < 0 or more % 1 != 0, "files.nonmem_additional_doses", {"value": more}),
+            (more > MOST_DOSES, "files.nonmem_many_doses", {"count": more, "most": MOST_DOSES}),
             (more > 0 and not every > 0, "files.nonmem_additional_without_interval", {"count": int(more)}),
             (every != 0 and not (more or steady), "files.nonmem_interval_alone", {"value": every}),
         ]

@@ -239,6 +239,8 @@ def _refuse_sheet(sheet: str | None) -> None:
 
 def _bytes(path: Path) -> bytes:
     try:
+        if path.is_char_device():  # it may have no end
+            raise InputError("files.data_not_a_file", str(path))
         return path.read_bytes()
     except FileNotFoundError:
         folder = path.parent

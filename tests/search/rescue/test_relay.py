@@ -161,3 +161,12 @@ def test_finalists_after_the_first_are_no_variations(prey):
     found = find_candidates(prey, given, 0, further, SMALL)
     assert 1 < len(found.values) <= SMALL.finalists
     assert (np.diff(found.values) >= 0).all()
+
+
+def test_no_candidate_that_can_be_integrated_leaves_none():
+    model = pf.Model("x' = k*x^2")
+    problem = pf.Problem(
+        model, pf.Experiment([1.0, 2.0], {"x": [1.0, 2.0]}, initial={"x": 1e6}), {"k": (10.0, 20.0)}
+    )
+    given, further = nothing_given(problem)
+    assert not len(find_candidates(problem, given, 0, further, SMALL).values)

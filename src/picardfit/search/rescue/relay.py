@@ -61,6 +61,8 @@ def find_candidates(
     with np.errstate(all="ignore"):
         spread = candidates(problem, given, max(settings.lanes, count), seed)
         ranked = rank(problem, np.concatenate([spread, further]), settings).best(len(spread))
+        if not len(ranked.values):  # the equations have no solution anywhere
+            return ranked
         with_slopes = 1 + problem.layout.width / settings.integration.ways
         price = ranked.work * with_slopes * lanes / (len(spread) + len(further))  # of a step of all lanes
         steps = min(settings.steps, int(settings.work / price))
