@@ -444,3 +444,19 @@ def test_columns_that_differ_by_case_only_are_not_confused():
         "There is no observable column `b`"
     )
     assert only("time,A,a\n0,1,2\n", observables=["a"]).values.tolist() == [[2.0]]
+
+
+def test_a_wide_table_of_one_observable_may_have_a_censoring_column(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text("time,x,cens\n0,4.1,0\n1,2.2,0\n2,0.25,1\n")
+    (run,) = pf.read_table(path)
+    assert run.observables == ("x",)
+    assert run.observations["x"].tolist()[-1] == "<0.25"
+
+
+def test_a_censoring_column_beside_several_observables_is_refused(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text("time,x,y,cens\n0,4.1,1,0\n1,2.2,2,1\n")
+    with pytest.raises(pf.InputError) as caught:
+        pf.read_table(path)
+    assert caught.value.code == "files.censoring_of_which"

@@ -220,7 +220,10 @@ def _wide(
 
     `times`: of all rows, where nothing says which experiment they belong to.
     """
-    free, ignored = [column for column in table.columns if column not in taken], list[str]()
+    wanted = {*(reading.observables or ()), *(reading.known or ())}
+    censoring = {one for one in _censoring_columns(table) if one is not None and one not in {*taken, *wanted}}
+    free = [column for column in table.columns if column not in {*taken, *censoring}]
+    ignored = list[str]()
     if reading.observables is not None:
         chosen = {
             n: required_column(table, n, "observable", ("observables",))
@@ -239,7 +242,12 @@ def _wide(
         raise InputError("files.no_measured_column", table.origin.name, columns=list(table.columns))
     missing = [name for name in reading.known or () if name not in chosen]
     remarks = [columns_ignored(ignored, table.origin.name, missing)] if ignored else []
-    return _Wide(list(chosen), [table.measured(column) for column in chosen.values()]), remarks
+    values = [table.measured(column) for column in chosen.values()]
+    if censoring and len(chosen) > 1:
+        raise InputError("files.censoring_of_which", sorted(censoring)[0], columns=list(chosen))
+    if censoring:
+        values = [_censored(table, values[0])]
+    return _Wide(list(chosen), values), remarks
 
 
 def _known(columns: list[str], observables: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -306,7 +314,7 @@ def _spelled(found: Sequence[str], name: str) -> str:
 
 
 def _censoring_columns(table: RawTable) -> tuple[str | None, str | None]:
-    """The columns of a long table that say which values are censored, and the other ends of their intervals."""
+    """The columns of a table that say which values are censored, and the other ends of their intervals."""
     column = _first_found(table, CENSORING_NAMES)
     return column, None if column is None else _first_found(table, LIMIT_NAMES)
 
