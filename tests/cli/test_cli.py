@@ -8,11 +8,13 @@ import sys
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import picardfit as pf
 from picardfit.cli import app
 from picardfit.cli.check import CheckSettings, examine
+from picardfit.cli.common import complaints
 from picardfit.cli.demo import Example
 from picardfit.cli.new import Starter, write_starter
 from picardfit.cli.show import rounded
@@ -231,6 +233,17 @@ def test_choices_are_refused_in_plain_words():
     said = " ".join(run("demo", "--example", "foo").stderr.replace("│", " ").split())
     assert "'foo' is not one of 'fitzhugh-nagumo'" in said
     assert "Value error" not in said
+
+
+def test_an_import_that_ctrl_c_stopped_is_no_bug(capsys):
+    """A compiled module that is stopped while it loads turns the interruption into an ImportError."""
+    with pytest.raises(typer.Exit) as caught, complaints():
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as stop:
+            raise ImportError("initialization failed") from stop
+    assert caught.value.exit_code == 130
+    assert "interrupted" in capsys.readouterr().err
 
 
 # ---- internal errors ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
@@ -51,14 +51,27 @@ def complaints(as_json: bool = False) -> Iterator[None]:
         show_errors(error, as_json)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
-        typer.echo("picardfit: interrupted before there was a result.", err=True)
-        raise typer.Exit(130) from None
+        _tell_interrupted()
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         raise typer.Exit(0) from None
     except Exception as error:  # a bug of picardfit: everything that users can cause is an InputError
+        if _comes_from_interrupt(error):
+            _tell_interrupted()
         show_errors(internal_error(error), as_json)
         raise typer.Exit(3) from None
+
+
+def _tell_interrupted() -> NoReturn:
+    typer.echo("picardfit: interrupted before there was a result.", err=True)
+    raise typer.Exit(130) from None
+
+
+def _comes_from_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C lies behind an error: a compiled module that it stops while it loads raises an ImportError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def show_errors(error: InputError, as_json: bool) -> None:
