@@ -237,11 +237,10 @@ def test_choices_are_refused_in_plain_words():
 
 def test_an_import_that_ctrl_c_stopped_is_no_bug(capsys):
     """A compiled module that is stopped while it loads turns the interruption into an ImportError."""
+    failed = ImportError("initialization failed")
+    failed.__cause__ = KeyboardInterrupt()
     with pytest.raises(typer.Exit) as caught, complaints():
-        try:
-            raise KeyboardInterrupt
-        except KeyboardInterrupt as stop:
-            raise ImportError("initialization failed") from stop
+        raise failed
     assert caught.value.exit_code == 130
     assert "interrupted" in capsys.readouterr().err
 
