@@ -1,5 +1,7 @@
 """Increments: running states, differences at samples, and what a fit does with samples of several observables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -127,3 +129,12 @@ def test_a_single_segment_needs_no_reset():
     run = pf.Experiment([0.0, 1.0], {"cases": [0.0, 2.0]}, initial={"c": 0.0}, t0=0.0)
     fit = pf.fit(pf.Problem(model, run, {"b": (0.01, 30.0)}))
     assert fit.parameters["b"] == pytest.approx(2.0, rel=1e-6)
+
+
+def test_a_change_at_the_initial_time_is_refused():
+    model = pf.Model("c' = b", observables={"cases": "increment(c)"})
+    run = pf.Experiment([0.0, 1.0, 2.0], {"cases": [5.0, 8.0, 11.0]}, initial={"c": 0.0})
+    with pytest.raises(pf.InputError) as caught:
+        pf.Problem(model, run, {"b": (0.01, 30.0)}, noise=pf.Poisson())
+    assert caught.value.code == "problem.increment_at_t0"
+    pf.Problem(model, replace(run, t0=-1.0), {"b": (0.01, 30.0)}, noise=pf.Poisson())

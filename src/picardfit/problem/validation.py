@@ -316,7 +316,7 @@ def check_censoring(model: Model, experiments: Sequence[Experiment], scatter: Sc
 
 
 def check_increments(model: Model, experiments: Sequence[Experiment]) -> None:
-    """Increments count from t0 on, so no steady state before an experiment is known for them.
+    """Increments count from t0 on, so they are zero then, and no steady state before an experiment is known for them.
 
     They are changes that the equations cause: no dose at once or reset after t0 may change their formula. A dose comes
     before a sample at its time but after an increment that ends there, so no row may hold both.
@@ -324,6 +324,11 @@ def check_increments(model: Model, experiments: Sequence[Experiment]) -> None:
     for one in experiments if model.increments else ():
         if one.rest is not None:
             raise InputError("problem.increment_after_rest", model.increments[0], experiment=one.name)
+        for name in (n for n in one.observables if n in model.increments):
+            at_once = one.values[one.times <= one.t0, one.observables.index(name)]
+            if np.nan_to_num(at_once).any():
+                count = float(at_once[np.isfinite(at_once)][0])
+                raise InputError("problem.increment_at_t0", name, experiment=one.name, t0=one.t0, value=count)
         jumps = jumps_of(model.states, one.doses, one.resets)
         inside = (
             None if jumps is None else jumps.part((jumps.times > one.t0) & (jumps.times <= one.times[-1]))
