@@ -57,6 +57,10 @@ _HOMES = {  # module -> the public names that live in it
     "inference.bands": ("Band", "Bands"),
     "inference.bootstrap": ("Bootstrap",),
     "inference.profile": ("Profile",),
+    "inference.population.marginals": ("FO", "FOCE", "FOCEI", "MarginalLaplace", "Quadrature"),
+    "inference.population.distribution": ("Population",),
+    "inference.population.answer": ("PopulationFit",),
+    "model.random_effects": ("RandomEffects",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)

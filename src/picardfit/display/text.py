@@ -287,8 +287,13 @@ def effort(fit: Fit) -> str:
     total = sum(one.iterations for one in fit.searches)
     own = count(fit.iterations, "iteration")
     if len(fit.searches) < 2 or total == fit.iterations:
-        return f"{own} in {fit.seconds:.2f} s"
+        return effort_words(fit.iterations, fit.seconds)
     return f"{own} of {total} in {len(fit.searches)} searches, {fit.seconds:.2f} s"
+
+
+def effort_words(iterations: int, seconds: float) -> str:
+    """`7 iterations in 0.02 s`."""
+    return f"{count(iterations, 'iteration')} in {seconds:.2f} s"
 
 
 def fit_text(fit: Fit, most: int = 40) -> str:
