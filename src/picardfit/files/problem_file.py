@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from picardfit.files.sections.equations import Inputs, read_model
 from picardfit.files.sections.experiments import Condition, read_conditions, read_experiments, read_t0
 from picardfit.files.sections.noise import read_noise, trials_columns
 from picardfit.files.sections.parameters import read_initial, read_parameters
+from picardfit.files.sections.random import read_marginal, read_random
 from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
 from picardfit.files.sections.times import read_time
 from picardfit.files.toml_source import Source, schema
@@ -108,13 +109,22 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     )
     truth = read_truth(source, content, model, parameters, [one.name for one in experiments])
     settings = read_settings(source, content, model, parameters)
+    random = read_random(source, content)
+    settings = replace(settings, marginal=read_marginal(source, content))
     title = source.text(("title",), content.get("title")) or source.path.parent.resolve().name
     source.text(("description",), content.get("description"))
     source.finish()
     assert model is not None  # without a model there are faults
     problem = None
     if experiments:
-        problem = _problem(source, model, experiments, parameters, initial, truth, noise, needs_data)
+        options = {
+            "parameters": parameters,
+            "initial": initial,
+            "truth": truth,
+            "noise": noise,
+            "random": random,
+        }
+        problem = _problem(source, model, experiments, options, needs_data)
         source.finish()
         source.attempt(("fit", "start"), start_values, problem, settings.start)
         source.attempt(("fit", "start_initial"), start_values, problem, None, settings.start_initial)
@@ -152,13 +162,9 @@ def _check_kind(path: Path) -> None:
         raise InputError(code, str(path), name=path.name).at(file=str(path), audience=Audience.FILE)
 
 
-def _problem(
-    source: Source, model, experiments, parameters, initial, truth, noise, needs_unknowns
-) -> Problem | None:
+def _problem(source: Source, model, experiments, options, needs_unknowns) -> Problem | None:
     try:
-        problem = Problem(
-            model, experiments, parameters=parameters, initial=initial, truth=truth, noise=noise
-        )
+        problem = Problem(model, experiments, **options)
         problem.check_inputs()
     except InputError as error:
         source.complain(error)

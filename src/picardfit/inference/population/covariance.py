@@ -1,8 +1,8 @@
 """The covariance of the random effects as a function of free coordinates, in which it is always positive definite.
 
-A group of correlated effects has the Cholesky factor L = D (I + C) with a diagonal D > 0 and C strictly lower
-triangular. The coordinates are log D and the entries of C, which have no unit. Effects are eta = L z with z standard
-normal, so that a variance of zero needs no inverse.
+A group of correlated effects has the Cholesky factor L = D + C with a diagonal D > 0 and C strictly lower triangular.
+The coordinates are log D and the entries of C. Effects are eta = L z with z standard normal, so that neither a variance
+of zero nor a correlation of one needs an inverse.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Covariance:
             if one.row == one.column:
                 factor[one.row, one.row] = np.exp(value)
             else:
-                factor[one.row, one.column] = factor[one.row, one.row] * value
+                factor[one.row, one.column] = value
         return factor
 
     def factor_slopes(self, coordinates: Array) -> Array:
@@ -80,9 +80,9 @@ class Covariance:
         slopes = np.zeros((len(coordinates), *factor.shape))
         for k, one in enumerate(self.entries):
             if one.row == one.column:
-                slopes[k, one.row] = factor[one.row]
+                slopes[k, one.row, one.row] = factor[one.row, one.row]
             else:
-                slopes[k, one.row, one.column] = factor[one.row, one.row]
+                slopes[k, one.row, one.column] = 1.0
         return slopes
 
     def matrix(self, coordinates: Array) -> Array:
@@ -97,9 +97,8 @@ class Covariance:
             place = {effect: k for k, effect in enumerate(group)}
             for k, one in enumerate(self.entries):
                 if one.row in place:
-                    own = root[place[one.row], place[one.row]]
                     value = root[place[one.row], place[one.column]]
-                    found[k] = np.log(own) if one.row == one.column else value / own
+                    found[k] = np.log(value) if one.row == one.column else value
         return found
 
 

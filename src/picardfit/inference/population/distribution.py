@@ -67,13 +67,31 @@ class Population:
     @cached_property
     def _states(self) -> tuple[str, ...]:
         """Whether each spread is estimated, fixed or was found to be zero."""
+        covariance = self.optimum.at.study.covariance
+        factor = covariance.factor(self.optimum.at.study.split(self.optimum.at.point)[1])
+        found = ["estimated"] * len(self.names)
+        for k in covariance.fixed:
+            found[k] = "fixed"
+        for k in self._held:
+            beside = np.delete(factor[k], k)
+            found[k] = "zero" if np.abs(beside).max(initial=0.0) <= factor[k, k] else "estimated"
+        return tuple(found)
+
+    @property
+    def _held(self) -> list[int]:
+        """Effects whose entry of D is held at its smallest value."""
         study, box = self.optimum.at.study, self.optimum.box
         width = study.setting.problem.layout.width
-        found = ["fixed"] * len(self.names)
-        for k, one in enumerate(study.covariance.entries, width):
-            if one.row == one.column:
-                found[one.row] = "estimated" if box.lower[k] < box.upper[k] else "zero"
-        return tuple(found)
+        return [
+            one.row
+            for k, one in enumerate(study.covariance.entries, width)
+            if one.row == one.column and not box.lower[k] < box.upper[k]
+        ]
+
+    @property
+    def degenerate(self) -> tuple[str, ...]:
+        """Effects that the others of their group determine: correlations of one."""
+        return tuple(self.names[k] for k in self._held if self._states[k] == "estimated")
 
     @property
     def covariance(self) -> pd.DataFrame:

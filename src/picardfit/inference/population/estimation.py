@@ -73,7 +73,7 @@ def box_of(study: Study, theta: Array, settings: EstimationSettings) -> Box:
     unit = layout.unit(np.tile(theta, (len(layout.experiments), 1)))[0]
     effects = np.array([unit[one.row] for one in covariance.entries])
     diagonal = covariance.diagonal
-    free = np.ones(len(diagonal))
+    free = np.where(diagonal, 1.0, effects)
     low = np.where(diagonal, np.log(settings.least_spread * effects + ~diagonal), -np.inf)
     high = np.where(diagonal, np.log(settings.most_spread * effects + ~diagonal), np.inf)
     return Box(
@@ -202,31 +202,18 @@ def second_derivatives_of(study: Study, at: Evaluation, box: Box, settings: Esti
 def _collapsed(
     study: Study, at: Evaluation, box: Box, settings: EstimationSettings
 ) -> tuple[Evaluation, Box]:
-    """Hold standard deviations at their smallest value where that is as good: the data show no spread there.
+    """Hold entries of D at their smallest value where that is as good: no spread, or a correlation of one.
 
     Near zero the gradient by log D vanishes whether or not zero is the optimum, so zero is tried.
     """
-    width = len(study.split(at.point)[0])
-    lower, upper = box.lower.copy(), box.upper.copy()
+    width, upper = len(study.split(at.point)[0]), box.upper.copy()
     for k, one in enumerate(study.covariance.entries, width):
-        if one.row != one.column:
-            continue
         negligible = box.lower[k] + np.log(settings.negligible / settings.least_spread)
-        if at.point[k] > negligible:
+        if one.row != one.column or at.point[k] > negligible:
             continue
         point = at.point.copy()
         point[k] = box.lower[k]
-        for j, other in enumerate(study.covariance.entries, width):
-            if other.row == one.row and other.row != other.column:
-                point[j] = 0.0
         there = evaluate(study, point, at)
         if there.value <= at.value + settings.as_good:
             at, upper[k] = there, box.lower[k]
-            for j, other in enumerate(study.covariance.entries, width):
-                if other.row == one.row and other.row != other.column:
-                    lower[j] = upper[j] = 0.0
-    return at, replace_box(box, lower, upper)
-
-
-def replace_box(box: Box, lower: Array, upper: Array) -> Box:
-    return Box(lower, upper, box.unit)
+    return at, Box(box.lower, upper, box.unit)

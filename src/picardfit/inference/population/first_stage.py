@@ -1,7 +1,8 @@
-"""Typical values to begin with: all individuals together, without random effects."""
+"""Typical values to begin with: all individuals together without random effects, or each with values of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,53 +10,88 @@ import numpy as np
 from picardfit.formulas.kernels import Array
 from picardfit.problem.problem import Problem
 from picardfit.search.estimate import estimate
-from picardfit.search.searches import Ending, Request, parts_of, search
+from picardfit.search.searches import Ending, Request, exact_method, parts_of, search
+from picardfit.solvers.loop import is_exact
+
+Judge = Callable[[Array], float]  # typical values -> the marginal objective with a first covariance
 
 
 @dataclass(frozen=True)
 class FirstStage:
-    """When two searches without random effects are taken as one answer; chosen."""
+    """How typical values are found; chosen."""
 
-    agree: float = 0.1  # difference of their log-likelihoods
-    better: float = 0.5  # gain in log-likelihood from which on a user's start decides which optimum is meant
+    agree: float = 0.1  # difference of log-likelihoods of two searches that count as one answer
+    better: float = 2.0  # gain in log-likelihood from which on a user's start decides which optimum is meant
+    iterations: int = 120  # of each search: a start need not be an optimum
+    others: int = 2  # further searches where the first two do not agree
 
 
-def typical_start(request: Request, index: int, settings: FirstStage = FirstStage()) -> Array | None:
-    """(width,): typical values of the problem without random effects; None where no search found any.
+def typical_start(
+    request: Request, individual: Problem, index: int, judge: Judge, settings: FirstStage = FirstStage()
+) -> Array | None:
+    """(width,): typical values in the order of the individual problem's columns; None where there are none.
 
-    The first start is the best that two searches agree on. A start that the user gives is tried as well, and followed
-    where it leads to a clearly better fit: where both fit alike the answer must not depend on it. Later starts, with an
-    index above 0, begin elsewhere.
+    Two searches without random effects that agree are the answer. Otherwise there are further ones, among them one in
+    which each individual has values of its own, and the marginal likelihood decides. A start that the user gives is
+    followed where it leads to a clearly better fit: where both fit alike the answer must not depend on it. Later
+    starts, with an index above 0, begin elsewhere.
     """
-    if index > 0:
-        found = search(request, (index, parts_of(request, index + 1)[index]))
-        return None if found.unknowns is None else found.unknowns[0]
+    request = _limited(request, settings.iterations)
     open_ = replace(request, given=np.full_like(request.given, np.nan))
-    drawn = parts_of(open_, 2)[1]
-    first, second = search(open_, (0, None)), search(open_, (1, drawn))
-    best = first
-    agreed = first.status.success and second.status.success
-    if not agreed or abs(first.value - second.value) > settings.agree:
-        best = _policy(open_, min((first, second), key=lambda one: one.rank(0)), settings)
-    if request.has_given:
-        own = search(request, (0, None))
-        if own.unknowns is not None and own.value < best.value - settings.better:
-            best = own
-    return None if best.unknowns is None else best.unknowns[0]
+    if index > 0:
+        drawn = parts_of(open_, index + 2)[index + 1]
+        found = _theta(request.problem, individual, search(open_, (index + 1, drawn)))
+        return found if found is not None and np.isfinite(judge(found)) else None
+    first, second = (search(open_, (k, part)) for k, part in enumerate(parts_of(open_, 2)))
+    agreed = (
+        first.status.success and second.status.success and abs(first.value - second.value) < settings.agree
+    )
+    own = search(request, (0, None)) if request.has_given else None
+    if agreed and (own is None or not own.value < first.value - settings.better):
+        return _theta(request.problem, individual, first)
+    candidates = [first, second] if own is None else [first, second, own]
+    count = 2 + settings.others
+    candidates += [search(open_, (k, parts_of(open_, count)[k])) for k in range(2, count)]
+    thetas = [_theta(request.problem, individual, one) for one in candidates]
+    thetas.append(_medians(individual, request))
+    best = _best([one for one in thetas if one is not None], judge)
+    return _policy(open_, individual) if best is None else best
 
 
-def _policy(request: Request, so_far: Ending, settings: FirstStage) -> Ending:
+def _best(thetas: list[Array], judge: Judge) -> Array | None:
+    """The typical values with the best marginal likelihood; None if none is finite."""
+    values = [judge(one) for one in thetas]
+    finite = [k for k, value in enumerate(values) if np.isfinite(value)]
+    return thetas[min(finite, key=values.__getitem__)] if finite else None
+
+
+def _limited(request: Request, iterations: int) -> Request:
+    if not is_exact(request.method):
+        return request
+    method = exact_method(request)
+    return replace(request, method=method.with_limit(iterations))
+
+
+def _medians(individual: Problem, request: Request) -> Array | None:
+    """The median over individuals of values that each has for itself, by one search."""
+    given = np.full(individual.layout.lower.shape, np.nan)
+    found = search(replace(request, problem=individual, given=given), (0, None))
+    return None if found.unknowns is None else np.asarray(np.median(found.unknowns, axis=0))
+
+
+def _policy(request: Request, individual: Problem) -> Array | None:
     """The best of the searches that the policy of every fit asks for."""
     found = estimate(request, None, None, False)
     if found.solution is None:
-        return so_far
-    value = float(found.solution.point.data)
-    if so_far.unknowns is not None and so_far.value <= value + settings.agree:
-        return so_far
-    return replace(so_far, status=found.status, value=value, unknowns=found.solution.unknowns)
+        return None
+    return _ordered(request.problem, individual, found.solution.unknowns[0])
 
 
-def theta_of(pooled: Problem, individual: Problem, unknowns: Array) -> Array:
+def _theta(pooled: Problem, individual: Problem, found: Ending) -> Array | None:
+    return None if found.unknowns is None else _ordered(pooled, individual, found.unknowns[0])
+
+
+def _ordered(pooled: Problem, individual: Problem, unknowns: Array) -> Array:
     """Unknowns of the pooled problem in the order of the individual one's columns."""
     place = {k: c for c, k in enumerate(pooled.layout.column_parameters)}
     return np.array([unknowns[place[k]] for k in individual.layout.column_parameters])

@@ -26,7 +26,7 @@ from picardfit.inference.population.estimation import (
     optimise,
     two_stage,
 )
-from picardfit.inference.population.first_stage import theta_of, typical_start
+from picardfit.inference.population.first_stage import typical_start
 from picardfit.inference.population.individual_problem import pooled_problem
 from picardfit.inference.population.marginals import FOCEI, Marginal, as_marginal
 from picardfit.inference.population.modes import paths_at
@@ -170,15 +170,21 @@ class _Search:
 def _searched(asked: Asked, index: int, report: Report) -> Optimum | None:
     """One search: typical values, first effects, optimum; None where no path can be computed."""
     settings, problem = asked.settings, asked.problem
-    unknowns = typical_start(asked.request, index)
-    if unknowns is None:
-        return None
     plain = study_of(problem, asked.marginal)
-    theta = theta_of(asked.request.problem, plain.setting.problem, unknowns)
-    point = np.concatenate([theta, first_covariance(plain, theta, problem, settings)])
     # the cheapest approximation that knows modes leads to the region of the optimum of all others
     first = replace(plain, marginal=FOCEI())
-    start = evaluate(first, point)
+
+    def begin(theta: Array) -> Evaluation:
+        point = np.concatenate([theta, first_covariance(plain, theta, problem, settings)])
+        return evaluate(first, point)
+
+    def judge(theta: Array) -> float:
+        return begin(theta).value
+
+    theta = typical_start(asked.request, plain.setting.problem, index, judge)
+    if theta is None:
+        return None
+    start = begin(theta)
     if not np.isfinite(start.value):
         check_levels(start)
         return None

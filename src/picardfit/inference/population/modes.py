@@ -79,9 +79,9 @@ class Modes:
 
 
 def paths_at(setting: Setting, unknowns: Array, near: Paths | None) -> Paths:
-    """Paths with derivatives; on a new mesh where there are none nearby, or where one of those fails."""
+    """Paths with derivatives; on a new mesh where there are none nearby, or where one of them fails."""
     found = None if near is None else moved_paths(near, unknowns)
-    if found is None or (near is not None and (found.failed & ~near.failed).any()):
+    if found is None or found.failed.any():
         fresh = new_paths(setting.problem, unknowns, setting.paths)
         found = fresh if found is None or fresh.failed.sum() < found.failed.sum() else found
     return with_derivatives(found)
@@ -94,19 +94,20 @@ def find_modes(
     inner, every = setting.inner, np.arange(setting.effects)
     point = _at(setting, theta, factor, z, near, look, every, False)
     joint, step = point.joint, _steps(point, factor, inner)
+    near = near if point.paths.failed.any() else point.paths
     length, count = np.ones(len(z)), 1
     lost = ~np.isfinite(joint)
     if lost.any() and z.any():  # the guess is too far away for some: they begin with typical values
         z = np.where(lost[:, None], 0.0, z)
         point = _at(setting, theta, factor, z, None, look, every, False)
-        joint, step = point.joint, _steps(point, factor, inner)
+        joint, step, near = point.joint, _steps(point, factor, inner), point.paths
     while count < inner.steps:
         ahead = length[:, None] * step
         if not (np.abs(ahead).max(initial=0.0) > inner.enough):
             break
         count += 1
-        point = _at(setting, theta, factor, z + ahead, point.paths, look, every, False)
-        trial = point.joint
+        point = _at(setting, theta, factor, z + ahead, near, look, every, False)
+        near, trial = near if point.paths.failed.any() else point.paths, point.joint
         taken = trial <= joint + inner.rounding * (1 + np.abs(joint))
         z, joint = np.where(taken[:, None], z + ahead, z), np.where(taken, trial, joint)
         step = np.where(taken[:, None], _steps(point, factor, inner), step)
@@ -115,10 +116,9 @@ def find_modes(
     converged = np.isfinite(joint) & (np.abs(ahead).max(axis=1, initial=0.0) <= inner.enough)
     z = np.where(converged[:, None], z + ahead, z)
     columns = np.arange(len(theta)) if outer else every
-    paths = point.paths
-    if (better := resolved_paths(paths)) is not paths:
-        paths = with_derivatives(better)
-    last = _at(setting, theta, factor, z, paths, look, columns, outer)
+    if near is not None and (better := resolved_paths(near)) is not near:
+        near = with_derivatives(better)
+    last = _at(setting, theta, factor, z, near, look, columns, outer)
     return Modes(z, last.paths, last.predictions, last.view, last.sums, converged, count)
 
 

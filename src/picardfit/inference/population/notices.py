@@ -41,6 +41,7 @@ def notices_of(
             found.append(Notice("inference.no_spread", name))
         elif one.state == "estimated" and not one.log_error < settings.open:
             found.append(Notice("inference.spread_not_determined", name))
+    found += [Notice("inference.correlation_of_one", name) for name in population.degenerate]
     if not population.errors.definite:
         found.append(Notice("inference.population_open"))
     return tuple(found)

@@ -292,7 +292,7 @@ def hermite(nodes: int, effects: int) -> tuple[Array, Array]:
 
 def _cholesky(matrix: Array) -> tuple[Array, Flags]:
     """Lower factors, and where there is one; the unit matrix elsewhere."""
-    finite = np.isfinite(matrix).all(axis=(1, 2))
+    finite: Flags = np.asarray(np.isfinite(matrix).all(axis=(1, 2)))
     unit = np.eye(matrix.shape[1])
     usable = np.where(finite[:, None, None], matrix, unit)
     definite = finite & (np.linalg.eigvalsh(usable)[:, 0] > 0)
