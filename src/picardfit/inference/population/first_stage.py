@@ -24,6 +24,7 @@ class FirstStage:
     better: float = 2.0  # gain in log-likelihood from which on a user's start decides which optimum is meant
     iterations: int = 120  # of each search: a start need not be an optimum
     others: int = 2  # further searches where the first two do not agree
+    individuals: int = 60  # that these searches use, evenly chosen: enough for a start, at a bounded cost
 
 
 def typical_start(
@@ -36,7 +37,7 @@ def typical_start(
     followed where it leads to a clearly better fit: where both fit alike the answer must not depend on it. Later
     starts, with an index above 0, begin elsewhere.
     """
-    request = _limited(request, settings.iterations)
+    request, individual = _some(_limited(request, settings.iterations), individual, settings.individuals)
     open_ = replace(request, given=np.full_like(request.given, np.nan))
     if index > 0:
         drawn = parts_of(open_, index + 2)[index + 1]
@@ -56,6 +57,17 @@ def typical_start(
     thetas.append(_medians(individual, request))
     best = _best([one for one in thetas if one is not None], judge)
     return _policy(open_, individual) if best is None else best
+
+
+def _some(request: Request, individual: Problem, most: int) -> tuple[Request, Problem]:
+    """The request and the individual problem with at most so many individuals."""
+    count = len(individual.experiments)
+    if count <= most:
+        return request, individual
+    chosen = np.unique(np.linspace(0, count - 1, most).round().astype(int))
+    fewer = [request.problem.experiments[k] for k in chosen]
+    smaller = request.problem.with_experiments(fewer), individual.with_experiments(fewer)
+    return replace(request, problem=smaller[0], given=request.given[chosen]), smaller[1]
 
 
 def _best(thetas: list[Array], judge: Judge) -> Array | None:

@@ -182,11 +182,9 @@ def _searched(asked: Asked, index: int, report: Report) -> Optimum | None:
         return begin(theta).value
 
     theta = typical_start(asked.request, plain.setting.problem, index, judge)
-    if theta is None:
-        return None
-    start = begin(theta)
-    if not np.isfinite(start.value):
-        check_levels(start)
+    start = None if theta is None else begin(theta)
+    if start is None or not np.isfinite(start.value):
+        check_levels(plain, _middle(plain) if theta is None else theta)
         return None
     held = _held(problem, first)
     start = two_stage(first, start, held, settings)
@@ -196,10 +194,17 @@ def _searched(asked: Asked, index: int, report: Report) -> Optimum | None:
     return optimise(plain, start, box, settings, report)
 
 
-def check_levels(at: Evaluation) -> None:
+def _middle(study: Study) -> Array:
+    """Typical values in the middle of their bounds, zero without any."""
+    layout = study.setting.problem.layout
+    with np.errstate(invalid="ignore"):
+        middle = 0.5 * (layout.lower[0] + layout.upper[0])
+    return np.where(np.isfinite(middle), middle, 0.0)
+
+
+def check_levels(study: Study, theta: Array) -> None:
     """InputError where the noise of a measurement has no size at the typical values: proportional to zero."""
-    study = at.study
-    setting, (theta, _) = study.setting, study.split(at.point)
+    setting = study.setting
     typical = setting.unknowns(theta, np.zeros((study.individuals, setting.effects)))
     paths = paths_at(setting, typical, None)
     if paths.failed.any():

@@ -64,7 +64,12 @@ class Errors:
         return bool(len(values) == 0 or values[0] > self.settings.open * max(values[-1], 0.0))
 
     def covariance(self, kind: Kind | None = None) -> Array:
-        """(outer, outer): zero for coordinates that are held or at a bound; infinite where data leave them open."""
+        """(outer, outer): zero for coordinates that are held or at a bound; infinite where data leave them open.
+
+        NaN before the second derivatives are known: the search was interrupted.
+        """
+        if self.optimum.hessian is None:
+            return np.full((len(self.free),) * 2, np.nan)
         values, vectors = self._spectrum
         unit, count = self.optimum.box.unit[self.free], len(self.free)
         found = np.zeros((count, count))
