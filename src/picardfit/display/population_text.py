@@ -135,7 +135,7 @@ def population_text(population: Population) -> str:
 
 
 def population_profile_text(one: PopulationProfile) -> str:
-    low, high = one.interval
+    low, high = one.interval()
     ends = f"{number(low)} to {number(high)}"
     return f"{one.name} = {number(one.estimate)}, {100 * one.level:g} % interval {ends} by profile likelihood"
 

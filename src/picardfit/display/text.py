@@ -120,7 +120,7 @@ def parameter_row(name: str, one: Parameter, unit: str) -> tuple[str, ...]:
     low, high = (
         number(end) if math.isfinite(end) else "no bound" for end in (max(lower, one.lower), one.upper)
     )
-    local = "one for each experiment" if one.local else ""
+    local = "one for each experiment" if one.local else "varies between individuals" if one.random else ""
     return name, low, high, "log scale" if one.log else "", local, unit
 
 

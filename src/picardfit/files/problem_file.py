@@ -21,6 +21,7 @@ from picardfit.files.sections.random import read_marginal, read_random
 from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
 from picardfit.files.sections.times import read_time
 from picardfit.files.toml_source import Source, schema
+from picardfit.inference.population.individual_problem import check_population
 from picardfit.model.doses import Doses
 from picardfit.model.inputs import Input
 from picardfit.model.model import Model
@@ -166,6 +167,8 @@ def _problem(source: Source, model, experiments, options, needs_unknowns) -> Pro
     try:
         problem = Problem(model, experiments, **options)
         problem.check_inputs()
+        if problem.random is not None and needs_unknowns:
+            check_population(problem)
     except InputError as error:
         source.complain(error)
         return None

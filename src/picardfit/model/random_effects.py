@@ -21,8 +21,11 @@ class RandomEffects:
     correlated: tuple[tuple[str, ...], ...] = ()
     start: Mapping[str, float] = field(default_factory=dict)
     fixed: Mapping[str, float] = field(default_factory=dict)
+    occasions: object = None  # a second level, which is refused
 
     def __post_init__(self) -> None:
+        if self.occasions is not None:
+            raise InputError("model.random_occasions", key=("random", "occasions"), value=self.occasions)
         groups = _groups(self.correlated)
         start = _variances(self.start, "start", least=0.0)
         fixed = _variances(self.fixed, "fixed")

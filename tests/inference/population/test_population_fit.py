@@ -162,13 +162,22 @@ def test_report_is_written(theophylline_fit, tmp_path):
 
 def test_profile_of_a_typical_value_meets_the_chi_squared_threshold(wang_fit):
     found = wang_fit.profile("ke")
-    low, high = found.interval
+    low, high = found.interval()
     assert low < wang_fit.parameters["ke"] < high
     assert max(found.rises) == pytest.approx(3.84, rel=0.1)
 
 
+def test_profiles_come_from_a_ledger(wang_fit, tmp_path):
+    ledger = tmp_path / "profiles.jsonl"
+    first = wang_fit.profiles(["ke"], ledger=ledger, progress=False)
+    again = wang_fit.profiles(["ke"], ledger=ledger, progress=False)
+    assert again["ke"].interval() == first["ke"].interval()
+    narrow, wide = again["ke"].interval(0.5), again["ke"].interval()
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
+
+
 def test_profile_of_a_spread_is_asymmetric(wang_fit):
-    low, high = wang_fit.profile("sd(ke)").interval
+    low, high = wang_fit.profile("sd(ke)").interval()
     sd = wang_fit.population.spreads["ke"].sd
     assert low < sd < high
     assert high - sd > sd - low

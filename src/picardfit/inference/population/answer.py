@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, nan
+from math import inf, isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from picardfit.inference.population.profiles import PopulationProfile
     from picardfit.inference.population.structures import LikelihoodRatio
+    from picardfit.inference.refits import News
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,11 @@ class PopulationFit:
         if self.optimum is None:
             raise InputError("fit.no_solution", ended=self.conclusion)
         return self.optimum
+
+    @property
+    def solution(self) -> Solution | None:
+        """The paths of the individuals at their most probable parameters; None where nothing was found."""
+        return None if self.optimum is None else self.individual_fit.solution
 
     # ---- likelihood ------------------------------------------------------------------------------------------------
 
@@ -290,13 +297,25 @@ class PopulationFit:
         return profile(self, name, level)
 
     def profiles(
-        self, names: Iterable[str] | None = None, level: float = 0.95
+        self,
+        names: Iterable[str] | None = None,
+        level: float = 0.95,
+        *,
+        executor: Executor | None = None,
+        ledger: str | Path | None = None,
+        progress: News = None,
     ) -> dict[str, PopulationProfile]:
-        """Profiles of several, by default of all typical values and spreads that are estimated."""
-        wanted = list(self.errors()) if names is None else names
+        """Profiles of several, by default of all typical values and spreads that are estimated.
+
+        `executor`, `ledger` and `progress` are those of every profile.
+        """
+        from picardfit.inference.population.profiles import profiles
+        from picardfit.inference.refits import Tools
+
+        wanted = [n for n, error in self.errors().items() if not isnan(error)] if names is None else names
         if isinstance(wanted, str):
             raise InputError("fit.names_is_text", value=wanted)
-        return {name: self.profile(name, level) for name in wanted}
+        return profiles(self, list(wanted), level, Tools(executor, ledger, progress))
 
     def likelihood_ratio(self, smaller: PopulationFit) -> LikelihoodRatio:
         """The likelihood-ratio test against a fit with fewer covariates, parameters or random effects."""

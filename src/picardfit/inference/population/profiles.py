@@ -7,8 +7,10 @@ group, so the group is reordered.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -27,8 +29,12 @@ from picardfit.inference.population.estimation import (
 )
 from picardfit.inference.population.objective import Evaluation, evaluate
 from picardfit.inference.population.quasi_newton import minimise
+from picardfit.inference.refits import Tools, run_many
+from picardfit.parallel.ordered_map import Written
+from picardfit.problem.json_values import array, get, number
 
 if TYPE_CHECKING:
+    from picardfit.fit import Fit
     from picardfit.inference.population.answer import PopulationFit
 
 
@@ -53,7 +59,20 @@ class PopulationProfile:
     values: np.ndarray  # (points,), ascending
     rises: np.ndarray  # (points,)
     level: float
-    interval: tuple[float, float]  # ends at a bound that is reached first; infinite where nothing limits it
+    ends: tuple[
+        float, float
+    ]  # of the interval of this level: a bound that is reached first, infinite where open
+
+    def interval(self, level: float | None = None) -> tuple[float, float]:
+        """The confidence interval, of at most the level of the profile."""
+        if level is None or level == self.level:
+            return self.ends
+        if level > self.level:
+            raise InputError("inference.profile_level", self.name, reached=self.level, level=level)
+        root = np.sqrt(np.maximum(self.rises, 0.0)) * np.sign(self.values - self.estimate)
+        limit = quantile(level, np.inf)
+        low, high = np.interp([-limit, limit], root, self.values)
+        return float(low), float(high)
 
 
 def profile(
@@ -66,6 +85,47 @@ def profile(
     if name not in known:
         raise InputError("inference.unknown_profile", name, known=known, close=closest(name, known))
     return _Profiled(fit, fit.optimum, name, level, steps).profile()
+
+
+def profiles(
+    fit: PopulationFit, names: Sequence[str], level: float, tools: Tools
+) -> dict[str, PopulationProfile]:
+    """Several profiles, on any executor; the same with each."""
+    for name in names:
+        if name not in fit.errors():
+            raise InputError("inference.unknown_profile", name, known=list(fit.errors()))
+    work = run_many(
+        cast("Fit", fit),  # it has the face of a Fit
+        partial(_one, fit, level),
+        dict(enumerate(names)),
+        {"names": list(names), "level": level},
+        tools,
+        "profiles",
+        Written(_encoded, _decoded),
+    )
+    return {one.name: one for one in work.results.values()}
+
+
+def _one(fit: PopulationFit, level: float, name: str) -> PopulationProfile:
+    return profile(fit, name, level)
+
+
+def _encoded(one: PopulationProfile) -> dict[str, object]:
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(one).items()
+    }
+
+
+def _decoded(record: Any) -> PopulationProfile:
+    low, high = array(get(record, "ends"), (2,), "ends").tolist()
+    return PopulationProfile(
+        get(record, "name", str),
+        number(get(record, "estimate"), "estimate"),
+        array(get(record, "values"), (None,), "values"),
+        array(get(record, "rises"), (None,), "rises"),
+        number(get(record, "level"), "level"),
+        (low, high),
+    )
 
 
 class _Profiled:
