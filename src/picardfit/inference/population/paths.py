@@ -39,7 +39,7 @@ class PathSettings:
 
     nodes: int = 10  # of a segment: a high order, as paths are smooth
     resolved: float = 1e-5  # largest Legendre tail on a segment, relative to the size of a state there: the
-    # error at samples is a thousandth of it and less (docs/decisions/019)
+    # error at samples is a thousandth of it and less (docs/decisions/020)
     smallest: float = 1e-4  # size of a state on a segment, over its scale, below which sizes do not count
     coarser: float = 10.0  # multiple of it that a path may reach before the mesh is refined again
     rounds: int = 16  # halvings of a segment on a new mesh
