@@ -45,8 +45,8 @@ class Language:
 
     def write(self, expr: sympy.Basic, names: Mapping[str, str]) -> str:
         """The text of an expression, whose names become `names`."""
-        known: dict[sympy.Basic, Code] = {TIME: Code(self.time, ATOM)}
-        known |= {symbol(here): Code(there, ATOM) for here, there in names.items()}
+        known: dict[sympy.Basic, Code] = {symbol(here): Code(there, ATOM) for here, there in names.items()}
+        known[TIME] = Code(self.time, ATOM)
         return str(translate(expr, known, self._words).text)
 
     def number(self, value: float) -> str:

@@ -289,14 +289,14 @@ def _prior(there: str, one: Parameter) -> Iterable[str]:
         if one.log:
             yield f"target += -sum(log({there}));" if one.local else f"target += -log({there});"
         return
-    text, natural = _density(there, one.prior)
+    text, natural = prior_density(there, one.prior)
     if text:
         yield f"target += {text};"
     if not natural:
         yield f"target += -sum(log({there}));" if one.local else f"target += -log({there});"
 
 
-def _density(there: str, prior: Prior) -> tuple[str, bool]:
+def prior_density(there: str, prior: Prior) -> tuple[str, bool]:
     """The log density of a prior, and whether it is one of the value itself."""
     match prior:
         case LogNormalPrior():

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from picardfit.errors import InputError
 from picardfit.exporters.content import Content, table_pieces
 from picardfit.exporters.stan import Program
 from picardfit.model.densities import COUNTS
@@ -164,10 +163,6 @@ def _values(said: Content) -> dict[str, list[Any]]:
         no_lower = ~np.isfinite(lower) | (positive & (lower <= 0))
         none = np.isnan(lower) & np.isnan(upper)
         kinds = np.select([none, ~np.isfinite(upper), no_lower], [0, 2, 1], 3)
-        if (counted & (kinds > 0)).any():
-            raise InputError(
-                "exporters.stan_censored_counts", list(said.outputs)[o[counted & (kinds > 0)][0]]
-            )
         ends = (np.where(np.isfinite(end), end, 1.0).tolist() for end in (lower, upper))
         found |= {
             "censored": kinds.tolist(),
