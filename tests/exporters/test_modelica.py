@@ -42,6 +42,11 @@ def test_the_model_has_the_name_of_its_file(tmp_path):
     assert text.rstrip().endswith("end fitted;")
 
 
+def test_a_file_called_model_holds_a_model_called_model(tmp_path):
+    """`model` is a keyword."""
+    assert clinic_fit().export(tmp_path / "model.mo").read_text().startswith("model Model ")
+
+
 @pytest.mark.parametrize(
     "experiment, line",
     [

@@ -9,7 +9,7 @@ import typer
 
 from picardfit.cli.common import HERE, AsJson, ProblemPath, Quiet, complaints, print_json
 from picardfit.cli.profile import fit_of
-from picardfit.errors import InputError
+from picardfit.errors import Audience, InputError
 
 if TYPE_CHECKING:
     from picardfit.exporters.formats import Exported
@@ -64,6 +64,8 @@ def export(
                 }
             )
         elif not quiet:
+            if not result.success:
+                typer.echo(result.conclusion.sentence(Audience.COMMAND), err=True)
             _show(written)
     raise typer.Exit(0 if result.success else 1)
 

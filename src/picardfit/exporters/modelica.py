@@ -39,7 +39,8 @@ class _Writer:
 
     def __init__(self, said: Content, one: Course, path: Path) -> None:
         self.said, self.one = said, one
-        self.title = Names(SPELLING).add(path.stem)
+        stem = path.stem if SPELLING.accepts(path.stem) else path.stem[:1].upper() + path.stem[1:]
+        self.title = Names(SPELLING).add(stem)  # `Model` in model.mo, because `model` is a keyword
         self.names = Names(SPELLING, taken={self.title})
         self.names.add_all((*said.states, *one.parameters, *one.inputs, *said.helpers))
         self.outputs = {name: self.names.add(name, also="observed") for name in said.observables}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import keyword
 import re
 from collections.abc import Iterable, Mapping
@@ -23,7 +22,7 @@ from picardfit.model.inputs import Constant, Formula, Input, Table
 OWN = (  # names that the files use for themselves
     "np ca sys solve_ivp t x p u held lines nearest rhs observables inputs simulate STATES SCALE PARAMETERS EXPERIMENTS"
 )
-SPELLING = Spelling(frozenset((*keyword.kwlist, *dir(builtins), *OWN.split())), ascii=False)
+SPELLING = Spelling(frozenset((*keyword.kwlist, *OWN.split())), ascii=False)
 TABLES = {"hold": "held", "linear": "lines", "marks": "nearest"}
 
 
