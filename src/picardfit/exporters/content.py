@@ -41,6 +41,7 @@ class Course:
     inputs: dict[str, Input]  # with covariates and the rates of infusions
     jumps: Jumps | None  # of the states, later than t0
     breaks: tuple[float, ...]  # after t0, where the right-hand side may jump or kink
+    clock: str = ""  # what time 0 is, where the data have dates: `d since 1978-01-22`
 
     @property
     def last(self) -> float:
@@ -141,6 +142,7 @@ def _course(fit: Fit, e: int) -> Course:
         signals,
         None if jumps is None else jumps.of_first(len(model.states)),
         tuple(t for t in model.breaks(signals) if t > one.t0),
+        "" if one.calendar is None else f"{one.calendar.unit} since {one.time_texts(np.zeros(1))[0]}",
     )
 
 

@@ -20,7 +20,7 @@ from picardfit.formulas.grammar import parse
 from picardfit.model.inputs import Constant, Formula, Input, Table
 
 OWN = (  # names that the files use for themselves
-    "np ca sys solve_ivp t x p u held lines nearest rhs observables inputs simulate STATES SCALE PARAMETERS EXPERIMENTS"
+    "np ca sys odeint t x p u held lines nearest rhs observables inputs simulate STATES SCALE PARAMETERS EXPERIMENTS"
 )
 SPELLING = Spelling(frozenset((*keyword.kwlist, *OWN.split())), ascii=False)
 TABLES = {"hold": "held", "linear": "lines", "marks": "nearest"}
@@ -116,6 +116,7 @@ def _course(said: Content, one: Course, language: Language) -> dict[str, str]:
     return {
         "title": repr(one.name),
         "t0": repr(one.t0),
+        "clock": _comment(f" {one.clock}" if one.clock else ""),
         "initial": _mapping(one.initial),
         "parameters": _mapping(own),
         "inputs": _inputs(one.inputs, language),

@@ -209,6 +209,8 @@ class _Writer:
         lines = [f"Experiment {one.name}, fitted and written by picardfit {version}."]
         if one.t0:
             lines.append(f"Time 0 of this file is the time {one.t0!r} of the experiment.")
+        if one.clock:
+            lines.append(f"Time of the experiment is in {one.clock}.")
         if others:
             lines.append(f"The fit has {len(others)} more experiments: name another one to export it.")
         lines += [f"{here} is called {there} here." for here, there in renamed(self.names.given).items()]

@@ -41,10 +41,10 @@ def _data(said: Content, tolerances: Tolerances = Tolerances()) -> dict[str, Any
     }
     for k, one in enumerate(said.courses):
         own = sorted({one.t0, *one.times.tolist(), *(t for t in one.edges if t <= one.last)})
-        offset = len(stops)
+        number = {t: len(stops) + position for position, t in enumerate(own, 1)}
         stops += own
-        _add_pieces(pieces, said, k, own, offset)
-        _add_samples(samples, said, k, own, offset)
+        _add_pieces(pieces, said, k, number)
+        _add_samples(samples, said, k, number)
     if not said.increments:
         del samples["since"]
     values = _values(said)
@@ -76,12 +76,13 @@ PIECES = (
 )
 
 
-def _add_pieces(pieces: dict[str, list[Any]], said: Content, k: int, stops: list[float], offset: int) -> None:
+def _add_pieces(pieces: dict[str, list[Any]], said: Content, k: int, stops: dict[float, int]) -> None:
     """The pieces of an experiment; the last of them has no length if the states jump at the last sample."""
     one, count = said.courses[k], len(said.states)
     dosed = said.fit.problem.layout.dosed
     at_once = np.zeros(count) if dosed is None else dosed[said.chosen[k], :count]
     jumps = {t: i for i, t in enumerate([] if one.jumps is None else one.jumps.times.tolist())}
+    inputs = [_Lines(source, one.t0) for source in one.inputs.values()]
     inner = [t for t in one.edges if one.t0 < t < one.last]
     begins = [one.t0, *inner, *([one.last] if one.last in jumps and one.last > one.t0 else [])]
     for number, begin in enumerate(begins):
@@ -90,12 +91,12 @@ def _add_pieces(pieces: dict[str, list[Any]], said: Content, k: int, stops: list
         if begin in jumps and one.jumps is not None:
             keep, add = one.jumps.keep[jumps[begin]], one.jumps.add[jumps[begin]]
         inset = min(4 * np.spacing(max(abs(begin), abs(end))), (end - begin) / 4)
-        lines = [_line(source, begin, end) for source in one.inputs.values()] or [(0.0, 0.0)]
+        lines = [source.at(begin) for source in inputs] or [(0.0, 0.0)]
         row = (
             k + 1,
             int(number == 0),
-            offset + stops.index(begin) + 1,
-            offset + stops.index(end) + 1,
+            stops[begin],
+            stops[end],
             keep.tolist(),
             add.tolist(),
             [begin + inset, end - inset],
@@ -106,23 +107,27 @@ def _add_pieces(pieces: dict[str, list[Any]], said: Content, k: int, stops: list
             pieces[name].append(value)
 
 
-def _line(source: Input, begin: float, end: float) -> tuple[float, float]:
-    """Value at the beginning and slope of an input in a piece; the program computes formulas itself."""
-    if isinstance(source, Constant):
-        return source.value, 0.0
-    if isinstance(source, Table):
-        (_, value, slope), *_ = table_pieces(source, begin)
-        return value, slope
-    return 0.0, 0.0
+class _Lines:
+    """An input as lines; the program computes formulas itself."""
+
+    def __init__(self, source: Input, t0: float) -> None:
+        rows = [(t0, source.value if isinstance(source, Constant) else 0.0, 0.0)]
+        if isinstance(source, Table):
+            rows = table_pieces(source, t0)
+        self.begins, self.values, self.slopes = np.array(rows).T
+
+    def at(self, time: float) -> tuple[float, float]:
+        """Value and slope of the piece that begins or continues at a time."""
+        k = max(int(np.searchsorted(self.begins, time, side="right")) - 1, 0)
+        slope = float(self.slopes[k])
+        return float(self.values[k]) + slope * (time - float(self.begins[k])), slope
 
 
-def _add_samples(
-    samples: dict[str, list[Any]], said: Content, k: int, stops: list[float], offset: int
-) -> None:
+def _add_samples(samples: dict[str, list[Any]], said: Content, k: int, stops: dict[float, int]) -> None:
     problem, one = said.fit.problem, said.courses[k]
     times = problem.experiments[said.chosen[k]].times
     inputs = values_at(one.inputs, said.inputs, times) if said.inputs else np.zeros((len(times), 1))
-    at = [offset + stops.index(t) + 1 for t in times.tolist()]
+    at = [stops[t] for t in times.tolist()]
     samples["sample_course"] += [k + 1] * len(times)
     samples["sampled_at"] += at
     samples["sample_input"] += inputs.tolist()
@@ -130,7 +135,7 @@ def _add_samples(
         mine = np.flatnonzero(problem.samples.experiment == said.chosen[k])
         rows = np.zeros((len(times), len(said.outputs)), int)
         for column, before in zip(said.increments, problem.increments.before[mine].T, strict=True):
-            since = [offset + 1 if b < 0 else at[b - mine[0]] for b in before.tolist()]
+            since = [stops[one.t0] if b < 0 else at[b - mine[0]] for b in before.tolist()]
             rows[:, list(said.outputs).index(column)] = since
         samples["since"] += rows.tolist()
 
