@@ -111,6 +111,17 @@ def test_names_of_experiments_and_units_cannot_break_out_of_the_file(tmp_path):
     assert module.simulate(name, [0.0])["x"] == pytest.approx(fit.initial_states[name]["x"])
 
 
+def test_names_that_the_file_uses_itself_are_changed(tmp_path):
+    model = pf.Model("state' = -np*state + x\nx' = -0.1*x", observables={"state": "state^2", "time": "x"})
+    truth = {"state": 2.0, "x": 1.0}
+    data = pf.simulate(model, {"np": 0.5}, truth, np.linspace(0, 4, 9)).observables
+    fit = pf.fit(pf.Problem(model, pf.Experiment(np.linspace(0, 4, 9), data, "one"), {"np": (0.1, 2)}))
+    found = module_of(fit, "python", tmp_path).simulate("one", [0.0, 2.0])
+    assert list(found) == ["t", "state", "x", "state_observed", "time"]
+    assert difference(found, our_solution(fit, "one", [0.0, 2.0])) < 1e-6
+    assert "# `np` is called np_1 here" in (tmp_path / "model.py").read_text()
+
+
 def test_a_table_of_marks(tmp_path):
     model = pf.Model("x' = -k*x", observables={"y": "x + 0*sd"}, inputs=["sd"])
     sd = pf.Table([0, 1, 2], [1.0, 2.0, 3.0], "marks")

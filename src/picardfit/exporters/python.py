@@ -19,9 +19,7 @@ from picardfit.formulas.algebra import names
 from picardfit.formulas.grammar import parse
 from picardfit.model.inputs import Constant, Formula, Input, Table
 
-OWN = (  # names that the files use for themselves
-    "np ca sys odeint t x p u held lines nearest rhs observables inputs simulate STATES SCALE PARAMETERS EXPERIMENTS"
-)
+OWN = "np ca t state params signals"  # names inside the functions that hold formulas
 SPELLING = Spelling(frozenset((*keyword.kwlist, *OWN.split())), ascii=False)
 TABLES = {"hold": "held", "linear": "lines", "marks": "nearest"}
 
@@ -73,6 +71,7 @@ def _program(template: str, language: Language, said: Content, path: Path, versi
             rates=[(name, language.write(rate, spelled)) for name, rate in said.rates.items()],
             unpacked_outputs=_unpacked(language, said, said.outputs.values(), spelled, {}),
             outputs=[(repr(name), language.write(e, spelled)) for name, e in said.labelled.items()],
+            time_column=repr("t" if "time" in (*said.states, *said.labelled) else "time"),
             increments=_tuple(repr(said.label(name)) for name in said.increments) if said.increments else "",
         )
     )
@@ -93,8 +92,8 @@ def _unpacked(
     used = set().union(*map(names, (*expressions, *helpers.values())))
     lines = [f"# `{here}` is called {there} here" for here, there in renamed(spelled).items() if here in used]
     if used & set(said.states):
-        lines.append(f"{', '.join(spelled[s] for s in said.states)}{',' * (len(said.states) == 1)} = x")
-    for group, letter in (((*said.parameters, *_local(said)), "p"), (said.inputs, "u")):
+        lines.append(f"{', '.join(spelled[s] for s in said.states)}{',' * (len(said.states) == 1)} = state")
+    for group, letter in (((*said.parameters, *_local(said)), "params"), (said.inputs, "signals")):
         lines += [f"{spelled[n]} = {letter}[{n!r}]{_comment(said.unit(n))}" for n in group if n in used]
     lines += [f"{spelled[n]} = {language.write(e, spelled)}" for n, e in helpers.items()]
     return "\n".join(f"    {line}" for line in lines)
