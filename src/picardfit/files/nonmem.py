@@ -14,9 +14,10 @@ from math import isfinite, nan
 import numpy as np
 
 from picardfit.errors import InputError, closest
+from picardfit.files.measured_columns import censored_cell, required_column
 from picardfit.files.nonmem_events import Event, History, experiments_of
 from picardfit.files.raw_tables import RawTable, read_raw_table
-from picardfit.files.tables import censored_cell, covariate_of, held_input, left_out, required_column
+from picardfit.files.tables import covariate_of, held_input, left_out
 from picardfit.problem.columns import find_name
 from picardfit.problem.experiment import Experiment
 

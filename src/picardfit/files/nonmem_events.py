@@ -11,7 +11,8 @@ import numpy as np
 from picardfit.errors import InputError, Notice
 from picardfit.model.doses import Doses
 from picardfit.model.inputs import Input
-from picardfit.problem.experiment import Experiment, Rest
+from picardfit.problem.experiment import Experiment
+from picardfit.problem.rest import Rest
 
 BEFORE_FIRST = (
     1e-9  # of the time of an individual: how long before a dose at its first time a sample was taken

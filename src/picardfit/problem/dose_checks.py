@@ -15,7 +15,8 @@ from picardfit.model.inputs import Constant
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.scatter import bind
-from picardfit.problem.experiment import Experiment, Rest
+from picardfit.problem.experiment import Experiment
+from picardfit.problem.rest import Rest
 
 
 @dataclass(frozen=True)
