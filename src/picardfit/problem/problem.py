@@ -441,6 +441,8 @@ class Problem:
         rows = self._predicted(parameters)
         if rows is None:
             raise InputError("problem.no_solution")
+        if self.scatter is not None:
+            self.scatter.check_means(rows, self.sampled)
         rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
         return self.with_data(self.objective.sample(rows, rng, 1.0 if sd is None else sd))
 

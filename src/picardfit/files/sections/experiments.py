@@ -260,7 +260,14 @@ def _read_data(
         if sound_path(path).exists() and not path.is_file():
             raise InputError("files.data_not_a_file", file)
         if nonmem:
-            found = read_nonmem(path, doses=doses, observables=numbered, covariates=constants, inputs=columns)
+            found = read_nonmem(
+                path,
+                doses=doses,
+                observables=numbered,
+                covariates=constants,
+                inputs=columns,
+                date_order=times.order,
+            )
         else:
             reading = Reading(
                 **texts,
