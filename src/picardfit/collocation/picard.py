@@ -199,10 +199,13 @@ class Contraction:
     acceptable: float = 1e-6  # |u - P u| at which a trial point is still accepted
     slack: float = 10.0  # ... or this multiple of the tolerance, if that is more
     reusable: float = 0.02  # fraction of |u - P u| that a step may leave if derivatives reuse its matrices
+    cycling: float = (
+        1.0  # fraction of |u - P u| that a step leaves where Newton's method goes to and fro across a kink
+    )
     quick_steps: int = 7  # at most; this and the numbers below are chosen
     first_steps: int = 6
-    careful_steps: int = 10
-    careful_lengths: int = 4  # 1, 1/2, 1/4, ... that are tried in each of them
+    careful_steps: int = 40
+    careful_lengths: int = 8  # 1, 1/2, 1/4, ... that are tried in each of them
     sufficient: float = 0.1  # required decrease of |u - P u|, as a fraction of the step length (Armijo)
 
     @cached_property
@@ -269,9 +272,11 @@ def contract(
     unless its matrices contract fast enough to be reused for derivatives.
     """
     quick = newton(equation, path, settings.tolerance, settings.quick, inverse)
-    if quick.error < settings.limit:
+    cycles = quick.error > settings.tolerance and quick.rate > settings.cycling
+    if quick.error < settings.limit and not cycles:
         return quick if quick.rate < settings.reusable else replace(quick, inverse=None)
-    failed = np.flatnonzero(~(sizes(quick.gap, equation.scale) < settings.limit))
+    allowed = settings.tolerance if cycles else settings.limit
+    failed = np.flatnonzero(~(sizes(quick.gap, equation.scale) < allowed))
     path, first = quick.path.copy(), path
     path[failed] = newton(equation.part(failed), first[failed], settings.tolerance, settings.careful).path
     slopes, gap = equation.gap(path)
