@@ -30,7 +30,7 @@ def test_a_segment_across_the_kink_is_contracted():
     """Newton's method goes to and fro between a full and an overdrawn tank unless its steps are shortened."""
     mesh = Mesh(rule(5), (np.array([0.0, 2.0]),))
     field = Field(TANK.rhs, mesh, np.zeros((1, 5, 0)))
-    hasty = Contraction(careful_steps=10, careful_lengths=4)
+    hasty = Contraction(patient_steps=10, patient_lengths=4)
     equation = FixedPoint(field, np.array([[0.3]]), np.array([1.0]), np.ones(1))
     path = np.full((1, 5, 1), 0.3)
     assert (
