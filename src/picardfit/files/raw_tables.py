@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -51,7 +52,8 @@ class Origin(NamedTuple):
         return error.at(row=line) if self.file is None else error.at(file=self.file, line=line)
 
 
-class LinePlace(NamedTuple):
+@dataclass(frozen=True)
+class LinePlace:
     """How errors name a line of a table, or a row of one that is no text."""
 
     origin: Origin

@@ -46,7 +46,7 @@ class Condition:
     observables: tuple[str, ...] = ()
     doses: tuple[Doses, ...] = ()
     covariates: Mapping[str, float] = field(default_factory=dict)
-    resets: tuple[object, ...] = ()  # numbers, or dates that await the calendar of the data
+    resets: tuple[Any, ...] = ()  # numbers, or dates that await the calendar of the data
 
     @property
     def signals(self) -> dict[str, Input]:
