@@ -17,6 +17,7 @@ from picardfit.errors import InputError, Notice, Status
 from picardfit.formulas.kernels import Array
 from picardfit.inference.population.answer import PopulationFit, PopulationSearch
 from picardfit.inference.population.at_values import study_of
+from picardfit.inference.population.confirmation import confirmed
 from picardfit.inference.population.estimation import (
     EstimationSettings,
     Optimum,
@@ -243,6 +244,8 @@ def _status(best: Found, optimum: Optimum | None) -> Status:
     status = optimum.status if best.optimum is not None else best.status
     if status is not Status.CONVERGED:
         return status
+    if not confirmed(optimum.at):
+        return Status.INACCURATE
     width = optimum.at.study.setting.problem.layout.width
     theta, box = optimum.at.point[:width], optimum.box
     near = 1e-6 * box.unit[:width]
