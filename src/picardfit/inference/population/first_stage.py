@@ -23,7 +23,7 @@ class FirstStage:
     agree: float = 0.1  # difference of log-likelihoods of two searches that count as one answer
     better: float = 2.0  # gain in log-likelihood from which on a user's start decides which optimum is meant
     iterations: int = 120  # of each search: a start need not be an optimum
-    others: int = 2  # further searches where the first two do not agree
+    searches: int = 4  # without random effects, from different starts
     individuals: int = 60  # that these searches use, evenly chosen: enough for a start, at a bounded cost
 
 
@@ -32,31 +32,47 @@ def typical_start(
 ) -> Array | None:
     """(width,): typical values in the order of the individual problem's columns; None where there are none.
 
-    Two searches without random effects that agree are the answer. Otherwise there are further ones, among them one in
-    which each individual has values of its own, and the marginal likelihood decides. A start that the user gives is
-    followed where it leads to a clearly better fit: where both fit alike the answer must not depend on it. Later
-    starts, with an index above 0, begin elsewhere.
+    Searches without random effects that agree on the best likelihood are the answer, and of several optima that fit
+    alike the one nearest to the middle of the bounds. Otherwise the marginal likelihood decides between them and a
+    search in which each individual has values of its own. A start that the user gives is followed where it leads to a
+    clearly better fit: where both fit alike the answer must not depend on it. Later starts, with an index above 0,
+    begin elsewhere.
     """
     request, individual = _some(_limited(request, settings.iterations), individual, settings.individuals)
     open_ = replace(request, given=np.full_like(request.given, np.nan))
     if index > 0:
         drawn = parts_of(open_, index + 2)[index + 1]
-        found = _theta(request.problem, individual, search(open_, (index + 1, drawn)))
-        return found if found is not None and np.isfinite(judge(found)) else None
-    first, second = (search(open_, (k, part)) for k, part in enumerate(parts_of(open_, 2)))
-    agreed = (
-        first.status.success and second.status.success and abs(first.value - second.value) < settings.agree
-    )
+        elsewhere = _theta(request.problem, individual, search(open_, (index + 1, drawn)))
+        return elsewhere if elsewhere is not None and np.isfinite(judge(elsewhere)) else None
+    found = [search(open_, (k, part)) for k, part in enumerate(parts_of(open_, settings.searches))]
     own = search(request, (0, None)) if request.has_given else None
-    if agreed and (own is None or not own.value < first.value - settings.better):
-        return _theta(request.problem, individual, first)
-    candidates = [first, second] if own is None else [first, second, own]
-    count = 2 + settings.others
-    candidates += [search(open_, (k, parts_of(open_, count)[k])) for k in range(2, count)]
+    best = min((one.value for one in found if one.status.success), default=np.inf)
+    alike = [one for one in found if one.status.success and one.value < best + settings.agree]
+    if len(alike) > 1 and (own is None or not own.value < best - settings.better):
+        return _theta(request.problem, individual, _nearest(request.problem, alike))
+    candidates = found if own is None else [*found, own]
     thetas = [_theta(request.problem, individual, one) for one in candidates]
     thetas.append(_medians(individual, request))
-    best = _best([one for one in thetas if one is not None], judge)
-    return _policy(open_, individual) if best is None else best
+    chosen = _best([one for one in thetas if one is not None], judge)
+    return _policy(open_, individual) if chosen is None else chosen
+
+
+def _nearest(problem: Problem, alike: list[Ending]) -> Ending:
+    """The one whose values are nearest to the middle of their bounds.
+
+    Without random effects some optima fit exactly alike: a drug absorbed fast and eliminated slowly, or the other way
+    round. The bounds are what the user knows of which is meant.
+    """
+    layout = problem.layout
+    with np.errstate(invalid="ignore"):
+        middle, width = 0.5 * (layout.lower[0] + layout.upper[0]), layout.upper[0] - layout.lower[0]
+    finite = np.isfinite(middle) & (width > 0) & ~layout.noise_columns
+
+    def distance(one: Ending) -> float:
+        assert one.unknowns is not None
+        return float(np.sum(np.abs(one.unknowns[0] - middle)[finite] / width[finite]))
+
+    return min(alike, key=lambda one: round(distance(one), 3))
 
 
 def _some(request: Request, individual: Problem, most: int) -> tuple[Request, Problem]:
