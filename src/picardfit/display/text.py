@@ -120,8 +120,9 @@ def parameter_row(name: str, one: Parameter, unit: str) -> tuple[str, ...]:
     low, high = (
         number(end) if math.isfinite(end) else "no bound" for end in (max(lower, one.lower), one.upper)
     )
+    scale = "log scale" if one.log else "logit scale" if one.logit else ""
     local = "one for each experiment" if one.local else ""
-    return name, low, high, "log scale" if one.log else "", local, unit
+    return name, low, high, scale, local, unit
 
 
 def experiment_row(one: Experiment, shared: Mapping[str, object]) -> tuple[str, ...]:

@@ -268,7 +268,7 @@ def _products(expansion: Expansion, directions: np.ndarray, width: float) -> np.
     """D' H D by central differences in which an unknown changes by at most `width` of its size."""
     layout, unknowns = expansion.system.problem.layout, expansion.point.unknowns
     size = np.where(unknowns == 0, layout.size(unknowns), np.abs(unknowns))
-    size = np.where(layout.log, 1.0, size)[tuple(expansion.index.T)]
+    size = np.where(layout.scales.curved, 1.0, size)[tuple(expansion.index.T)]
     columns = []
     for direction in directions.T:
         length = width / np.abs(direction / size).max()

@@ -12,6 +12,7 @@ from picardfit.errors import InputError, closest
 from picardfit.formulas.algebra import names
 from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import BatchedMap
+from picardfit.model.scales import LINEAR, Scales
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import UnknownsLayout
 
@@ -61,9 +62,11 @@ class Quantity:
 
     def natural(self, layout: UnknownsLayout, values: np.ndarray) -> np.ndarray:
         """Values of the quantity in natural units."""
-        log = self.formula is None and bool(layout.log[self.place])
-        with np.errstate(over="ignore"):
-            return np.exp(values) if log else np.asarray(values, float)
+        return self.scale(layout).natural(values)
+
+    def scale(self, layout: UnknownsLayout) -> Scales:
+        """The scale of an unknown; formulas are followed in their own values."""
+        return LINEAR if self.place is None else layout.scales[self.place]
 
 
 def quantity(problem: Problem, text: object) -> Quantity:

@@ -352,6 +352,7 @@ def _fingerprint(problem: Problem) -> list[object]:
         layout.upper,
         layout.base,
         layout.known,
+        *([layout.scales.logit, layout.scales.low] if layout.scales.logit.any() else ()),
     ]
     named = [problem.names, model.states, model.parameters, model.inputs, model.observables]
     calendars = [one.calendar.record() for one in problem.experiments if one.calendar is not None]
