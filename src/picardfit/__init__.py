@@ -18,6 +18,7 @@ _HOMES = {  # module -> the public names that live in it
     "errors": ("InputError", "Status"),
     "inference.design": ("Design", "design", "design_times"),
     "inference.identifiability": ("Identifiability", "Verdict"),
+    "model.derived": ("Derived",),
     "model.doses": ("Doses",),
     "model.inputs": ("Signal", "Table"),
     "collocation.mesh": ("Nodes",),

@@ -26,6 +26,7 @@ from picardfit.inference.identifiability import Verdict as Verdict
 from picardfit.inference.profile import Profile as Profile
 from picardfit.inference.structural import Structure as Structure
 from picardfit.inference.structural import structural as structural
+from picardfit.model.derived import Derived as Derived
 from picardfit.model.doses import Doses as Doses
 from picardfit.model.inputs import Signal as Signal
 from picardfit.model.inputs import Table as Table

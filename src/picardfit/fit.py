@@ -20,6 +20,7 @@ from picardfit.errors import Conclusion, InputError, Notice, Status
 from picardfit.evidence import goodness_of_fit
 from picardfit.evidence.certificate import Certificate, path_rows, path_value
 from picardfit.evidence.curves import checked_times, outputs_at, states_along
+from picardfit.evidence.derived import DerivedEstimate, derived_estimates
 from picardfit.evidence.fisher import Information, Yardstick, information, yardstick_of
 from picardfit.evidence.intervals import correlation, interval_ends, natural_covariance, standard_errors
 from picardfit.evidence.optima import (
@@ -236,6 +237,17 @@ class Fit:
         return parameters_of(self.problem, None if self.solution is None else self.solution.unknowns)
 
     @cached_property
+    def derived(self) -> dict[str, DerivedEstimate]:
+        """The derived quantities of the problem by name, each with value, standard error and interval.
+
+        By the delta method; `fit.profile("half_life")` gives the profile likelihood of one.
+        """
+        if self.solution is None or not self.problem.derived:
+            return {}
+        found = self.information if self.status.converged else None
+        return derived_estimates(self.solution, found, self.residual_variance, self.yardstick)
+
+    @cached_property
     def initial_states(self) -> dict[str, dict[str, float]]:
         """experiment -> state -> value at the experiment's t0."""
         return {} if self.solution is None else initial_states_of(self.problem, self.solution.unknowns)
@@ -332,9 +344,9 @@ class Fit:
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Confidence intervals of the unknowns from the Fisher information, cut off at the bounds.
 
-        Log parameters get one that is symmetric in the log. An unknown at its bound gets a one-sided interval from
-        there: as far as the quadratic model of its profile stays below the threshold of `level`. All are NaN when the
-        search did not converge.
+        Log parameters get one that is symmetric in the log, logits in the logit. An unknown at its bound gets a
+        one-sided interval from there: as far as the quadratic model of its profile stays below the threshold of
+        `level`. All are NaN when the search did not converge.
         """
         factor, ends = self.yardstick.errors(level), {}
         if self.solution is not None and self.status.converged:

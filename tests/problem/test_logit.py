@@ -12,7 +12,9 @@ MODEL = pf.Model("x' = -k*x + f; y' = k*x - 0.5*y")
 def problem_with(fraction, truth=0.3, initial=None, noise=None):
     times, rng = np.linspace(0, 5, 20), np.random.default_rng(1)
     found = pf.simulate(MODEL, {"k": 0.8, "f": truth}, {"x": 2.0, "y": 0.0}, times)
-    data = {name: found.observables[name] + 0.02 * rng.standard_normal(len(times)) for name in MODEL.observables}
+    data = {
+        name: found.observables[name] + 0.02 * rng.standard_normal(len(times)) for name in MODEL.observables
+    }
     known = {"x": 2.0, "y": 0.0} if initial is None else initial
     return pf.Problem(MODEL, pf.Experiment(times, data), {"k": (0, 5), "f": fraction}, known, noise=noise)
 

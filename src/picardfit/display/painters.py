@@ -10,6 +10,7 @@ PAINTERS: dict[str, tuple[str, ...]] = {
     "Bootstrap": ("uncertainty:bootstrap_text", "notebook:plain_html"),
     "Certificate": ("uncertainty:certificate_text", "notebook:plain_html"),
     "Combination": ("verdicts:combination_text", "notebook:plain_html"),
+    "DerivedEstimate": ("text:derived_text", "notebook:plain_html"),
     "Design": ("uncertainty:design_text", "notebook:design_html"),
     "Diagnostics": ("verdicts:diagnostics_text", "notebook:plain_html"),
     "Experiment": ("", "notebook:experiment_html"),

@@ -51,6 +51,7 @@ def save(fit: Fit, path: str | Path) -> Path:
         "loss": fit.loss,
         "objective": fit.objective,
         "estimates": _estimates(fit),
+        **({"derived": derived_record(fit)} if fit.derived else {}),
         "iterations": fit.iterations,
         "seconds": fit.seconds,
         "seed": fit.seed,
@@ -91,6 +92,20 @@ def _estimates(fit: Fit) -> dict[str, dict[str, object]]:
         name: {"value": value}
         | ({"standard_error": errors[name], "interval_95": intervals[name]} if name in errors else {})
         for name, value in values.items()
+    }
+
+
+def derived_record(fit: Fit, level: float = 0.95) -> dict[str, dict[str, object]]:
+    """Every derived quantity by name, for readers; `load` computes them again."""
+    return {
+        name: {
+            "value": one.value,
+            "standard_error": one.standard_error,
+            f"interval_{100 * level:g}": one.interval(level),
+            "unit": one.unit,
+            "formula": one.formula,
+        }
+        for name, one in fit.derived.items()
     }
 
 

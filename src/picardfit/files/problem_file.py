@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from picardfit.errors import Audience, InputError
 from picardfit.files.sections.doses import covariate_names, read_doses
 from picardfit.files.sections.equations import Inputs, read_model
 from picardfit.files.sections.experiments import Condition, read_conditions, read_experiments, read_t0
 from picardfit.files.sections.noise import read_noise, trials_columns
-from picardfit.files.sections.parameters import read_initial, read_parameters
+from picardfit.files.sections.parameters import read_derived, read_initial, read_parameters
 from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
 from picardfit.files.sections.times import read_time
 from picardfit.files.toml_source import Source, schema
@@ -26,6 +27,7 @@ from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.parameters import Parameter
 from picardfit.problem.calendar import Calendar
+from picardfit.problem.experiment import Experiment
 from picardfit.problem.named_values import start_values
 from picardfit.problem.problem import Problem
 from picardfit.whole_files import sound_path
@@ -106,6 +108,7 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
             **{("candidates", name, "initial"): one.initial for name, one in candidates.items()},
         },
     )
+    derived = read_derived(source, content.get("derived"))
     truth = read_truth(source, content, model, parameters, [one.name for one in experiments])
     settings = read_settings(source, content, model, parameters)
     title = source.text(("title",), content.get("title")) or source.path.parent.resolve().name
@@ -114,7 +117,14 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     assert model is not None  # without a model there are faults
     problem = None
     if experiments:
-        problem = _problem(source, model, experiments, parameters, initial, truth, noise, needs_data)
+        given = {
+            "parameters": parameters,
+            "initial": initial,
+            "truth": truth,
+            "noise": noise,
+            "derived": derived,
+        }
+        problem = _problem(source, model, experiments, needs_data, given)
         source.finish()
         source.attempt(("fit", "start"), start_values, problem, settings.start)
         source.attempt(("fit", "start_initial"), start_values, problem, None, settings.start_initial)
@@ -153,12 +163,10 @@ def _check_kind(path: Path) -> None:
 
 
 def _problem(
-    source: Source, model, experiments, parameters, initial, truth, noise, needs_unknowns
+    source: Source, model: Model, experiments: list[Experiment], needs_unknowns: bool, given: dict[str, Any]
 ) -> Problem | None:
     try:
-        problem = Problem(
-            model, experiments, parameters=parameters, initial=initial, truth=truth, noise=noise
-        )
+        problem = Problem(model, experiments, **given)
         problem.check_inputs()
     except InputError as error:
         source.complain(error)
