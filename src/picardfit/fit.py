@@ -210,7 +210,7 @@ class Fit:
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        """What the residuals say about model and noise: tests of runs, of normality and of their size, in words."""
+        """What the residuals say about model and noise: tests of runs, autocorrelation, inputs, normality and size."""
         if self.solution is None:
             return diagnose({}, None)
         found = self.information if self.status.converged else None
@@ -494,6 +494,12 @@ class Fit:
         from picardfit.display.plots import plot_residuals
 
         return plot_residuals(self, path)
+
+    def plot_autocorrelation(self, path: str | Path | None = None, level: float = 0.95) -> Figure:
+        """Correlations of the residuals with later ones and with inputs before, by lag, with bands of this level."""
+        from picardfit.display.plots import plot_autocorrelation
+
+        return plot_autocorrelation(self.diagnostics, path, level)
 
     def plot_correlation(self, path: str | Path | None = None) -> Figure:
         """Correlations of the estimates as a coloured matrix."""

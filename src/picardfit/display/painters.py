@@ -11,6 +11,7 @@ PAINTERS: dict[str, tuple[str, ...]] = {
     "Certificate": ("uncertainty:certificate_text", "notebook:plain_html"),
     "Combination": ("verdicts:combination_text", "notebook:plain_html"),
     "DerivedEstimate": ("text:derived_text", "notebook:plain_html"),
+    "Correlogram": ("verdicts:correlogram_text", "notebook:plain_html", "plots:plot_correlogram"),
     "Design": ("uncertainty:design_text", "notebook:design_html"),
     "Diagnostics": ("verdicts:diagnostics_text", "notebook:plain_html"),
     "Experiment": ("", "notebook:experiment_html"),

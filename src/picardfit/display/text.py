@@ -384,7 +384,7 @@ def statistics_lines(fit: Fit) -> list[str]:
     if fit.nllh is None:
         why = f"with {_numbers(fit)}" if math.isnan(fit.residual_variance) else "as all residuals are zero"
         lines.append(f"negative log-likelihood, AIC, AICc and BIC are not defined {why}")
-        return [*lines, str(fit.diagnostics)]
+        return [*lines, verdict_line(fit)]
     how = ""
     if fit.problem.noise is None:
         how = " (normal noise of one variance, estimated)"
@@ -402,7 +402,12 @@ def statistics_lines(fit: Fit) -> list[str]:
     )
     if fit.aicc is None:
         lines.append(f"AICc is not defined with {_numbers(fit)}")
-    return [*lines, str(fit.diagnostics)]
+    return [*lines, verdict_line(fit)]
+
+
+def verdict_line(fit: Fit) -> str:
+    """What the residuals say, in one line."""
+    return str(fit.diagnostics).split("\n", 1)[0]
 
 
 # ---- starts ------------------------------------------------------------------------------------------------
