@@ -57,6 +57,7 @@ _HOMES = {  # module -> the public names that live in it
     "inference.structural": ("Structure", "structural"),
     "inference.bands": ("Band", "Bands"),
     "inference.bootstrap": ("Bootstrap",),
+    "inference.model_comparison": ("ModelComparison", "compare_models"),
     "inference.profile": ("Profile",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

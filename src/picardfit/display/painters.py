@@ -23,6 +23,7 @@ PAINTERS: dict[str, tuple[str, ...]] = {
         "plots:plot_identifiability",
     ),
     "Model": ("text:model_text", "notebook:model_html"),
+    "ModelComparison": ("comparison:comparison_text", "comparison:comparison_html"),
     "Problem": ("text:problem_text", "notebook:problem_html"),
     "Profile": (
         "uncertainty:profile_text",

@@ -28,7 +28,7 @@ class ResidualTests:
     """Which residuals cause a remark: those that the right model would give in fewer than 1 % of data sets."""
 
     doubtful: float = 0.01  # probability of a pattern, a shape or outliers below which they cause a remark
-    # and of correlated residuals: the statistic has a heavier tail than chi-square, so that this is about 1 % (simulated)
+    # and of correlated residuals: the statistic has a heavier tail than chi-square; this is about 1 % (simulated)
     correlated: float = 0.003
     unfit: float = 0.005  # and of so large, or so small, a sum of squares: 1 % for both
     fewest: int = 8  # residuals that a test needs: chosen, as both tests use approximations for large samples
