@@ -59,6 +59,7 @@ _HOMES = {  # module -> the public names that live in it
     "inference.bootstrap": ("Bootstrap",),
     "inference.model_comparison": ("ModelComparison", "compare_models"),
     "inference.profile": ("Profile",),
+    "inference.validation": ("Validation",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)

@@ -28,6 +28,7 @@ from picardfit.inference.model_comparison import compare_models as compare_model
 from picardfit.inference.profile import Profile as Profile
 from picardfit.inference.structural import Structure as Structure
 from picardfit.inference.structural import structural as structural
+from picardfit.inference.validation import Validation as Validation
 from picardfit.model.derived import Derived as Derived
 from picardfit.model.doses import Doses as Doses
 from picardfit.model.inputs import Signal as Signal

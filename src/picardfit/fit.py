@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from picardfit.inference.identifiability import Identifiability
     from picardfit.inference.profile import Profile
     from picardfit.inference.refits import News
+    from picardfit.inference.validation import Initial, Validation
+    from picardfit.problem.experiment import Experiment
 
 
 def fit(
@@ -414,6 +416,34 @@ class Fit:
         from picardfit.inference.bootstrap import Tools, bootstrap
 
         return bootstrap(self, count, kind, seed, Tools(executor, ledger, progress))
+
+    def validate(
+        self,
+        experiments: Experiment | Iterable[Experiment] | None = None,
+        *,
+        initial: Initial = "fitted",
+        leave_out: bool = False,
+        executor: Executor | None = None,
+        ledger: str | Path | None = None,
+        progress: News = None,
+    ) -> Validation:
+        """How well these parameters predict other experiments: R², normalised error, tests of residuals, a picture.
+
+        Parameters are held. `initial`: initial states that nothing gives, and local parameters, are "fitted" to the new
+        data, or must be "given" in the experiments; numbers by state, {"x": 1.0}, give them for all. `leave_out=True`
+        instead predicts each experiment of this fit with the parameters fitted to all others. The other arguments are
+        those of `profiles`.
+        """
+        from picardfit.inference.validation import Tools, leave_one_out, validate
+
+        if leave_out and experiments is not None:
+            raise InputError("fit.validate_both")
+        if not leave_out and experiments is None:
+            raise InputError("fit.validate_nothing")
+        tools = Tools(executor, ledger, progress)
+        return (
+            leave_one_out(self, initial, tools) if leave_out else validate(self, experiments, initial, tools)
+        )
 
     def bands(
         self,

@@ -16,6 +16,7 @@ from picardfit.cli.petab import petab
 from picardfit.cli.profile import profile
 from picardfit.cli.select import select
 from picardfit.cli.simulate import simulate
+from picardfit.cli.validate import validate
 
 EXIT_CODES = (
     "Exit codes: 0 converged or nothing wrong, 1 did not converge, 2 bad input, 3 internal error (a bug), "
@@ -60,6 +61,7 @@ app.command(
 )(simulate)
 app.command(cls=Command, epilog="Example: picardfit profile ponds -p birth -p death")(profile)
 app.command(cls=Command, epilog="Example: picardfit select ponds-II ponds-III")(select)
+app.command(cls=Command, epilog="Example: picardfit validate motors --data third.csv")(validate)
 app.command(cls=Command, epilog="Example: picardfit design ponds --criterion A --budget 2")(design)
 app.command(cls=Command, epilog="Example: picardfit petab model.yaml --starts 100")(petab)
 app.command(cls=Command, hidden=True, epilog="Example: picardfit schema > problem.schema.json")(schema)

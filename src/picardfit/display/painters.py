@@ -31,5 +31,6 @@ PAINTERS: dict[str, tuple[str, ...]] = {
         "plots:plot_profiles",
     ),
     "Structure": ("verdicts:structure_text", "notebook:plain_html"),
+    "Validation": ("validation:validation_text", "validation:validation_html", "plots:plot_validation"),
     "Verdict": ("verdicts:verdict_text", "notebook:plain_html"),
 }

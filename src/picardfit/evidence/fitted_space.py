@@ -15,6 +15,7 @@ from picardfit.collocation.condensing import start_derivatives
 from picardfit.collocation.linearisation import linearise
 from picardfit.evidence.fisher import at_bound
 from picardfit.problem.objective import whitened
+from picardfit.problem.problem import Problem
 from picardfit.solvers.loop import Solution
 
 
@@ -37,25 +38,33 @@ class FittedSpace:
         return int(self.own[experiment].shape[2])
 
 
-def fitted_space(solution: Solution, negligible: float = 1e-8) -> FittedSpace | None:
-    """G at a solution; None where the slopes are not finite.
-
-    Local columns are projected first, experiment by experiment, so that the cost is linear in experiments. A direction
-    shorter than `negligible` times the longest is none.
-    """
+def fitted_space(solution: Solution) -> FittedSpace | None:
+    """G at a solution; None where the slopes are not finite."""
     system = solution.system
-    problem, layout = system.problem, system.problem.layout
-    outputs, owner = len(problem.model.observables), problem.samples.experiment
     with np.errstate(all="ignore"):
         linear = linearise(system, solution.point, expected=True)
-        rows = linear.at_samples(system) @ start_derivatives(system, linear.quadratic)[system.segment]
-        factor = system.objective.terms(linear.outputs, expected=True).factor
-        slopes = whitened(factor, rows)[:, :outputs]  # (samples, observables, width)
-    measured = np.isfinite(problem.samples.data)
-    slopes = np.where(measured[..., None], slopes, 0.0)
-    if slopes.shape[1] != outputs or not np.isfinite(slopes).all():
+        slopes = linear.at_samples(system) @ start_derivatives(system, linear.quadratic)[system.segment]
+    free = system.problem.layout.exists & ~at_bound(solution)
+    return space_of(system.problem, slopes, free, linear.outputs)
+
+
+def space_of(
+    problem: Problem, slopes: np.ndarray, free: np.ndarray, rows: np.ndarray, negligible: float = 1e-8
+) -> FittedSpace | None:
+    """G from the slopes (samples, rows, width) of the rows of the objective by the unknowns.
+
+    Local columns are projected first, experiment by experiment, so that the cost is linear in experiments. `free`
+    (experiments, width): the fitted unknowns. A direction shorter than `negligible` times the longest is none.
+    """
+    layout, owner = problem.layout, problem.samples.experiment
+    outputs, measured = len(problem.model.observables), np.isfinite(problem.samples.data)
+    with np.errstate(all="ignore"):
+        slopes = whitened(problem.objective.terms(rows, expected=True).factor, slopes)[:, :outputs]
+    if slopes.shape[1] != outputs:
         return None
-    free = layout.exists & ~at_bound(solution)
+    slopes = np.where(measured[..., None], slopes, 0.0)  # (samples, observables, width)
+    if not np.isfinite(slopes).all():
+        return None
     own, rest = [], []
     for e in range(len(problem.experiments)):
         mine = slopes[owner == e]

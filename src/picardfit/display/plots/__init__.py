@@ -15,6 +15,7 @@ from picardfit.display.plots.estimates import (
     plot_waterfall,
 )
 from picardfit.display.plots.style import save_figure
+from picardfit.display.plots.validation import plot_validation
 from picardfit.display.text import shows_searches
 from picardfit.whole_files import make_folder
 
@@ -31,6 +32,7 @@ __all__ = [
     "plot_identifiability",
     "plot_profiles",
     "plot_residuals",
+    "plot_validation",
     "plot_waterfall",
     "save_figure",
     "write_plots",
