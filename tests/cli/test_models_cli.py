@@ -93,6 +93,13 @@ def test_tables_have_derived_quantities(fitted, folder):
     ]
 
 
+def test_profile_of_a_derived_quantity_is_shown_beside_the_delta_method(fitted, folder):
+    result = run("profile", folder / "linear" / "results" / "fit.json", "-p", "half_life")
+    assert result.exit_code == 0
+    numbers = [float(cell) for cell in result.stdout.splitlines()[1].split()[1:]]
+    assert numbers[3:] == pytest.approx(fitted["derived"]["half_life"]["interval_95"], rel=1e-3)
+
+
 def test_select_shows_the_better_model_first(fitted, folder):
     result = run("select", folder / "linear", folder / "saturated")
     assert result.exit_code == 0

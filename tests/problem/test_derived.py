@@ -81,7 +81,7 @@ def test_a_formula_of_one_logarithm_has_its_interval():
 def test_profile_of_a_derived_quantity_is_that_of_its_formula(fit):
     by_name, by_formula = fit.profile("half_life"), fit.profile("log(2)*v/cl")
     assert by_name.interval() == pytest.approx(by_formula.interval(), rel=1e-6)
-    assert by_name.name == "half_life"
+    assert (by_name.name, by_name.unit) == ("half_life", "h")
 
 
 def test_local_parameters_give_one_value_for_each_experiment(local_fit):

@@ -38,6 +38,7 @@ from picardfit.inference.profile_continuation import (
 from picardfit.inference.refits import Tools, named_unknowns, run_many, solution_of
 from picardfit.model.scales import Scales
 from picardfit.parallel.ordered_map import Work, Written, single_threaded
+from picardfit.problem.derived import derived_units
 from picardfit.problem.json_values import array, get
 from picardfit.problem.named_values import units_of
 from picardfit.problem.quantity import quantity
@@ -283,6 +284,6 @@ def _joined(fit: Fit, continuation: Continuation, below: Branch, above: Branch, 
         scale=continuation.scale,
         refits=below.refits + above.refits,
         linearisations=below.linearisations + above.linearisations,
-        unit=units_of(fit.problem).get(label, ""),
+        unit={**units_of(fit.problem), **derived_units(fit.problem)}.get(label, ""),
         settings=continuation.settings,
     )
