@@ -20,7 +20,19 @@ from picardfit.cli.new import Starter, write_starter
 from picardfit.cli.show import rounded
 
 runner = CliRunner()
-COMMANDS = ["demo", "new", "check", "fit", "simulate", "profile", "design", "export", "petab"]
+COMMANDS = [
+    "demo",
+    "new",
+    "check",
+    "fit",
+    "simulate",
+    "profile",
+    "select",
+    "validate",
+    "design",
+    "export",
+    "petab",
+]
 
 
 def run(*arguments):

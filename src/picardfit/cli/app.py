@@ -15,7 +15,9 @@ from picardfit.cli.new import new, schema
 from picardfit.cli.option_errors import Command
 from picardfit.cli.petab import petab
 from picardfit.cli.profile import profile
+from picardfit.cli.select import select
 from picardfit.cli.simulate import simulate
+from picardfit.cli.validate import validate
 
 EXIT_CODES = (
     "Exit codes: 0 converged or nothing wrong, 1 did not converge, 2 bad input, 3 internal error (a bug), "
@@ -59,6 +61,8 @@ app.command(
     epilog="Example: picardfit simulate ponds --times 0:20:41 --additive 0.5 --set birth=0.5 > plan.csv",
 )(simulate)
 app.command(cls=Command, epilog="Example: picardfit profile ponds -p birth -p death")(profile)
+app.command(cls=Command, epilog="Example: picardfit select ponds-II ponds-III")(select)
+app.command(cls=Command, epilog="Example: picardfit validate motors --data third.csv")(validate)
 app.command(cls=Command, epilog="Example: picardfit design ponds --criterion A --budget 2")(design)
 app.command(cls=Command, epilog="Example: picardfit export ponds --out model.xml")(export)
 app.command(cls=Command, epilog="Example: picardfit petab model.yaml --starts 100")(petab)

@@ -127,6 +127,7 @@ def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Pa
 def record(result: Fit, level: float, title: str, written: Sequence[Path]) -> dict[str, object]:
     """The fit as JSON, with its title and the files that were written."""
     from picardfit.cli.show import alternatives
+    from picardfit.files.fit_file import criteria_record, derived_record, diagnostics_record
 
     rows = (dict(zip(PARAMETER_COLUMNS, row, strict=True)) for row in _parameters(result, level))
     return {
@@ -137,7 +138,10 @@ def record(result: Fit, level: float, title: str, written: Sequence[Path]) -> di
         "iterations": result.iterations,
         "seconds": result.seconds,
         "level": level,
-        "estimates": {row.pop("name"): row for row in rows},
+        "estimates": {row.pop("name"): row for row in rows if row["name"] not in result.derived},
+        **({"derived": derived_record(result, level)} if result.derived else {}),
+        "criteria": criteria_record(result),
+        "diagnostics": diagnostics_record(result),
         "fit_as_well": alternatives(result),
         "certificate": None if result.solution is None else asdict(result.certificate),
         "title": title,

@@ -114,7 +114,8 @@ def _profiles(
 def _show(result: Fit, profiles: dict[str, Profile], level: float) -> None:
     from picardfit.display.text import number
 
-    curved, unknown = result.intervals(level), (float("nan"), float("nan"))
+    derived = {name: one.interval(level) for name, one in result.derived.items()}
+    curved, unknown = {**result.intervals(level), **derived}, (float("nan"), float("nan"))
     rows = [
         (name, *(number(x) for x in (one.estimate, *one.interval(level), *curved.get(name, unknown))))
         for name, one in profiles.items()

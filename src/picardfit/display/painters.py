@@ -10,6 +10,8 @@ PAINTERS: dict[str, tuple[str, ...]] = {
     "Bootstrap": ("uncertainty:bootstrap_text", "notebook:plain_html"),
     "Certificate": ("uncertainty:certificate_text", "notebook:plain_html"),
     "Combination": ("verdicts:combination_text", "notebook:plain_html"),
+    "DerivedEstimate": ("text:derived_text", "notebook:plain_html"),
+    "Correlogram": ("verdicts:correlogram_text", "notebook:plain_html", "plots:plot_correlogram"),
     "Design": ("uncertainty:design_text", "notebook:design_html"),
     "Diagnostics": ("verdicts:diagnostics_text", "notebook:plain_html"),
     "Experiment": ("", "notebook:experiment_html"),
@@ -21,6 +23,7 @@ PAINTERS: dict[str, tuple[str, ...]] = {
         "plots:plot_identifiability",
     ),
     "Model": ("text:model_text", "notebook:model_html"),
+    "ModelComparison": ("comparison:comparison_text", "comparison:comparison_html"),
     "Problem": ("text:problem_text", "notebook:problem_html"),
     "Profile": (
         "uncertainty:profile_text",
@@ -28,5 +31,6 @@ PAINTERS: dict[str, tuple[str, ...]] = {
         "plots:plot_profiles",
     ),
     "Structure": ("verdicts:structure_text", "notebook:plain_html"),
+    "Validation": ("validation:validation_text", "validation:validation_html", "plots:plot_validation"),
     "Verdict": ("verdicts:verdict_text", "notebook:plain_html"),
 }

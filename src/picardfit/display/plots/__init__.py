@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from picardfit.display.plots.correlograms import plot_autocorrelation, plot_correlogram
 from picardfit.display.plots.curves import pages, plot_fit, plot_residuals
 from picardfit.display.plots.estimates import (
     plot_convergence,
@@ -14,6 +15,7 @@ from picardfit.display.plots.estimates import (
     plot_waterfall,
 )
 from picardfit.display.plots.style import save_figure
+from picardfit.display.plots.validation import plot_validation
 from picardfit.display.text import shows_searches
 from picardfit.whole_files import make_folder
 
@@ -22,12 +24,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "pages",
+    "plot_autocorrelation",
     "plot_convergence",
     "plot_correlation",
+    "plot_correlogram",
     "plot_fit",
     "plot_identifiability",
     "plot_profiles",
     "plot_residuals",
+    "plot_validation",
     "plot_waterfall",
     "save_figure",
     "write_plots",
@@ -40,6 +45,8 @@ def write_plots(fit: Fit, folder: str | Path, ending: str = "png", band: float |
     pictures = {"fit": lambda path: plot_fit(fit, path, band)}
     if fit.solution is not None:
         pictures["residuals"] = lambda path: plot_residuals(fit, path)
+    if fit.diagnostics.autocorrelation:
+        pictures["autocorrelation"] = lambda path: plot_autocorrelation(fit.diagnostics, path)
     if fit.status.converged:
         pictures["identifiability"] = lambda path: plot_identifiability(fit.identifiability(), path)
     if len(fit.covariance_labels) > 1 and fit.status.converged:
