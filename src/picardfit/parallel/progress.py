@@ -108,11 +108,15 @@ class _Notebook:
 
 
 def search_words(news: Progress) -> str:
-    """`search 2, iteration 7, loss 0.0123, largest jump 1e-03`."""
-    which = f"search {news.start + 1}" + (f" of {news.starts}" if news.starts > news.start else "")
+    """`search 2, continuity stage 1 of 3, iteration 7, loss 0.0123, largest jump 1e-03; 1 search done`."""
+    done = f"; {news.done} search{'' if news.done == 1 else 'es'} done" if news.done else ""
+    if news.candidates:
+        return f"simulated candidates, step {news.iteration}, best loss {news.loss:.6g}{done}"
     only = news.starts == 1 and news.start == 0
+    which = f"search {news.start + 1}" + (f" of {news.starts}" if news.starts > news.start else "")
+    stage = "" if news.stage is None else "continuity stage {} of {}".format(*news.stage)
     where = f"iteration {news.iteration}, loss {news.loss:.6g}, largest jump {news.jump:.0e}"
-    return where if only else f"{which}, {where}"
+    return ", ".join(words for words in ("" if only else which, stage, where) if words) + done
 
 
 def _surface(stream: TextIO | None, width: int) -> _Terminal | _Notebook | None:

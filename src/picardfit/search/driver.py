@@ -294,7 +294,7 @@ class _Driver:
             if begun is None:
                 task = (index, parts_of(request, index + 1)[index])
                 begun = begin(request, start_at(request, task)) if index else self.first
-            news = reporter(request, index, self.progress)
+            news = self._news(index)
             with np.errstate(all="ignore"):
                 return iterate(request.method, begun, news, work * self.unit, self._has_arrived)
 
@@ -307,6 +307,9 @@ class _Driver:
         else:
             self._end(index, ending_of(ran.outcome(request.method)))
             self._write(index)
+
+    def _news(self, index: int, candidates: bool = False) -> News:
+        return reporter(self.request, index, self.progress, len(self.endings), candidates)
 
     def _end(self, index: int, ending: Ending) -> None:
         self.waiting.pop(index, None)
@@ -369,9 +372,7 @@ class _Driver:
 
     def _search_along(self, index: int, unknowns: np.ndarray) -> Ending | None:
         """A search on the simulated path of these unknowns."""
-        return search_along(
-            self.request, unknowns, reporter(self.request, index, self.progress), self._has_arrived
-        )
+        return search_along(self.request, unknowns, self._news(index), self._has_arrived)
 
     def _carry_on(self, source: int, index: int) -> Ending | None:
         """A search from a point that is better than the best optimum: downhill by shooting, then along its path."""
@@ -384,7 +385,7 @@ class _Driver:
     def _rescue(self) -> None:
         """Simulate candidates, from which searches may begin; the second time, polish those there were."""
         first = self._next_index()
-        news = reporter(self.request, first, self.progress)
+        news = self._news(first, candidates=True)
         with np.errstate(all="ignore"):
             found = attempt(self._find_candidates, news)
         if isinstance(found, Failure):

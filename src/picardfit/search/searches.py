@@ -31,6 +31,7 @@ from picardfit.solvers.loop import (
     Progress,
     Run,
     Solution,
+    Stage,
     ignore,
     is_exact,
     iterate,
@@ -212,12 +213,18 @@ def value_at(problem: Problem, unknowns: np.ndarray, quick: QuickIntegration | N
     return float(value) if np.isfinite(value) else np.inf
 
 
-def reporter(request: Request, index: int, progress: Callable[[Progress], None] | None) -> News:
-    """The function by which the loop reports its iterations."""
+def reporter(
+    request: Request,
+    index: int,
+    progress: Callable[[Progress], None] | None,
+    done: int = 0,
+    candidates: bool = False,
+) -> News:
+    """The function by which the loop, or the simulation of candidates, reports its iterations."""
 
-    def news(iteration: int, loss: float, jump: float) -> None:
+    def news(iteration: int, loss: float, jump: float, stage: Stage | None = None, /) -> None:
         if progress is not None:
-            progress(Progress(index, request.starts, iteration, loss, jump))
+            progress(Progress(index, request.starts, iteration, loss, jump, stage, done, candidates))
 
     return news
 
