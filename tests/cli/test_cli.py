@@ -158,11 +158,21 @@ def test_the_schema_is_shown():
 # ---- check -------------------------------------------------------------------------------------------------
 
 
-def test_check_shows_model_data_and_theory(ponds):
+def test_check_shows_model_and_data(ponds):
     output = run("check", ponds).output
     assert "hare' = " in output
     assert "lynx_hare" in output
+    assert "Theory" not in output
+
+
+def test_check_shows_constants_of_the_theorems_on_request(ponds):
+    output = run("check", ponds, "--theory").output
     assert re.search(r"T = [\d.e-]+; along these data T = [\d.e-]+", output.replace("\n", " "))
+
+
+@pytest.mark.parametrize("options, there", [([], False), (["--theory"], True)])
+def test_check_for_machines_has_constants_on_request(ponds, options, there):
+    assert ("segment_length" in json.loads(run("check", ponds, "--json", *options).output)) is there
 
 
 def test_check_tells_all_errors_at_once(ponds, tmp_path):
@@ -566,9 +576,23 @@ def test_check_confirms_what_can_be_determined(ponds):
 
 
 def test_check_gives_up_on_an_examination_that_takes_too_long(ponds):
-    examination = examine(pf.read_problem(ponds), CheckSettings(patience=1e-4))
+    examination = examine(pf.read_problem(ponds), CheckSettings(patience=1e-4), theory=True)
     assert (examination.structure, examination.analysis) == (None, None)
-    assert [one.code for one in examination.warnings] == ["cli.not_examined"]
+    assert [one.code for one in examination.warnings] == ["cli.not_examined_in_time", "cli.no_constants"]
+
+
+def test_check_tells_that_equations_cannot_be_integrated():
+    run = pf.Experiment([0, 1, 2], {"x": [1.0, 2.0, 3.0]})
+    exploding = pf.Problem(pf.Model("x' = k*x**2"), run, {"k": (50, 90)}, {"x": (5, 9)})
+    assert [one.code for one in examine(exploding).warnings] == ["cli.not_examined"]
+
+
+@pytest.mark.parametrize("starter", list(Starter))
+def test_check_examines_every_starter(tmp_path, starter):
+    write_starter(starter, tmp_path)
+    found = examine(pf.read_problem(tmp_path))
+    assert found.structure is not None
+    assert found.structure.identifiable
 
 
 def test_check_does_not_examine_a_long_void(ponds, tmp_path):
