@@ -53,13 +53,15 @@ def test_without_arguments_it_explains_itself():
     assert all(re.search(rf"\b{name}\b", output) for name in COMMANDS)
 
 
-def test_version():
-    assert run("--version").output == f"picardfit {pf.__version__}\n"
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_version(option):
+    assert run(option).output == f"picardfit {pf.__version__}\n"
 
 
+@pytest.mark.parametrize("option", ["--help", "-h"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_an_example(command):
-    result = run(command, "--help")
+def test_help_has_an_example(command, option):
+    result = run(command, option)
     assert result.exit_code == 0
     assert f"Example: picardfit {command}" in result.output
 
@@ -379,6 +381,34 @@ def test_a_fit_that_does_not_converge_ends_with_one(ponds, tmp_path):
     row = rows_of((tmp_path / "predictions.csv").read_text())[0]
     assert (row["hare_lower"], row["hare_upper"]) == ("", "")
     assert float(row["hare"]) > 0
+    assert not (tmp_path / "parameters.csv").exists()
+
+
+def test_a_failed_fit_sets_earlier_estimates_aside_and_says_so(ponds, tmp_path):
+    (tmp_path / "parameters.csv").write_text("earlier")
+    result = run("fit", ponds, "--max-iterations", 2, "--out", tmp_path, "--no-report", "--quiet")
+    assert "parameters.csv is now parameters.earlier.csv" in result.stderr
+    assert not (tmp_path / "parameters.csv").exists()
+    assert (tmp_path / "parameters.earlier.csv").read_text() == "earlier"
+
+
+def test_a_failed_fit_for_machines_names_what_it_set_aside(ponds, tmp_path):
+    (tmp_path / "parameters.csv").write_text("earlier")
+    result = run("fit", ponds, "--max-iterations", 2, "--out", tmp_path, "--no-report", "--json")
+    assert json.loads(result.stdout)["set_aside"] == {"parameters.csv": "parameters.earlier.csv"}
+
+
+@pytest.mark.parametrize("command", ["fit", "profile"])
+@pytest.mark.parametrize("name", ["y.pdf", "figure.PNG", "table.csv"])
+def test_a_file_for_a_folder_is_refused(ponds, tmp_path, command, name):
+    result = run(command, ponds, "--out", tmp_path / name, *(["--json"]))
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["errors"][0]["code"] == "cli.out_is_a_file"
+    assert not (tmp_path / name).exists()
+
+
+def test_a_folder_with_a_dot_is_one(ponds, tmp_path):
+    assert run("fit", ponds, "--out", tmp_path / "v1.2", "--no-report", "--quiet").exit_code == 0
 
 
 def test_quiet_says_nothing(ponds, tmp_path):
@@ -618,6 +648,43 @@ def test_profile_gives_intervals(fitted, tmp_path):
     assert low < pf.load(saved).parameters["birth"] < high
     assert found["birth/death"]["interval"][0] > 0
     assert (tmp_path / "profiles.csv").read_text().startswith("name,value,rise\nbirth,")
+
+
+def profiled(saved, out, *names):
+    """`picardfit profile` of these names, and the names in the table afterwards."""
+    result = run("profile", saved, *(option for name in names for option in ("-p", name)), "--out", out)
+    rows = rows_of((out / "profiles.csv").read_text())
+    return result, list(dict.fromkeys(row["name"] for row in rows)), rows
+
+
+def test_a_second_profile_is_added_to_the_table(fitted, tmp_path):
+    saved = fitted[1] / "fit.json"
+    _, _, first = profiled(saved, tmp_path, "birth", "birth/death")
+    result, names, rows = profiled(saved, tmp_path, "gain")
+    assert names == ["birth", "birth/death", "gain"]
+    assert rows[: len(first)] == first
+    assert "beside the profiles of birth, birth/death" in result.output
+
+
+def test_a_profile_takes_the_place_of_an_earlier_one_of_its_name(fitted, tmp_path):
+    _, _, first = profiled(fitted[1] / "fit.json", tmp_path, "birth")
+    _, _, again = profiled(fitted[1] / "fit.json", tmp_path, "birth")
+    assert again == first
+
+
+def test_profiles_of_other_estimates_are_dropped(fitted, tmp_path):
+    (tmp_path / "profiles.csv").write_text("name,value,rise\nbirth,0.7,1\nbirth,0.8,0\nmu,1,0\n")
+    result, names, _ = profiled(fitted[1] / "fit.json", tmp_path, "gain")
+    assert names == ["gain"]
+    assert "which belong to other estimates: birth, mu" in result.stderr
+
+
+@pytest.mark.parametrize("content", ["", "name,value\na,1\n", "name,value,rise\na,b,c\n", "\x00\n"])
+def test_a_table_that_holds_no_profiles_is_left_alone(fitted, tmp_path, content):
+    (tmp_path / "profiles.csv").write_text(content)
+    result = run("profile", fitted[1] / "fit.json", "-p", "birth", "--out", tmp_path, "--json")
+    assert json.loads(result.stdout)["errors"][0]["code"] == "cli.not_profiles"
+    assert (tmp_path / "profiles.csv").read_text() == content
 
 
 def test_profiles_are_shared_by_workers_and_kept_in_a_ledger(fitted, tmp_path):

@@ -97,9 +97,7 @@ class Examination:
     warnings: tuple[Notice, ...] = ()
 
 
-def examine(
-    problem: Problem, settings: CheckSettings = CheckSettings(), theory: bool = False
-) -> Examination:
+def examine(problem: Problem, settings: CheckSettings = CheckSettings(), theory: bool = False) -> Examination:
     """Whether data of this kind can determine the unknowns and, on request, the constants of the theory."""
     from picardfit.inference.structural import structural
 
@@ -127,7 +125,9 @@ def _in_time(seconds: float, function: Callable[..., T], *args: object) -> T | N
 
     The time is unlimited for 0 seconds, on systems without SIGALRM and outside the main thread.
     """
-    limited = seconds > 0 and hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
+    limited = (
+        seconds > 0 and hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
+    )
     if limited:
         before = signal.signal(signal.SIGALRM, _time_up)
         signal.setitimer(signal.ITIMER_REAL, seconds)

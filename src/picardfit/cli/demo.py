@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from picardfit.cli.common import complaints
-from picardfit.whole_files import make_folder
+from picardfit.cli.common import complaints, output_folder
 
 
 class Example(StrEnum):
@@ -36,7 +35,7 @@ def demo(
         from picardfit.cli.progress import watched
         from picardfit.cli.show import show_fit
 
-        make_folder(out)
+        output_folder(out)
         problem = problems.ALL[example.value.replace("-", "_")].generate(seed=seed)
         typer.echo(f"Example {example.value}, data simulated with noise from the true values in the table.\n")
         typer.echo(problem)
