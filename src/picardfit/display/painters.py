@@ -10,6 +10,8 @@ PAINTERS: dict[str, tuple[str, ...]] = {
     "Bootstrap": ("uncertainty:bootstrap_text", "notebook:plain_html"),
     "Certificate": ("uncertainty:certificate_text", "notebook:plain_html"),
     "Combination": ("verdicts:combination_text", "notebook:plain_html"),
+    "Contradicted": ("story:contradicted_text", "notebook:plain_html"),
+    "Decision": ("story:decision_text", "notebook:plain_html"),
     "Design": ("uncertainty:design_text", "notebook:design_html"),
     "Diagnostics": ("verdicts:diagnostics_text", "notebook:plain_html"),
     "Experiment": ("", "notebook:experiment_html"),
@@ -27,6 +29,9 @@ PAINTERS: dict[str, tuple[str, ...]] = {
         "notebook:profile_html",
         "plots:plot_profiles",
     ),
+    "SearchBegins": ("story:begins_text", "notebook:plain_html"),
+    "SearchesBegin": ("story:begin_text", "notebook:plain_html"),
+    "SearchEnded": ("story:ended_text", "notebook:plain_html"),
     "Structure": ("verdicts:structure_text", "notebook:plain_html"),
     "Verdict": ("verdicts:verdict_text", "notebook:plain_html"),
 }

@@ -41,6 +41,7 @@ from picardfit.search.searches import (
     value_at,
     with_arrivals,
 )
+from picardfit.search.story import Story
 from picardfit.solvers.loop import IterationState, News, Outcome, Progress, Run, StepCost, iterate
 
 
@@ -86,6 +87,7 @@ class _Driver:
         self.endings: dict[int, Ending] = dict(before.endings) if before else {}
         self.failures: dict[int, Notice] = dict(before.failures) if before else {}
         self.interrupted = bool(before and before.interrupted)
+        self.story = Story(request, self.policy, self.endings)
         self.waiting: dict[int, Run] = {}
         self.spent: dict[int, float] = {}  # work of searches that wait
         self.simulated: dict[tuple[int, float], float] = {}  # (search, work) -> what its unknowns are worth
@@ -98,7 +100,9 @@ class _Driver:
 
     def run(self) -> None:
         while not self.interrupted:
-            action = decide(self.evidence(), self.policy)
+            evidence = self.evidence()
+            action = decide(evidence, self.policy)
+            self.story.decided(evidence, action, self.endings)
             if action.what is Next.STOP:
                 return
             with self._interruptible():

@@ -117,12 +117,18 @@ def decide(evidence: Evidence, policy: SearchPolicy) -> Action:
 
 def _trusted(evidence: Evidence, policy: SearchPolicy) -> bool:
     """Whether enough searches agree on the best optimum, and nothing contradicts it."""
-    optima = [one.optimum for one in evidence.searches.values() if one.optimum is not None]
+    agreeing, needed = agreement(evidence, policy)
     if evidence.asked:
-        return bool(optima)
-    needed = policy.agree + len(set(optima)) - 1 + policy.at_bound * evidence.at_bound
+        return any(one.optimum is not None for one in evidence.searches.values())
     doubtful = evidence.contradicted or evidence.plateau
-    return optima.count(0) >= min(needed, policy.most) and not doubtful
+    return agreeing >= needed and not doubtful
+
+
+def agreement(evidence: Evidence, policy: SearchPolicy) -> tuple[int, int]:
+    """How many searches found the best optimum, and how many must."""
+    optima = [one.optimum for one in evidence.searches.values() if one.optimum is not None]
+    needed = policy.agree + max(len(set(optima)) - 1, 0) + policy.at_bound * evidence.at_bound
+    return optima.count(0), min(needed, policy.most)
 
 
 def _may_rescue(evidence: Evidence, policy: SearchPolicy) -> bool:

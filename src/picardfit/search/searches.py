@@ -21,6 +21,7 @@ from picardfit.problem.serialisation import digest, problem_digest
 from picardfit.search.policy import SearchPolicy
 from picardfit.search.solution_record import as_record, solution_of, solution_record, trace_of
 from picardfit.search.starts import make_start, spread_evenly
+from picardfit.search.told import LOG, SearchesBegin, tell_ended
 from picardfit.simulation.trajectories import Budget, Integration
 from picardfit.solvers.loop import (
     ExactMethod,
@@ -287,14 +288,18 @@ def search_all(
     best = _BestSoFar(len(parts))
 
     def show(done: int, total: int, index: int, ending: Ending | Failure) -> None:
+        if isinstance(ending, Ending):
+            tell_ended(request.problem, index, ending)
         if bar:
             bar.show(done, total, f"best loss {request.problem.mean_loss(best.value):.6g}")
         if progress and executor is not None and isinstance(ending, Ending):
             loss = request.problem.mean_loss(ending.value)
             progress(Progress(index, request.starts, ending.iterations, loss, ending.jump))
 
+    earlier = set() if book is None else book.done.keys() & set(range(len(parts)))
+    LOG.info(SearchesBegin(request.starts, len(earlier)))
     if book is not None:
-        for index in book.done.keys() & set(range(len(parts))):
+        for index in earlier:
             best(index, book.result(index, decoded))
     here = partial(search, request, progress=progress)
     work = run_tasks(
