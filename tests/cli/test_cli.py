@@ -416,6 +416,16 @@ def test_quiet_says_nothing(ponds, tmp_path):
     assert (result.exit_code, result.output) == (0, "")
 
 
+def test_verbose_tells_what_the_search_does(ponds, tmp_path):
+    result = run("fit", ponds, "-v", "--json", "--no-report", "--out", tmp_path)
+    assert json.loads(result.stdout)["success"]
+    lines = [re.sub(r"^ +[\d.]+ s  ", "", line) for line in result.stderr.splitlines()]
+    assert lines[0] == "a first search"
+    assert re.match(r"search 1 begins where data and bounds suggest: birth [\d.]+, hunt", lines[1])
+    assert re.match(r"search 1 converged after \d+ iterations and [\d.e-]+ s: loss 14.1606", lines[2])
+    assert lines[-1].startswith("the fit ends: 2 searches found the best optimum")
+
+
 def test_start_values_by_name(ponds, tmp_path):
     result = run("fit", ponds, "--start", "brith=1", "--out", tmp_path)
     assert result.exit_code == 2

@@ -10,6 +10,7 @@ import pytest
 import picardfit as pf
 from picardfit.parallel.progress import Bar, duration
 from picardfit.solvers.loop import Progress
+from wells import rescued
 
 
 class Terminal(io.StringIO):
@@ -105,20 +106,16 @@ def test_a_fit_reports_how_many_searches_are_done():
     assert {one.start: one.done for one in reports} == {0: 0, 1: 1}
 
 
-def decay(noise=None):
-    run = pf.Experiment([0, 1, 2, 3], {"x": [1.0, 0.7, 0.3, 0.2]})
-    return pf.Problem(pf.Model("x' = -k*x"), run, {"k": (0.1, 2)}, {"x": (0.1, 2)}, noise=noise)
-
-
 def test_a_fit_reports_its_simulated_candidates():
-    """A noise level that the residuals contradict: the fit searches on."""
-    policy = pf.SearchPolicy(most=2, rescue=pf.Rescue(candidates=16, lanes=4))
-    reports = reports_of(decay(pf.Noise(additive=1e-4)), policy=policy)
+    reports = []
+    rescued(progress=reports.append)
     assert {one.stage is None for one in reports if one.candidates} == {True}
 
 
 def test_a_method_without_stages_reports_none():
-    reports = reports_of(decay(), method=pf.GradientDescent(max_iterations=3))
+    run = pf.Experiment([0, 1, 2, 3], {"x": [1.0, 0.7, 0.3, 0.2]})
+    problem = pf.Problem(pf.Model("x' = -k*x"), run, {"k": (0.1, 2)}, {"x": (0.1, 2)})
+    reports = reports_of(problem, method=pf.GradientDescent(max_iterations=3))
     assert {one.stage for one in reports} == {None}
 
 

@@ -35,6 +35,12 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="Write the result as one JSON document to standard output.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no tables.")]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Tell on standard error what the search does, line by line, and why."
+    ),
+]
 HERE = Path("problem.toml")
 FIGURES, TABLES = {".pdf", ".png", ".svg", ".eps", ".jpg", ".jpeg"}, {".csv", ".tsv", ".xlsx", ".ods"}
 TEXTS = {".html", ".htm", ".json", ".toml", ".yaml", ".yml", ".txt", ".py", ".xml"}

@@ -14,6 +14,7 @@ from picardfit.cli.common import (
     AsJson,
     ProblemPath,
     Quiet,
+    Verbose,
     as_far_as_possible,
     assignments,
     complaints,
@@ -63,6 +64,7 @@ def fit(
     report: Report = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Estimate the parameters, print a table, and write fit.json, parameters.csv, predictions.csv and report.html.
 
@@ -75,7 +77,7 @@ def fit(
         settings = changed(file.settings, starts, seed, workers, max_iterations)
         settings = replace(settings, start={**settings.start, **assignments(start or [], "--start")})
         folder = output_folder(out or file.path.parent / "results")
-        result = run(file.with_data, settings, quiet or as_json, ledger)
+        result = run(file.with_data, settings, quiet or as_json, ledger, verbose)
         files = write_fit(result, folder, report, settings.level, file.title)
         written, unwritten = as_far_as_possible(files)
         aside = set_aside(folder, written) if failed(result) else {}
@@ -108,13 +110,19 @@ def changed(
     return settings
 
 
-def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Path | None = None) -> Fit:
-    """Fit, showing progress on a terminal; Ctrl-C returns the best result so far."""
+def run(
+    problem: Problem,
+    settings: FitSettings,
+    quiet: bool = False,
+    ledger: Path | None = None,
+    verbose: bool = False,
+) -> Fit:
+    """Fit, showing progress on a terminal, with `verbose` all that the search does; Ctrl-C returns the best so far."""
     from picardfit.cli.progress import watched
     from picardfit.fit import fit as estimate
     from picardfit.parallel.ordered_map import processes
 
-    with processes(settings.workers) as executor, watched(quiet, catch=executor is None) as progress:
+    with processes(settings.workers) as executor, watched(quiet, executor is None, verbose) as progress:
         return estimate(
             problem,
             settings.method,

@@ -13,6 +13,7 @@ import typer
 from picardfit.cli.common import (
     AsJson,
     Quiet,
+    Verbose,
     as_far_as_possible,
     complaints,
     console,
@@ -53,6 +54,7 @@ def petab(
     report: Report = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Fit a PEtab problem, as `picardfit fit` fits a problem file.
 
@@ -65,7 +67,7 @@ def petab(
         imported = opened(path)
         settings = changed(FitSettings(), starts, seed, workers, max_iterations)
         folder = output_folder(out or path.parent / "results")
-        result = run(imported.problem, settings, quiet or as_json)
+        result = run(imported.problem, settings, quiet or as_json, verbose=verbose)
         files = write_fit(result, folder, report, settings.level, imported.tables.name)
         written, unwritten = as_far_as_possible(chain(files, _tables(result, imported, folder)))
         aside = set_aside(folder, written) if failed(result) else {}

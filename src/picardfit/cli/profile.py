@@ -12,6 +12,7 @@ from picardfit.cli.common import (
     AsJson,
     ProblemPath,
     Quiet,
+    Verbose,
     as_far_as_possible,
     complaints,
     console,
@@ -46,6 +47,7 @@ def profile(
     out: Out = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Compute profile likelihoods: how the loss rises away from each estimate, and the resulting interval.
 
@@ -57,7 +59,7 @@ def profile(
 
         if not 0 < level < 1:
             raise InputError("cli.level", level=level)
-        result, folder = fit_of(problem, out, quiet or as_json)
+        result, folder = fit_of(problem, out, quiet or as_json, verbose)
         if result.solution is None:
             raise InputError("cli.nothing_to_profile", ended=result.conclusion)
         names = parameter or [name for name in result.parameters if name in result.standard_errors]
@@ -85,7 +87,7 @@ def profile(
     raise typer.Exit(0 if result.success else 1)
 
 
-def fit_of(path: Path, out: Path | None, quiet: bool) -> tuple[Fit, Path]:
+def fit_of(path: Path, out: Path | None, quiet: bool, verbose: bool = False) -> tuple[Fit, Path]:
     """The saved fit at `path`, or a new fit of the problem there; and the folder for output files."""
     if path.suffix == ".json":
         from picardfit.files.fit_file import load
@@ -96,7 +98,7 @@ def fit_of(path: Path, out: Path | None, quiet: bool) -> tuple[Fit, Path]:
 
     file = read_problem_file(path)
     folder = output_folder(out or file.path.parent / "results")
-    return run(file.with_data, file.settings, quiet), folder
+    return run(file.with_data, file.settings, quiet, verbose=verbose), folder
 
 
 def _profiles(

@@ -64,6 +64,8 @@ def _read(path: Path) -> dict[str, Points]:
 
 def _belongs(name: str, points: Points, fit: Fit, same: SameEstimate) -> bool:
     """Whether a profile is one of this fit: its lowest point is at the estimate."""
+    import numpy as np
+
     from picardfit.problem.quantity import quantity
 
     layout = fit.problem.layout
@@ -74,6 +76,6 @@ def _belongs(name: str, points: Points, fit: Fit, same: SameEstimate) -> bool:
     solution = fit.solution
     if solution is None:
         return False
-    estimate = float(one.natural(layout, one.value(layout, solution.unknowns)))
+    estimate = float(one.natural(layout, np.array(one.value(layout, solution.unknowns))))
     values, lowest = [value for value, _ in points], min(points, key=lambda point: abs(point[1]))[0]
     return abs(estimate - lowest) <= same.part * (max(values) - min(values))

@@ -22,7 +22,7 @@ ENDS = {
     Status.CONVERGED: "converged",
     Status.CONVERGED_AT_BOUND: "converged with unknowns at their bounds",
     Status.APPROXIMATE: "met the stopping rule of its method",
-    Status.STALLED: "stalled, because no further step lowered the loss",
+    Status.STALLED: "found no further step that lowers the loss",
     Status.ITERATION_LIMIT: "reached the limit of iterations",
     Status.NOT_FINITE: "found no path, because the equations are not finite there or change too fast",
     Status.DIVERGED: "diverged",
@@ -71,29 +71,25 @@ def decision_text(one: Decision) -> str:
     if one.what is Next.CERTIFY:
         return f"the best optimum is checked by an independent integration: {_standing(one)}"
     if one.what is Next.RESCUE:
-        return f"many candidates are simulated side by side: {_standing(one)}, and further searches are not worth it"
+        return f"many candidates are simulated side by side: {_standing(one)}, and no more searches are due"
     if one.what is Next.STOP:
-        return f"the fit ends: {_standing(one)}"
-    return f"a search is begun: {_standing(one)}"
+        checked = ", and an independent integration confirms it" if one.certified and one.agreeing else ""
+        return f"the fit ends: {_standing(one)}{checked}"
+    return f"another search: {_standing(one)}" if one.ended + one.waiting else "a first search"
 
 
 def _standing(one: Decision) -> str:
     """What is known of the best optimum, and what is missing until it is trusted."""
-    if not one.ended and not one.waiting:
-        return "there is none yet"
     if not one.agreeing:
-        return "no search has found an optimum" + (f", {one.waiting} of them wait" if one.waiting else "")
+        waiting = f", and {one.waiting} {'waits' if one.waiting == 1 else 'wait'}" if one.waiting else ""
+        return f"no search has found an optimum{waiting}"
+    found = f"{one.agreeing} search{'' if one.agreeing == 1 else 'es'} found the best optimum"
     if one.asked:
-        return "all searches that were asked for have ended"
-    doubts = []
-    if one.contradicted:
-        doubts.append("its residuals are far larger than the known noise")
-    if one.plateau:
-        doubts.append("the data determine no parameter there")
+        return f"all searches that were asked for have ended, and {found}"
     reasons = [f"{one.others} other{'' if one.others == 1 else 's'} seen"] if one.others else []
     reasons += ["it touches a bound"] if one.at_bound else []
-    found = f"{one.agreeing} search{'' if one.agreeing == 1 else 'es'} found the best optimum"
+    reasons += ["its residuals contradict the known noise"] if one.contradicted else []
     if one.agreeing < one.needed:
         why = f" ({', '.join(reasons)})" if reasons else ""
         found = f"{one.agreeing} of {one.needed} searches that must agree{why} found the best optimum"
-    return ", but ".join([found, " and ".join(doubts)]) if doubts else found
+    return f"{found}, but the data determine no parameter there" if one.plateau else found

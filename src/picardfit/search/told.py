@@ -90,6 +90,7 @@ class Decision:
     at_bound: bool
     contradicted: bool
     plateau: bool
+    certified: bool  # whether an independent integration has confirmed the best optimum
     rescued: bool  # whether candidates were simulated before
     asked: bool  # whether the user asked for a number of searches
 
@@ -118,6 +119,7 @@ def decision(evidence: Evidence, action: Action, policy: SearchPolicy) -> Decisi
         at_bound=evidence.at_bound,
         contradicted=evidence.contradicted,
         plateau=evidence.plateau,
+        certified=evidence.certified,
         rescued=evidence.rescues > 0,
         asked=evidence.asked,
     )
