@@ -121,13 +121,13 @@ def search_words(news: Progress) -> str:
 
 def _surface(stream: TextIO | None, width: int) -> _Terminal | _Notebook | None:
     """Where to draw: a given stream if it is a terminal; by default the running notebook or the terminal of stderr."""
-    if stream is None and (display := _notebook_display()) is not None:
+    if stream is None and (display := notebook_display()) is not None:
         return _Notebook(display)
     stream = stream or sys.stderr
     return _Terminal(stream, width) if stream.isatty() else None
 
 
-def _notebook_display():
+def notebook_display():
     """IPython's `display` inside a notebook, else None; outside IPython is not imported."""
     shell = sys.modules["IPython"].get_ipython() if {"IPython", "ipykernel"} <= sys.modules.keys() else None
     if shell is None or "IPKernelApp" not in shell.config:
