@@ -50,7 +50,7 @@ class ExploreSettings:
     points: int = 201  # times of a curve
     quantities: int = 4  # panels below each other, so that sliders and curves fit on one screen
     panel: float = 1.6  # height of one, in inches
-    dots: int = 80  # per inch
+    dots: int = 100  # per inch
     decades: float = 2.0  # how far a logarithmic slider without bounds reaches, to each side
     widths: float = 3.0  # and a linear one, in sizes of its value
     room: float = 0.15  # of the height of a panel that is free above and below data and fit
@@ -59,10 +59,10 @@ class ExploreSettings:
         1.0,
         3.0,
     )  # heights by which a panel grows to show a curve that leaves it
-    kept: int = 24  # backgrounds, with other limits of the panels each: 0.6 MB
+    kept: int = 24  # backgrounds, with other limits of the panels each: 1 MB
     experiments: int = 12  # up to which the loss is shown: that of more takes too long
     samples: int = 5000  # and of all of them
-    steps: int = 200  # of a slider
+    steps: int = 100_000  # of a slider: browsers round its value to them, and the fit is its first value
 
 
 @dataclass(frozen=True)
@@ -235,6 +235,11 @@ class Explorer:
         if not np.isfinite(loss):
             return "The equations have no solution at these values."
         return f"loss {number(loss, 5)} (fit: {number(self.fit.objective, 5)})"
+
+    @property
+    def width(self) -> int:
+        """Pixels of the picture."""
+        return int(STYLE.width * self.settings.dots)
 
     def png(self) -> bytes:
         """The picture: data, the fit, and the curves at the values of the sliders."""

@@ -23,7 +23,9 @@ def panel(explorer: Explorer) -> Any:
     """A box of widgets: the picture, the loss, a slider for each unknown, and a button back to the fit."""
     import ipywidgets
 
-    image = ipywidgets.Image(format="png")
+    image = ipywidgets.Image(
+        format="png", layout=ipywidgets.Layout(width=f"{explorer.width}px", max_width="100%")
+    )
     words, column = ipywidgets.Label(), ipywidgets.VBox()
     back = ipywidgets.Button(description="Back to the fit")
     names = explorer.fit.problem.names
@@ -65,7 +67,7 @@ def _slider(ipywidgets: Any, one: Handle, value: float, steps: int) -> Any:
     shown = {
         "description": f"{one.label} ({one.unit})" if one.unit else one.label,
         "readout_format": ".4g",
-        "layout": ipywidgets.Layout(width="34em"),
+        "layout": ipywidgets.Layout(width="42em", max_width="100%"),
         "style": {"description_width": "14em"},
     }
     value = min(max(value, one.low), one.high)
