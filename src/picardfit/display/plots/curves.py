@@ -145,8 +145,16 @@ def _draw_experiment(
         panel.tick_params(labelbottom=False)
         panel.xaxis.get_offset_text().set_visible(False)
     _mark_doses(bottom, on_axis(one, _dose_times(one), one.calendar))
+    _align(list(panels.values()))
     top.set_title(short(name), parse_math=False, fontsize=STYLE.title)
     bottom.set_xlabel(time_label(fit, one.calendar), parse_math=False)
+
+
+def _align(panels: list[Axes]) -> None:
+    """Give panels above each other one time axis: increments begin later than curves, with their first sample."""
+    drawn = [panel.get_xlim() for panel in panels if panel.lines]
+    for panel in panels if drawn else []:
+        panel.set_xlim(min(low for low, _ in drawn), max(high for _, high in drawn))
 
 
 def _draw_increments(fit: Fit, one: Experiment, quantity: str, panel: Axes) -> None:
@@ -246,7 +254,7 @@ def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
     """Data minus fit of every observable, over time and over the fitted value; dashes at two standard deviations.
 
     Counts and series with censored values show their standardised residuals instead: randomised quantiles, which are
-    standard normal if the noise is as assumed.
+    standard normal if the noise is as assumed, so that the dashes are at 2 and -2.
 
     Each experiment has its own marker, named in the legend; from the 13th on markers repeat, and the legend names none.
     """
@@ -263,7 +271,8 @@ def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
             if name in one.observables
         }
         every = np.concatenate(list(found.values()), axis=1)
-        spread = float(np.sqrt(np.nanmean(every[2] ** 2)))
+        standard = _has_quantiles(fit, name)
+        spread = 1.0 if standard else float(np.sqrt(np.nanmean(every[2] ** 2)))
         for panel in (over_time, over_value):
             panel.axhline(0.0, **thin(INK, "-"))
             for level in (-2 * spread, 2 * spread) if np.isfinite(spread) else ():
@@ -279,7 +288,7 @@ def plot_residuals(fit: Fit, path: str | Path | None = None) -> Figure:
         if calendar is None and all(spans_decades(times) for times, _, _ in found.values()):
             over_time.set_xscale("log")
         quantity = with_unit(name, problem.model.unit(name))
-        said = "standardised" if _has_quantiles(fit, name) else "data − fit"
+        said = "standardised" if standard else "data − fit"
         over_time.set_ylabel(f"{said}\n{quantity}", parse_math=False)
         over_value.set_xlabel(f"fitted {quantity}", parse_math=False)
         date_axis(over_time, calendar)
