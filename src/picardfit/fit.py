@@ -51,6 +51,7 @@ from picardfit.solvers.loop import Method, Progress, Solution
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from picardfit.display.explore import Explorer
     from picardfit.inference.bands import Bands
     from picardfit.inference.bootstrap import Bootstrap, Kind
     from picardfit.inference.identifiability import Identifiability
@@ -554,6 +555,15 @@ class Fit:
         from picardfit.display.plots import write_plots
 
         return write_plots(self, folder, ending, band)
+
+    def explore(self, experiment: str | None = None) -> Explorer:
+        """Sliders over parameters and initial states between their bounds, and the curve that they give, in a notebook.
+
+        `experiment`: the one to begin with. The result's `parameters` are the values of the sliders.
+        """
+        from picardfit.display.explore import explore
+
+        return explore(self, experiment)
 
     def report(self, path: str | Path, title: str = "Report of a fit") -> Path:
         """Write a self-contained HTML report."""
