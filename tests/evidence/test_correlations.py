@@ -228,7 +228,7 @@ def test_too_few_residuals_have_no_picture():
 def test_size_of_the_tests_is_five_per_cent(count):
     """600 data sets of the right model: rejections at 5 % within four standard deviations, 1.4 to 8.6 %.
 
-    Without the correction for fitted unknowns the test of Ljung and Box rejects 15 to 20 % of the short series.
+    Without the correction for fitted unknowns the test of Ljung and Box rejects too many of the short series.
     """
     times, rejected, tested = np.linspace(0, 6, count), np.zeros(2), 600
     levels = pf.Table(np.arange(0, 6, 0.5), np.random.default_rng(5).choice([-1.0, 0.0, 1.0], 12))
