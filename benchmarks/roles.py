@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import resource
 import subprocess
 import sys
@@ -182,8 +183,17 @@ def failures(played: Played, limits: Limits = Limits()) -> Iterator[str]:
     size = played.report.stat().st_size / 1e6
     if size > limits.report:
         yield f"the report has {size:.1f} MB"
+    for name, explained in validated(played).items():
+        if not explained >= limits.explained:
+            yield f"the validation explains {explained:.2f} of the variation of {name}"
     if not (folder / "figure.pdf").read_bytes().startswith(b"%PDF"):
         yield "figure.pdf is none"
+
+
+def validated(played: Played) -> dict[str, float]:
+    """Observable -> R² of the prediction of data that were not fitted, where the role validates."""
+    records = [json.loads(one) for one in played.output if one.startswith("{")]
+    return {name: score["r_squared"] for one in records for name, score in one["overall"].items()}
 
 
 def deviations(fit: pf.Fit, study: Study) -> dict[str, float]:

@@ -16,13 +16,13 @@ from picardfit.cli.common import (
     assignments,
     complaints,
     console,
+    output_folder,
     print_json,
     print_table,
     tell_unwritten,
     with_errors,
 )
 from picardfit.errors import InputError
-from picardfit.whole_files import make_folder
 
 if TYPE_CHECKING:
     from picardfit.inference.validation import Validation
@@ -74,7 +74,7 @@ def validate(
                 executor=executor,
                 progress=False if quiet or as_json else None,
             )
-        folder = make_folder(out or (problem if problem.is_dir() else problem.parent) / "results")
+        folder = output_folder(out or (problem if problem.is_dir() else problem.parent) / "results")
         written, unwritten = as_far_as_possible(_picture(found, folder / "validation.png") for _ in range(1))
         if as_json:
             from picardfit.display.validation import validation_record
