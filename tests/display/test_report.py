@@ -258,7 +258,9 @@ def crowd(tmp_path_factory):
 def test_a_hundred_experiments_make_a_small_report_that_says_what_is_left_out(crowd):
     page = crowd.read_text()
     assert len(page) < 3e6
-    assert "The first 12 of 100 experiments are drawn" in page
+    assert (
+        "Drawn are 12 of 100 experiments: the 6 that fit worst, the worst first, then 6 typical ones" in page
+    )
     assert Outline(page).nested
 
 

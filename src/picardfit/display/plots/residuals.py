@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from picardfit.fit import Fit
     from picardfit.problem.calendar import Calendar
     from picardfit.problem.experiment import Experiment
+    from picardfit.problem.problem import Problem
 
 Series = Mapping[str, np.ndarray]  # experiment -> (3, samples): time on the axis, fitted value, residual
 
@@ -71,7 +72,9 @@ def plot_residuals(
         _draw_lines((over_time, over_value), found, standardised=problem.noise is not None)
         _draw_series((over_time, over_value), found, looks)
         over_time.sharey(over_value)
-        _scale(over_time, over_value, found, calendar, look)
+        _scale_time(over_time, found, calendar, look)
+        if _grows_with_the_value(problem, name):
+            _scale_values(over_value, found)
         quantity = with_unit(name, problem.model.unit(name))
         said = "standardised residual\n" if problem.noise is not None else "data − fit\n"
         for panel in (over_time, over_value) if look.narrow else (over_time,):
@@ -151,13 +154,26 @@ def series_dots(look: Mapping[str, Any], count: int) -> dict[str, Any]:
     return style
 
 
-def _scale(over_time: Axes, over_value: Axes, found: Series, calendar: Calendar | None, look: Look) -> None:
-    """Logarithmic axes, of time as in the data's picture, of values where they span decades."""
+def _scale_time(panel: Axes, found: Series, calendar: Calendar | None, look: Look) -> None:
+    """A logarithmic axis where the data's picture has one."""
     decades = all(spans_decades(one[0]) for one in found.values())
     if calendar is None and (decades if look.log_x is None else look.log_x):
-        over_time.set_xscale("log")
+        panel.set_xscale("log")
+
+
+def _scale_values(panel: Axes, found: Series) -> None:
+    """A logarithmic axis of fitted values that span decades."""
     fitted = np.concatenate([np.zeros(0), *(one[1] for one in found.values())])
     fitted = fitted[np.isfinite(fitted)]
     if len(fitted) and fitted.min() > 0 and fitted.max() > STYLE.log_values * fitted.min():
-        over_value.set_xscale("log")
-        log_ticks(over_value.xaxis, fitted.min(), fitted.max())
+        panel.set_xscale("log")
+        log_ticks(panel.xaxis, fitted.min(), fitted.max())
+
+
+def _grows_with_the_value(problem: Problem, observable: str) -> bool:
+    """Whether the noise of an observable is proportional to its value, at least in part."""
+    noise = problem.noise.get(observable) if isinstance(problem.noise, Mapping) else problem.noise
+    if noise is None or problem.scatter is None:
+        return False
+    column = problem.scatter.columns[problem.model.observables.index(observable)]
+    return column.base is not None or vars(noise).get("proportional", 0.0) != 0.0

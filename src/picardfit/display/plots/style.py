@@ -108,7 +108,7 @@ class PlotStyle:
         150  # dots from which on they are small and translucent, so that the line on top stays visible
     )
     small_dot: float = 2.2  # one of many
-    faint: tuple[float, float] = (0.12, 0.5)  # opacity of one of many: of very many, and of just enough
+    faint: tuple[float, float] = (0.06, 0.5)  # opacity of one of many: of very many, and of just enough
     worst: int = (
         6  # experiments with a colour of their own where there are many, those with the largest misfit
     )
