@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,6 +27,7 @@ from picardfit.display.plots.style import (
     SLIM,
     STYLE,
     Look,
+    arrangement,
     date_axis,
     figure_of,
     legend,
@@ -105,10 +105,9 @@ def plot_fit(
     choice = chosen(fit, experiments, look.experiments)
     members = [fit.problem.experiments[fit.problem.names.index(name)] for name in choice.names]
     rows = Rows.of(fit, members)
-    columns = min(len(members), look.columns)
-    blocks, height = ceil(len(members) / columns), len(rows.heights)
+    (blocks, columns), height = arrangement(len(members), look.columns), len(rows.heights)
     width = max(STYLE.width, STYLE.panel_width * columns)
-    figure = figure_of(width, STYLE.header + blocks * rows.inches, look)
+    figure = figure_of(width, STYLE.header + blocks * rows.inches, look, columns)
     panels = figure.subplots(
         blocks * height, columns, squeeze=False, gridspec_kw={"height_ratios": rows.heights * blocks}
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from picardfit.display.plots.style import (
     SCREEN,
     STYLE,
     Look,
+    arrangement,
     date_axis,
     figure_of,
     legend,
@@ -53,11 +53,10 @@ def plot_predictions(
     """
     choice = Choice(tuple(found), len(found)) if choice is None else choice
     shown = quantities[: STYLE.quantities]
-    columns = min(len(choice.names), look.columns)
-    blocks, rows = ceil(len(choice.names) / columns), len(shown)
+    (blocks, columns), rows = arrangement(len(choice.names), look.columns), len(shown)
     each = STYLE.panel_height if rows == 1 else STYLE.flat[1]
     width = max(STYLE.width, STYLE.panel_width * columns)
-    figure = figure_of(width, STYLE.header + blocks * (STYLE.heading + rows * each), look)
+    figure = figure_of(width, STYLE.header + blocks * (STYLE.heading + rows * each), look, columns)
     panels = figure.subplots(blocks * rows, columns, squeeze=False)
     titles = distinct(choice.names, int(figure.get_figwidth() / columns * STYLE.title_letters))
     for place, name in enumerate(choice.names):

@@ -178,9 +178,9 @@ class Picture(Figure):
         return buffer.getvalue()
 
 
-def figure_of(width: float, height: float, look: Look = SCREEN) -> Picture:
-    """An empty figure of this size on a screen, or as large as the look demands."""
-    usual = look.column if look.narrow or width <= STYLE.width else look.page or width
+def figure_of(width: float, height: float, look: Look = SCREEN, columns: int = 1) -> Picture:
+    """An empty figure of this size on a screen, or as large as the look demands; `columns`: panels side by side."""
+    usual = look.column if look.narrow or (columns == 1 and width <= STYLE.width) else look.page or width
     own = look.size[0] or usual, look.size[1] or height * look.lower
     figure = Picture(figsize=own, layout="constrained")
     figure.look = look
@@ -196,6 +196,12 @@ def square_figure(side: float, look: Look = SCREEN) -> Picture:
     figure = Picture(figsize=(width, height), layout="constrained")
     figure.look = look
     return figure
+
+
+def arrangement(count: int, most: int) -> tuple[int, int]:
+    """(rows, columns) for so many experiments, at most `most` side by side and the rows about equally full."""
+    rows = ceil(count / min(count, most))
+    return rows, ceil(count / rows)
 
 
 @contextmanager
