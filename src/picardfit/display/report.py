@@ -66,7 +66,9 @@ class ReportSettings:
     values: int = 200  # rows of measured values
     open_rows: int = 20  # rows of a table of experiments up to which it is not folded
     together: int = 3  # experiments from which on one picture shows all of them on one axis
-    printed_values: int = 40  # rows of measured values up to which they are printed on paper as well
+    printed_values: int = (
+        40  # rows of measured values and of experiments up to which they are printed as well
+    )
     optima: int = 12  # rows in the table of starts
     optimum_parameters: int = 8  # columns in the table of starts
     combinations: int = 12  # of unknowns, in each table
@@ -104,13 +106,13 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
         "noise": "" if problem.noise is None else noise_words(problem.noise),
         "written": dedent(model.text).strip(),
         "parameters": parameter_table(problem),
-        "experiments": _experiments(problem, settings.open_rows),
+        "experiments": _experiments(problem, settings),
         "values": _values(fit, settings.values),
         "values_printed": len(problem.samples.times) <= settings.printed_values,
         "estimates": "" if fit.solution is None else estimate_tables(fit),
         "no_errors": NO_ERRORS,
         "statistics": [] if fit.solution is None else statistics_lines(fit),
-        "pictures": _pictures(fit, settings.level),
+        "pictures": _pictures(fit, settings),
         "found": None if found is None else _determined(fit, found, settings.combinations),
         "starts": _starts(fit, settings) if shows_searches(fit) else None,
         "checks": "" if fit.solution is None else _checks(fit.certificate, settings.small),
@@ -156,17 +158,20 @@ def _given(problem: Problem) -> np.ndarray:
     return table
 
 
-def _experiments(problem: Problem, most: int) -> Markup:
-    """The table of the experiments; a long one is folded."""
-    drawn = experiment_table(problem.experiments, problem.initial)
-    count = len(problem.experiments)
-    return draw("folded", f"The {count} experiments", drawn) if count > most else drawn
+def _experiments(problem: Problem, settings: ReportSettings) -> Markup:
+    """The table of the experiments; a long one is folded, and a very long one is not printed on paper."""
+    drawn, count = experiment_table(problem.experiments, problem.initial), len(problem.experiments)
+    if count <= settings.open_rows:
+        return drawn
+    return draw(
+        "folded", f"The {count} experiments", drawn, "" if count <= settings.printed_values else "screen"
+    )
 
 
-def _pictures(fit: Fit, level: float, settings: ReportSettings = ReportSettings()) -> dict[str, object]:
+def _pictures(fit: Fit, settings: ReportSettings) -> dict[str, object]:
     """The curves of the experiments with the words about them, then all experiments together, then the residuals."""
     choice = chosen(fit)
-    figures = experiment_figures(fit, choice, level)
+    figures = experiment_figures(fit, choice, settings.level)
     curves = [
         picture(one, f"Data and fit of {n}", told=False) for one, n in zip(figures, choice.names, strict=True)
     ]
@@ -178,7 +183,7 @@ def _pictures(fit: Fit, level: float, settings: ReportSettings = ReportSettings(
         others.append(picture(plots.plot_residuals(fit, look=REPORT), _residuals_words(fit)))
     return {
         "chosen": _choice_words(choice),
-        "legend": _curve_words(fit, level),
+        "legend": _curve_words(fit, settings.level),
         "curves": curves,
         "others": others,
     }

@@ -278,9 +278,9 @@ def align(stacks: Sequence[Stack]) -> list[bool]:
     if len({stack.one.calendar for stack in stacks}) == 1 and len({s.logarithmic for s in stacks}) == 1:
         _share([panel for stack in stacks for panel in stack.panels], "x")
     for stack in stacks:
-        low, high = zip(*(panel.get_xlim() for panel in stack.panels if panel.has_data()), strict=True)
-        for panel in stack.panels:
-            panel.set_xlim(min(low), max(high))
+        ends = [end for panel in stack.panels if panel.has_data() for end in panel.get_xlim()]
+        for panel in stack.panels if ends else ():
+            panel.set_xlim(min(ends), max(ends))
     return shared
 
 
