@@ -35,7 +35,8 @@ def of(*searches, **more):
         (of(hit()), Next.SEARCH, 1),  # one search proves nothing
         (of(hit(), hit()), Next.CERTIFY, -1),
         (of(hit(), hit(), certified=True), Next.STOP, -1),
-        (of(hit(), hit(), certified=True, contradicted=True), Next.SEARCH, 2),
+        (of(hit(), hit(), certified=True, contradicted=True), Next.SEARCH, 2),  # larger than the known noise
+        (of(hit(), hit(), hit(), contradicted=True), Next.CERTIFY, -1),  # the model may be wrong, after all
         (of(hit(), hit(optimum=1)), Next.SEARCH, 2),  # two optima
         (of(hit(), hit(optimum=1), hit()), Next.SEARCH, 3),  # where there are two, two hits are not enough
         (of(hit(), hit(optimum=1), hit(), hit()), Next.CERTIFY, -1),
@@ -83,7 +84,7 @@ def test_what_comes_next(evidence, what, index):
         (pf.SearchPolicy(rescue=None), of(failed(), failed(), failed()), Next.STOP),
         (pf.SearchPolicy(failures=1), of(failed()), Next.RESCUE),
         (pf.SearchPolicy(effort=1.5, least=1, rescue=None), of(hit(10), failed(5)), Next.CERTIFY),
-        (pf.SearchPolicy(at_bound=0), of(hit(), hit(), at_bound=True), Next.CERTIFY),
+        (pf.SearchPolicy(doubt=0), of(hit(), hit(), at_bound=True), Next.CERTIFY),
     ],
 )
 def test_fields_of_the_policy_decide(policy, evidence, what):
@@ -107,7 +108,7 @@ def test_a_search_that_waits_cannot_begin_more_than_two():
     assert decide(of(waits(40), waits(80)), POLICY) == Action(Next.SEARCH, 0, 80.0)
 
 
-@pytest.mark.parametrize("name", ["agree", "most", "failures", "effort", "slice", "excess"])
+@pytest.mark.parametrize("name", ["agree", "most", "failures", "effort", "slice", "improbable"])
 @pytest.mark.parametrize("value", [0, -1, "two", None])
 def test_settings_that_make_no_sense_are_refused(name, value):
     with pytest.raises(pf.InputError) as caught:

@@ -150,6 +150,7 @@ class Misfit(NamedTuple):
 
     excess: float  # r.m.s. residual over that of the noise model, or of the scatter of neighbouring samples
     unexplained: float  # fraction of the variation of the data that is left: 1 for curves that follow nothing
+    probability: float = 1.0  # of residuals as large as these or larger, under the noise model (chi-square)
 
 
 def misfit(solution: Solution) -> Misfit:
@@ -157,8 +158,11 @@ def misfit(solution: Solution) -> Misfit:
 
     Without a noise model a sample is compared with the straight line between its neighbours. Where the curve bends
     between samples their scatter comes out too large, never too small. Variation is counted around the mean of each
-    series of samples. Series with few samples do not count.
+    series of samples. Series with few samples do not count. The probability counts no unknown as fitted: it is too
+    large rather than too small, the more so the fewer the samples.
     """
+    from scipy.special import chdtrc
+
     problem, rows = solution.system.problem, path_rows(solution)
     data, (counted, weight, noise) = problem.samples.data, problem.samples.roughness
     squares = np.where(counted, data - rows[:, : data.shape[1]], 0.0) ** 2
@@ -167,8 +171,9 @@ def misfit(solution: Solution) -> Misfit:
     if problem.noise is None:
         return Misfit(float(np.sqrt(residual / noise)) if noise > 0 else 1.0, unexplained)
     with np.errstate(all="ignore"):
-        residuals = problem.objective.residuals(rows)
-    return Misfit(float(np.sqrt(np.nansum(residuals**2) / max(problem.measurements, 1))), unexplained)
+        total = float(np.nansum(problem.objective.residuals(rows) ** 2))
+    count = max(problem.measurements, 1)
+    return Misfit(float(np.sqrt(total / count)), unexplained, float(chdtrc(count, total)))
 
 
 def path_rows(solution: Solution) -> np.ndarray:

@@ -129,7 +129,10 @@ class _Driver:
         ranks = {k: 0 if self._ties(optimum) else optimum for k, optimum in optima.items()}
         facts = {
             k: SearchFacts(
-                one.work / self.unit, True, ranks.get(k), quick and one.status is Status.ITERATION_LIMIT
+                one.work / self.unit,
+                optimum=ranks.get(k),
+                limited=quick and one.status is Status.ITERATION_LIMIT,
+                begun=one.status is not Status.NOT_FINITE or one.unknowns is not None,
             )
             for k, one in self.endings.items()
         }
@@ -247,12 +250,12 @@ class _Driver:
         return value_at(self.request.problem, self.given, QuickIntegration())
 
     def _contradicted(self, best: int) -> bool:
-        """Whether residuals of the best optimum are far larger than a known noise level says."""
+        """Whether residuals of the best optimum are larger than a known noise level makes probable."""
         problem = self.request.problem
         if problem.noise is None or problem.layout.noise_columns.any():
             return False
         solution = path_of(self.request, self.endings[best])
-        return solution is not None and misfit(solution).excess > self.policy.excess
+        return solution is not None and misfit(solution).probability < self.policy.improbable
 
     def _is_on_plateau(self, best: int) -> bool:
         """Whether the data determine no parameter at the best optimum, which is asked where others may follow."""

@@ -178,7 +178,7 @@ def determination_notices(problem: Problem, status: Status, certificate: Certifi
 
 def contradictions(solution: Solution, plausible: Plausibility = Plausibility()) -> Iterator[Notice]:
     """Residuals far larger than the noise model, or the scatter of neighbouring samples, explains."""
-    excess, unexplained = misfit(solution)
+    excess, unexplained, _ = misfit(solution)
     if excess > plausible.excess:
         known = solution.system.problem.noise is not None
         yield Notice("search.above_noise" if known else "search.above_scatter", values={"times": excess})
@@ -210,12 +210,14 @@ def _interruption(found: Searches, asked: int, ledger: str | Path | None, hits: 
 
 def disagreement(request: Request, status: Status, searches: Sequence[SearchSummary]) -> Iterator[Notice]:
     """Fewer searches than the policy asks for ended in the best optimum, or in one as low, although there were more."""
+    if len(searches) == 1 or not status.success or any(one.status is Status.INTERRUPTED for one in searches):
+        return
     best = min((one.loss for one in searches if one.cluster == 0), default=np.inf)
     limit = best + SameOptimum().rounding * abs(best)
     ties = {one.cluster for one in searches if one.cluster is not None and one.loss <= limit}
     hits = sum(one.cluster in ties for one in searches)
-    interrupted = any(one.status is Status.INTERRUPTED for one in searches)
-    if request.starts > 1 or len(searches) == 1 or not status.success or interrupted:
-        return
-    if hits < request.policy.agree:
-        yield Notice("search.disagree", values={"hits": hits, "searches": len(searches)})
+    others = {one.cluster for one in searches} - ties - {None}
+    policy, most = request.policy, request.starts if request.starts > 1 else request.policy.most
+    if hits < min(policy.agree + policy.doubt * len(others), most):
+        more = max(50, 3 * request.starts)
+        yield Notice("search.disagree", values={"hits": hits, "searches": len(searches), "more": more})

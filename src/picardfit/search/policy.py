@@ -1,9 +1,10 @@
 """The search policy: what a fit does next, decided from what its searches have shown.
 
 One rule makes a fit trusted: two searches that began at different values and took different paths agree on the best
-optimum found so far (one more for every other optimum that was seen, and one more if the optimum touches a bound), the
-data determine a parameter there, its certificate holds, and no known noise level contradicts it. Until then the fit
-searches on, within a budget; then it simulates many candidates side by side, and searches from the best of these.
+optimum found so far, the data determine a parameter there, and its certificate holds. One more must agree for each
+reason to doubt: every other optimum that was seen, an optimum that touches a bound, residuals that contradict a known
+noise level. Until then the fit searches on, within a budget; then it simulates many candidates side by side, and
+searches from the best of these.
 `decide` is a pure function of the evidence; driver.py executes what it says. How many iterations or seconds a search
 took is no evidence of anything and is not part of `Evidence`; work only limits how long a fit continues.
 """
@@ -28,8 +29,8 @@ class SearchPolicy:
     decisions on every machine.
     """
 
-    agree: int = 2  # searches that must end in the best optimum; more where others were seen, or at a bound
-    at_bound: int = 1  # how many more if it touches a bound: docs/decisions/017
+    agree: int = 2  # searches that must end in the best optimum
+    doubt: int = 1  # how many more for each reason to doubt it (see above): docs/decisions/017
     most: int = (
         8  # searches at most, besides those from simulated candidates; 1 makes a fit exactly one search
     )
@@ -37,13 +38,13 @@ class SearchPolicy:
     least: float = 200.0  # work that is spent on searches anyway, in steps: less than the candidates cost
     failures: int = 3  # searches that end without an optimum before candidates are simulated
     slice: float = 60.0  # work after which a search waits for others; three of four take less, in steps
-    excess: float = 3.0  # residuals over known noise (r.m.s.), from which on they contradict an optimum
+    improbable: float = 0.005  # probability of so large residuals, below which they contradict a known noise level
     rescue: Rescue | None = field(default=Rescue())  # the simulated candidates; None: there are none
 
     def __post_init__(self) -> None:
-        for name, fewest in (("agree", 1), ("at_bound", 0), ("most", 1), ("failures", 1)):
+        for name, fewest in (("agree", 1), ("doubt", 0), ("most", 1), ("failures", 1)):
             as_whole(getattr(self, name), name, fewest)
-        for name in ("effort", "least", "slice", "excess"):
+        for name in ("effort", "least", "slice", "improbable"):
             value = getattr(self, name)
             if not is_number(value) or not value > 0:
                 raise InputError("search.policy_not_positive", name, value=value)
@@ -78,6 +79,7 @@ class SearchFacts:
     ended: bool = True  # False while it waits
     optimum: int | None = None  # in which optimum it ended, 0 is the best so far; None: in none
     limited: bool = False  # whether the user's limit of iterations, less than a slice, ended it
+    begun: bool = True  # False if its start has no path: the equations are infinite there
 
 
 @dataclass(frozen=True)
@@ -120,9 +122,9 @@ def _trusted(evidence: Evidence, policy: SearchPolicy) -> bool:
     optima = [one.optimum for one in evidence.searches.values() if one.optimum is not None]
     if evidence.asked:
         return bool(optima)
-    needed = policy.agree + len(set(optima)) - 1 + policy.at_bound * evidence.at_bound
-    doubtful = evidence.contradicted or evidence.plateau
-    return optima.count(0) >= min(needed, policy.most) and not doubtful
+    doubts = len(set(optima)) - 1 + evidence.at_bound + evidence.contradicted
+    needed = min(policy.agree + policy.doubt * doubts, policy.most)
+    return optima.count(0) >= needed and not evidence.plateau
 
 
 def _may_rescue(evidence: Evidence, policy: SearchPolicy) -> bool:
@@ -158,7 +160,8 @@ def _search(evidence: Evidence, policy: SearchPolicy) -> Action | None:
     waiting = {index: one.work for index, one in searches.items() if not one.ended}
     converged = [one.work for one in searches.values() if one.optimum is not None]
     new = max(searches) + 1
-    if new < policy.most and (converged or len(waiting) < min(policy.agree, policy.most)):
+    begun = sum(one.begun for one in searches.values())  # one that could not begin was no search
+    if begun < policy.most and (converged or len(waiting) < min(policy.agree, policy.most)):
         waiting[new] = 0.0
     failed = sum(one.ended and one.optimum is None for one in searches.values())
     budget = max(policy.effort * min(converged), policy.least) if converged else inf
