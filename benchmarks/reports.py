@@ -125,8 +125,9 @@ def main() -> None:
         fine &= size < LARGEST
         cells = (experiments, f"{made.measurements:,}", f"{fitted - begin:.1f}", f"{wrote - fitted:.1f}")
         print("|", " | ".join(map(str, (*cells, f"{size / 1e6:.2f}", *times))), "|", flush=True)
+    all_or_not = "All" if fine else "NOT ALL"
     print(
-        f"\n{'All' if fine else 'NOT ALL'} below {SLOWEST:g} s and {LARGEST / 1e6:g} MB, nothing wider than the window."
+        f"\n{all_or_not} open within {SLOWEST:g} s, are below {LARGEST / 1e6:g} MB and no wider than the window."
     )
 
 
