@@ -45,9 +45,9 @@ from picardfit.model.priors import Normal as Normal
 from picardfit.model.priors import Uniform as Uniform
 from picardfit.problem.calendar import Calendar as Calendar
 from picardfit.problem.experiment import Experiment as Experiment
-from picardfit.problem.experiment import Rest as Rest
 from picardfit.problem.experiment import plan as plan
 from picardfit.problem.problem import Problem as Problem
+from picardfit.problem.rest import Rest as Rest
 from picardfit.search.policy import SearchPolicy as SearchPolicy
 from picardfit.search.rescue.settings import Rescue as Rescue
 from picardfit.simulation.simulate import Simulation as Simulation

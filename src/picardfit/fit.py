@@ -551,6 +551,17 @@ class Fit:
 
         return save(self, path)
 
+    def export(self, path: str | Path, format: str | None = None, experiment: str | None = None) -> Path:
+        """Write the fitted model for another program: `.py` (NumPy and SciPy), `.xml` (SBML), `.ant`, `.mo`, `.stan`.
+
+        `format`: "python", "casadi", "sbml", "antimony", "modelica" or "stan", where the ending of the path does not
+        say it; `_casadi.py` is CasADi. `experiment`: the one to write; by default all of them, or the first where a
+        file holds only one. A Stan program has its data and starting values in two files beside it.
+        """
+        from picardfit.exporters.formats import export
+
+        return export(self, path, format, experiment).paths[0]
+
     def __repr__(self) -> str:
         from picardfit.display.text import fit_line
 

@@ -20,7 +20,19 @@ from picardfit.cli.new import Starter, write_starter
 from picardfit.cli.show import rounded
 
 runner = CliRunner()
-COMMANDS = ["demo", "new", "check", "fit", "plot", "predict", "simulate", "profile", "design", "petab"]
+COMMANDS = [
+    "demo",
+    "new",
+    "check",
+    "fit",
+    "plot",
+    "predict",
+    "simulate",
+    "profile",
+    "design",
+    "export",
+    "petab",
+]
 
 
 def run(*arguments):

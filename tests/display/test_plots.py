@@ -334,3 +334,24 @@ def test_panels_and_their_labels_stand_inside_the_figure_and_apart(neuron):
         for k, one in enumerate(boxes):
             assert min(one.x0, one.y0, width - one.x1, height - one.y1) > -1.0
             assert not any(Bbox.intersection(one, other) for other in boxes[:k])
+
+
+@pytest.fixture(scope="module")
+def counted():
+    """A fit of new cases beside the number of those who are ill."""
+    model = pf.Model("x' = k*x", observables={"cases": "increment(x)", "ill": "x"})
+    times, noise = np.arange(1.0, 9.0), {"cases": pf.Poisson(), "ill": pf.Noise(additive=2.0)}
+    data = pf.simulate(model, {"k": 0.4}, {"x": 20.0}, times, noise=noise).observables
+    run = pf.Experiment(times, data, "town")
+    return pf.fit(pf.Problem(model, run, {"k": (0.1, 1.0)}, {"x": (5, 50)}, noise=noise))
+
+
+def test_panels_of_increments_have_the_time_axis_of_the_others(counted):
+    limits = {panel.get_xlim() for panel in counted.plot().axes}
+    assert len(limits) == 1
+    assert limits.pop()[0] < 0
+
+
+def test_standardised_residuals_have_dashes_at_two(counted):
+    for panel in counted.plot_residuals().axes[::2]:
+        assert [line.get_ydata()[0] for line in panel.lines if line.get_linestyle() == "--"] == [-2.0, 2.0]

@@ -9,6 +9,7 @@ import typer
 from picardfit.cli.check import check
 from picardfit.cli.demo import demo
 from picardfit.cli.design import design
+from picardfit.cli.export import export
 from picardfit.cli.fit import fit
 from picardfit.cli.new import new, schema
 from picardfit.cli.option_errors import Command
@@ -68,5 +69,6 @@ app.command(
 )(simulate)
 app.command(cls=Command, epilog="Example: picardfit profile ponds -p birth -p death")(profile)
 app.command(cls=Command, epilog="Example: picardfit design ponds --criterion A --budget 2")(design)
+app.command(cls=Command, epilog="Example: picardfit export ponds --out model.xml")(export)
 app.command(cls=Command, epilog="Example: picardfit petab model.yaml --starts 100")(petab)
 app.command(cls=Command, hidden=True, epilog="Example: picardfit schema > problem.schema.json")(schema)

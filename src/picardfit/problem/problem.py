@@ -27,6 +27,7 @@ from picardfit.model.scatter import Scatter, bind
 from picardfit.problem.columns import used_columns
 from picardfit.problem.dose_checks import adapted, check_doses, late_doses, reset_value, unused_covariates
 from picardfit.problem.experiment import Experiment, runs
+from picardfit.problem.first_counts import with_first_counts
 from picardfit.problem.increment_samples import IncrementSamples, increment_samples
 from picardfit.problem.least_squares import LeastSquares
 from picardfit.problem.likelihood import Objective, likelihood
@@ -103,6 +104,7 @@ class Problem:
         scatter = None if noise is None else bind(noise, model)
         trials = () if scatter is None else scatter.trials_columns
         named = used_columns(named, (*model.observables, *trials))
+        named = with_first_counts(model, named)
         check_experiments(model, named, trials)
         common = as_mapping(initial, "initial", "(0, 1)")
         each = tuple(initial_of(model, one, common) for one in named)
@@ -439,6 +441,8 @@ class Problem:
         rows = self._predicted(parameters)
         if rows is None:
             raise InputError("problem.no_solution")
+        if self.scatter is not None:
+            self.scatter.check_means(rows, self.sampled)
         rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
         return self.with_data(self.objective.sample(rows, rng, 1.0 if sd is None else sd))
 

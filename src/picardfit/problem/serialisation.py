@@ -30,9 +30,10 @@ from picardfit.model.noise_models import NoiseModel
 from picardfit.model.number_arrays import CENSORED
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.problem.calendar import Calendar
-from picardfit.problem.experiment import Experiment, Rest
+from picardfit.problem.experiment import Experiment
 from picardfit.problem.json_values import Record, array, entries, get, get_optional, number, plain
 from picardfit.problem.problem import Problem
+from picardfit.problem.rest import Rest
 
 NOISES: dict[str, type[NoiseModel]] = {kind.__name__: kind for kind in noise_models.KINDS}
 PRIORS: dict[str, type[priors.Prior]] = {kind.__name__: kind for kind in priors.KINDS}

@@ -21,7 +21,8 @@ from picardfit.model.doses import jumps_of
 from picardfit.model.parameters import Parameter, natural_slope, to_internal, to_natural
 from picardfit.model.priors import Priors
 from picardfit.problem.dose_checks import covariates_of
-from picardfit.problem.experiment import Experiment, Rest
+from picardfit.problem.experiment import Experiment
+from picardfit.problem.rest import Rest
 from picardfit.simulation.periodic_states import Regimen, periodic_state
 from picardfit.simulation.steady_states import Steady, steady_state
 
