@@ -22,6 +22,7 @@ from picardfit.display.plots import (
 from picardfit.display.plots.style import STYLE, columns_of, placed
 from picardfit.examples import fitzhugh_nagumo, rosenzweig_macarthur
 from picardfit.fit import SearchSummary
+from picardfit.model.scales import LOG
 
 
 @pytest.fixture(scope="module")
@@ -258,6 +259,7 @@ def test_all_pictures_are_written_to_a_folder(neuron, tmp_path):
     assert [one.name for one in written] == [
         "fit.svg",
         "residuals.svg",
+        "autocorrelation.svg",
         "identifiability.svg",
         "correlation.svg",
         "convergence.svg",
@@ -269,7 +271,12 @@ def test_texts_of_pictures_stay_inside(ponds):
     """No label of any picture is cut off at the edge."""
     many = with_starts(ponds, [ponds.loss, 3 * ponds.loss], [0, 1])
     pictures = [many.plot(band=0.95), many.plot_residuals(), many.plot_correlation(), many.plot_waterfall()]
-    pictures += [many.plot_convergence(), many.identifiability().plot(), ponds.profile("r").plot()]
+    pictures += [
+        many.plot_convergence(),
+        many.plot_autocorrelation(),
+        many.identifiability().plot(),
+        ponds.profile("r").plot(),
+    ]
     for figure in pictures:
         figure.draw_without_rendering()
         whole = figure.bbox
@@ -285,7 +292,7 @@ def test_texts_of_pictures_stay_inside(ponds):
 
 
 def test_a_narrow_logarithmic_axis_has_a_few_plain_ticks(ponds):
-    figure = plot_profiles([replace(ponds.profile("r"), log=True)])
+    figure = plot_profiles([replace(ponds.profile("r"), scale=LOG)])
     figure.canvas.draw()
     shown = labels(figure.axes[0].xaxis)
     assert 2 <= len(shown) <= 7

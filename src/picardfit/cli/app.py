@@ -17,7 +17,9 @@ from picardfit.cli.petab import petab
 from picardfit.cli.plot import plot
 from picardfit.cli.predict import predict
 from picardfit.cli.profile import profile
+from picardfit.cli.select import select
 from picardfit.cli.simulate import simulate
+from picardfit.cli.validate import validate
 
 EXIT_CODES = (
     "Exit codes: 0 converged or nothing wrong, 1 did not converge, 2 bad input, 3 internal error (a bug), "
@@ -46,7 +48,9 @@ def _show_version(wanted: bool) -> None:
 def main(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+        typer.Option(
+            "--version", "-V", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Estimate parameters of ODE models from poor data."""
@@ -68,6 +72,8 @@ app.command(
     epilog="Example: picardfit simulate ponds --times 0:20:41 --additive 0.5 --set birth=0.5 > plan.csv",
 )(simulate)
 app.command(cls=Command, epilog="Example: picardfit profile ponds -p birth -p death")(profile)
+app.command(cls=Command, epilog="Example: picardfit select ponds-II ponds-III")(select)
+app.command(cls=Command, epilog="Example: picardfit validate motors --data third.csv")(validate)
 app.command(cls=Command, epilog="Example: picardfit design ponds --criterion A --budget 2")(design)
 app.command(cls=Command, epilog="Example: picardfit export ponds --out model.xml")(export)
 app.command(cls=Command, epilog="Example: picardfit petab model.yaml --starts 100")(petab)

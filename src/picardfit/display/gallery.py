@@ -29,6 +29,7 @@ NEEDS: dict[
     "display.needs_convergence": lambda fit: fit.status.converged,
     "display.needs_two_unknowns": lambda fit: len(fit.covariance_labels) > 1,
     "display.needs_searches": lambda fit: len(fit.searches) > 1,
+    "display.nothing_to_correlate": lambda fit: bool(fit.diagnostics.autocorrelation),
     "display.needs_trace": lambda fit: len(fit.trace) > 0,
     "display.needs_experiments": lambda fit: len(fit.problem.experiments) > 1,
 }
@@ -66,6 +67,12 @@ PICTURES: dict[str, Entry] = {
         "residuals over time and over the fitted value, standardised by the noise model",
         ("display.needs_solution",),
         {"experiments": "experiments", "log_x": ""},
+    ),
+    "autocorrelation": Entry(
+        "plots.correlograms:plot_fit_autocorrelation",
+        "correlations of the residuals by lag, among themselves and with the inputs",
+        ("display.needs_solution", "display.nothing_to_correlate"),
+        {"level": "level"},
     ),
     "identifiability": Entry(
         "plots.estimates:plot_errors",

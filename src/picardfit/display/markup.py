@@ -103,7 +103,7 @@ def folding_table(
     paper: Paper = Paper(),
 ) -> Markup:
     """A table of unknowns, the first cell their name; many of single experiments and many initial states are folded."""
-    own = set(fit.problem.parameters)
+    own = {*fit.problem.parameters, *fit.derived}
     groups = {
         "": [row for row in rows if row[0] in own],
         "parameters of single experiments": [

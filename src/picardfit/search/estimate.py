@@ -52,11 +52,11 @@ def estimate(
     """Search for the optimum as requested, check the best solution independently, and decide how it all ended."""
     book = None if ledger is None else Ledger(ledger, identity(request))
     bar = Bar("searches") if progress is None else None
-    news = progress or (bar.show_search if bar and request.starts == 1 else None)
+    news = progress or (bar.show_search if bar else None)
     before = None
     try:
         if request.starts > 1:
-            before = search_all(request, executor, book, news, bar)
+            before = search_all(request, executor, book, progress or None, bar)
             if not before.endings:
                 raise KeyboardInterrupt
         found = run_policy(request, book, news, before)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from picardfit.display.gallery import draw, quick_pictures
+from picardfit.display.plots.correlograms import plot_autocorrelation, plot_correlogram
 from picardfit.display.plots.curves import experiment_figures, plot_fit
 from picardfit.display.plots.estimates import (
     plot_convergence,
@@ -18,6 +19,7 @@ from picardfit.display.plots.overlay import plot_overlay
 from picardfit.display.plots.predictions import plot_predictions
 from picardfit.display.plots.residuals import plot_residuals
 from picardfit.display.plots.style import check_format, save_figure
+from picardfit.display.plots.validation import plot_validation
 from picardfit.display.text import shows_searches
 from picardfit.whole_files import make_folder
 
@@ -26,14 +28,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "experiment_figures",
+    "plot_autocorrelation",
     "plot_convergence",
     "plot_correlation",
+    "plot_correlogram",
     "plot_fit",
     "plot_identifiability",
     "plot_overlay",
     "plot_predictions",
     "plot_profiles",
     "plot_residuals",
+    "plot_validation",
     "plot_waterfall",
     "save_figure",
     "write_plots",

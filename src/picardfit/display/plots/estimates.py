@@ -171,7 +171,7 @@ def _draw_profile(panel: Axes, one: Profile) -> None:
         panel.axvline(end, label=f"{percent} interval", **thin(ORANGE, "-."))
     panel.set_ylim(-STYLE.room / 3 * one.threshold(), (1 + 2 * STYLE.room) * one.threshold())
     panel.set_xlabel(with_unit(one.name, one.unit), parse_math=False)
-    if one.log:
+    if one.scale.log:
         panel.set_xscale("log")
         log_ticks(panel.xaxis, *panel.get_xlim())
 
