@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isnan, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -484,8 +484,40 @@ class Fit:
         at = self._times(e, times)
         return dict(zip(self.problem.model.states, states_along(self._solved, e, at).T, strict=True))
 
-    def predict(self, experiment: str, times: ArrayLike) -> dict[str, np.ndarray]:
-        """The observables of an experiment at any times, or dates where its data have dates, from its t0 on."""
+    @overload
+    def predict(
+        self, experiment: str, times: ArrayLike, *, bands: Literal[False] = False
+    ) -> dict[str, np.ndarray]: ...
+
+    @overload
+    def predict(
+        self,
+        experiment: str,
+        times: ArrayLike,
+        *,
+        bands: Literal[True],
+        level: float = 0.95,
+        noise: bool = False,
+    ) -> Bands: ...
+
+    def predict(
+        self,
+        experiment: str,
+        times: ArrayLike,
+        *,
+        bands: bool = False,
+        level: float = 0.95,
+        noise: bool = False,
+    ) -> dict[str, np.ndarray] | Bands:
+        """The observables of an experiment at any times, or dates where its data have dates, from its t0 on.
+
+        With `bands` their confidence bands of this `level` as well, as `fit.bands` gives them; with `noise` those in
+        which a new measurement lies.
+        """
+        if bands:
+            return self.bands(experiment, times, level, noise=noise)
+        if noise:
+            raise InputError("fit.noise_without_bands")
         e = experiment_index(self.problem, experiment)
         at = self._times(e, times)
         outputs = outputs_at(self._solved, e, at, states_along(self._solved, e, at))
@@ -513,15 +545,15 @@ class Fit:
     ) -> Figure:
         """Data and fit, a panel for each observable and hidden state of each experiment; written to `path` if given.
 
-        `band`: the level of confidence bands to draw, for example 0.95. `experiments`: names of those to draw, by
-        default the first twelve.
+        `band`: the level of confidence bands to draw, for example 0.95. `experiments`: names of those to draw; by
+        default of more than twelve those that fit worst, and typical ones.
         """
         from picardfit.display.plots import plot_fit
 
         return plot_fit(self, path, band, experiments)
 
     def plot_residuals(self, path: str | Path | None = None) -> Figure:
-        """Data minus fit over time and over the fitted value."""
+        """Residuals over time and over the fitted value, standardised by the noise model where there is one."""
         from picardfit.display.plots import plot_residuals
 
         return plot_residuals(self, path)

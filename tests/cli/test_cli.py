@@ -25,6 +25,8 @@ COMMANDS = [
     "new",
     "check",
     "fit",
+    "plot",
+    "predict",
     "simulate",
     "profile",
     "select",

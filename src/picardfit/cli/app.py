@@ -14,6 +14,8 @@ from picardfit.cli.fit import fit
 from picardfit.cli.new import new, schema
 from picardfit.cli.option_errors import Command
 from picardfit.cli.petab import petab
+from picardfit.cli.plot import plot
+from picardfit.cli.predict import predict
 from picardfit.cli.profile import profile
 from picardfit.cli.select import select
 from picardfit.cli.simulate import simulate
@@ -58,6 +60,13 @@ app.command(cls=Command, epilog="Example: picardfit demo --example lorenz")(demo
 app.command(cls=Command, epilog="Example: picardfit new ponds --from lotka-volterra")(new)
 app.command(cls=Command, epilog="Example: picardfit check ponds")(check)
 app.command(cls=Command, epilog="Example: picardfit fit ponds --starts 20 --out results")(fit)
+app.command(
+    cls=Command, epilog="Example: picardfit plot ponds --what residuals --style print --out residuals.pdf"
+)(plot)
+app.command(
+    cls=Command,
+    epilog="Example: picardfit predict ponds --times 0:40:0.5 --noise --out future.csv --out future.pdf",
+)(predict)
 app.command(
     cls=Command,
     epilog="Example: picardfit simulate ponds --times 0:20:41 --additive 0.5 --set birth=0.5 > plan.csv",

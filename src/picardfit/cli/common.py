@@ -167,10 +167,10 @@ def print_table(
     out.print(table)
 
 
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]], separator: str = ",") -> str:
     """A table as CSV: numbers with all their digits, an empty cell for None and NaN."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, lineterminator="\n", delimiter=separator)
     writer.writerow(header)
     writer.writerows([["" if one != one else one for one in row] for row in rows])
     return text.getvalue()

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from picardfit.display.plots.curves import measured_of
+from picardfit.display.plots.labels import short, time_label, with_unit
+from picardfit.display.plots.marks import measured_of
 from picardfit.display.plots.style import (
     BLUE,
     INK,
@@ -23,9 +24,6 @@ from picardfit.display.plots.style import (
     date_axis,
     figure_of,
     on_axis,
-    short,
-    time_label,
-    with_unit,
     written,
 )
 from picardfit.display.text import number

@@ -12,13 +12,14 @@ from markupsafe import Markup
 from picardfit.display.markup import (
     draw,
     equations,
+    estimate_tables,
     experiment_table,
     noise_words,
     parameter_table,
     picture,
     table,
 )
-from picardfit.display.text import ESTIMATES_HEADER, ESTIMATES_NUMERIC, error_lines, estimate_rows, size_words
+from picardfit.display.text import error_lines, size_words
 from picardfit.display.uncertainty import choice_words
 from picardfit.display.verdicts import summary, verdict_words, words
 
@@ -66,7 +67,7 @@ def fit_html(fit: Fit, most: int = 40) -> str:
     told = summary(fit)
     parts = [draw("paragraph", " ".join(told.sentences))]
     if fit.solution is not None:
-        parts.append(table(ESTIMATES_HEADER, estimate_rows(fit), ESTIMATES_NUMERIC, most))
+        parts.append(estimate_tables(fit, most))
         parts += [draw("paragraph", line) for line in error_lines(fit)]
         band = 0.95 if fit.status.converged else None
         shades = ", with 95 % confidence bands" if band else ""

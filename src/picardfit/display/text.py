@@ -10,7 +10,7 @@ import numpy as np
 
 from picardfit.errors import counted as count
 from picardfit.formulas.grammar import parse, to_text
-from picardfit.problem.named_values import units_of
+from picardfit.problem.named_values import initial_by_label, units_of
 
 if TYPE_CHECKING:
     from picardfit.evidence.derived import DerivedEstimate
@@ -233,9 +233,12 @@ def derived_text(one: DerivedEstimate) -> str:
 
 
 def _other_values(fit: Fit) -> dict[str, float]:
-    """Parameters that differ in the first other optimum that fits as well."""
-    other = fit.rivals[0].parameters if fit.success and fit.rivals else {}
-    return {name: value for name, value in other.items() if differs(value, fit.parameters[name])}
+    """Unknowns that differ in the first other optimum that fits as well."""
+    if not (fit.success and fit.rivals):
+        return {}
+    here = fit.parameters | initial_by_label(fit.problem, fit.solution.unknowns if fit.solution else None)
+    other = fit.rivals[0].parameters | fit.rivals[0].initial
+    return {name: value for name, value in other.items() if name in here and differs(value, here[name])}
 
 
 def differs(value: float, estimate: float) -> bool:
@@ -342,7 +345,9 @@ def fit_text(fit: Fit, most: int = 40) -> str:
     if len(fit.searches) > 1 and fit.success:
         lines.append(agreement(fit))
         lines += [
-            f"{one.count} found another one that fits as well{_told(fit, one)}" for one in fit.rivals[:3]
+            f"{one.count} found another one that fits as well (objective {number(one.loss, 6)}, here "
+            f"{number(fit.optima[0].loss, 6)}){_told(fit, one)}"
+            for one in fit.rivals[:3]
         ]
     return "\n".join([*lines, "", str(fit.certificate)])
 

@@ -104,6 +104,15 @@ def initial_states_of(problem: Problem, unknowns: np.ndarray) -> dict[str, dict[
     }
 
 
+def initial_by_label(problem: Problem, unknowns: np.ndarray | None) -> dict[str, float]:
+    """The estimated initial states as tables name them: `prey(0)[pond 1]` -> value before any dose at that time."""
+    if unknowns is None:
+        return {}
+    layout, (values, _) = problem.layout, problem.layout.before_doses(unknowns)
+    columns = np.argwhere(layout.exists[:, : len(layout.initial_states)]).tolist()
+    return {layout.label(e, c): float(values[e, layout.initial_states[c]]) for e, c in columns}
+
+
 def parameters_in(problem: Problem, unknowns: np.ndarray, e: int) -> dict[str, float]:
     """The parameters in experiment e under their plain names; those that only the noise has are left out."""
     values = problem.layout.parameters(unknowns)[e]

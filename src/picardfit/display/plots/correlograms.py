@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
+from picardfit.display.plots.labels import not_drawn, short
 from picardfit.display.plots.style import (
     BLUE,
     GREY,
     INK,
     ORANGE,
+    SCREEN,
     STYLE,
+    Look,
     figure_of,
     legend,
-    not_drawn,
-    short,
     thin,
     written,
 )
@@ -30,9 +31,12 @@ if TYPE_CHECKING:
 
     from picardfit.evidence.correlations import Correlogram
     from picardfit.evidence.residual_tests import Diagnostics
+    from picardfit.fit import Fit
 
 
-def plot_autocorrelation(found: Diagnostics, path: str | Path | None = None, level: float = 0.95) -> Figure:
+def plot_autocorrelation(
+    found: Diagnostics, path: str | Path | None = None, level: float = 0.95, look: Look = SCREEN
+) -> Figure:
     """Every correlation of residuals by lag, with bands: with later residuals, and with each input before."""
     titled = {f"residuals of {short(name)}": one for name, one in found.autocorrelation.items()}
     for name, several in found.cross_correlation.items():
@@ -40,10 +44,10 @@ def plot_autocorrelation(found: Diagnostics, path: str | Path | None = None, lev
     if not titled:
         raise InputError("display.nothing_to_correlate")
     shown = dict(list(titled.items())[: STYLE.quantities])
-    columns = min(2, len(shown))
+    columns = min(2, len(shown), look.columns)
     rows = ceil(len(shown) / columns)
     height = STYLE.header + (STYLE.flat[1] + STYLE.heading) * rows
-    figure = figure_of(STYLE.wide if columns > 1 else STYLE.width, height)
+    figure = figure_of(STYLE.wide if columns > 1 else STYLE.width, height, look)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for panel, (title, one) in zip(panels, shown.items(), strict=False):
         _draw(panel, one, level)
@@ -58,6 +62,13 @@ def plot_autocorrelation(found: Diagnostics, path: str | Path | None = None, lev
         panel.set_xlabel("lag in samples" + (", of irregular times" if found.irregular else ""))
     legend(figure, panels[: len(shown)], not_drawn(len(titled) - len(shown), "pictures"))
     return written(figure, path)
+
+
+def plot_fit_autocorrelation(
+    fit: Fit, path: str | Path | None = None, level: float = 0.95, look: Look = SCREEN
+) -> Figure:
+    """The correlations of the residuals of a fit."""
+    return plot_autocorrelation(fit.diagnostics, path, level, look)
 
 
 def plot_correlogram(one: Correlogram, path: str | Path | None = None, level: float = 0.95) -> Figure:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from picardfit.display.plots.curves import measured_of
+from picardfit.display.plots.labels import not_drawn, short, with_unit
+from picardfit.display.plots.marks import measured_of
 from picardfit.display.plots.style import (
     BLUE,
     INK,
@@ -16,10 +17,7 @@ from picardfit.display.plots.style import (
     date_axis,
     figure_of,
     legend,
-    not_drawn,
     on_axis,
-    short,
-    with_unit,
     written,
 )
 from picardfit.display.text import time_words
