@@ -19,6 +19,7 @@ _HOMES = {  # module -> the public names that live in it
     "errors": ("InputError", "Status"),
     "inference.design": ("Design", "design", "design_times"),
     "inference.identifiability": ("Identifiability", "Verdict"),
+    "model.derived": ("Derived",),
     "model.doses": ("Doses",),
     "model.inputs": ("Signal", "Table"),
     "collocation.mesh": ("Nodes",),
@@ -57,11 +58,13 @@ _HOMES = {  # module -> the public names that live in it
     "inference.structural": ("Structure", "structural"),
     "inference.bands": ("Band", "Bands"),
     "inference.bootstrap": ("Bootstrap",),
+    "inference.model_comparison": ("ModelComparison", "compare_models"),
     "inference.profile": ("Profile",),
     "inference.population.marginals": ("FO", "FOCE", "FOCEI", "MarginalLaplace", "Quadrature"),
     "inference.population.distribution": ("Population",),
     "inference.population.answer": ("PopulationFit",),
     "model.random_effects": ("RandomEffects",),
+    "inference.validation": ("Validation",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)
@@ -77,7 +80,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__"])
 
 
 class _Package(type(_sys)):

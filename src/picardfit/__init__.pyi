@@ -23,6 +23,8 @@ from picardfit.inference.design import design as design
 from picardfit.inference.design import design_times as design_times
 from picardfit.inference.identifiability import Identifiability as Identifiability
 from picardfit.inference.identifiability import Verdict as Verdict
+from picardfit.inference.model_comparison import ModelComparison as ModelComparison
+from picardfit.inference.model_comparison import compare_models as compare_models
 from picardfit.inference.population.answer import PopulationFit as PopulationFit
 from picardfit.inference.population.distribution import Population as Population
 from picardfit.inference.population.marginals import FO as FO
@@ -33,6 +35,8 @@ from picardfit.inference.population.marginals import Quadrature as Quadrature
 from picardfit.inference.profile import Profile as Profile
 from picardfit.inference.structural import Structure as Structure
 from picardfit.inference.structural import structural as structural
+from picardfit.inference.validation import Validation as Validation
+from picardfit.model.derived import Derived as Derived
 from picardfit.model.doses import Doses as Doses
 from picardfit.model.inputs import Signal as Signal
 from picardfit.model.inputs import Table as Table

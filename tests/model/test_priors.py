@@ -6,6 +6,9 @@ import scipy.stats as st
 
 import picardfit as pf
 from picardfit.model.priors import reach, terms
+from picardfit.model.scales import LINEAR, LOG, Scales
+
+SCALES = {"linear": LINEAR, "log": LOG, "logit": Scales.of(False, True, 0.5, 4.0)}
 
 DENSITIES = {
     "normal": (pf.Normal(1.5, 0.4), lambda v: st.norm.logpdf(v, 1.5, 0.4)),
@@ -25,22 +28,22 @@ DENSITIES = {
 }
 
 
-@pytest.mark.parametrize("is_log", [False, True])
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
 @pytest.mark.parametrize("kind", DENSITIES)
-def test_density_is_that_of_scipy(kind, is_log):
+def test_density_is_that_of_scipy(kind, scale):
     prior, density = DENSITIES[kind]
     for value in (0.7, 2.0):
-        cost = terms(prior, np.log(value) if is_log else value, is_log)[0]
+        cost = terms(prior, float(scale.internal(value)), scale)[0]
         assert cost == pytest.approx(-density(value), abs=1e-3)
 
 
-@pytest.mark.parametrize("is_log", [False, True])
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
 @pytest.mark.parametrize("kind", DENSITIES)
-def test_slope_is_that_of_differences(kind, is_log):
+def test_slope_is_that_of_differences(kind, scale):
     prior, h = DENSITIES[kind][0], 1e-6
     for at in (0.6, 2.1):
-        up, down = (terms(prior, at + d, is_log)[0] for d in (h, -h))
-        _, slope, curvature = terms(prior, at, is_log)
+        up, down = (terms(prior, at + d, scale)[0] for d in (h, -h))
+        _, slope, curvature = terms(prior, at, scale)
         assert slope == pytest.approx((up - down) / (2 * h), abs=1e-6)
         assert curvature >= 0
 

@@ -98,13 +98,7 @@ def _individuals(fit: PopulationFit, most: int = 200) -> Markup:
 
 
 def _pictures(fit: PopulationFit) -> list[Markup]:
-    own, drawn = fit.individual_fit, []
-    caption = "Dots: data. Line: the curve of each individual at its most probable parameters."
-    for page in plots.pages(own)[:3]:
-        drawn.append(picture(plots.plot_fit(own, experiments=page), caption))
-        caption = "More individuals, drawn in the same way."
-    caption = (
-        "Data minus individual curve; each individual has its own marker. Dashed: two standard deviations."
-    )
-    drawn.append(picture(plots.plot_residuals(own), caption))
-    return drawn
+    own = fit.individual_fit
+    curves = "Dots: data. Line: the curve of each individual at its most probable parameters; at most twelve of them."
+    rest = "Data minus individual curve. Dashed: two standard deviations of the noise."
+    return [picture(plots.plot_fit(own), curves), picture(plots.plot_residuals(own), rest)]

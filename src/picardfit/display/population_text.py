@@ -54,7 +54,8 @@ def spread_rows(fit: PopulationFit, level: float = 0.95) -> list[tuple[str, ...]
     for name, one in fit.population.spreads.items():
         low, high = ends[f"sd({name})"]
         remark = {"zero": "the data show none", "fixed": "fixed"}.get(one.state, "")
-        scale = "log " if fit.problem.parameters[name].log else ""
+        one_of = fit.problem.parameters[name]
+        scale = "log " if one_of.log else "logit " if one_of.logit else ""
         shrunk = number(100 * one.shrinkage, 3)
         rows.append(
             (

@@ -24,7 +24,7 @@ from picardfit.model.inputs import Formula
 from picardfit.model.parameters import Parameter
 from picardfit.model.priors import LaplacePrior, LogLaplacePrior, LogNormalPrior, Normal, Prior
 from picardfit.model.scatter import Column
-from picardfit.problem.experiment import Rest
+from picardfit.problem.rest import Rest
 
 KEYWORDS = """
     array break cholesky_factor_corr cholesky_factor_cov complex complex_matrix complex_row_vector

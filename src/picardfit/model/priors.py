@@ -16,6 +16,7 @@ import numpy as np
 
 from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError, Notice
+from picardfit.model.scales import LINEAR, Scales
 
 LARGEST_EXPONENT = log(np.finfo(float).max)
 
@@ -128,18 +129,17 @@ def _density(prior: Prior, value: float) -> tuple[float, float, float]:
     return smooth - rounding + log(2 * spread), gap / smooth / spread, 1 / smooth / spread**2
 
 
-def terms(prior: Prior, internal: float, is_log: bool) -> tuple[float, float, float]:
-    """-log density of a prior, with slope and curvature by the search coordinate (log(value) if `is_log`)."""
-    value = _exp(internal) if is_log else internal
+def terms(prior: Prior, internal: float, scale: Scales = LINEAR) -> tuple[float, float, float]:
+    """-log density of a prior, with slope and curvature by the search coordinate, which has this scale."""
+    value, slope_of_value = _natural(internal, scale)
     if prior.base is None:
         cost, slope, curvature = _density(prior, value)
-        chain = value if is_log else 1.0
-        return cost, slope * chain, curvature * chain**2
+        return cost, slope * slope_of_value, curvature * slope_of_value**2
     if value <= 0:
         return inf, 0.0, 0.0
     unit = log(prior.base)
-    cost, slope, curvature = _density(prior, (internal if is_log else log(value)) / unit)
-    log_slope = 1.0 if is_log else 1 / value
+    cost, slope, curvature = _density(prior, (internal if scale.log else log(value)) / unit)
+    log_slope = 1.0 if scale.log else slope_of_value / value
     chain = log_slope / unit
     slope, curvature = slope * chain, curvature * chain**2
     if isinstance(prior, LogNormalPrior | LogLaplacePrior):  # density of the value: + log(value)
@@ -147,7 +147,7 @@ def terms(prior: Prior, internal: float, is_log: bool) -> tuple[float, float, fl
     return cost, slope, curvature
 
 
-def moments(prior: Prior, internal: float, is_log: bool) -> tuple[float, float]:
+def moments(prior: Prior, internal: float, scale: Scales = LINEAR) -> tuple[float, float]:
     """Mean and standard deviation in the search coordinate; the latter linearised at a value where necessary.
 
     A Uniform says no more than bounds do: its mean is NaN, its standard deviation infinite.
@@ -155,12 +155,18 @@ def moments(prior: Prior, internal: float, is_log: bool) -> tuple[float, float]:
     if isinstance(prior, Uniform):
         return nan, inf
     sd = prior.sd if isinstance(prior, Normal | LogNormalPrior) else sqrt(2) * prior.scale
-    value = _exp(internal) if is_log else internal
+    value, slope = _natural(internal, scale)
     if prior.base is None:
-        mean = prior.mean if not is_log else log(prior.mean) if prior.mean > 0 else nan
-        return mean, sd / value if is_log else sd
+        inside = not scale.log or prior.mean > 0
+        return float(scale.internal(prior.mean)) if inside else nan, sd / slope
     mean, sd = prior.mean * log(prior.base), sd * log(prior.base)
-    return (mean, sd) if is_log else (_exp(mean), sd * abs(value))
+    return (mean, sd) if scale.log else (float(scale.internal(_exp(mean))), sd * abs(value) / slope)
+
+
+def _natural(internal: float, scale: Scales) -> tuple[float, float]:
+    """The value at a search coordinate, and its slope there."""
+    value = _exp(internal) if scale.log else float(scale.natural(internal))
+    return value, value if scale.log else float(scale.slopes(value))
 
 
 def reach(prior: Prior, lower: float, upper: float) -> float:
@@ -189,16 +195,16 @@ class Priors:
     """All priors of a problem. Unknowns shared by the experiments occur once, in row 0."""
 
     shape: tuple[int, int]  # (experiments, width)
-    entries: tuple[tuple[int, int, bool, Prior], ...]  # (experiment, column, is log, prior)
+    entries: tuple[tuple[int, int, Scales, Prior], ...]  # (experiment, column, scale, prior)
 
     def value(self, unknowns: np.ndarray) -> float:
-        return sum(terms(prior, float(unknowns[e, c]), is_log)[0] for e, c, is_log, prior in self.entries)
+        return sum(terms(prior, float(unknowns[e, c]), scale)[0] for e, c, scale, prior in self.entries)
 
     def terms(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slope and curvature, each (experiments, width)."""
         slope, curvature = np.zeros(self.shape), np.zeros(self.shape)
-        for e, c, is_log, prior in self.entries:
-            _, slope[e, c], curvature[e, c] = terms(prior, float(unknowns[e, c]), is_log)
+        for e, c, scale, prior in self.entries:
+            _, slope[e, c], curvature[e, c] = terms(prior, float(unknowns[e, c]), scale)
         return slope, curvature
 
     def outside(
@@ -225,6 +231,6 @@ class Priors:
     def moments(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations, each (experiments, width); NaN and inf where there is no prior."""
         mean, sd = np.full(self.shape, np.nan), np.full(self.shape, np.inf)
-        for e, c, is_log, prior in self.entries:
-            mean[e, c], sd[e, c] = moments(prior, float(unknowns[e, c]), is_log)
+        for e, c, scale, prior in self.entries:
+            mean[e, c], sd[e, c] = moments(prior, float(unknowns[e, c]), scale)
         return mean, sd

@@ -14,6 +14,7 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
+from picardfit.model.derived import Derived, as_derived
 from picardfit.model.doses import Jumps, jumps_of
 from picardfit.model.increments import increment_columns, solved_model
 from picardfit.model.inputs import check_oscillations, values_at
@@ -26,6 +27,7 @@ from picardfit.model.priors import Priors
 from picardfit.model.random_effects import RandomEffects
 from picardfit.model.scatter import Scatter, bind
 from picardfit.problem.columns import used_columns
+from picardfit.problem.derived import derived_quantities
 from picardfit.problem.dose_checks import adapted, check_doses, late_doses, reset_value, unused_covariates
 from picardfit.problem.experiment import Experiment, runs
 from picardfit.problem.first_counts import with_first_counts
@@ -33,6 +35,7 @@ from picardfit.problem.increment_samples import IncrementSamples, increment_samp
 from picardfit.problem.least_squares import LeastSquares
 from picardfit.problem.likelihood import Objective, likelihood
 from picardfit.problem.named_values import unknowns_from
+from picardfit.problem.quantity import Quantity
 from picardfit.problem.random_checks import checked_random, random_initial
 from picardfit.problem.samples import (
     Samples,
@@ -74,6 +77,7 @@ class Problem:
     `noise`: how the measurements scatter, one pf.Noise (LogNormal, StudentT, Laplace; Poisson, NegativeBinomial,
     Binomial for counts) or one for each observable; then the likelihood is maximised. Without it: plain least squares.
     `nominal`: values of the parameters that came with the problem; searches do not start from them.
+    `derived`: name -> formula of parameters, such as {"half_life": "log(2)*v/cl"}, or pf.Derived with a unit.
     `random`: the covariance of the parameters that vary between individuals (pf.Parameter(random=True)).
 
     After construction, every experiment has a name, `parameters` holds all parameters, including those of the noise and
@@ -87,6 +91,7 @@ class Problem:
     truth: Mapping[str, object] | None
     noise: NoiseModel | Mapping[str, NoiseModel] | None
     nominal: Mapping[str, float] | None
+    derived: FrozenDict[str, Derived]
     random: RandomEffects | None
     scatter: Scatter | None = field(init=False, repr=False)
     initial_by_experiment: tuple[dict[str, InitialSpec], ...] = field(init=False, repr=False)
@@ -100,6 +105,7 @@ class Problem:
         truth: Mapping[str, object] | None = None,
         noise: NoiseModel | Mapping[str, NoiseModel] | None = None,
         nominal: Mapping[str, float] | None = None,
+        derived: Mapping[str, str | Derived] | None = None,
         random: RandomEffects | None = None,
     ) -> None:
         if not isinstance(model, Model):
@@ -115,8 +121,8 @@ class Problem:
         each = tuple(initial_of(model, one, common) for one in named)
         check_increments(model, named)
         by_name = {one.name: specs for one, specs in zip(named, each, strict=True)}
-        given = random_initial(common) | as_mapping(parameters, "parameters", "(0, 1)")
-        every = all_parameters(model, given, by_name, scatter)
+        specs = random_initial(common) | as_mapping(parameters, "parameters", "(0, 1)")
+        every = all_parameters(model, specs, by_name, scatter)
         check_doses(model, named, by_name)
         check_priors(every, by_name, scatter)
         check_truth(truth)
@@ -125,6 +131,7 @@ class Problem:
         if scatter is not None:
             check_positive(model, named, scatter)
             check_counts(model, named, scatter)
+        given = as_mapping(derived, "derived", "'log(2)/k'")
         checked = {
             "model": model,
             "experiments": named,
@@ -133,12 +140,20 @@ class Problem:
             "truth": truth,
             "noise": noise,
             "nominal": nominal,
+            "derived": FrozenDict({n: as_derived(n, one) for n, one in given.items()}),
             "random": checked_random(random, every),
             "scatter": scatter,
             "initial_by_experiment": each,
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        if given:
+            _ = self.derived_quantities  # refuse now what has no meaning
+
+    @cached_property
+    def derived_quantities(self) -> dict[str, Quantity]:
+        """The derived quantities by label; those that differ between experiments as `half_life[pond 1]`."""
+        return derived_quantities(self)
 
     @cached_property
     def samples(self) -> Samples:

@@ -23,6 +23,7 @@ from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.model import noise_models, priors
 from picardfit.model.added_inputs import INFUSION
+from picardfit.model.derived import Derived
 from picardfit.model.doses import Doses, doses_from_spec
 from picardfit.model.inputs import Input, Signal, input_from_spec
 from picardfit.model.model import Model, inside_increment
@@ -44,6 +45,7 @@ T = TypeVar("T")
 
 def problem_record(problem: Problem) -> Record:
     """The problem as records; an InputError if its equations, observables or inputs are Python functions."""
+    derived = {name: vars(one) for name, one in problem.derived.items()}
     return {
         "model": _model_record(problem.model),
         "parameters": {name: _parameter_record(one) for name, one in problem.parameters.items()},
@@ -53,6 +55,7 @@ def problem_record(problem: Problem) -> Record:
         "nominal": problem.nominal,
         "random": _random_record(problem.random),
         "experiments": [_experiment_record(one) for one in problem.experiments],
+        **({"derived": derived} if derived else {}),
     }
 
 
@@ -68,6 +71,7 @@ def problem_from(record: Record) -> Problem:
         noise=None if noise is None else _noise_from(noise),
         nominal=get_optional(record, "nominal", dict),
         random=_random_from(record.get("random")),
+        derived=_derived_from(get(record, "derived", dict) if "derived" in record else {}),
     )
 
 
@@ -85,6 +89,13 @@ def _random_from(record: object) -> RandomEffects | None:
     if not isinstance(record, dict) or not record.keys() <= set(known):
         raise InputError("problem.saved_random", value=record, known=known)
     return RandomEffects(**record)
+
+
+def _derived_from(record: Record) -> dict[str, Derived]:
+    return {
+        name: Derived(*(get(get(record, name, dict), key, str) for key in ("formula", "unit")))
+        for name in record
+    }
 
 
 # ---- model ---------------------------------------------------------------------------------------------------------
@@ -372,6 +383,7 @@ def _fingerprint(problem: Problem) -> list[object]:
         layout.upper,
         layout.base,
         layout.known,
+        *([layout.scales.logit, layout.scales.low] if layout.scales.logit.any() else ()),
     ]
     named = [problem.names, model.states, model.parameters, model.inputs, model.observables]
     calendars = [one.calendar.record() for one in problem.experiments if one.calendar is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -168,10 +169,12 @@ def read_experiments(
     known: tuple[str, ...] | None,
     needs_data: bool,
     times: TimeSettings,
+    others: bool = False,
 ) -> list[Experiment]:
     """The experiments of the data files under the `conditions` of [experiments], or else those `common` to all.
 
     `known`: the columns that the problem uses, which are observables and numbers of trials; None without a model.
+    `others`: the files replace those of the problem file, so that its conditions may be about experiments not there.
     """
     if "data" not in content:
         if needs_data:
@@ -190,7 +193,7 @@ def read_experiments(
     names = [one.name for one in found]
     complete = len(source.faults) == before
     for name in conditions:
-        if complete and name not in names:
+        if complete and not others and name not in names:
             source.unknown(("experiments", name), "files.experiment_not_in_data", name, names)
     for name in {name for name in names if names.count(name) > 1}:
         source.fault(("data",), "files.two_experiments", name)
@@ -198,6 +201,15 @@ def read_experiments(
     experiments = [one for one in refined if one is not None]
     _check_inputs(source, experiments, inputs)
     return experiments
+
+
+def with_other_data(content: Mapping[str, object], files: Sequence[Path]) -> dict[str, object]:
+    """The content of a problem file with other data files, which are read with the settings of its first one."""
+    given = content.get("data")
+    first = given[0] if isinstance(given, list) and given else given
+    settings = {name: one for name, one in first.items() if name != "name"} if isinstance(first, dict) else {}
+    specs = [{**settings, "file": str(file.resolve())} for file in files]
+    return {**{name: one for name, one in content.items() if name not in ("truth", "fit")}, "data": specs}
 
 
 def _data_specs(source: Source, given: object) -> list[tuple[Key, dict[str, object]]]:

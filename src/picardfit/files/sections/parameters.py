@@ -12,6 +12,7 @@ from picardfit.files.sections.equations import EQUATIONS
 from picardfit.files.sections.noise import described
 from picardfit.files.toml_source import Source, kind_of, schema
 from picardfit.formulas.grammar import names_in_order, parse
+from picardfit.model.derived import Derived
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
 
@@ -140,6 +141,24 @@ def _parameter(source: Source, key: Key, table: Mapping[str, Any]) -> Parameter 
     except InputError as error:
         source.complain(error.within("files.in_entry", str(key[-1])), key)
     return None
+
+
+def read_derived(source: Source, given: object) -> dict[str, Derived]:
+    """name -> derived quantity, from a formula or a table with `formula` and `unit`."""
+    found = {}
+    for name, value in source.table(("derived",), given).items():
+        key = ("derived", name)
+        table: dict[str, Any] = {"formula": value}
+        if isinstance(value, dict):
+            table = source.known(key, value, ("formula", "unit"))
+        if "formula" not in table:
+            source.fault(key, "files.derived_without_formula", name)
+            continue
+        try:
+            found[name] = Derived(**table)
+        except InputError as error:
+            source.complain(error.within("files.in_entry", name), key)
+    return found
 
 
 def read_initial(source: Source, key: Key, given: object, model: Model | None) -> dict[str, object]:

@@ -133,6 +133,8 @@ class Population:
         """The standard deviation of each effect, with its error."""
         layout, covariance = self.optimum.at.study.setting.problem.layout, self.errors.covariance()
         theta = self.optimum.at.study.split(self.optimum.at.point)[0]
+        typical = np.tile(theta, (len(layout.experiments), 1))
+        natural, slopes = layout.natural(typical)[0], layout.slopes(typical)[0]
         shrinkage, found = self.shrinkage, {}
         for k, name in enumerate(self.names):
             variance = float(self._matrix[k, k])
@@ -142,7 +144,7 @@ class Population:
             if layout.log[0, k]:
                 cv = 100 * float(np.sqrt(np.expm1(variance)))
             else:
-                cv = 100 * float(np.sqrt(variance)) / abs(float(theta[k])) if theta[k] else np.nan
+                cv = 100 * float(np.sqrt(variance) * slopes[k] / abs(natural[k])) if natural[k] else np.nan
             sd = float(np.sqrt(variance))
             found[name] = Spread(name, sd, error, cv, float(shrinkage[name]), self._states[k])
         return found

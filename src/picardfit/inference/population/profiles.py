@@ -154,12 +154,12 @@ class _Profiled:
             self.column += own.index(True)
         else:
             self.column = names.index(name)
-        self.log = self.spread or bool(study.setting.problem.layout.log[0, self.column])
         self.box = box_of(self.study, self.study.split(self.point)[0], self.settings)
         self.start = optimum.at if not self.spread else evaluate(self.study, self.point, None)
         error = fit.errors("fisher")[name]
-        value = self._natural(self.point[self.column])
-        self.error = error / value if self.log and value else error
+        centre, step = float(self.point[self.column]), 1e-6
+        slope = (self._natural(centre + step) - self._natural(centre - step)) / (2 * step)
+        self.error = error / slope
         if not np.isfinite(self.error) or self.error <= 0:
             self.error = 0.3 * self.box.unit[self.column]
 
@@ -173,7 +173,13 @@ class _Profiled:
         return PopulationProfile(self.name, self._natural(centre), values, rises, self.level, ends)
 
     def _natural(self, x: float) -> float:
-        return float(np.exp(x)) if self.log else float(x)
+        """A coordinate in natural units."""
+        if self.spread:
+            return float(np.exp(x))
+        layout = self.study.setting.problem.layout
+        every = np.tile(self.point[: layout.width], (len(layout.experiments), 1))
+        every[:, self.column] = x
+        return float(layout.natural(every)[0, self.column])
 
     def _side(self, sign: int) -> tuple[list[tuple[float, float]], float]:
         """Points (coordinate, rise) on one side, and the end of the interval there, in natural units."""
