@@ -60,6 +60,10 @@ _HOMES = {  # module -> the public names that live in it
     "inference.bootstrap": ("Bootstrap",),
     "inference.model_comparison": ("ModelComparison", "compare_models"),
     "inference.profile": ("Profile",),
+    "inference.population.marginals": ("FO", "FOCE", "FOCEI", "MarginalLaplace", "Quadrature"),
+    "inference.population.distribution": ("Population",),
+    "inference.population.answer": ("PopulationFit",),
+    "model.random_effects": ("RandomEffects",),
     "inference.validation": ("Validation",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

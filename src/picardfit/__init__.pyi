@@ -25,6 +25,13 @@ from picardfit.inference.identifiability import Identifiability as Identifiabili
 from picardfit.inference.identifiability import Verdict as Verdict
 from picardfit.inference.model_comparison import ModelComparison as ModelComparison
 from picardfit.inference.model_comparison import compare_models as compare_models
+from picardfit.inference.population.answer import PopulationFit as PopulationFit
+from picardfit.inference.population.distribution import Population as Population
+from picardfit.inference.population.marginals import FO as FO
+from picardfit.inference.population.marginals import FOCE as FOCE
+from picardfit.inference.population.marginals import FOCEI as FOCEI
+from picardfit.inference.population.marginals import MarginalLaplace as MarginalLaplace
+from picardfit.inference.population.marginals import Quadrature as Quadrature
 from picardfit.inference.profile import Profile as Profile
 from picardfit.inference.structural import Structure as Structure
 from picardfit.inference.structural import structural as structural
@@ -47,6 +54,7 @@ from picardfit.model.priors import LogLaplacePrior as LogLaplacePrior
 from picardfit.model.priors import LogNormalPrior as LogNormalPrior
 from picardfit.model.priors import Normal as Normal
 from picardfit.model.priors import Uniform as Uniform
+from picardfit.model.random_effects import RandomEffects as RandomEffects
 from picardfit.problem.calendar import Calendar as Calendar
 from picardfit.problem.experiment import Experiment as Experiment
 from picardfit.problem.experiment import plan as plan
