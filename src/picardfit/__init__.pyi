@@ -26,6 +26,7 @@ from picardfit.inference.identifiability import Verdict as Verdict
 from picardfit.inference.profile import Profile as Profile
 from picardfit.inference.structural import Structure as Structure
 from picardfit.inference.structural import structural as structural
+from picardfit.model import priors as priors
 from picardfit.model.doses import Doses as Doses
 from picardfit.model.inputs import Signal as Signal
 from picardfit.model.inputs import Table as Table
@@ -38,11 +39,6 @@ from picardfit.model.noise_models import Noise as Noise
 from picardfit.model.noise_models import Poisson as Poisson
 from picardfit.model.noise_models import StudentT as StudentT
 from picardfit.model.parameters import Parameter as Parameter
-from picardfit.model.priors import LaplacePrior as LaplacePrior
-from picardfit.model.priors import LogLaplacePrior as LogLaplacePrior
-from picardfit.model.priors import LogNormalPrior as LogNormalPrior
-from picardfit.model.priors import Normal as Normal
-from picardfit.model.priors import Uniform as Uniform
 from picardfit.problem.calendar import Calendar as Calendar
 from picardfit.problem.experiment import Experiment as Experiment
 from picardfit.problem.experiment import Rest as Rest

@@ -38,7 +38,9 @@ class SearchPolicy:
     least: float = 200.0  # work that is spent on searches anyway, in steps: less than the candidates cost
     failures: int = 3  # searches that end without an optimum before candidates are simulated
     slice: float = 60.0  # work after which a search waits for others; three of four take less, in steps
-    improbable: float = 0.005  # probability of so large residuals, below which they contradict a known noise level
+    improbable: float = (
+        0.005  # probability of so large residuals, below which they contradict a known noise level
+    )
     rescue: Rescue | None = field(default=Rescue())  # the simulated candidates; None: there are none
 
     def __post_init__(self) -> None:

@@ -22,10 +22,19 @@ NOISES: Mapping[str, type] = {
 }
 PRIORS: Mapping[str, type] = {
     "normal": priors.Normal,
-    "log-normal": priors.LogNormalPrior,
-    "laplace": priors.LaplacePrior,
-    "log-laplace": priors.LogLaplacePrior,
+    "log-normal": priors.LogNormal,
+    "half-normal": priors.HalfNormal,
+    "student-t": priors.StudentT,
+    "cauchy": priors.Cauchy,
+    "half-cauchy": priors.HalfCauchy,
+    "exponential": priors.Exponential,
+    "gamma": priors.Gamma,
+    "inverse-gamma": priors.InverseGamma,
+    "beta": priors.Beta,
     "uniform": priors.Uniform,
+    "log-uniform": priors.LogUniform,
+    "laplace": priors.Laplace,
+    "log-laplace": priors.LogLaplace,
 }
 
 

@@ -1,0 +1,214 @@
+"""Priors in the coordinates of a search or of draws: -log density, moments, reach, draws; all priors of a problem.
+
+With is_log the coordinate is log(value), else the value. The search minimises -log density on top of the data's cost.
+Draws need the density by the coordinate itself: `measure` adds the logarithm of d value / d coordinate where the
+density is that of the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import exp, inf, log, nan, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from picardfit.errors import Notice
+from picardfit.formulas.kernels import Array
+from picardfit.model.priors import EVEN, Laplace, LogLaplace, LogNormal, Normal, Prior, Terms
+
+LARGEST_EXPONENT = log(np.finfo(float).max)
+PARTS = np.array([0.15865525393145707, 0.5, 0.8413447460685429])  # normal: mean - sd, mean, mean + sd
+
+
+def support(prior: Prior) -> tuple[float, float]:
+    """The interval of possible values, natural units."""
+    lower, upper = prior.ends
+    if prior.base is None:
+        return lower, upper
+    return _power(prior.base, lower), _power(prior.base, upper)
+
+
+def terms(prior: Prior, internal: ArrayLike, is_log: bool) -> Terms:
+    """-log density of a prior, with slope and curvature (at least 0) by the coordinate (log(value) if `is_log`)."""
+    internal = np.asarray(internal, float)
+    value = _exp(internal) if is_log else internal
+    if prior.base is None:
+        cost, slope, curvature = prior.terms(value)
+        chain = value if is_log else np.ones(value.shape)
+        return Terms(cost, slope * chain, curvature * chain**2)
+    unit, possible = log(prior.base), value > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logarithm = internal if is_log else np.log(np.where(possible, value, 1.0))
+        log_slope = np.ones(value.shape) if is_log else np.where(possible, 1 / value, 0.0)
+    cost, slope, curvature = prior.terms(logarithm / unit)
+    chain = log_slope / unit
+    slope, curvature = slope * chain, curvature * chain**2
+    if prior.of_value:  # + log(value)
+        cost, slope = cost + logarithm, slope + log_slope
+    return Terms(np.where(possible, cost, inf), slope, curvature)
+
+
+def measure(prior: Prior | None, internal: ArrayLike, is_log: bool) -> tuple[Array, Array]:
+    """log |d x / d coordinate| with its slope, where x is what the density of `terms` is a density of.
+
+    Without a prior the density is flat in the coordinate.
+    """
+    internal = np.asarray(internal, float)
+    flat = np.zeros(internal.shape)
+    if prior is None:
+        return flat, flat
+    if prior.base is not None and not prior.of_value:  # a density of the logarithm
+        unit = log(log(prior.base))
+        if is_log:
+            return flat - unit, flat
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return -np.log(internal) - unit, -1 / internal
+    return (internal, flat + 1.0) if is_log else (flat, flat)
+
+
+def moments(prior: Prior, internal: float, is_log: bool) -> tuple[float, float]:
+    """Mean and standard deviation in the search coordinate; the latter linearised at a value where necessary.
+
+    For priors that are not symmetric or have no moments: the median, and half the width of the interval that holds
+    what one standard deviation of a normal number does. A uniform prior says no more than bounds do: its mean is NaN,
+    its standard deviation infinite.
+    """
+    if isinstance(prior, EVEN):
+        return nan, inf
+    value = float(_exp(internal)) if is_log else internal
+    if isinstance(prior, Normal | Laplace | LogNormal | LogLaplace):
+        sd = prior.sd if isinstance(prior, Normal | LogNormal) else sqrt(2) * prior.scale
+        if prior.base is None:
+            mean = prior.mean if not is_log else log(prior.mean) if prior.mean > 0 else nan
+            return mean, sd / value if is_log else sd
+        mean, sd = prior.mean * log(prior.base), sd * log(prior.base)
+        return (mean, sd) if is_log else (float(_exp(mean)), sd * abs(value))
+    low, middle, high = prior.quantile(PARTS).tolist()
+    if not is_log:
+        return middle, 0.5 * (high - low)
+    return (log(middle), 0.5 * log(high / low)) if low > 0 else (nan, 0.5 * (high - low) / value)
+
+
+def reach(prior: Prior, lower: float, upper: float) -> float:
+    """Probability of a value at least as far from the prior's median as the bounds (natural units) are.
+
+    At least 1/2 if the median lies between the bounds, however wide the prior is. A uniform prior has no peak: 1.
+    """
+    if isinstance(prior, EVEN):
+        return 1.0
+    low, high = _in_its_coordinate(prior, lower), _in_its_coordinate(prior, upper)
+    if isinstance(
+        prior, Normal | Laplace | LogNormal | LogLaplace
+    ):  # symmetric: small numbers keep their digits
+        return _below(prior, min(2 * prior.mean - low, high))
+    return min(1 - _below(prior, low), _below(prior, high))
+
+
+def draws(prior: Prior, lower: float, upper: float, rng: np.random.Generator, count: int) -> Array:
+    """(count,): values from a prior that is cut off at bounds, in natural units."""
+    low, high = (_below(prior, _in_its_coordinate(prior, bound)) for bound in (lower, upper))
+    found = prior.quantile(rng.uniform(low, high, count))
+    natural = found if prior.base is None else _exp(found * log(prior.base))
+    return np.clip(natural, lower, upper)
+
+
+def _below(prior: Prior, x: float) -> float:
+    return float(prior.below(np.array(x)))
+
+
+def _in_its_coordinate(prior: Prior, bound: float) -> float:
+    """A bound in natural units as the x of a prior."""
+    if prior.base is None:
+        return bound
+    return inf if bound == inf else log(bound) / log(prior.base) if bound > 0 else -inf
+
+
+def _exp(x: ArrayLike) -> Array:
+    """e^x, or the largest float where that would overflow."""
+    return np.asarray(np.exp(np.minimum(x, LARGEST_EXPONENT)))
+
+
+def _power(base: float, x: float) -> float:
+    """base^x for x that may be infinite."""
+    return 0.0 if x == -inf else inf if x == inf else base**x
+
+
+@dataclass(frozen=True)
+class Priors:
+    """All priors of a problem. Unknowns shared by the experiments occur once, in row 0."""
+
+    shape: tuple[int, int]  # (experiments, width)
+    entries: tuple[tuple[int, int, bool, Prior], ...]  # (experiment, column, is log, prior)
+
+    @cached_property
+    def _groups(self) -> list[tuple[Prior, bool, tuple[Array, Array]]]:
+        """Prior, is log, and (experiments, columns) of the unknowns that have it."""
+        found: dict[tuple[Prior, bool], list[tuple[int, int]]] = {}
+        for e, c, is_log, prior in self.entries:
+            found.setdefault((prior, is_log), []).append((e, c))
+        return [(prior, is_log, tuple(np.array(at).T)) for (prior, is_log), at in found.items()]
+
+    def value(self, unknowns: np.ndarray) -> float:
+        return float(sum(terms(prior, unknowns[at], is_log).cost.sum() for prior, is_log, at in self._groups))
+
+    def terms(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Slope and curvature, each (experiments, width)."""
+        slope, curvature = np.zeros(self.shape), np.zeros(self.shape)
+        for prior, is_log, at in self._groups:
+            _, slope[at], curvature[at] = terms(prior, unknowns[at], is_log)
+        return slope, curvature
+
+    def density(self, many_unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """-log density by the unknowns' own coordinates, (k,), and its slope, both of (k, experiments, width).
+
+        Unknowns shared by the experiments have their slope in row 0.
+        """
+        cost, slope = np.zeros(len(many_unknowns)), np.zeros(many_unknowns.shape)
+        for prior, is_log, (row, column) in self._groups:
+            here = many_unknowns[:, row, column]
+            found, (volume, by_volume) = terms(prior, here, is_log), measure(prior, here, is_log)
+            cost += (found.cost - volume).sum(axis=1)
+            slope[:, row, column] = found.slope - by_volume
+        return cost, slope
+
+    def outside(
+        self, lower: np.ndarray, upper: np.ndarray, label: Callable[[int, int], str], least: float = 0.01
+    ) -> tuple[Notice, ...]:
+        """A warning for every prior that contradicts the bounds, both (experiments, width) in natural units.
+
+        It does if values as far out as the bounds have a probability below `least`: one in a hundred, a usual level of
+        significance. `label`: the name of an unknown.
+        """
+        found = []
+        for e, c, _, prior in self.entries:
+            low, high = float(lower[e, c]), float(upper[e, c])
+            if reach(prior, low, high) < least:
+                middle, spread = _middle_and_spread(prior)
+                code = "model.prior_contradicts"
+                if prior.base is not None:  # natural units: the spread is a factor
+                    code = "model.log_prior_contradicts"
+                    middle, spread = exp(middle * log(prior.base)), exp(spread * log(prior.base))
+                values = {"middle": middle, "spread": spread, "lower": low, "upper": high}
+                found.append(Notice(code, label(e, c), values))
+        return tuple(found)
+
+    def moments(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations, each (experiments, width); NaN and inf where there is no prior."""
+        mean, sd = np.full(self.shape, np.nan), np.full(self.shape, np.inf)
+        for e, c, is_log, prior in self.entries:
+            mean[e, c], sd[e, c] = moments(prior, float(unknowns[e, c]), is_log)
+        return mean, sd
+
+
+def _middle_and_spread(prior: Prior) -> tuple[float, float]:
+    """Centre and scale of a prior, in the coordinate that it acts on."""
+    match prior:
+        case Normal() | LogNormal():
+            return prior.mean, prior.sd
+        case Laplace() | LogLaplace():
+            return prior.mean, prior.scale
+    low, middle, high = prior.quantile(PARTS).tolist()
+    return middle, 0.5 * (high - low)
