@@ -57,6 +57,8 @@ _HOMES = {  # module -> the public names that live in it
     "inference.bands": ("Band", "Bands"),
     "inference.bootstrap": ("Bootstrap",),
     "inference.profile": ("Profile",),
+    "inference.posterior.methods": ("LaplaceDraws", "NUTS"),
+    "inference.posterior.posterior": ("Posterior",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)

@@ -23,6 +23,9 @@ from picardfit.inference.design import design as design
 from picardfit.inference.design import design_times as design_times
 from picardfit.inference.identifiability import Identifiability as Identifiability
 from picardfit.inference.identifiability import Verdict as Verdict
+from picardfit.inference.posterior.methods import NUTS as NUTS
+from picardfit.inference.posterior.methods import LaplaceDraws as LaplaceDraws
+from picardfit.inference.posterior.posterior import Posterior as Posterior
 from picardfit.inference.profile import Profile as Profile
 from picardfit.inference.structural import Structure as Structure
 from picardfit.inference.structural import structural as structural

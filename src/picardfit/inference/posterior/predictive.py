@@ -1,0 +1,77 @@
+"""What draws predict: costs of the measurements, and new data from the posterior or the prior."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from picardfit.errors import InputError
+from picardfit.formulas.kernels import Array
+from picardfit.inference.posterior.coordinates import Coordinates
+from picardfit.model.prior_terms import draws
+from picardfit.problem.common_noise import CommonNoise
+from picardfit.problem.problem import Problem
+from picardfit.simulation.trajectories import Integration
+
+ENOUGH = 1e-6  # relative accuracy of curves that are compared with noisy data
+
+
+def some_of(unknowns: Array, most: int) -> Array:
+    """At most this many of the draws, evenly spread over them."""
+    if len(unknowns) <= most:
+        return unknowns
+    chosen: Array = unknowns[np.linspace(0, len(unknowns) - 1, most).astype(int)]
+    return chosen
+
+
+def rows_of(problem: Problem, unknowns: Array) -> Array | None:
+    """(samples, rows) by independent integration; None without a solution."""
+    layout = problem.layout
+    values, initial = layout.measured_values(unknowns), layout.initial(unknowns)[0]
+    if not np.isfinite(initial).all():
+        return None
+    return problem.predicted_rows(values, initial, ENOUGH, Integration())
+
+
+def data_costs(problem: Problem, many_unknowns: Array) -> Array:
+    """(draws, measurements): -log density of each measurement; draws without a solution are left out.
+
+    With noise that the outputs of an instant share, an instant counts as one measurement.
+    """
+    objective, found = problem.objective, []
+    measured = np.isfinite(problem.samples.data)
+    chosen = measured.any(axis=1, keepdims=True) if isinstance(objective, CommonNoise) else measured
+    for unknowns in many_unknowns:
+        rows = rows_of(problem, unknowns)
+        if rows is not None:
+            found.append(objective.costs(rows)[chosen])
+    return np.array(found)
+
+
+def new_data(problem: Problem, many_unknowns: Array, seed: int) -> Array:
+    """(draws, samples, observables): measurements drawn at each set of unknowns, NaN where nothing is measured."""
+    rng = np.random.default_rng([seed, 4])
+    shape, found = problem.samples.data.shape, []
+    for unknowns in many_unknowns:
+        rows = rows_of(problem, unknowns)
+        found.append(np.full(shape, np.nan) if rows is None else problem.objective.sample(rows, rng))
+    return np.array(found)
+
+
+def prior_draws(problem: Problem, count: int, rng: np.random.Generator) -> Array:
+    """(count, experiments, width): unknowns from their priors; flat in internal coordinates where there is none."""
+    coordinates = Coordinates(problem.layout)
+    priors = {} if problem.priors is None else {(e, c): prior for e, c, _, prior in problem.priors.entries}
+    log = problem.layout.log
+    y = np.empty((count, coordinates.count))
+    for k, (e, c) in enumerate(coordinates.index.tolist()):
+        low, high = coordinates.lower[k], coordinates.upper[k]
+        if (prior := priors.get((e, c))) is None:
+            if not np.isfinite(high - low):
+                raise InputError("inference.prior_open", coordinates.labels[k])
+            y[:, k] = rng.uniform(low, high, count)
+            continue
+        with np.errstate(over="ignore"):
+            ends = np.exp([low, high]) if log[e, c] else (low, high)
+        values = draws(prior, float(ends[0]), float(ends[1]), rng, count)
+        y[:, k] = np.log(np.maximum(values, np.finfo(float).tiny)) if log[e, c] else values
+    return coordinates.unknowns(y)
