@@ -104,7 +104,7 @@ def _ess(draws: Array) -> float:
     correlation = 1 - (within - covariance.mean(axis=0)) / total
     correlation[0] = 1.0
     # sums of neighbours decrease and stay positive for a reversible chain: cut off where they do not
-    pairs = count // 2 - 1 if count % 2 == 0 else (count - 1) // 2
+    pairs = (count - 4) // 2 if count % 2 == 0 else (count - 3) // 2
     sums = correlation[0 : 2 * pairs : 2] + correlation[1 : 2 * pairs : 2]
     negative = np.flatnonzero(sums < 0)
     kept = int(negative[0]) if len(negative) else pairs
