@@ -524,11 +524,13 @@ class Fit:
 
         return write_plots(self, folder, ending, band)
 
-    def report(self, path: str | Path, title: str = "Report of a fit") -> Path:
-        """Write a self-contained HTML report."""
+    def report(
+        self, path: str | Path, title: str = "Report of a fit", posterior: Posterior | None = None
+    ) -> Path:
+        """Write a self-contained HTML report, with a section on draws of `fit.posterior()` if they are given."""
         from picardfit.display.report import write_report
 
-        return write_report(self, path, title)
+        return write_report(self, path, title, posterior=posterior)
 
     def save(self, path: str | Path) -> Path:
         """Write the fit with its problem as JSON; `pf.load` reads it back."""

@@ -21,6 +21,8 @@ PAINTERS: dict[str, tuple[str, ...]] = {
         "plots:plot_identifiability",
     ),
     "Model": ("text:model_text", "notebook:model_html"),
+    "DrawsPicture": ("", "notebook:plain_html", "plots.draws:plot_draws"),
+    "Posterior": ("posteriors:posterior_text", "posteriors:posterior_html"),
     "Problem": ("text:problem_text", "notebook:problem_html"),
     "Profile": (
         "uncertainty:profile_text",

@@ -115,6 +115,17 @@ def draws(prior: Prior, lower: float, upper: float, rng: np.random.Generator, co
     return np.clip(natural, lower, upper)
 
 
+def density_of_value(prior: Prior, lower: float, upper: float, values: Array) -> Array:
+    """The density of a prior that is cut off at bounds, at values in natural units; 0 outside."""
+    low, high = (_below(prior, _in_its_coordinate(prior, bound)) for bound in (lower, upper))
+    least, most = support(prior)
+    inside = (values >= max(lower, least)) & (values <= min(upper, most))
+    safe = np.where(inside, values, 1.0)
+    with np.errstate(all="ignore"):
+        log_density = measure(prior, safe, False)[0] - terms(prior, safe, False).cost
+        return np.where(inside, np.exp(log_density) / (high - low), 0.0)
+
+
 def _below(prior: Prior, x: float) -> float:
     return float(prior.below(np.array(x)))
 

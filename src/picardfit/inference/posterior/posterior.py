@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from picardfit.checks import as_whole
-from picardfit.display.hook import shown
+from picardfit.display.hook import picture, shown
 from picardfit.errors import InputError, Notice, closest
+from picardfit.evidence.curves import checked_times
 from picardfit.fit import Fit, fit
 from picardfit.inference.bands import Bands, sampled_bands
 from picardfit.inference.posterior.comparison import Comparison, loo, waic
@@ -178,7 +179,7 @@ class Posterior:
         (known) initial states. `most`: how many of the draws are integrated.
         """
         e = experiment_index(self.problem, experiment)
-        at = self.problem.experiments[e].times_at(times)
+        at = checked_times(self.problem.experiments[e].times_at(times))
         some = some_of(self.unknowns, as_whole(most, "most", 2))
         return sampled_bands(self.fit, e, at, some, level, noise, inputs, initial, self.seed)
 
@@ -226,14 +227,25 @@ class Posterior:
         return save(self, path)
 
     def plot(self, kind: str = "trace", path: str | Path | None = None, names: list[str] | None = None) -> Figure:
-        """A picture of the draws: "trace", "rank", "pairs", "forest" or "predictive"; written to `path` if given."""
-        from picardfit.display.hook import picture
+        """A picture of the draws, written to `path` if given.
 
-        return picture((self, kind, names), path)
+        `kind`: "trace", "rank", "pairs", "forest", "marginals" (with the priors) or "predictive" (with the data);
+        `names`: of the unknowns to draw, by default the first ones.
+        """
+        return picture(DrawsPicture(self, kind, names), path)
 
     def __repr__(self) -> str:
         chains, draws = self.shape
         return f"<Posterior: {chains} x {draws} draws of {len(self.labels)} unknowns, {self.divergences} divergent>"
+
+
+@dataclass(frozen=True, eq=False)
+class DrawsPicture:
+    """A picture of draws that is wanted."""
+
+    posterior: Posterior
+    kind: str
+    names: list[str] | None = None
 
 
 DOUBTS = {

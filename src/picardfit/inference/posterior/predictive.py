@@ -8,6 +8,7 @@ from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array
 from picardfit.inference.posterior.coordinates import Coordinates
 from picardfit.model.prior_terms import draws
+from picardfit.model.priors import Prior
 from picardfit.problem.common_noise import CommonNoise
 from picardfit.problem.problem import Problem
 from picardfit.simulation.trajectories import Integration
@@ -55,6 +56,14 @@ def new_data(problem: Problem, many_unknowns: Array, seed: int) -> Array:
         rows = rows_of(problem, unknowns)
         found.append(np.full(shape, np.nan) if rows is None else problem.objective.sample(rows, rng))
     return np.array(found)
+
+
+def priors_by_label(problem: Problem) -> dict[str, tuple[Prior, float, float]]:
+    """unknown -> its prior and its bounds in natural units."""
+    layout = problem.layout
+    entries = () if problem.priors is None else problem.priors.entries
+    lower, upper = layout.natural(layout.lower), layout.natural(layout.upper)
+    return {layout.label(e, c): (prior, float(lower[e, c]), float(upper[e, c])) for e, c, _, prior in entries}
 
 
 def prior_draws(problem: Problem, count: int, rng: np.random.Generator) -> Array:
