@@ -14,6 +14,7 @@ from picardfit.cli.new import new, schema
 from picardfit.cli.option_errors import Command
 from picardfit.cli.petab import petab
 from picardfit.cli.profile import profile
+from picardfit.cli.sample import sample
 from picardfit.cli.simulate import simulate
 
 EXIT_CODES = (
@@ -58,6 +59,7 @@ app.command(
     epilog="Example: picardfit simulate ponds --times 0:20:41 --additive 0.5 --set birth=0.5 > plan.csv",
 )(simulate)
 app.command(cls=Command, epilog="Example: picardfit profile ponds -p birth -p death")(profile)
+app.command(cls=Command, epilog="Example: picardfit sample ponds --draws 2000 --seed 1")(sample)
 app.command(cls=Command, epilog="Example: picardfit design ponds --criterion A --budget 2")(design)
 app.command(cls=Command, epilog="Example: picardfit petab model.yaml --starts 100")(petab)
 app.command(cls=Command, hidden=True, epilog="Example: picardfit schema > problem.schema.json")(schema)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,8 +66,10 @@ def save(one: Posterior, path: str | Path) -> Path:
         raise InputError("inference.draws_ending", str(path))
     tree = to_arviz(one)
     regular_target(path)
-    try:
-        content = tree.to_netcdf(engine="h5netcdf")  # type: ignore[attr-defined]
-    except (ImportError, ValueError):
-        raise InputError("inference.no_arviz") from None
-    return write_bytes(path, bytes(content))
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "draws.nc"
+        try:
+            tree.to_netcdf(file, engine="netcdf4")  # type: ignore[attr-defined]
+        except (ImportError, ValueError):  # arviz-base without netCDF4
+            raise InputError("inference.no_arviz") from None
+        return write_bytes(path, file.read_bytes())
