@@ -88,7 +88,9 @@ def compared(problem: pf.Problem, reference: dict[str, tuple[float, float]], dra
     posterior = fit.posterior(pf.NUTS(draws=draws), seed=0, progress=False)
     clock, processor = time.perf_counter() - clock, time.process_time() - processor
     table = posterior.summary()
-    print(f"{'':18}{'mean':>10}{'MCSE off':>10}{'sd':>10}{'off':>8}{'ess bulk':>10}{'ess tail':>10}{'R-hat':>8}")
+    print(
+        f"{'':18}{'mean':>10}{'MCSE off':>10}{'sd':>10}{'off':>8}{'ess bulk':>10}{'ess tail':>10}{'R-hat':>8}"
+    )
     for name, (mean, sd) in reference.items():
         row = table.loc[name]
         error = np.hypot(row["mcse"], sd / 100)  # 10,000 reference draws have an error of their own
@@ -116,7 +118,9 @@ def _decay() -> pf.Problem:
     noise = pf.Noise(additive=pf.Parameter(1e-3, prior=priors.LogNormal(-2.0, 0.4)))
     data = pf.Experiment(times, {"x": np.exp(-times)}, t0=0.0)
     parameters = {"k": pf.Parameter(0, prior=priors.Gamma(6.0, 8.0))}
-    return pf.Problem(pf.Model("x' = -k*x"), data, parameters, {"x": positive(priors.LogNormal(0.5, 0.3))}, noise=noise)
+    return pf.Problem(
+        pf.Model("x' = -k*x"), data, parameters, {"x": positive(priors.LogNormal(0.5, 0.3))}, noise=noise
+    )
 
 
 def _hidden() -> pf.Problem:
@@ -149,14 +153,16 @@ KEPT = 99  # draws among which the truth has a rank from 0 to 99
 
 
 def ranks(problem: pf.Problem, data_sets: int, first: int = 0) -> tuple[np.ndarray, list[str], int, int]:
-    """(data sets, unknowns): rank of the truth among KEPT nearly independent draws; names, fits that failed, warnings."""
+    """(data sets, unknowns): rank of the truth among KEPT draws; names; how many fits failed, and were warned of."""
     found, failed, warned = [], 0, 0
     for seed in range(first, first + data_sets):
         truth = prior_draws(problem, 1, np.random.default_rng([seed, 7]))[0]
         again = problem.simulate_data(truth, seed=seed)
         try:
             fit = pf.fit(again, policy=pf.SearchPolicy(most=1))
-            posterior = fit.posterior(pf.NUTS(draws=4 * (KEPT // 3), chains=3, warmup=200), seed=seed, progress=False)
+            posterior = fit.posterior(
+                pf.NUTS(draws=4 * (KEPT // 3), chains=3, warmup=200), seed=seed, progress=False
+            )
         except pf.InputError:
             failed += 1
             continue
@@ -203,7 +209,9 @@ def michaelis() -> pf.Problem:
 def quiet() -> pf.Problem:
     """Three almost exact measurements: a noise level near zero, where the posterior is a funnel."""
     times = np.array([0.5, 1.0, 2.0])
-    data = pf.Experiment(times, {"x": np.exp(-0.7 * times) + [1e-3, -1e-3, 1e-3]}, t0=0.0, initial={"x": 1.0})
+    data = pf.Experiment(
+        times, {"x": np.exp(-0.7 * times) + np.array([1e-3, -1e-3, 1e-3])}, t0=0.0, initial={"x": 1.0}
+    )
     noise = pf.Noise(additive=pf.Parameter(0, prior=pf.priors.HalfCauchy(0.1)))
     parameters = {"k": pf.Parameter(0, prior=pf.priors.HalfNormal(1.0))}
     return pf.Problem(pf.Model("x' = -k*x"), data, parameters, noise=noise)
@@ -221,7 +229,9 @@ def tails() -> None:
             for label, below in exact.items():
                 parts = [f"{below(q):.4f}" for q in np.quantile(posterior[label], [0.025, 0.5, 0.975])]
                 print(f"{name}, {type(method).__name__}, {label}: {', '.join(parts)}")
-            print("   ", " ".join(str(one) for one in posterior.warnings) or "no warning", posterior.khat or "")
+            print(
+                "   ", " ".join(str(one) for one in posterior.warnings) or "no warning", posterior.khat or ""
+            )
 
 
 def _below(values: np.ndarray, mass: np.ndarray):
@@ -238,7 +248,9 @@ def michaelis_exact() -> dict:
     (data,) = michaelis().experiments
     slope, size = np.meshgrid(np.linspace(-2.5, 1.5, 1500), np.linspace(-12, 14, 1500), indexing="ij")
     km, vmax = np.exp(size), np.exp(slope + size)
-    cost = np.log1p((km / 2) ** 2) + np.log1p((vmax / 2) ** 2) - slope - 2 * size  # priors, and d value / d log
+    cost = (
+        np.log1p((km / 2) ** 2) + np.log1p((vmax / 2) ** 2) - slope - 2 * size
+    )  # priors, and d value / d log
     for t, y in zip(data.times, data.values[:, 0], strict=True):
         with np.errstate(over="ignore"):
             u = 0.5 / km * np.exp(np.minimum((0.5 - vmax * t) / km, 600.0))
@@ -271,21 +283,30 @@ def lorenz(draws: int, experiments: int = 100) -> None:
     model, times, rng = pf.examples.lorenz.model(), np.linspace(0.0, 1.5, 16), np.random.default_rng(0)
     truth, runs = pf.examples.lorenz.TRUTH, []
     for _ in range(experiments):
-        initial = dict(zip(model.states, rng.uniform(-1, 1, 3) + [0, 0, 1.0], strict=True))
+        initial = dict(zip(model.states, rng.uniform(-1, 1, 3) + np.array([0, 0, 1.0]), strict=True))
         found = pf.simulate(model, truth, initial, times).observables
-        runs.append(pf.Experiment(times, {n: v + 0.1 * rng.standard_normal(len(v)) for n, v in found.items()}))
-    sigma = {name: (0.01, 1.0) for name in model.observables}
+        runs.append(
+            pf.Experiment(times, {n: v + 0.1 * rng.standard_normal(len(v)) for n, v in found.items()})
+        )
+    sigma = dict.fromkeys(model.observables, (0.01, 1.0))
     bounds = {name: (0.2 * value, 3 * value) for name, value in truth.items()}
-    initial = {name: (-10.0, 10.0) for name in model.states}
+    initial = dict.fromkeys(model.states, (-10.0, 10.0))
     problem = pf.Problem(model, runs, bounds, initial, noise=pf.Noise(additive=sigma))
     clock, processor = time.perf_counter(), time.process_time()
     fit = pf.fit(problem, start=truth)
-    print(f"{experiments} experiments, {problem.layout.count()} unknowns: fit in {time.process_time() - processor:.0f} s")
+    print(
+        f"{experiments} experiments, {problem.layout.count()} unknowns: fit in {time.process_time() - processor:.0f} s"
+    )
     posterior = fit.posterior(pf.NUTS(draws=draws // 4, warmup=150), seed=0)
     clock, processor = time.perf_counter() - clock, time.process_time() - processor
     table = posterior.summary()
-    print(f"{draws} draws: {clock:.0f} s of the clock, {processor:.0f} s of the processor; {posterior.drawn.leaps} leaps")
-    print(f"largest R-hat {table['r_hat'].max():.3f}, least effective {table['ess_bulk'].min():.0f}; error {posterior.error:.1e}")
+    print(
+        f"{draws} draws: {clock:.0f} s of the clock, {processor:.0f} s of the processor; {posterior.drawn.leaps} leaps"
+    )
+    print(
+        f"largest R-hat {table['r_hat'].max():.3f}, least effective {table['ess_bulk'].min():.0f}; "
+        f"log-likelihood wrong by {posterior.error:.1e}"
+    )
     print("\n".join(map(str, posterior.warnings)))
 
 
@@ -323,7 +344,9 @@ def engine(calls: int = 200) -> None:
         states = Simulated(problem, unknowns, tolerance, Rescue(), False).states
         rows = measured(problem, unknowns, states)
         gap = max(abs(problem.objective.value(row) + one) for row, one in zip(rows, exact, strict=True))
-        print(f"batched Rosenbrock steps at {tolerance:.0e}: {1e3 * each:.1f} ms, log-likelihood wrong by {gap:.1e}")
+        print(
+            f"batched Rosenbrock steps at {tolerance:.0e}: {1e3 * each:.1f} ms, log-likelihood wrong by {gap:.1e}"
+        )
     unknowns = target.coordinates.unknowns(target.coordinates.internal(points[3])[0])
     costs = target.lanes.solve(unknowns, [None] * 4, False).cost
     print(f"collocation: log-likelihood wrong by {np.abs(costs + exact).max():.1e}")

@@ -39,13 +39,18 @@ def sample(
     problem: ProblemPath = HERE,
     sampler: Annotated[
         Sampler,
-        typer.Option("--method", help="Chains, or a weighted Gaussian at the optimum, which answers at once."),
+        typer.Option(
+            "--method", help="Chains, or a weighted Gaussian at the optimum, which answers at once."
+        ),
     ] = Sampler.NUTS,
-    draws: Annotated[int | None, typer.Option(min=1, help="Draws of each chain (1000), or in all (4000).")] = None,
+    draws: Annotated[
+        int | None, typer.Option(min=1, help="Draws of each chain (1000), or in all (4000).")
+    ] = None,
     chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
     warmup: Annotated[int, typer.Option(min=0, help="Iterations of each chain before its draws.")] = 400,
     accept: Annotated[
-        float, typer.Option(help="Wanted acceptance; nearer to 1 takes shorter steps and removes divergences.")
+        float,
+        typer.Option(help="Wanted acceptance; nearer to 1 takes shorter steps and removes divergences."),
     ] = 0.8,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
     out: Out = None,

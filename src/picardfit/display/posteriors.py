@@ -56,7 +56,9 @@ def summary_rows(one: Posterior) -> list[tuple[str, ...]]:
     found = []
     for name, row in one.summary().to_dict(orient="index").items():
         values = [row[key] for key in COLUMNS]
-        cells = [number(value, 4 if key != "mcse" else 2) for key, value in zip(COLUMNS[:6], values, strict=False)]
+        cells = [
+            number(value, 4 if key != "mcse" else 2) for key, value in zip(COLUMNS[:6], values, strict=False)
+        ]
         sizes = [f"{value:.0f}" if np.isfinite(value) else "" for value in values[6:8]]
         found.append((str(name), *cells, *sizes, f"{values[8]:.3f}" if np.isfinite(values[8]) else ""))
     return found
@@ -71,7 +73,7 @@ def posterior_html(one: Posterior) -> str:
 def report_section(one: Posterior) -> dict[str, object]:
     """What the report shows of draws: table, warnings, prior beside posterior, chains, predictions."""
     captions = {
-        "marginals": "Draws of the posterior, with the prior where there is one, the estimate of the fit, and 95 % intervals.",
+        "marginals": "Draws of the posterior, with priors, the estimates of the fit, and 95 % intervals.",
         "forest": "Intervals of the posterior beside those of the Fisher information, in units of the estimates.",
         "trace": "The chains: they should look alike and show no trend.",
         "predictive": "Data in the bands of the posterior: dark for curves, light for new measurements.",

@@ -47,10 +47,10 @@ class CommonNoise:
             total = 1 + np.sum(shrink**2, axis=1)
             squares = np.sum(white**2, axis=1) - np.sum(shrink * white, axis=1) ** 2 / total
             if self.frozen is not None:
-                return 0.5 * squares[:, None]
+                return np.asarray(0.5 * squares[:, None])
             spread = np.log(total) + 2 * np.sum(np.log(a), axis=1)
             count = self.measured.sum(axis=1)
-            return 0.5 * (squares + spread + count * np.log(2 * np.pi))[:, None]
+            return np.asarray(0.5 * (squares + spread + count * np.log(2 * np.pi))[:, None])
 
     nllh = value
 

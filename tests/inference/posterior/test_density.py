@@ -1,4 +1,4 @@
-"""The log-density of the posterior: against independent integration and SciPy's densities; its gradient by differences."""
+"""The log-density of the posterior: against independent integrations and SciPy, and its gradient by differences."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,9 @@ def decay(**options):
 
 
 def two_ponds():
-    model = pf.Model("prey' = r*prey*(1 - prey/5) - prey*pred\npred' = prey*pred - d*pred", observables=["prey"])
+    model = pf.Model(
+        "prey' = r*prey*(1 - prey/5) - prey*pred\npred' = prey*pred - d*pred", observables=["prey"]
+    )
     noise = pf.LogNormal(sigma=pf.Parameter(0.01, 1, log=True, prior=pf.priors.HalfNormal(0.3)))
     runs = []
     for k, start in enumerate((1.0, 2.0)):
@@ -35,13 +37,14 @@ def two_ponds():
 
 
 def epidemic():
-    model = pf.Model(
-        "s' = -b*s*i\ni' = b*s*i - g*i\nc' = b*s*i", observables={"cases": "increment(c)"}
-    )
+    model = pf.Model("s' = -b*s*i\ni' = b*s*i - g*i\nc' = b*s*i", observables={"cases": "increment(c)"})
     times = np.arange(1.0, 8)
     counts = [3, 5, 9, 14, 22, 27, 30]
     one = pf.Experiment(times, {"cases": counts}, t0=0.0, initial={"s": 200.0, "i": 2.0, "c": 0.0})
-    parameters = {"b": pf.Parameter(1e-4, 0.1, log=True), "g": pf.Parameter(0, prior=pf.priors.HalfCauchy(1.0))}
+    parameters = {
+        "b": pf.Parameter(1e-4, 0.1, log=True),
+        "g": pf.Parameter(0, prior=pf.priors.HalfCauchy(1.0)),
+    }
     return pf.Problem(model, one, parameters, noise=pf.Poisson())
 
 
@@ -49,10 +52,18 @@ def dosed():
     model = pf.Model("gut' = -a*gut\nc' = a*gut/v - e*c", observables=["c"])
     values = ["<0.05", 0.9, 1.0, 0.8, 1.5, 1.7, 1.2, 0.9]
     one = pf.Experiment(
-        TIMES - 0.5, {"c": values}, t0=0.0, doses=pf.Doses([0.0, 1.75], [2.0, 2.0], into="gut"), initial={"c": 0.0}
+        TIMES - 0.5,
+        {"c": values},
+        t0=0.0,
+        doses=pf.Doses([0.0, 1.75], [2.0, 2.0], into="gut"),
+        initial={"c": 0.0},
     )
     return pf.Problem(
-        model, one, {"a": (0.1, 9), "v": (0.2, 5), "e": (0.01, 3)}, {"gut": 0.0}, noise=pf.Noise(additive=(0.02, 1))
+        model,
+        one,
+        {"a": (0.1, 9), "v": (0.2, 5), "e": (0.01, 3)},
+        {"gut": 0.0},
+        noise=pf.Noise(additive=(0.02, 1)),
     )
 
 
@@ -60,7 +71,9 @@ def formula_start():
     model = pf.Model("x' = -k*x + u", inputs=["u"])
     one = pf.Experiment(TIMES, {"x": 1 + np.exp(-TIMES)}, t0=0.0, inputs={"u": "1 + 0.2*sin(t)"})
     noise = pf.Noise(additive=0.05, proportional=0.1, common=True)
-    return pf.Problem(model, one, {"k": (0.1, 3), "b": pf.Parameter(0.1, 5, log=True)}, {"x": "2*b"}, noise=noise)
+    return pf.Problem(
+        model, one, {"k": (0.1, 3), "b": pf.Parameter(0.1, 5, log=True)}, {"x": "2*b"}, noise=noise
+    )
 
 
 PROBLEMS = {
@@ -92,14 +105,18 @@ def test_gradient_is_that_of_differences(density):
         for k in range(len(found.z)):
             step = np.zeros(len(found.z))
             step[k] = 1e-5
-            ends = target.positions([(found.z + step, found.track), (found.z - step, found.track)], gradient=False)
+            ends = target.positions(
+                [(found.z + step, found.track), (found.z - step, found.track)], gradient=False
+            )
             slope = (ends[0].log_density - ends[1].log_density) / 2e-5
             assert found.slope[k] == pytest.approx(slope, rel=1e-2, abs=5e-3)
 
 
 def test_likelihood_is_that_of_an_independent_integration(density):
     target, points = density
-    unknowns = target.coordinates.unknowns(target.coordinates.internal(np.array([z for z, _ in points[:3]]))[0])
+    unknowns = target.coordinates.unknowns(
+        target.coordinates.internal(np.array([z for z, _ in points[:3]]))[0]
+    )
     costs = target.lanes.solve(unknowns, [points[0][1]] * 3, gradient=False).cost
     for cost, (z, _) in zip(costs, points, strict=False):
         assert -cost == pytest.approx(log_likelihood(target.lanes.problem, target.coordinates, z), abs=5e-3)
@@ -149,7 +166,10 @@ def test_coordinates_lead_back():
 def test_an_exploding_point_has_no_density():
     model = pf.Model("x' = k*x^2")
     problem = pf.Problem(
-        model, pf.Experiment([0.5, 1.0], {"x": [0.55, 0.6]}, t0=0.0), {"k": (0, 50)}, {"x": 0.5},
+        model,
+        pf.Experiment([0.5, 1.0], {"x": [0.55, 0.6]}, t0=0.0),
+        {"k": (0, 50)},
+        {"x": 0.5},
         noise=pf.Noise(additive=0.05),
     )
     target, _ = prepared(problem, 1)

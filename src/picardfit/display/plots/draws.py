@@ -34,7 +34,14 @@ if TYPE_CHECKING:
     from picardfit.inference.posterior.posterior import DrawsPicture, Posterior
 
 CHAINS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK, GREY)  # of Okabe and Ito's palette
-MOST = {"trace": 8, "rank": 8, "pairs": 6, "forest": 40, "marginals": 12, "predictive": 12}  # unknowns or experiments
+MOST = {
+    "trace": 8,
+    "rank": 8,
+    "pairs": 6,
+    "forest": 40,
+    "marginals": 12,
+    "predictive": 12,
+}  # unknowns or experiments
 BINS = 20  # of ranks and histograms
 POINTS = 200  # of a curve
 
@@ -70,7 +77,9 @@ def _grid(count: int, columns: int, height: float = STYLE.panel_height) -> tuple
 
 
 def _name(one: Posterior, name: str) -> str:
-    return with_unit(name, one.problem.model.unit(name) if name in one.problem.parameters else "", STYLE.label)
+    return with_unit(
+        name, one.problem.model.unit(name) if name in one.problem.parameters else "", STYLE.label
+    )
 
 
 def _traces(one: Posterior, names: Sequence[str], all_of_them: int) -> Figure:
@@ -152,10 +161,23 @@ def _forest(one: Posterior, names: Sequence[str], all_of_them: int) -> Figure:
         ends = np.quantile(values, [0.025, 0.25, 0.75, 0.975]) / unit
         panel.plot(ends[[0, 3]], [row, row], color=BLUE, linewidth=STYLE.line, label="95 % of the draws")
         panel.plot(ends[1:3], [row, row], color=BLUE, linewidth=3 * STYLE.curve, label="50 % of the draws")
-        panel.plot(values.mean() / unit, row, "o", color="white", markeredgecolor=BLUE, markersize=STYLE.dot, label="mean")
+        panel.plot(
+            values.mean() / unit,
+            row,
+            "o",
+            color="white",
+            markeredgecolor=BLUE,
+            markersize=STYLE.dot,
+            label="mean",
+        )
         low, high = fisher.get(name, (np.nan, np.nan))
         if np.isfinite([low, high]).all():
-            panel.plot([low / unit, high / unit], [row - 0.3] * 2, label="95 % by Fisher information", **thin(ORANGE, "-."))
+            panel.plot(
+                [low / unit, high / unit],
+                [row - 0.3] * 2,
+                label="95 % by Fisher information",
+                **thin(ORANGE, "-."),
+            )
     panel.set_yticks(range(len(names)), [short(name) for name in reversed(names)], parse_math=False)
     panel.set_ylim(-0.7, len(names) - 0.3)
     panel.set_xlabel("value over estimate")
@@ -200,13 +222,19 @@ def _predictive(one: Posterior, _names: Sequence[str], _all_of_them: int) -> Fig
     drawn = every[: MOST["predictive"]]
     figure, panels = _grid(len(drawn), 3)
     for panel, (experiment, observable) in zip(panels, drawn, strict=True):
-        times = np.unique(np.concatenate([experiment.times, np.linspace(experiment.t0, experiment.times[-1], 60)]))
+        times = np.unique(
+            np.concatenate([experiment.times, np.linspace(experiment.t0, experiment.times[-1], 60)])
+        )
         if observable in problem.model.increments:
             times = np.unique(experiment.times)
         curve = one.predict(experiment.name, times, most=200)[observable]
         wide = one.predict(experiment.name, times, most=200, noise=True)[observable]
-        panel.fill_between(times, wide.low, wide.high, color=GREY, alpha=STYLE.shade, label="95 % of new measurements")
-        panel.fill_between(times, curve.low, curve.high, color=BLUE, alpha=2 * STYLE.shade, label="95 % of curves")
+        panel.fill_between(
+            times, wide.low, wide.high, color=GREY, alpha=STYLE.shade, label="95 % of new measurements"
+        )
+        panel.fill_between(
+            times, curve.low, curve.high, color=BLUE, alpha=2 * STYLE.shade, label="95 % of curves"
+        )
         panel.plot(times, curve.value, color=BLUE, linewidth=STYLE.curve, label="median")
         values = experiment.values[:, experiment.observables.index(observable)]
         panel.plot(experiment.times, values, "o", color=INK, markersize=STYLE.dot, label="data")

@@ -38,7 +38,13 @@ class Comparison:
 def _made(kind: str, pointwise: Array, full: Array, khat: Array | None, notices: list[Notice]) -> Comparison:
     spread = float(np.sqrt(len(pointwise) * np.var(pointwise)))
     return Comparison(
-        kind, float(pointwise.sum()), spread, float(full.sum() - pointwise.sum()), pointwise, khat, tuple(notices)
+        kind,
+        float(pointwise.sum()),
+        spread,
+        float(full.sum() - pointwise.sum()),
+        pointwise,
+        khat,
+        tuple(notices),
     )
 
 

@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from picardfit.collocation.mesh import Flags
 from picardfit.formulas.kernels import Array
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
@@ -31,7 +32,7 @@ class Coordinates:
     @cached_property
     def index(self) -> Array:
         """(d, 2): experiment and column of each coordinate; shared unknowns have experiment 0."""
-        return unknowns_index(self.layout.exists, self.layout.local)
+        return np.asarray(unknowns_index(self.layout.exists, self.layout.local))
 
     @property
     def count(self) -> int:
@@ -50,7 +51,7 @@ class Coordinates:
         return tuple(self.layout.label(e, c) for e, c in self.index)
 
     @cached_property
-    def _kinds(self) -> tuple[Array, Array, Array]:
+    def _kinds(self) -> tuple[Flags, Flags, Flags]:
         """(d,) bool each: both bounds, only a lower one, only an upper one."""
         low, high = np.isfinite(self.lower), np.isfinite(self.upper)
         return low & high, low & ~high, high & ~low
@@ -78,7 +79,9 @@ class Coordinates:
             width = np.where(both, self.upper - self.lower, np.maximum(np.abs(y), 1e-100))
             above = np.maximum(y - np.where(low | both, self.lower, 0.0), room * width)
             below = np.maximum(np.where(high | both, self.upper, 0.0) - y, room * width)
-            return np.where(both, np.log(above / below), np.where(low, np.log(above), np.where(high, np.log(below), y)))
+            return np.where(
+                both, np.log(above / below), np.where(low, np.log(above), np.where(high, np.log(below), y))
+            )
 
     def unknowns(self, y: Array) -> Array:
         """(k, experiments, width) from y (k, d); shared unknowns are the same in every experiment."""

@@ -50,12 +50,14 @@ class Target:
         every = [*points, *[points[0]] * missing]  # lanes that nobody needs repeat the first one
         z = np.array([one for one, _ in every])
         log_density, slope, tracks = self.evaluate(z, [track for _, track in every], gradient)
-        return [Position(*one) for one in zip(z, log_density.tolist(), slope, tracks, strict=True)][: len(points)]
+        return [Position(*one) for one in zip(z, log_density.tolist(), slope, tracks, strict=True)][
+            : len(points)
+        ]
 
     def evaluate(
         self, z: Array, tracks: Sequence[Track | None], gradient: bool = True
     ) -> tuple[Array, Array, tuple[Track | None, ...]]:
-        """Log-density (lanes,), its gradient (lanes, d), and the solutions, at z (lanes, d); -inf without a solution."""
+        """Log-density (lanes,), gradient (lanes, d) and solutions at z (lanes, d); -inf without a solution."""
         y, by_z, volume, by_volume = self.coordinates.internal(z)
         unknowns = self.coordinates.unknowns(y)
         solved = self.lanes.solve(unknowns, tracks, gradient)

@@ -1,13 +1,13 @@
 """Solutions of a problem for several sets of unknowns side by side, with the gradient of the data's cost.
 
 A lane is a copy of all experiments with unknowns of its own, on a mesh that all lanes share and that does not change:
-costs and gradients are then those of one smooth function, whose energy a Hamiltonian path keeps. With M = I - h A (x) f_x
-a Newton step for u = P u with continuity at the knots is
+costs and gradients are then those of one smooth function, whose energy a Hamiltonian path keeps. A Newton step for
+u = P u with continuity at the knots is, with M = I - h A (x) f_x,
 
     w = M^-1 (P u - u),   d_(j+1) = E_j d_j + w_j(end) + c_j,   u <- u + w + S d,   x <- x + d,
 
-where S = M^-1 [I] is the derivative of a segment's path by its start state, E its last node and c the jumps. Lanes start
-from the path, and the matrices, of a point close by. The gradient comes from the adjoint equations with the same
+where S = M^-1 [I] is the derivative of a segment's path by its start state, E its last node and c the jumps. Lanes
+start from the path, and the matrices, of a point close by. The gradient comes from the adjoint equations with the same
 matrices: y_j = g_j + E_j' y_(j+1) along the knots, and v = b M^-1 on each segment.
 """
 
@@ -20,9 +20,10 @@ from functools import cached_property
 import numpy as np
 
 from picardfit.collocation.discretisation import Discretisation
-from picardfit.collocation.mesh import Mesh
+from picardfit.collocation.mesh import Flags, Indices, Mesh, QuickIndex
 from picardfit.collocation.picard import apply
 from picardfit.formulas.kernels import Array
+from picardfit.problem.least_squares import LeastSquares
 from picardfit.problem.problem import Problem
 from picardfit.simulation.trajectories import Run, trajectories
 
@@ -31,13 +32,19 @@ from picardfit.simulation.trajectories import Run, trajectories
 class LaneSettings:
     """When a lane has been solved; errors are relative to the states' scale. The values are chosen."""
 
-    tolerance: float = 1e-6  # |u - P u| and jumps at which a lane is solved: errors of costs are far below 1e-4
+    tolerance: float = (
+        1e-6  # |u - P u| and jumps at which a lane is solved: errors of costs are far below 1e-4
+    )
     steps: int = 12  # of Newton's method at most; beyond these an integration starts the lane again
     fresh: int = 4  # steps with new matrices at most
     slow: float = 0.1  # fraction of the error that a step may leave before new matrices are made
-    exact: float = 3e-3  # distance from where the matrices were made up to which they give the gradient: its relative
+    exact: float = (
+        3e-3  # distance from where the matrices were made up to which they give the gradient: its relative
+    )
     # error is about as large, far below what the steps of a Hamiltonian path leave
-    whole: int = 100_000  # numbers in the products of all E, up to which these are formed: fewer calls, more flops
+    whole: int = (
+        100_000  # numbers in the products of all E, up to which these are formed: fewer calls, more flops
+    )
     integration: float = 1e-8  # relative tolerance of that integration
 
 
@@ -49,7 +56,9 @@ class Track:
     path: Array  # (segments, nodes, states)
     inverse: Array  # (segments, ...): inverses of the Newton matrices (`Field.inverses`)
     by_start: Array  # (segments, nodes * states, states): S
-    products: Array | None = None  # (experiments, ...): `_Attempt.products` of these matrices, where they are formed
+    products: Array | None = (
+        None  # (experiments, ...): `_Attempt.products` of these matrices, where they are formed
+    )
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,9 @@ class Solved:
     """Lanes side by side. Where a lane has no solution, its cost is infinite and its slope zero."""
 
     cost: Array  # (lanes,): -log likelihood
-    slope: Array | None  # (lanes, experiments, width): by the unknowns; shared ones have a part in every experiment
+    slope: (
+        Array | None
+    )  # (lanes, experiments, width): by the unknowns; shared ones have a part in every experiment
     rows: Array  # (lanes, samples, rows)
     tracks: tuple[Track | None, ...]
 
@@ -95,15 +106,17 @@ class Lanes:
         return Discretisation(whole, Mesh(self.mesh.rule, self.mesh.knots * self.count))
 
     @cached_property
-    def _order(self) -> list[tuple[slice | Array, slice | Array, slice | Array]]:
+    def _order(self) -> list[tuple[QuickIndex, QuickIndex, QuickIndex]]:
         """For each step along the knots: the segments, their successors and their links, of all lanes."""
         mesh, counts = self.system.mesh, self.system.mesh.counts
         link = np.full(len(mesh), -1)
         link[mesh.linked] = np.arange(len(mesh.linked))
         if (counts == counts[0]).all():
             n, strided = int(counts[0]), slice
-            return [(strided(j, None, n), strided(j + 1, None, n), strided(j, None, n - 1)) for j in range(n - 1)]
-        found = []
+            return [
+                (strided(j, None, n), strided(j + 1, None, n), strided(j, None, n - 1)) for j in range(n - 1)
+            ]
+        found: list[tuple[QuickIndex, QuickIndex, QuickIndex]] = []
         for step in range(int(counts.max()) - 1):
             segment = mesh.first[counts > step + 1] + step
             found.append((segment, segment + 1, link[segment]))
@@ -130,10 +143,10 @@ class Lanes:
         return int(counts[0]) if few and (counts == counts[0]).all() else 0
 
     @cached_property
-    def first_samples(self) -> Array:
+    def first_samples(self) -> Indices:
         """(lanes * experiments,): the first sample of each."""
         owner = self.system.problem.samples.experiment
-        return np.searchsorted(owner, np.arange(len(self.system.mesh.counts)))
+        return np.asarray(np.searchsorted(owner, np.arange(len(self.system.mesh.counts))))
 
     def integrated(self, unknowns: Array) -> tuple[Array, Array] | None:
         """States (segments, states) and path of one lane (experiments, width) by SciPy; None if it explodes."""
@@ -171,7 +184,9 @@ class Lanes:
             for k, times in enumerate(resets):
                 at = np.searchsorted(self.mesh.start[mine], times - 1e-12 * abs(times))
                 last = np.searchsorted(at, np.arange(self.mesh.counts[e]), side="right") - 1
-                base = np.where(last >= 0, states[mine, first + k][at[np.maximum(last, 0)]] if len(at) else 0.0, 0.0)
+                base = np.where(
+                    last >= 0, states[mine, first + k][at[np.maximum(last, 0)]] if len(at) else 0.0, 0.0
+                )
                 states[mine, first + k] -= base
                 path[mine, :, first + k] -= base[:, None]
         return states, path
@@ -190,6 +205,7 @@ class _Attempt:
         self.initial, self.by_unknowns = layout.initial(self.unknowns)
         self.spread = self.system.spread(self.params)
         self.whole: Array | None = None
+        self.wrt_p: Array | None = None  # derivatives by parameters where the matrices were made
         self.moved = 0.0  # since the matrices were made
         self.alive = np.isfinite(self.initial).reshape(self.count, -1).all(axis=1)
 
@@ -209,7 +225,9 @@ class _Attempt:
         shape = (self.count, self.segments)
         states, path = (a.reshape(*shape, *a.shape[1:]) for a in (self.x, self.path))
         inverse, by_start = (a.reshape(*shape, *a.shape[1:]) for a in (self.inverse, self.by_start))
-        whole = [None] * self.count if self.whole is None else np.split(self.whole, self.count)
+        whole: list[Array | None] = [None] * self.count
+        if self.whole is not None:
+            whole = [*np.split(self.whole, self.count)]
         tracks = tuple(
             Track(states[k], path[k], inverse[k], by_start[k], whole[k]) if alive[k] else None
             for k in range(self.count)
@@ -223,8 +241,7 @@ class _Attempt:
         usable: Track | None = next((track for track in self.tracks if track is not None), None)
         fresh = [k for k, track in enumerate(self.tracks) if track is None]
         if usable is None:
-            states, path = self._integrated(fresh)
-            self.x, self.path = np.concatenate(states), np.concatenate(path)
+            self.x, self.path = (np.concatenate(parts) for parts in self._integrated(fresh))
             self._place_initial()
             self._linearise()
             return
@@ -234,7 +251,7 @@ class _Attempt:
         self.inverse = np.concatenate([track.inverse for track in every])
         self.by_start = np.concatenate([track.by_start for track in every])
         if self.lanes._even and all(track.products is not None for track in every):
-            self.whole = np.concatenate([track.products for track in every])
+            self.whole = np.concatenate([track.products for track in every if track.products is not None])
         if fresh:
             for k, states, path in zip(fresh, *self._integrated(fresh), strict=True):
                 mine = slice(k * self.segments, (k + 1) * self.segments)
@@ -376,13 +393,14 @@ class _Attempt:
         system = self.system
         self.sampled = system.at_samples(self.x, self.path)
         rows = system.outputs(self.sampled, self.params)
+        assert not isinstance(system.objective, LeastSquares), "draws need a likelihood"
         each = system.objective.costs(rows)
         cost = each.reshape(self.count, -1).sum(axis=1)
         return rows, cost
 
-    def _slope(self, rows: Array, alive: Array) -> Array:
+    def _slope(self, rows: Array, alive: Flags) -> Array:
         """(lanes, experiments, width): adjoint derivative of the costs by the unknowns."""
-        system, mesh, layout = self.system, self.system.mesh, self.system.problem.layout
+        system, layout = self.system, self.system.problem.layout
         if self.wrt_p is None or not self.moved <= self.settings.exact:
             self._linearise()
         by_rows = system.objective.terms(rows).slope
@@ -404,7 +422,7 @@ class _Attempt:
         return slope
 
     def _adjoint(self, by_states: Array) -> tuple[Array, Array]:
-        """Derivatives by free parameters (all experiments, parameters) and by initial states (all experiments, states)."""
+        """Derivatives by free parameters (all experiments, parameters) and initial states (all experiments, states)."""
         system, mesh = self.system, self.system.mesh
         blocks, (of_start, of_nodes) = system.blocks, system.along
         padded = blocks.padded(by_states)
@@ -415,6 +433,7 @@ class _Attempt:
         on_path[mesh.linked_rows, -1] += system.felt(total[mesh.inner_rows])
         weights = system.field.solve_transposed(self.inverse, flat)[:, 0].reshape(on_path.shape)
         weights = mesh.integral.transpose(0, 2, 1) @ weights
+        assert self.wrt_p is not None, "the matrices are those of this point"
         by_p = self.wrt_p[..., system.problem.layout.free_columns]
         found = (weights.reshape(len(weights), 1, -1) @ by_p.reshape(len(by_p), -1, by_p.shape[-1]))[:, 0]
         return np.add.reduceat(found, mesh.first), total[mesh.first]

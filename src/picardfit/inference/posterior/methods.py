@@ -16,6 +16,7 @@ from picardfit.inference.posterior.nuts import Rules, Trace, Warmup, chain, root
 from picardfit.inference.posterior.pareto import smoothed
 from picardfit.inference.posterior.setup import Mode, inverse_of, starting_points
 
+Chain = Generator[tuple[Array, Track | None], Position, None]
 Show = Callable[[int, int, int], None]  # iterations done, all iterations, divergences
 
 
@@ -61,7 +62,9 @@ class LaplaceDraws:
     draws: int = 4000
     tails: float = field(default=5.0, repr=False)  # degrees of freedom; a choice
     lanes: int = field(default=32, repr=False)  # points that are solved side by side
-    exact: int = field(default=60, repr=False)  # unknowns up to which the curvature is differenced; else Fisher's
+    exact: int = field(
+        default=60, repr=False
+    )  # unknowns up to which the curvature is differenced; else Fisher's
     steps: int = field(default=20, repr=False)  # of Newton's method to the mode at most
     width: float = field(default=1e-3, repr=False)  # of the differences, in standard deviations
     enough: float = field(default=1e-4, repr=False)  # gain of the log-density below which the mode is found
@@ -96,7 +99,7 @@ def run_nuts(method: NUTS, target: Target, modes: list[Mode], seed: int, show: S
     seeds = np.random.SeedSequence([seed, 1]).spawn(method.chains)
     rngs = [np.random.default_rng(one) for one in seeds]
     traces = [Trace() for _ in range(method.chains)]
-    chains: list[Generator[tuple[Array, Track | None], Position, None]] = []
+    chains: list[Chain] = []
     for k, (rng, trace) in enumerate(zip(rngs, traces, strict=True)):
         mode = modes[k % len(modes)]
         (start,) = starting_points(target, mode, 1, rng, method.spread)
@@ -111,9 +114,7 @@ def run_nuts(method: NUTS, target: Target, modes: list[Mode], seed: int, show: S
     return _drawn(traces, method.draws)
 
 
-def _together(
-    target: Target, chains: list[Generator], traces: list[Trace], method: NUTS, show: Show
-) -> None:
+def _together(target: Target, chains: list[Chain], traces: list[Trace], method: NUTS, show: Show) -> None:
     """Send every chain the density where it asks for it, round after round, until all have ended."""
     asked = {k: next(one) for k, one in enumerate(chains)}
     total = method.chains * (method.warmup + method.draws)

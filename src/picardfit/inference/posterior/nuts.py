@@ -28,13 +28,17 @@ Ask = tuple[Array, Track | None]
 class Warmup:
     """How step size and metric are found before the draws that count; values without an origin are Stan's."""
 
-    first: float = 0.15  # part of the warm-up before the metric is adapted (Stan: 75 of 1000, from a worse metric)
+    first: float = (
+        0.15  # part of the warm-up before the metric is adapted (Stan: 75 of 1000, from a worse metric)
+    )
     last: float = 0.15  # part after the metric is adapted for the last time
     window: int = 25  # iterations of the first window; each later one is twice as long
     accept: float = 0.05  # regularisation of the step size: gamma
     delay: float = 10.0  # weight of early iterations: t0
     decay: float = 0.75  # of the weight of an iteration in the mean step size: kappa
-    ahead: float = 2.0  # steps are drawn towards this many times the first one (Stan: 10, from an unknown metric)
+    ahead: float = (
+        2.0  # steps are drawn towards this many times the first one (Stan: 10, from an unknown metric)
+    )
     faith: float = 5.0  # draws that the metric at hand is worth, beside one for each unknown
 
     def windows(self, iterations: int) -> list[int]:
@@ -101,7 +105,9 @@ class _Tree:
 class _Path:
     """One transition: what its leaps have in common."""
 
-    def __init__(self, rules: Rules, root: Array, step: float, begin: float, rng: np.random.Generator) -> None:
+    def __init__(
+        self, rules: Rules, root: Array, step: float, begin: float, rng: np.random.Generator
+    ) -> None:
         self.rules, self.root, self.step, self.begin, self.rng = rules, root, step, begin, rng
         self.accept, self.leaps, self.exploded, self.diverged = 0.0, 0, 0, False
 

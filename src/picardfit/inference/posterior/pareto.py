@@ -31,7 +31,11 @@ def smoothed(log_ratios: Array) -> tuple[Array, float]:
         shape, scale = pareto_fit(np.exp(weights[last]) - edge)
         if np.isfinite(shape):
             parts = (np.arange(tail) + 0.5) / tail
-            smooth = scale * np.expm1(-shape * np.log1p(-parts)) / shape if abs(shape) > 1e-12 else -scale * np.log1p(-parts)
+            smooth = (
+                scale * np.expm1(-shape * np.log1p(-parts)) / shape
+                if abs(shape) > 1e-12
+                else -scale * np.log1p(-parts)
+            )
             weights[last] = np.minimum(np.log(smooth + edge), 0.0)
     return weights - logsumexp(weights), float(shape)
 

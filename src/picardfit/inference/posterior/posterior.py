@@ -49,7 +49,12 @@ QUANTILES = (0.025, 0.5, 0.975)
 class Modes:
     """Which other optima of a fit chains begin at too; the value is chosen."""
 
-    worse: float = 6.0  # log-density below the best up to which another optimum could hold draws: e^-6 is 0.25 %
+    worse: float = (
+        6.0  # log-density below the best up to which another optimum could hold draws: e^-6 is 0.25 %
+    )
+
+
+USUAL_MESH, USUAL_MODES = MeshSettings(), Modes()
 
 
 @shown
@@ -90,7 +95,10 @@ class Posterior:
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.draws:
             raise InputError(
-                "inference.no_draws_of", str(name), known=list(self.draws), close=closest(str(name), self.draws)
+                "inference.no_draws_of",
+                str(name),
+                known=list(self.draws),
+                close=closest(str(name), self.draws),
             )
         return self.draws[name]
 
@@ -175,8 +183,8 @@ class Posterior:
     ) -> Bands:
         """States and observables with pointwise bands of the posterior, around their medians, at any times from t0 on.
 
-        With `noise` the bands of the observables are those of new measurements. `inputs`, `initial`: other inputs, other
-        (known) initial states. `most`: how many of the draws are integrated.
+        With `noise` the bands of the observables are those of new measurements. `inputs`, `initial`: other inputs,
+        other (known) initial states. `most`: how many of the draws are integrated.
         """
         e = experiment_index(self.problem, experiment)
         at = checked_times(self.problem.experiments[e].times_at(times))
@@ -226,7 +234,9 @@ class Posterior:
 
         return save(self, path)
 
-    def plot(self, kind: str = "trace", path: str | Path | None = None, names: list[str] | None = None) -> Figure:
+    def plot(
+        self, kind: str = "trace", path: str | Path | None = None, names: list[str] | None = None
+    ) -> Figure:
         """A picture of the draws, written to `path` if given.
 
         `kind`: "trace", "rank", "pairs", "forest", "marginals" (with the priors) or "predictive" (with the data);
@@ -273,18 +283,27 @@ def _mixing_notices(one: Posterior) -> list[Notice]:
     worst = max(table, key=lambda name: np.nan_to_num(table[name]["r_hat"], nan=np.inf))
     if not table[worst]["r_hat"] <= limits.r_hat:
         found.append(Notice("inference.not_mixed", worst, {"r_hat": table[worst]["r_hat"]}))
-    least = {name: min(row["ess_bulk"], row["ess_tail"]) for name, row in table.items()}
+    least = {
+        name: float(np.nan_to_num(np.minimum(row["ess_bulk"], row["ess_tail"])))
+        for name, row in table.items()
+    }
     poorest = min(least, key=lambda name: least[name])
     if least[poorest] < limits.effective * chains:
         found.append(
-            Notice("inference.few_effective", poorest, {"count": least[poorest], "wanted": limits.effective * chains})
+            Notice(
+                "inference.few_effective",
+                poorest,
+                {"count": least[poorest], "wanted": limits.effective * chains},
+            )
         )
     if one.divergences:
         found.append(Notice("inference.divergent", "", {"count": one.divergences, "draws": chains * draws}))
     assert isinstance(one.method, NUTS)
     full = 0 if one.drawn.depth is None else int((one.drawn.depth >= one.method.depth).sum())
     if full:
-        found.append(Notice("inference.deep", "", {"count": full, "draws": chains * draws, "depth": one.method.depth}))
+        found.append(
+            Notice("inference.deep", "", {"count": full, "draws": chains * draws, "depth": one.method.depth})
+        )
     low = float(np.min(one.e_bfmi, initial=np.inf))
     if low < limits.energy:
         found.append(Notice("inference.low_energy", "", {"value": low}))
@@ -296,8 +315,8 @@ def posterior(
     method: NUTS | LaplaceDraws | None = None,
     seed: int = 0,
     progress: News = None,
-    mesh: MeshSettings = MeshSettings(),
-    others: Modes = Modes(),
+    mesh: MeshSettings = USUAL_MESH,
+    others: Modes = USUAL_MODES,
 ) -> Posterior:
     """Draws of the posterior of a fit's problem; see `Fit.posterior`."""
     method = NUTS() if method is None else method
@@ -357,4 +376,3 @@ def _notices(
     if drawn.missing:
         found.append(Notice("inference.posterior_interrupted", "", {"missing": drawn.missing}))
     return tuple(found)
-

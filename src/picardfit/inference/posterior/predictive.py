@@ -10,6 +10,7 @@ from picardfit.inference.posterior.coordinates import Coordinates
 from picardfit.model.prior_terms import draws
 from picardfit.model.priors import Prior
 from picardfit.problem.common_noise import CommonNoise
+from picardfit.problem.least_squares import LeastSquares
 from picardfit.problem.problem import Problem
 from picardfit.simulation.trajectories import Integration
 
@@ -39,6 +40,7 @@ def data_costs(problem: Problem, many_unknowns: Array) -> Array:
     With noise that the outputs of an instant share, an instant counts as one measurement.
     """
     objective, found = problem.objective, []
+    assert not isinstance(objective, LeastSquares), "draws need a likelihood"
     measured = np.isfinite(problem.samples.data)
     chosen = measured.any(axis=1, keepdims=True) if isinstance(objective, CommonNoise) else measured
     for unknowns in many_unknowns:
@@ -52,9 +54,11 @@ def new_data(problem: Problem, many_unknowns: Array, seed: int) -> Array:
     """(draws, samples, observables): measurements drawn at each set of unknowns, NaN where nothing is measured."""
     rng = np.random.default_rng([seed, 4])
     shape, found = problem.samples.data.shape, []
+    objective = problem.objective
+    assert not isinstance(objective, LeastSquares), "draws need a likelihood"
     for unknowns in many_unknowns:
         rows = rows_of(problem, unknowns)
-        found.append(np.full(shape, np.nan) if rows is None else problem.objective.sample(rows, rng))
+        found.append(np.full(shape, np.nan) if rows is None else objective.sample(rows, rng))
     return np.array(found)
 
 

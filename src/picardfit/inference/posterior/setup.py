@@ -31,11 +31,15 @@ class MeshSettings:
     resolutions: tuple[float, ...] = (0.1, 0.02, 4e-3, 8e-4, 1e-4, 1e-5)  # last Legendre modes, tried in turn
     rounds: int = 12  # halvings of a segment
     segments: int = 100_000  # of all experiments, at most
-    error: float = 2e-3  # of the log-likelihood at a few points: a density that is wrong by 0.2 % shows in no draw
+    error: float = (
+        2e-3  # of the log-likelihood at a few points: a density that is wrong by 0.2 % shows in no draw
+    )
     points: int = 4  # at which it is compared with an independent integration: the mode, and others around it
     spread: float = 1.5  # standard deviations of these others
     verified: int = 12  # draws that are compared in the end
-    biased: float = 0.05  # standard deviation of the log-likelihood's error over draws that is worth a warning
+    biased: float = (
+        0.05  # standard deviation of the log-likelihood's error over draws that is worth a warning
+    )
     least_state: float = 1e-6  # scale of a state that is zero throughout, relative to the largest
 
 
@@ -171,7 +175,9 @@ def _solved(target: Target, points: list[Array]) -> list[tuple[float, Track | No
     for first in range(0, len(points), lanes.count):
         some = points[first : first + lanes.count]
         z = np.array([*some, *[some[0]] * (lanes.count - len(some))])
-        solved = lanes.solve(target.coordinates.unknowns(target.coordinates.internal(z)[0]), [None] * len(z), False)
+        solved = lanes.solve(
+            target.coordinates.unknowns(target.coordinates.internal(z)[0]), [None] * len(z), False
+        )
         found += list(zip(solved.cost.tolist(), solved.tracks, strict=True))[: len(some)]
     return found
 
@@ -179,7 +185,9 @@ def _solved(target: Target, points: list[Array]) -> list[tuple[float, Track | No
 def log_likelihood(problem: Problem, coordinates: Coordinates, z: Array) -> float:
     """By an integration that is independent of the mesh; -inf without a solution."""
     unknowns = coordinates.unknowns(coordinates.internal(z[None])[0])[0]
-    rows = problem.predicted_rows(problem.layout.measured_values(unknowns), problem.layout.initial(unknowns)[0])
+    rows = problem.predicted_rows(
+        problem.layout.measured_values(unknowns), problem.layout.initial(unknowns)[0]
+    )
     if rows is None:
         return -np.inf
     value = problem.objective.value(rows)
@@ -187,7 +195,7 @@ def log_likelihood(problem: Problem, coordinates: Coordinates, z: Array) -> floa
 
 
 def verified(target: Target, draws: Array, settings: MeshSettings = MeshSettings()) -> float:
-    """Standard deviation of the error of the log-likelihood over some of the draws (k, d); NaN if none can be compared."""
+    """Standard deviation of the error of the log-likelihood over some of the draws (k, d); NaN if there is none."""
     chosen = draws[np.linspace(0, len(draws) - 1, min(settings.verified, len(draws))).astype(int)]
     problem, gaps = target.lanes.problem, []
     for (cost, _), z in zip(_solved(target, list(chosen)), chosen, strict=True):
@@ -197,8 +205,10 @@ def verified(target: Target, draws: Array, settings: MeshSettings = MeshSettings
     return float(np.std(gaps)) if len(gaps) > 1 else np.nan
 
 
-def starting_points(target: Target, mode: Mode, count: int, rng: np.random.Generator, spread: float) -> list[Position]:
-    """Points scattered around a mode by `spread` standard deviations, each with a solution; the mode itself at worst."""
+def starting_points(
+    target: Target, mode: Mode, count: int, rng: np.random.Generator, spread: float
+) -> list[Position]:
+    """Points scattered around a mode by `spread` standard deviations; the mode where those have no solution."""
     root, found = root_of(mode.covariance), []
     centre = target.positions([(mode.z, None)])[0]
     for _ in range(count):
