@@ -77,9 +77,9 @@ def _grid(count: int, columns: int, height: float = STYLE.panel_height) -> tuple
 
 
 def _name(one: Posterior, name: str) -> str:
-    return with_unit(
-        name, one.problem.model.unit(name) if name in one.problem.parameters else "", STYLE.label
-    )
+    """The name of an unknown with its unit."""
+    known = one.problem.parameters.get(name)
+    return with_unit(name, known.unit if known is not None else "", STYLE.label)
 
 
 def _traces(one: Posterior, names: Sequence[str], all_of_them: int) -> Figure:

@@ -112,10 +112,8 @@ class Lanes:
         link = np.full(len(mesh), -1)
         link[mesh.linked] = np.arange(len(mesh.linked))
         if (counts == counts[0]).all():
-            n, strided = int(counts[0]), slice
-            return [
-                (strided(j, None, n), strided(j + 1, None, n), strided(j, None, n - 1)) for j in range(n - 1)
-            ]
+            n = int(counts[0])
+            return [(slice(j, None, n), slice(j + 1, None, n), slice(j, None, n - 1)) for j in range(n - 1)]
         found: list[tuple[QuickIndex, QuickIndex, QuickIndex]] = []
         for step in range(int(counts.max()) - 1):
             segment = mesh.first[counts > step + 1] + step
