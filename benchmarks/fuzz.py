@@ -4,7 +4,8 @@
 
 A case takes a starter, its ledger or its fit.json, damages some bytes, lines or values (the seed is the number of the
 case), and runs `check`, `fit`, `profile` or a continued fit on it. A fault is an exception other than InputError, exit
-code 3, a traceback in the output, a message of more than 40 lines, or more than `--seconds` of processor time.
+code 3, a traceback in the output, a message of more than 40 lines, a text that was executed (it writes a file
+`hacked`), or more than `--seconds` of processor time. tests/cli/test_fuzz_cli.py runs some of the cases.
 """
 
 from __future__ import annotations
@@ -78,8 +79,19 @@ WORDS = (
         "[" * 300,
     ),
     *(
+        "__import__('os').system('touch hacked')",
+        "open('hacked','w')",
+        "where(t<1,1,0)",
+        "inputs = ['u']",
+        "observables = ['v']",
+        "[experiments.a]",
+        "[initial]",
+    ),
+    *(
         "lower",
         "log = true",
+        "start = 0",
+        "local = true",
         "fixed = 1",
         "[parameters]",
         "[fit]",
@@ -112,7 +124,9 @@ def damaged(rng: random.Random, content: bytes) -> bytes:
         at = rng.randrange(len(content) + 1)
         word = rng.choice(WORDS).encode("utf-8", errors="surrogatepass")
         lines = content.split(b"\n")
-        k = rng.randrange(len(lines))
+        k, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+        digits = [n for n, byte in enumerate(content) if chr(byte).isdigit()] or [0]
+        digit, number = rng.choice(digits), rng.choice((b"0", b"9", b"1e9", b"-", b"1e-9", b"1e300", b"nan"))
         content = rng.choice(
             (
                 content[:at] + word + content[at:],
@@ -121,6 +135,8 @@ def damaged(rng: random.Random, content: bytes) -> bytes:
                 content[:at] + bytes([rng.randrange(256)]) + content[at + 1 :],
                 b"\n".join([*lines[:k], *lines[k + 1 :]]),
                 b"\n".join([*lines[: k + 1], *lines[k:]]),
+                b"\n".join([*lines[:other], lines[k], *lines[other:]]),
+                content[:digit] + number + content[digit + 1 :],
                 content[: at // 2] + content[at:],
                 content.decode("utf-8", errors="replace").encode("utf-16") if rng.random() < 0.1 else content,
             )
@@ -177,7 +193,15 @@ def limited(seconds: float):
 
 
 def one_case(seed: int, folder: Path, seconds: float) -> str:
-    """What became of one case: `exit 0` to `exit 2`, or the name of a fault."""
+    """What became of one case, run in an empty folder: `exit 0` to `exit 2`, or the name of a fault."""
+    began = time.process_time()
+    verdict = _verdict(seed, folder, seconds)
+    if list(folder.rglob("hacked*")):
+        return "executed"
+    return "too slow" if time.process_time() - began >= seconds else verdict  # a search may catch the alarm
+
+
+def _verdict(seed: int, folder: Path, seconds: float) -> str:
     rng = random.Random(seed)
     kind, files = rng.choice(originals())
     victims = {"ledger": ["run.jsonl"], "saved": ["fit.json"]}.get(kind) or rng.sample(sorted(files), 1)

@@ -6,7 +6,11 @@ from compare.command import compare
 from compare.usage import UsageError
 from picardfit.errors import InputError
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 app.command()(compare)
 
 if __name__ == "__main__":

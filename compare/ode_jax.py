@@ -154,7 +154,7 @@ def _kinds(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
 def parameters_at(task: Task, unknowns):
     """(experiments, parameters): all parameters in natural units."""
     layout = task.problem.layout
-    natural = jnp.where(layout.log, jnp.exp(jnp.where(layout.log, unknowns, 0.0)), unknowns)
+    natural = jnp.where(task.log, jnp.exp(jnp.where(task.log, unknowns, 0.0)), unknowns)
     columns = np.concatenate([layout.local_parameters, layout.global_parameters])
     return jnp.asarray(layout.base).at[:, columns].set(natural[:, len(layout.initial_states) :])
 
@@ -167,7 +167,7 @@ def initial_function(task: Task) -> Callable:
     rows = None if layout.formulas is None else translated(layout.formulas, WORDS)
 
     def initial(unknowns, values):
-        natural = jnp.where(layout.log, jnp.exp(jnp.where(layout.log, unknowns, 0.0)), unknowns)
+        natural = jnp.where(task.log, jnp.exp(jnp.where(task.log, unknowns, 0.0)), unknowns)
         states = jnp.asarray(layout.known).at[free, state].set(natural[free, column])
         if rows is not None:
             for e, s in zip(*np.nonzero(layout.formula_of >= 0), strict=True):

@@ -58,6 +58,15 @@ class Task:
         rows = np.concatenate([own[:, 0], np.zeros(len(shared), int)])
         return rows, np.concatenate([own[:, 1], shared])
 
+    @property
+    def log(self) -> np.ndarray:
+        """(experiments, width) bool: unknowns that are logarithms."""
+        if self.problem.layout.scales.logit.any():
+            raise Unable(
+                "it is given values and logarithms, and this problem has parameters on the logit scale"
+            )
+        return self.problem.layout.log
+
     def pack(self, unknowns: np.ndarray) -> np.ndarray:
         return unknowns[self.places]
 

@@ -73,7 +73,7 @@ def _unknowns(task: Task, vector: ca.SX) -> tuple[list[list], list[list]]:
     """Model parameters and initial states of every experiment, as expressions of the vector."""
     problem, layout = task.problem, task.problem.layout
     place = {(int(e), int(c)): k for k, (e, c) in enumerate(zip(*task.places, strict=True))}
-    log = layout.log
+    log = task.log
 
     def entry(e: int, column: int):
         row = e if column < layout.local else 0

@@ -28,7 +28,7 @@ LAYERS = (  # from the bottom up; rooms of one layer do not import each other
     ("search",),
     ("fit",),
     ("inference",),
-    ("files", "importers", "examples"),
+    ("files", "importers", "exporters", "examples"),
     ("display",),
     ("cli",),
 )

@@ -4,5 +4,8 @@ import typer
 
 from paper.command import paper
 
+app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+app.command()(paper)
+
 if __name__ == "__main__":
-    typer.run(paper)
+    app(prog_name="python -m paper")

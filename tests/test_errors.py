@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from picardfit.errors import Conclusion, InputError, Notice, Status, catalogue_entry, closest, closest_file
+from picardfit.errors import (
+    LONGEST_WORDS,
+    Conclusion,
+    InputError,
+    Notice,
+    Place,
+    Status,
+    catalogue_entry,
+    closest,
+    closest_file,
+)
 
 
 @pytest.mark.parametrize(
@@ -111,3 +121,9 @@ def test_known_names_are_listed_only_where_there_are_some():
     said = InputError("files.unknown_input", "y", known=[]).sentence()
     assert said == "`y` is not an input: add it to `inputs`."
     assert "(`u`, `v`)" in InputError("files.unknown_input", "y", known=["u", "v"]).sentence()
+
+
+def test_a_long_file_name_is_cut_at_its_beginning():
+    place = Place(file="/folder" * 500 + "/counts.csv", line=3)
+    assert len(str(place)) < 2 * LONGEST_WORDS
+    assert str(place).endswith("/counts.csv:3")

@@ -106,6 +106,10 @@ def test_every_name_in_all_exists():
     assert [n for n in pf.__all__ if not hasattr(pf, n)] == []
 
 
+def test_completion_shows_the_public_names_only():
+    assert set(dir(pf)) == {*pf.__all__, "__version__"}
+
+
 def test_all_has_no_repetition():
     assert sorted(set(pf.__all__)) == sorted(pf.__all__)
 

@@ -38,7 +38,7 @@ def is_code(text: str) -> bool:
     if not (dot and room in rooms() and name.isidentifier() and name == name.lower()):
         return False
     return name in catalogue(room) or not (
-        name in ("toml", "json") or (SOURCE / room / f"{name}.py").exists()
+        name in ("toml", "json", "py") or (SOURCE / room / f"{name}.py").exists()
     )
 
 

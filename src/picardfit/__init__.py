@@ -14,10 +14,12 @@ _HOMES = {  # module -> the public names that live in it
     "problem.calendar": ("Calendar",),
     "evidence.certificate": ("Certificate",),
     "inference.combinations": ("Combination",),
-    "problem.experiment": ("Experiment", "Rest", "plan"),
+    "problem.experiment": ("Experiment", "plan"),
+    "problem.rest": ("Rest",),
     "errors": ("InputError", "Status"),
     "inference.design": ("Design", "design", "design_times"),
     "inference.identifiability": ("Identifiability", "Verdict"),
+    "model.derived": ("Derived",),
     "model.doses": ("Doses",),
     "model.inputs": ("Signal", "Table"),
     "collocation.mesh": ("Nodes",),
@@ -56,9 +58,11 @@ _HOMES = {  # module -> the public names that live in it
     "inference.structural": ("Structure", "structural"),
     "inference.bands": ("Band", "Bands"),
     "inference.bootstrap": ("Bootstrap",),
+    "inference.model_comparison": ("ModelComparison", "compare_models"),
     "inference.profile": ("Profile",),
     "inference.posterior.methods": ("LaplaceDraws", "NUTS"),
     "inference.posterior.posterior": ("Posterior",),
+    "inference.validation": ("Validation",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)
@@ -74,7 +78,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__"])
 
 
 class _Package(type(_sys)):

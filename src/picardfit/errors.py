@@ -55,7 +55,9 @@ class Place:
 
     def __str__(self) -> str:
         """`problem.toml:3`, the file alone where the line is not known, or an empty text."""
-        return f"{self.file}:{self.line}" if self.file and self.line else self.file or ""
+        file = self.file or ""
+        shown = file if len(file) <= LONGEST_WORDS else f"…{file[1 - LONGEST_WORDS :]}"  # the end is its name
+        return f"{shown}:{self.line}" if shown and self.line else shown
 
 
 @dataclass(frozen=True)

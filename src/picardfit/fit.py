@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isnan, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,7 @@ from picardfit.errors import Conclusion, InputError, Notice, Status
 from picardfit.evidence import goodness_of_fit
 from picardfit.evidence.certificate import Certificate, path_rows, path_value
 from picardfit.evidence.curves import checked_times, outputs_at, states_along
+from picardfit.evidence.derived import DerivedEstimate, derived_estimates
 from picardfit.evidence.fisher import Information, Yardstick, information, yardstick_of
 from picardfit.evidence.intervals import correlation, interval_ends, natural_covariance, standard_errors
 from picardfit.evidence.optima import (
@@ -50,6 +51,7 @@ from picardfit.solvers.loop import Method, Progress, Solution
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from picardfit.display.explore import Explorer
     from picardfit.inference.bands import Bands
     from picardfit.inference.bootstrap import Bootstrap, Kind
     from picardfit.inference.identifiability import Identifiability
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
     from picardfit.inference.posterior.posterior import Posterior
     from picardfit.inference.profile import Profile
     from picardfit.inference.refits import News
+    from picardfit.inference.validation import Initial, Validation
+    from picardfit.problem.experiment import Experiment
 
 
 def fit(
@@ -212,7 +216,7 @@ class Fit:
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        """What the residuals say about model and noise: tests of runs, of normality and of their size, in words."""
+        """What the residuals say about model and noise: tests of runs, autocorrelation, inputs, normality and size."""
         if self.solution is None:
             return diagnose({}, None)
         found = self.information if self.status.converged else None
@@ -237,6 +241,17 @@ class Fit:
     def parameters(self) -> dict[str, float]:
         """Estimated and fixed parameters by name."""
         return parameters_of(self.problem, None if self.solution is None else self.solution.unknowns)
+
+    @cached_property
+    def derived(self) -> dict[str, DerivedEstimate]:
+        """The derived quantities of the problem by name, each with value, standard error and interval.
+
+        By the delta method; `fit.profile("half_life")` gives the profile likelihood of one.
+        """
+        if self.solution is None or not self.problem.derived:
+            return {}
+        found = self.information if self.status.converged else None
+        return derived_estimates(self.solution, found, self.residual_variance, self.yardstick)
 
     @cached_property
     def initial_states(self) -> dict[str, dict[str, float]]:
@@ -335,9 +350,9 @@ class Fit:
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Confidence intervals of the unknowns from the Fisher information, cut off at the bounds.
 
-        Log parameters get one that is symmetric in the log. An unknown at its bound gets a one-sided interval from
-        there: as far as the quadratic model of its profile stays below the threshold of `level`. All are NaN when the
-        search did not converge.
+        Log parameters get one that is symmetric in the log, logits in the logit. An unknown at its bound gets a
+        one-sided interval from there: as far as the quadratic model of its profile stays below the threshold of
+        `level`. All are NaN when the search did not converge.
         """
         factor, ends = self.yardstick.errors(level), {}
         if self.solution is not None and self.status.converged:
@@ -420,6 +435,34 @@ class Fit:
 
         return posterior(self, method, seed, progress)
 
+    def validate(
+        self,
+        experiments: Experiment | Iterable[Experiment] | None = None,
+        *,
+        initial: Initial = "fitted",
+        leave_out: bool = False,
+        executor: Executor | None = None,
+        ledger: str | Path | None = None,
+        progress: News = None,
+    ) -> Validation:
+        """How well these parameters predict other experiments: R², normalised error, tests of residuals, a picture.
+
+        Parameters are held. `initial`: initial states that nothing gives, and local parameters, are "fitted" to the new
+        data, or must be "given" in the experiments; numbers by state, {"x": 1.0}, give them for all. `leave_out=True`
+        instead predicts each experiment of this fit with the parameters fitted to all others. The other arguments are
+        those of `profiles`.
+        """
+        from picardfit.inference.validation import Tools, leave_one_out, validate
+
+        if leave_out and experiments is not None:
+            raise InputError("fit.validate_both")
+        if not leave_out and experiments is None:
+            raise InputError("fit.validate_nothing")
+        tools = Tools(executor, ledger, progress)
+        return (
+            leave_one_out(self, initial, tools) if leave_out else validate(self, experiments, initial, tools)
+        )
+
     def bands(
         self,
         experiment: str,
@@ -458,8 +501,40 @@ class Fit:
         at = self._times(e, times)
         return dict(zip(self.problem.model.states, states_along(self._solved, e, at).T, strict=True))
 
-    def predict(self, experiment: str, times: ArrayLike) -> dict[str, np.ndarray]:
-        """The observables of an experiment at any times, or dates where its data have dates, from its t0 on."""
+    @overload
+    def predict(
+        self, experiment: str, times: ArrayLike, *, bands: Literal[False] = False
+    ) -> dict[str, np.ndarray]: ...
+
+    @overload
+    def predict(
+        self,
+        experiment: str,
+        times: ArrayLike,
+        *,
+        bands: Literal[True],
+        level: float = 0.95,
+        noise: bool = False,
+    ) -> Bands: ...
+
+    def predict(
+        self,
+        experiment: str,
+        times: ArrayLike,
+        *,
+        bands: bool = False,
+        level: float = 0.95,
+        noise: bool = False,
+    ) -> dict[str, np.ndarray] | Bands:
+        """The observables of an experiment at any times, or dates where its data have dates, from its t0 on.
+
+        With `bands` their confidence bands of this `level` as well, as `fit.bands` gives them; with `noise` those in
+        which a new measurement lies.
+        """
+        if bands:
+            return self.bands(experiment, times, level, noise=noise)
+        if noise:
+            raise InputError("fit.noise_without_bands")
         e = experiment_index(self.problem, experiment)
         at = self._times(e, times)
         outputs = outputs_at(self._solved, e, at, states_along(self._solved, e, at))
@@ -487,18 +562,24 @@ class Fit:
     ) -> Figure:
         """Data and fit, a panel for each observable and hidden state of each experiment; written to `path` if given.
 
-        `band`: the level of confidence bands to draw, for example 0.95. `experiments`: names of those to draw, by
-        default the first twelve.
+        `band`: the level of confidence bands to draw, for example 0.95. `experiments`: names of those to draw; by
+        default of more than twelve those that fit worst, and typical ones.
         """
         from picardfit.display.plots import plot_fit
 
         return plot_fit(self, path, band, experiments)
 
     def plot_residuals(self, path: str | Path | None = None) -> Figure:
-        """Data minus fit over time and over the fitted value."""
+        """Residuals over time and over the fitted value, standardised by the noise model where there is one."""
         from picardfit.display.plots import plot_residuals
 
         return plot_residuals(self, path)
+
+    def plot_autocorrelation(self, path: str | Path | None = None, level: float = 0.95) -> Figure:
+        """Correlations of the residuals with later ones and with inputs before, by lag, with bands of this level."""
+        from picardfit.display.plots import plot_autocorrelation
+
+        return plot_autocorrelation(self.diagnostics, path, level)
 
     def plot_correlation(self, path: str | Path | None = None) -> Figure:
         """Correlations of the estimates as a coloured matrix."""
@@ -524,6 +605,15 @@ class Fit:
 
         return write_plots(self, folder, ending, band)
 
+    def explore(self, experiment: str | None = None) -> Explorer:
+        """Sliders over parameters and initial states between their bounds, and the curve that they give, in a notebook.
+
+        `experiment`: the one to begin with. The result's `parameters` are the values of the sliders.
+        """
+        from picardfit.display.explore import explore
+
+        return explore(self, experiment)
+
     def report(
         self, path: str | Path, title: str = "Report of a fit", posterior: Posterior | None = None
     ) -> Path:
@@ -537,6 +627,17 @@ class Fit:
         from picardfit.files.fit_file import save
 
         return save(self, path)
+
+    def export(self, path: str | Path, format: str | None = None, experiment: str | None = None) -> Path:
+        """Write the fitted model for another program: `.py` (NumPy and SciPy), `.xml` (SBML), `.ant`, `.mo`, `.stan`.
+
+        `format`: "python", "casadi", "sbml", "antimony", "modelica" or "stan", where the ending of the path does not
+        say it; `_casadi.py` is CasADi. `experiment`: the one to write; by default all of them, or the first where a
+        file holds only one. A Stan program has its data and starting values in two files beside it.
+        """
+        from picardfit.exporters.formats import export
+
+        return export(self, path, format, experiment).paths[0]
 
     def __repr__(self) -> str:
         from picardfit.display.text import fit_line

@@ -20,7 +20,21 @@ from picardfit.cli.new import Starter, write_starter
 from picardfit.cli.show import rounded
 
 runner = CliRunner()
-COMMANDS = ["demo", "new", "check", "fit", "simulate", "profile", "design", "petab"]
+COMMANDS = [
+    "demo",
+    "new",
+    "check",
+    "fit",
+    "plot",
+    "predict",
+    "simulate",
+    "profile",
+    "select",
+    "validate",
+    "design",
+    "export",
+    "petab",
+]
 
 
 def run(*arguments):
@@ -53,13 +67,15 @@ def test_without_arguments_it_explains_itself():
     assert all(re.search(rf"\b{name}\b", output) for name in COMMANDS)
 
 
-def test_version():
-    assert run("--version").output == f"picardfit {pf.__version__}\n"
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_version(option):
+    assert run(option).output == f"picardfit {pf.__version__}\n"
 
 
+@pytest.mark.parametrize("option", ["--help", "-h"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_an_example(command):
-    result = run(command, "--help")
+def test_help_has_an_example(command, option):
+    result = run(command, option)
     assert result.exit_code == 0
     assert f"Example: picardfit {command}" in result.output
 
@@ -158,11 +174,21 @@ def test_the_schema_is_shown():
 # ---- check -------------------------------------------------------------------------------------------------
 
 
-def test_check_shows_model_data_and_theory(ponds):
+def test_check_shows_model_and_data(ponds):
     output = run("check", ponds).output
     assert "hare' = " in output
     assert "lynx_hare" in output
+    assert "Theory" not in output
+
+
+def test_check_shows_constants_of_the_theorems_on_request(ponds):
+    output = run("check", ponds, "--theory").output
     assert re.search(r"T = [\d.e-]+; along these data T = [\d.e-]+", output.replace("\n", " "))
+
+
+@pytest.mark.parametrize("options, there", [([], False), (["--theory"], True)])
+def test_check_for_machines_has_constants_on_request(ponds, options, there):
+    assert ("segment_length" in json.loads(run("check", ponds, "--json", *options).output)) is there
 
 
 def test_check_tells_all_errors_at_once(ponds, tmp_path):
@@ -369,11 +395,49 @@ def test_a_fit_that_does_not_converge_ends_with_one(ponds, tmp_path):
     row = rows_of((tmp_path / "predictions.csv").read_text())[0]
     assert (row["hare_lower"], row["hare_upper"]) == ("", "")
     assert float(row["hare"]) > 0
+    assert not (tmp_path / "parameters.csv").exists()
+
+
+def test_a_failed_fit_sets_earlier_estimates_aside_and_says_so(ponds, tmp_path):
+    (tmp_path / "parameters.csv").write_text("earlier")
+    result = run("fit", ponds, "--max-iterations", 2, "--out", tmp_path, "--no-report", "--quiet")
+    assert "parameters.csv is now parameters.earlier.csv" in result.stderr
+    assert not (tmp_path / "parameters.csv").exists()
+    assert (tmp_path / "parameters.earlier.csv").read_text() == "earlier"
+
+
+def test_a_failed_fit_for_machines_names_what_it_set_aside(ponds, tmp_path):
+    (tmp_path / "parameters.csv").write_text("earlier")
+    result = run("fit", ponds, "--max-iterations", 2, "--out", tmp_path, "--no-report", "--json")
+    assert json.loads(result.stdout)["set_aside"] == {"parameters.csv": "parameters.earlier.csv"}
+
+
+@pytest.mark.parametrize("command", ["fit", "profile"])
+@pytest.mark.parametrize("name", ["y.pdf", "figure.PNG", "table.csv"])
+def test_a_file_for_a_folder_is_refused(ponds, tmp_path, command, name):
+    result = run(command, ponds, "--out", tmp_path / name, *(["--json"]))
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["errors"][0]["code"] == "cli.out_is_a_file"
+    assert not (tmp_path / name).exists()
+
+
+def test_a_folder_with_a_dot_is_one(ponds, tmp_path):
+    assert run("fit", ponds, "--out", tmp_path / "v1.2", "--no-report", "--quiet").exit_code == 0
 
 
 def test_quiet_says_nothing(ponds, tmp_path):
     result = run("fit", ponds, "--quiet", "--no-report", "--out", tmp_path)
     assert (result.exit_code, result.output) == (0, "")
+
+
+def test_verbose_tells_what_the_search_does(ponds, tmp_path):
+    result = run("fit", ponds, "-v", "--json", "--no-report", "--out", tmp_path)
+    assert json.loads(result.stdout)["success"]
+    lines = [re.sub(r"^ +[\d.]+ s  ", "", line) for line in result.stderr.splitlines()]
+    assert lines[0] == "a first search"
+    assert re.match(r"search 1 begins where data and bounds suggest: birth [\d.]+, hunt", lines[1])
+    assert re.match(r"search 1 converged after \d+ iterations and [\d.e-]+ s: loss 14.1606", lines[2])
+    assert lines[-1].startswith("the fit ends: 2 searches found the best optimum")
 
 
 def test_start_values_by_name(ponds, tmp_path):
@@ -566,9 +630,23 @@ def test_check_confirms_what_can_be_determined(ponds):
 
 
 def test_check_gives_up_on_an_examination_that_takes_too_long(ponds):
-    examination = examine(pf.read_problem(ponds), CheckSettings(patience=1e-4))
+    examination = examine(pf.read_problem(ponds), CheckSettings(patience=1e-4), theory=True)
     assert (examination.structure, examination.analysis) == (None, None)
-    assert [one.code for one in examination.warnings] == ["cli.not_examined"]
+    assert [one.code for one in examination.warnings] == ["cli.not_examined_in_time", "cli.no_constants"]
+
+
+def test_check_tells_that_equations_cannot_be_integrated():
+    run = pf.Experiment([0, 1, 2], {"x": [1.0, 2.0, 3.0]})
+    exploding = pf.Problem(pf.Model("x' = k*x**2"), run, {"k": (50, 90)}, {"x": (5, 9)})
+    assert [one.code for one in examine(exploding).warnings] == ["cli.not_examined"]
+
+
+@pytest.mark.parametrize("starter", list(Starter))
+def test_check_examines_every_starter(tmp_path, starter):
+    write_starter(starter, tmp_path)
+    found = examine(pf.read_problem(tmp_path))
+    assert found.structure is not None
+    assert found.structure.identifiable
 
 
 def test_check_does_not_examine_a_long_void(ponds, tmp_path):
@@ -594,6 +672,43 @@ def test_profile_gives_intervals(fitted, tmp_path):
     assert low < pf.load(saved).parameters["birth"] < high
     assert found["birth/death"]["interval"][0] > 0
     assert (tmp_path / "profiles.csv").read_text().startswith("name,value,rise\nbirth,")
+
+
+def profiled(saved, out, *names):
+    """`picardfit profile` of these names, and the names in the table afterwards."""
+    result = run("profile", saved, *(option for name in names for option in ("-p", name)), "--out", out)
+    rows = rows_of((out / "profiles.csv").read_text())
+    return result, list(dict.fromkeys(row["name"] for row in rows)), rows
+
+
+def test_a_second_profile_is_added_to_the_table(fitted, tmp_path):
+    saved = fitted[1] / "fit.json"
+    _, _, first = profiled(saved, tmp_path, "birth", "birth/death")
+    result, names, rows = profiled(saved, tmp_path, "gain")
+    assert names == ["birth", "birth/death", "gain"]
+    assert rows[: len(first)] == first
+    assert "beside the profiles of birth, birth/death" in result.output
+
+
+def test_a_profile_takes_the_place_of_an_earlier_one_of_its_name(fitted, tmp_path):
+    _, _, first = profiled(fitted[1] / "fit.json", tmp_path, "birth")
+    _, _, again = profiled(fitted[1] / "fit.json", tmp_path, "birth")
+    assert again == first
+
+
+def test_profiles_of_other_estimates_are_dropped(fitted, tmp_path):
+    (tmp_path / "profiles.csv").write_text("name,value,rise\nbirth,0.7,1\nbirth,0.8,0\nmu,1,0\n")
+    result, names, _ = profiled(fitted[1] / "fit.json", tmp_path, "gain")
+    assert names == ["gain"]
+    assert "which belong to other estimates: birth, mu" in result.stderr
+
+
+@pytest.mark.parametrize("content", ["", "name,value\na,1\n", "name,value,rise\na,b,c\n", "\x00\n"])
+def test_a_table_that_holds_no_profiles_is_left_alone(fitted, tmp_path, content):
+    (tmp_path / "profiles.csv").write_text(content)
+    result = run("profile", fitted[1] / "fit.json", "-p", "birth", "--out", tmp_path, "--json")
+    assert json.loads(result.stdout)["errors"][0]["code"] == "cli.not_profiles"
+    assert (tmp_path / "profiles.csv").read_text() == content
 
 
 def test_profiles_are_shared_by_workers_and_kept_in_a_ledger(fitted, tmp_path):

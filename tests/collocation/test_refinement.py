@@ -1,4 +1,4 @@
-"""Joining segments that a path no longer needs."""
+"""Joining segments that a path no longer needs, and halving those that do not resolve it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from picardfit.collocation.adaptation import even_knots
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Mesh, rule
 from picardfit.collocation.point import contract_from
-from picardfit.collocation.refinement import Joining, coarsened
+from picardfit.collocation.refinement import Joining, Resolution, coarsened, refined
 
 DOSED = pf.Model("x' = -k*x + dose; z' = k*x - q*z", inputs=["dose"])
 
@@ -71,3 +71,34 @@ def test_joining_that_changes_the_objective_is_refused():
     system, point = fine_point(dosed(np.linspace(1, 7, 12)), 96)
     strict = Joining(value_change=0.0)
     assert coarsened(system, point, np.ones(2), 1e-4, strict).system is system
+
+
+# refining
+
+FOLLOWER = pf.Model("x' = -x; y' = k*(x - y)")
+
+
+def layered_point(k: float):
+    """A path whose knots lie off the slow manifold y = x, so that a layer of width 1/k begins at each of them."""
+    times = np.linspace(0, 2, 9)
+    problem = pf.Problem(FOLLOWER, pf.Experiment(times, {"x": np.exp(-times)}), parameters={"k": (1.0, 1e9)})
+    system = Discretisation(problem, Mesh(rule(6), (even_knots(problem, 0, 0.25),)))
+    unknowns = np.full_like(problem.layout.lower, k)
+    unknowns[:, : len(problem.layout.initial_states)] = 1.0
+    x = np.exp(-system.mesh.knots[0][:-1])
+    point, _ = contract_from(system, unknowns, np.stack([x, x + 1.0], axis=1), np.ones(2))
+    assert point is not None
+    return system, point
+
+
+def test_layers_that_can_be_resolved_are():
+    system, point = layered_point(100.0)
+    finer = refined(system, point, np.ones(2), [Resolution(None, 1e-6, rounds=12, segments=5000)])
+    assert len(system.mesh) < len(finer.system.mesh) < 1000
+
+
+def test_a_refinement_that_resolves_nothing_is_not_made():
+    """Every new knot lies off the manifold, too, and begins a layer that is as little resolved."""
+    system, point = layered_point(1e9)
+    finer = refined(system, point, np.ones(2), [Resolution(None, 1e-6, rounds=4, segments=5000)])
+    assert finer.system is system

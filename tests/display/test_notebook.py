@@ -60,6 +60,26 @@ def test_a_fit_shows_its_verdict_and_estimates(fit):
     assert f"{fit.parameters['theta1']:.5g}" in text
 
 
+def test_a_fit_shows_its_curves_and_residuals(fit):
+    html = fit._repr_html_()
+    assert html.count("<figure") == 2
+    assert "Data and fit, with 95 % confidence bands" in shown(fit)
+
+
+def test_a_fit_that_failed_shows_its_curves_without_bands(fit):
+    method = pf.LiftedGaussNewton(max_iterations=1)
+    failed = pf.fit(fit.problem, method, policy=pf.SearchPolicy(most=1), progress=False)
+    assert "Data and fit" in shown(failed)
+    assert "bands" not in shown(failed)
+
+
+def test_formulas_are_aligned_to_the_left():
+    """Notebooks align cells to the right; a rule of two classes wins over theirs of one."""
+    html = pf.Model("x' = -a*x")._repr_html_()
+    rule = re.search(r"\.picardfit\.picardfit table\.equations td \{([^}]*)\}", html)
+    assert "text-align: left" in rule[1]
+
+
 def test_other_results_show_their_text(fit):
     assert str(fit.certificate).splitlines()[0] in shown(fit.certificate)
     found = fit.identifiability()
@@ -159,13 +179,16 @@ def test_in_a_real_notebook(tmp_path):
         "fit = pf.fit(fitzhugh_nagumo.generate(seed=1), starts=160)",
         "fit",
         "fit.plot()",
+        "fit.explore()",
     ]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in cells])
     client.NotebookClient(book, timeout=300, kernel_name="python3").execute()
-    first, second, third = ([out.get("data", {}) for out in cell["outputs"]] for cell in book.cells)
+    first, second, third, fourth = ([out.get("data", {}) for out in cell["outputs"]] for cell in book.cells)
     assert "160 of 160 searches" in first[0]["text/html"]
     assert "Both parameters are determined" in second[0]["text/html"]
+    assert "<svg" in second[0]["text/html"]
     assert "image/png" in third[0]
+    assert "application/vnd.jupyter.widget-view+json" in fourth[0]
 
 
 def test_every_painter_exists():

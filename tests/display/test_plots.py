@@ -11,7 +11,6 @@ from matplotlib.transforms import Bbox
 
 import picardfit as pf
 from picardfit.display.plots import (
-    pages,
     plot_convergence,
     plot_correlation,
     plot_fit,
@@ -23,6 +22,7 @@ from picardfit.display.plots import (
 from picardfit.display.plots.style import STYLE, columns_of, placed
 from picardfit.examples import fitzhugh_nagumo, rosenzweig_macarthur
 from picardfit.fit import SearchSummary
+from picardfit.model.scales import LOG
 
 
 @pytest.fixture(scope="module")
@@ -78,14 +78,6 @@ def test_curve_is_dense_and_covers_the_data(neuron):
     times = line(plot_fit(neuron).axes[0], "fit").get_xdata()
     assert (times[0], times[-1]) == (0.0, 4.8)
     assert np.diff(times).max() < 0.02
-
-
-def test_experiments_beyond_the_twelfth_are_counted_not_drawn():
-    model = pf.Model("x' = -a*x")
-    runs = [pf.Experiment([0, 1, 2], {"x": [1, 0.6, 0.4]}, f"run {k}") for k in range(15)]
-    figure = plot_fit(pf.fit(pf.Problem(model, runs, {"a": (0.1, 2)})))
-    assert sum(bool(panel.get_title()) for panel in figure.axes) == 12
-    assert figure.legends[0].get_title().get_text() == "3 more experiments not drawn"
 
 
 def test_log_spaced_samples_get_a_logarithmic_time_axis():
@@ -251,15 +243,6 @@ def test_an_unknown_experiment_is_named(ponds):
     assert (error.value.code, error.value.subject) == ("problem.no_such_experiment", "pond 9")
 
 
-def test_pages_hold_every_drawn_experiment_once(ponds):
-    runs = [pf.Experiment([0, 1, 2], {"x": [1, 0.6, 0.4]}, f"run {k}") for k in range(20)]
-    model = pf.Model("x' = -a*x\n" + "\n".join(f"h{k}' = x - h{k}" for k in range(5)), observables=["x"])
-    fit = replace(ponds, problem=pf.Problem(model, runs), solution=None, certificate=None)
-    found = pages(fit)
-    assert [name for page in found for name in page] == [f"run {k}" for k in range(12)]
-    assert len(found) > 1
-
-
 def test_identifiability_picture_has_a_bar_for_each_unknown(neuron):
     found = neuron.identifiability()
     panel = plot_identifiability(found).axes[0]
@@ -276,6 +259,7 @@ def test_all_pictures_are_written_to_a_folder(neuron, tmp_path):
     assert [one.name for one in written] == [
         "fit.svg",
         "residuals.svg",
+        "autocorrelation.svg",
         "identifiability.svg",
         "correlation.svg",
         "convergence.svg",
@@ -287,7 +271,12 @@ def test_texts_of_pictures_stay_inside(ponds):
     """No label of any picture is cut off at the edge."""
     many = with_starts(ponds, [ponds.loss, 3 * ponds.loss], [0, 1])
     pictures = [many.plot(band=0.95), many.plot_residuals(), many.plot_correlation(), many.plot_waterfall()]
-    pictures += [many.plot_convergence(), many.identifiability().plot(), ponds.profile("r").plot()]
+    pictures += [
+        many.plot_convergence(),
+        many.plot_autocorrelation(),
+        many.identifiability().plot(),
+        ponds.profile("r").plot(),
+    ]
     for figure in pictures:
         figure.draw_without_rendering()
         whole = figure.bbox
@@ -303,7 +292,7 @@ def test_texts_of_pictures_stay_inside(ponds):
 
 
 def test_a_narrow_logarithmic_axis_has_a_few_plain_ticks(ponds):
-    figure = plot_profiles([replace(ponds.profile("r"), log=True)])
+    figure = plot_profiles([replace(ponds.profile("r"), scale=LOG)])
     figure.canvas.draw()
     shown = labels(figure.axes[0].xaxis)
     assert 2 <= len(shown) <= 7
@@ -352,3 +341,24 @@ def test_panels_and_their_labels_stand_inside_the_figure_and_apart(neuron):
         for k, one in enumerate(boxes):
             assert min(one.x0, one.y0, width - one.x1, height - one.y1) > -1.0
             assert not any(Bbox.intersection(one, other) for other in boxes[:k])
+
+
+@pytest.fixture(scope="module")
+def counted():
+    """A fit of new cases beside the number of those who are ill."""
+    model = pf.Model("x' = k*x", observables={"cases": "increment(x)", "ill": "x"})
+    times, noise = np.arange(1.0, 9.0), {"cases": pf.Poisson(), "ill": pf.Noise(additive=2.0)}
+    data = pf.simulate(model, {"k": 0.4}, {"x": 20.0}, times, noise=noise).observables
+    run = pf.Experiment(times, data, "town")
+    return pf.fit(pf.Problem(model, run, {"k": (0.1, 1.0)}, {"x": (5, 50)}, noise=noise))
+
+
+def test_panels_of_increments_have_the_time_axis_of_the_others(counted):
+    limits = {panel.get_xlim() for panel in counted.plot().axes}
+    assert len(limits) == 1
+    assert limits.pop()[0] < 0
+
+
+def test_standardised_residuals_have_dashes_at_two(counted):
+    for panel in counted.plot_residuals().axes[::2]:
+        assert [line.get_ydata()[0] for line in panel.lines if line.get_linestyle() == "--"] == [-2.0, 2.0]

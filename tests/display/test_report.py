@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
-from html import unescape
+from html import escape, unescape
 from html.parser import HTMLParser
 from textwrap import dedent
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.display.markup import noise_words
+from picardfit.display.markup import estimate_tables, folding_table, noise_words
 from picardfit.display.text import estimate_rows, true_values
 from picardfit.display.verdicts import determined_words, summary
 from picardfit.examples import fitzhugh_nagumo, tumor
@@ -258,8 +258,29 @@ def crowd(tmp_path_factory):
 def test_a_hundred_experiments_make_a_small_report_that_says_what_is_left_out(crowd):
     page = crowd.read_text()
     assert len(page) < 3e6
-    assert "The first 12 of 100 experiments are drawn" in page
+    assert (
+        "Drawn are 12 of 100 experiments: the 6 that fit worst, the worst first, then 6 typical ones" in page
+    )
     assert Outline(page).nested
+
+
+def test_many_initial_states_are_folded():
+    runs = [pf.Experiment([0, 1, 2], {"x": [1, 0.6, 0.4 + 0.01 * k]}, f"run {k}") for k in range(13)]
+    fit = pf.fit(pf.Problem(pf.Model("x' = -a*x"), runs, {"a": (0.1, 2)}))
+    tables = estimate_tables(fit)
+    assert "<summary>13 initial states</summary>" in tables
+    assert tables.index(">a</td>") < tables.index("<details>") < tables.index("x(0)[run 0]")
+    assert "<details>" not in folding_table(("", ""), [(f"x(0)[run {k}]", "1") for k in range(12)], fit)
+
+
+def test_residuals_are_explained_as_they_are_drawn(tmp_path):
+    data, bounds = pf.Experiment([0, 1, 2, 3], {"x": [9, 5, 3, "<3"]}), {"k": (0.1, 2)}
+    noise = pf.LogNormal(0.2)
+    page = pf.fit(pf.Problem(pf.Model("x' = -k*x"), data, bounds, noise=noise)).report(tmp_path / "a.html")
+    text = page.read_text()
+    assert "standardised by the noise model" in text
+    assert "censored values are drawn at random" in text
+    assert "Triangles: censored values" in text
 
 
 # ---- in a browser ------------------------------------------------------------------------------------------
@@ -270,9 +291,16 @@ PROBE = """<script>
 const size = e => { const b = e.getBoundingClientRect(); return b.width > 100 && b.height > 100; };
 const figures = [...document.querySelectorAll("figure svg, figure img")];
 const formulas = [...document.querySelectorAll("math")].every(e => e.getBoundingClientRect().height > 5);
-document.title = [figures.length, figures.filter(size).length, formulas,
-  document.documentElement.scrollWidth <= window.innerWidth].join(" ");
+top.document.title = [window.innerWidth, figures.length, figures.filter(size).length, formulas,
+  document.documentElement.scrollWidth <= document.documentElement.clientWidth].join(" ");
 </script></body>"""
+
+
+def framed(page, width):
+    """A page that shows a report in a frame of this width: windows are not narrower than 500 pixels."""
+    content = escape(page.replace("</body>", PROBE), quote=True)
+    frame = f'<iframe srcdoc="{content}" style="width:{width}px;height:800px"></iframe>'
+    return f"<!DOCTYPE html><title></title>{frame}"
 
 
 def browse(folder, *arguments):
@@ -288,10 +316,10 @@ def browse(folder, *arguments):
 @pytest.mark.parametrize("width", [400, 1200])
 def test_a_browser_shows_every_figure_and_formula_without_complaint(page, tmp_path, width):
     path = tmp_path / "report.html"
-    path.write_text(page.replace("</body>", PROBE))
-    seen = browse(tmp_path, f"--window-size={width},900", "--dump-dom", path.as_uri())
+    path.write_text(framed(page, width))
+    seen = browse(tmp_path, "--window-size=1400,900", "--dump-dom", path.as_uri())
     figures = page.count("<figure")
-    assert re.search("<title>(.*?)</title>", seen.stdout)[1] == f"{figures} {figures} true true"
+    assert re.search("<title>(.*?)</title>", seen.stdout)[1] == f"{width} {figures} {figures} true true"
     assert "CONSOLE" not in seen.stderr
 
 

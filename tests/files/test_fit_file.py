@@ -353,7 +353,8 @@ def test_no_damage_raises_anything_but_an_input_error(record, tmp_path):
 @pytest.mark.parametrize(
     "kind, section, elsewhere",
     [
-        (pf.Problem, ("problem",), {"initial_by_experiment", "scatter"}),
+        # derived quantities are written where there are any: tests/problem/test_derived.py
+        (pf.Problem, ("problem",), {"initial_by_experiment", "scatter", "derived"}),
         (pf.Fit, (), set()),
         (pf.Certificate, ("certificate",), set()),
         (
@@ -361,7 +362,8 @@ def test_no_damage_raises_anything_but_an_input_error(record, tmp_path):
             ("problem", "experiments", 0),
             # doses, covariates and resets are written where there are any: tests/problem/test_doses.py
             {"observations", "observables", "planned", "calendar", "table", "limits"}
-            | {"doses", "covariates", "resets"},
+            | {"doses", "covariates", "resets"}
+            | {"assumed_t0", "lines"},  # they help only to make a problem from a table
         ),
     ],
 )

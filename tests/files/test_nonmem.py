@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
+from complaints import complaint
 from pharmacokinetics import oral
 
 
@@ -74,6 +75,50 @@ def test_comments_clock_times_and_dates():
     text = "C,ID,DATE,TIME,DV,AMT\n.,1,01/30/2024,8:00,.,100\nC,1,01/30/2024,9:00,99,.\n.,1,01/31/2024,9:30,3,.\n"
     (one,) = read(text, doses="gut")
     assert one.times.tolist() == [25.5]
+
+
+@pytest.mark.parametrize(
+    "column, first, second, order, hours",
+    [
+        ("DATE", "03/04/2024", "03/05/2024", "mdy", 24.0),
+        ("DATE", "03/04/2024", "03/05/2024", "dmy", 24.0 * 30),
+        ("DATE", "03/14/2024", "03/15/2024", None, 24.0),  # no month is the 14th
+        ("DATE", "3.4.24", "4.4.24", None, 24.0),  # dots stand after days
+        ("DATE", "2024-03-04", "2024-03-05", None, 24.0),
+        ("DATE", "3", "5", None, 48.0),
+        ("DAT1", "03/04/99", "04/04/99", None, 24.0),
+        ("DAT2", "99/03/04", "99/03/05", None, 24.0),
+        ("DAT3", "99/03/04", "99/04/04", None, 24.0),
+    ],
+)
+def test_orders_of_dates(column, first, second, order, hours):
+    text = f"ID,{column},TIME,DV\n1,{first},8:00,1\n1,{second},8:00,2\n"
+    (one,) = read(text, date_order=order)
+    assert one.times.tolist() == [0.0, hours]
+
+
+@pytest.mark.parametrize(
+    "dates, code, line",
+    [
+        (("03/04/2024", "03/05/2024"), "problem.date_order", 2),
+        (("13/04/2024", "03/14/2024"), "problem.date_orders", 3),
+        (("03/14/2024", "soon"), "problem.date_unknown", 3),
+        (("03/14/2024", "45"), "problem.date_among_numbers", 3),
+    ],
+)
+def test_dates_that_cannot_be_told(dates, code, line, tmp_path):
+    path = tmp_path / "pk.csv"
+    path.write_text("ID,DATE,TIME,DV\n1,{},8:00,1\n1,{},9:00,2\n".format(*dates))
+    error = complaint(pf.read_nonmem, path)
+    assert (error.code, error.subject, error.place.line) == (code, "DATE", line)
+
+
+def test_counts_of_a_table_of_nonmem_name_their_line(tmp_path):
+    path = tmp_path / "seizures.csv"
+    path.write_text("ID,TIME,DV\n1,1,3\n1,2,1.5\n")
+    model = pf.Model("c' = b", observables={"DV": "c"})
+    error = complaint(pf.Problem, model, pf.read_nonmem(path), {"b": (0, 5)}, noise=pf.Poisson())
+    assert (error.code, error.place.file, error.place.line) == ("problem.not_a_count", str(path), 3)
 
 
 def test_outputs_by_dvid():

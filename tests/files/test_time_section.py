@@ -176,5 +176,18 @@ def test_dates_of_doses_count_from_a_date_as_the_origin(write):
     first, second = pf.read_problem(write(doses, again + "[time]\norigin = 2021-03-01\n")).experiments
     assert first.doses[0].times.tolist() == second.doses[0].times.tolist() == [1, 9]
     assert (first.t0, second.t0, second.resets) == (1, 1, (9,))
-    error = fault(write(doses, "[initial]\nx = 1\n"))
-    assert (error.code, error.place.key) == ("problem.no_calendar", ("doses", "times"))
+
+
+def test_dates_of_doses_and_resets_count_from_the_first_date_of_the_data(write):
+    doses = "doses = { into = 'x', times = ['2021-03-02', 2021-03-10], amounts = 1 }\n"
+    path = write(doses, "[initial]\nx = 1\n[experiments.b]\nresets = [2021-03-10]\n")
+    first, second = pf.read_problem(path).experiments
+    days = first.calendar.times(["2021-03-02", "2021-03-10"]).tolist()
+    assert first.doses[0].times.tolist() == second.doses[0].times.tolist() == days
+    assert second.resets == (days[1],)
+
+
+def test_dates_of_doses_need_dates_in_the_data(write):
+    doses = "doses = { into = 'x', times = ['2021-03-02', '2021-03-10'], amounts = 1 }\n"
+    error = fault(write(doses, "[initial]\nx = 1\n", "experiment,t,x\na,0,1\na,1,2\n"))
+    assert (error.code, error.place.key) == ("problem.no_calendar", ("doses",))

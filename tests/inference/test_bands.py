@@ -169,7 +169,7 @@ def test_text_is_a_short_table(free, times, shown):
     np.testing.assert_allclose(values[:, 5], found["y"].low[:shown], rtol=1e-4)
     more = [f"... and {len(times) - shown} more times (bands.to_frame())"] if len(times) > shown else []
     assert rows[shown:] == more
-    assert found._repr_html_().count("low") == 2
+    assert found._repr_html_().split("</style>")[1].count("low") == 2
 
 
 def test_samples_of_another_fit_are_refused(free, known):
@@ -233,3 +233,42 @@ def test_bands_end_where_the_solution_does():
     assert np.isfinite(both.high).tolist() == [True, True, False, True]
     alone = fit.bands("e", [0.0, 1.0, 1.5])["x"]
     np.testing.assert_allclose(both.low[[0, 3, 1]], alone.low, rtol=1e-6)
+
+
+def test_predict_gives_the_same_bands(free):
+    times = [0.5, 3.0, 12.0]
+    found = free.predict("pond", times, bands=True, level=0.8, noise=True)
+    expected = free.bands("pond", times, 0.8, noise=True)
+    for name, values in free.predict("pond", times).items():
+        np.testing.assert_array_equal(found[name].high, expected[name].high)
+        np.testing.assert_allclose(found[name].value, values, rtol=1e-6)
+
+
+def test_noise_without_bands_is_refused(free):
+    assert complaint(lambda: free.predict("pond", [1.0], noise=True)).code == "fit.noise_without_bands"
+
+
+def well_known(noise):
+    """A decay whose rate and start are known so well that only the noise of a new measurement counts."""
+    times = np.linspace(0, 3, 400)
+    data = pf.Experiment(times, {"x": np.exp(-times)}, "pond", initial={"x": 1.0})
+    return pf.fit(pf.Problem(pf.Model("x' = -k*x"), data, {"k": (0.5, 2)}, noise=noise))
+
+
+def test_measurements_with_noise_in_logs_are_positive_and_scatter_by_a_factor():
+    found = well_known(pf.LogNormal(1.0)).bands("pond", [0.0, 1.0], noise=True)["x"]
+    factor = np.exp(1.959964)
+    np.testing.assert_allclose(found.high / found.value, factor, rtol=0.01)
+    np.testing.assert_allclose(found.value / found.low, factor, rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    "noise, quantile",
+    [
+        (pf.StudentT(0.1, degrees=2.0), 4.302653),  # 97.5 % of Student's t with 2 degrees of freedom
+        (pf.Laplace(0.1), np.log(20)),  # 2 of 40 Laplace numbers lie beyond
+    ],
+)
+def test_measurements_reach_as_far_as_the_quantile_of_their_noise(noise, quantile):
+    found = well_known(noise).bands("pond", [1.0], noise=True)["x"]
+    assert (found.high - found.value)[0] == pytest.approx(0.1 * quantile, rel=0.02)

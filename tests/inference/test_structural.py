@@ -232,3 +232,12 @@ def test_what_comes_from_a_rest_is_not_an_unknown():
     assert combinations(found) == {"a/b"}
     moving = pf.Experiment(TIMES, {"x": np.ones(21)}, inputs={"u": 2.0}, t0=0.0, rest=rest)
     assert pf.structural(pf.Problem(model, moving)).identifiable
+
+
+@pytest.mark.parametrize("noise", [pf.Binomial(trials="tested"), {"p": pf.Binomial(trials="tested")}])
+def test_a_column_of_trials_is_no_matter_of_structure(noise):
+    model = pf.Model("x' = -k*x", observables={"p": "s*x"})
+    run = pf.Experiment([1, 2, 3, 4], {"p": [20, 14, 8, 5], "tested": [30, 30, 25, 30]})
+    bounds = {"k": (0.01, 3), "s": (0.1, 1)}
+    found = pf.structural(pf.Problem(model, run, bounds, {"x": (0.1, 1)}, noise=noise))
+    assert (found.rank, found.sampled_rank, found.groups[0].names) == (2, 2, ("x(0)", "s"))

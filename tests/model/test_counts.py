@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import scipy.stats as st
 
+import picardfit as pf
+from complaints import complaint
 from picardfit.model.counts import count_below, count_cost, count_terms, count_variance, draw_counts
 from picardfit.model.densities import Shape
 
@@ -91,3 +93,26 @@ def test_impossible_means_have_no_cost_and_rounding_errors_do(shape):
     assert np.isnan(count_cost(shape, one[0], np.full(1, -0.1), *one[1:]))
     assert count_cost(shape, one[0], np.full(1, -1e-12), *one[1:]) == 0
     assert np.isinf(count_cost(shape, one[0] + 1, np.zeros(1), *one[1:]))
+
+
+@pytest.mark.parametrize(
+    "noise, code",
+    [
+        (pf.Poisson(), "model.impossible_mean"),
+        (pf.NegativeBinomial(dispersion=3.0), "model.impossible_mean"),
+        (pf.LogNormal(0.1), "model.impossible_mean"),
+        (pf.Binomial(trials=9), "model.impossible_share"),
+    ],
+)
+def test_no_count_scatters_around_a_falling_increment(noise, code):
+    model = pf.Model("x' = -k*x", observables={"new": "increment(x)"})
+    values = {"k": 1.0}, {"x": 5.0}, [1.0, 2.0]
+    error = complaint(pf.simulate, model, *values, noise=noise)
+    assert (error.code, error.subject, error.values["value"]) == (
+        code,
+        "new",
+        pytest.approx(5 * np.exp(-1) - 5),
+    )
+    run = pf.Experiment([1.0, 2.0], {"new": [3.0, 2.0]}, initial={"x": 5.0})
+    problem = pf.Problem(model, run, {"k": (0.1, 3.0)}, noise=noise)
+    assert complaint(problem.simulate_data, {"k": 1.0}).code == code

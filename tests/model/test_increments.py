@@ -133,8 +133,7 @@ def test_a_single_segment_needs_no_reset():
 
 def test_a_change_at_the_initial_time_is_refused():
     model = pf.Model("c' = b", observables={"cases": "increment(c)"})
-    run = pf.Experiment([0.0, 1.0, 2.0], {"cases": [5.0, 8.0, 11.0]}, initial={"c": 0.0})
-    with pytest.raises(pf.InputError) as caught:
-        pf.Problem(model, run, {"b": (0.01, 30.0)}, noise=pf.Poisson())
-    assert caught.value.code == "problem.increment_at_t0"
+    run = pf.Experiment([0.0, 1.0, 2.0], {"cases": [5.0, 8.0, 11.0]}, initial={"c": 0.0}, t0=0.0)
+    error = complaint(pf.Problem, model, run, {"b": (0.01, 30.0)}, noise=pf.Poisson())
+    assert error.code == "problem.increment_at_t0"
     pf.Problem(model, replace(run, t0=-1.0), {"b": (0.01, 30.0)}, noise=pf.Poisson())

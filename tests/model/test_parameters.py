@@ -8,11 +8,9 @@ from math import inf, nan
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from picardfit.errors import InputError
-from picardfit.model.parameters import Parameter, as_parameter, natural_slope, to_internal, to_natural
+from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.model.priors import Uniform
 
 
@@ -165,36 +163,17 @@ def test_parameter_survives_a_pickle():
     assert pickle.loads(pickle.dumps(parameter)) == parameter
 
 
-positive = st.floats(1e-100, 1e100)
-
-
-@given(st.lists(st.tuples(positive, st.booleans()), min_size=1, max_size=5))
-def test_internal_and_back_is_the_identity(pairs):
-    values, mask = np.array([v for v, _ in pairs]), np.array([m for _, m in pairs])
-    np.testing.assert_allclose(to_natural(to_internal(values, mask), mask), values, rtol=1e-13)
-
-
-@given(st.floats(-50, 50), st.booleans())
-def test_slope_is_the_derivative_of_the_natural_value(internal, log):
-    mask, step = np.array([log]), 1e-5
-    ends = [to_natural(np.array([internal + s]), mask)[0] for s in (-step, step)]
-    slope = natural_slope(to_natural(np.array([internal]), mask), mask)[0]
-    np.testing.assert_allclose((ends[1] - ends[0]) / (2 * step), slope, rtol=1e-8)
-
-
-def test_internal_coordinate_of_a_log_parameter_is_its_logarithm():
-    np.testing.assert_allclose(to_internal([np.e, -3.0], [True, False]), [1.0, -3.0], rtol=4e-16)
-
-
-@pytest.mark.parametrize("bound", [0.0, -inf])
-def test_open_bound_of_a_log_parameter_is_minus_infinity_inside(bound):
-    assert to_internal(np.array([bound]), np.array([True]))[0] == -inf
-
-
-def test_unknown_start_stays_unknown_inside():
-    assert np.isnan(to_internal(np.array([nan]), np.array([True]))).all()
-
-
-def test_maps_keep_leading_axes():
-    mask = np.array([True, False])
-    assert to_natural(np.zeros((3, 4, 2)), mask).shape == (3, 4, 2)
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"lower": 0, "logit": True}, "model.logit_bounds"),
+        ({"upper": 1, "logit": True}, "model.logit_bounds"),
+        ({"lower": 0.1, "upper": 1, "log": True, "logit": True}, "model.two_scales"),
+        ({"lower": 0, "upper": 1, "logit": 1}, "errors.not_a_flag"),
+        ({"lower": 0, "upper": 1, "start": 1.5, "logit": True}, "model.outside_bounds"),
+    ],
+)
+def test_wrong_logits_are_refused(fields, code):
+    with pytest.raises(InputError) as caught:
+        Parameter(**fields)
+    assert caught.value.code == code

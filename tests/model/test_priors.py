@@ -6,6 +6,9 @@ import scipy.stats as st
 
 import picardfit as pf
 from picardfit.model.prior_terms import draws, measure, reach, terms
+from picardfit.model.scales import LINEAR, LOG, Scales
+
+SCALES = {"linear": LINEAR, "log": LOG, "logit": Scales.of(False, True, 0.5, 4.0)}
 
 DENSITIES = {
     "normal": (pf.priors.Normal(1.5, 0.4), lambda v: st.norm.logpdf(v, 1.5, 0.4)),
@@ -36,22 +39,22 @@ DENSITIES = {
 }
 
 
-@pytest.mark.parametrize("is_log", [False, True])
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
 @pytest.mark.parametrize("kind", DENSITIES)
-def test_density_is_that_of_scipy(kind, is_log):
+def test_density_is_that_of_scipy(kind, scale):
     prior, density = DENSITIES[kind]
     for value in (0.7, 2.0):
-        cost = terms(prior, np.log(value) if is_log else value, is_log)[0]
+        cost = terms(prior, float(scale.internal(value)), scale)[0]
         assert cost == pytest.approx(-density(value), abs=1e-3)
 
 
-@pytest.mark.parametrize("is_log", [False, True])
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
 @pytest.mark.parametrize("kind", DENSITIES)
-def test_slope_is_that_of_differences(kind, is_log):
+def test_slope_is_that_of_differences(kind, scale):
     prior, h = DENSITIES[kind][0], 1e-6
     for at in (0.6, 2.1):
-        up, down = (terms(prior, at + d, is_log)[0] for d in (h, -h))
-        _, slope, curvature = terms(prior, at, is_log)
+        up, down = (terms(prior, at + d, scale)[0] for d in (h, -h))
+        _, slope, curvature = terms(prior, at, scale)
         assert slope == pytest.approx((up - down) / (2 * h), abs=1e-6)
         assert curvature >= 0
 
@@ -59,7 +62,7 @@ def test_slope_is_that_of_differences(kind, is_log):
 def test_beta_density_is_that_of_scipy():
     for value in (0.2, 0.7):
         expected = -st.beta.logpdf(value, 2.5, 1.7)
-        assert terms(pf.priors.Beta(2.5, 1.7), value, False).cost == pytest.approx(expected, rel=1e-12)
+        assert terms(pf.priors.Beta(2.5, 1.7), value).cost == pytest.approx(expected, rel=1e-12)
 
 
 CURVED = {  # a value where the density is log-concave
@@ -76,20 +79,31 @@ CURVED = {  # a value where the density is log-concave
 def test_curvature_is_the_second_derivative_where_it_is_positive(kind):
     (prior, density), at, h = DENSITIES[kind], CURVED[kind], 1e-4
     second = -(density(at + h) - 2 * density(at) + density(at - h)) / h**2
-    assert terms(prior, at, False).curvature == pytest.approx(second, rel=1e-5)
+    assert terms(prior, at).curvature == pytest.approx(second, rel=1e-5)
 
 
-@pytest.mark.parametrize("is_log", [False, True])
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
 @pytest.mark.parametrize("kind", DENSITIES)
-def test_density_by_the_coordinate_integrates_to_the_probability(kind, is_log):
+def test_density_by_the_coordinate_integrates_to_the_probability(kind, scale):
     from scipy.integrate import quad
 
     prior, ends = DENSITIES[kind][0], (0.8, 2.0)
     unit = 1.0 if prior.base is None else np.log(prior.base)
     low, high = (prior.below(v if prior.base is None else np.log(v) / unit) for v in ends)
-    coordinates = np.log(ends) if is_log else ends
-    density = lambda z: np.exp(measure(prior, z, is_log)[0] - terms(prior, z, is_log).cost)  # noqa: E731
-    assert quad(density, *coordinates, limit=200)[0] == pytest.approx(float(high - low), rel=2e-3)
+
+    def density(z):
+        return float(np.exp(measure(prior, z, scale)[0] - terms(prior, z, scale).cost))
+
+    total = quad(density, *scale.internal(np.array(ends)).tolist(), limit=200)[0]
+    assert total == pytest.approx(float(high - low), rel=2e-3)
+
+
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
+@pytest.mark.parametrize("kind", ["normal", "normal of log10", "gamma"])
+def test_slope_of_the_measure_is_that_of_differences(kind, scale):
+    prior, at, h = DENSITIES[kind][0], float(scale.internal(1.3)), 1e-6
+    up, down = (float(measure(prior, at + d, scale)[0]) for d in (h, -h))
+    assert float(measure(prior, at, scale)[1]) == pytest.approx((up - down) / (2 * h), abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", DENSITIES)

@@ -127,8 +127,42 @@ def test_dates_of_samples_with_doses_in_the_same_calendar():
     assert (run.t0, run.resets) == (-12.0, (5.0,))  # by default at the first dose
     early = complaint(replace, run, t0="2024-05-01")
     assert (early.code, early.values["time"]) == ("problem.dose_before_start", "2024-04-30 12:00")
-    dates = [date(2024, 5, 1)]  # doses know no calendar
-    assert complaint(pf.Doses, dates, 1.0, "gut").code == "model.entry_date"
+
+
+def test_dates_of_doses_become_times_of_their_experiment():
+    given = pf.Doses(["2024-05-01 06:00", date(2024, 5, 1)], [1.0, 2.0], "gut")
+    run = pf.Experiment(["2024-05-01 12:00", "2024-05-02"], {"blood": [20.0, 30.0]}, doses=given)
+    assert (run.doses[0].times.tolist(), run.doses[0].amounts.tolist()) == ([-0.5, -0.25], [2.0, 1.0])
+    assert run.t0 == -0.5
+    planned = pf.plan(["2024-05-01 12:00", "2024-05-02"], ["blood"], doses=given)
+    assert (planned.t0, planned.doses) == (run.t0, run.doses)
+
+
+@pytest.mark.parametrize(
+    "times, dates, code",
+    [
+        ([1.0, 2.0], "2024-05-01", "problem.no_calendar"),
+        (["2024-05-01", "2024-05-02"], "3/4/2024", "problem.date_order"),
+        (["2024-05-01", "2024-05-02"], "3 o'clock", "problem.date_unknown"),
+    ],
+)
+def test_dates_of_doses_that_mean_no_time(times, dates, code):
+    error = complaint(pf.Experiment, times, {"blood": [1.0, 2.0]}, doses=pf.Doses([dates], 1.0, "gut"))
+    assert (error.code, error.place.key) == (code, ("doses",))
+
+
+def test_dates_of_doses_mean_nothing_to_a_simulation():
+    model, given = pf.Model("x' = -k*x"), pf.Doses(["2024-05-01"], 1.0, "x")
+    assert (
+        complaint(pf.simulate, model, {"k": 1.0}, {"x": 1.0}, [1.0], doses=given).code == "model.dose_dates"
+    )
+
+
+def test_a_dose_before_zero_moves_t0_with_a_remark():
+    run = pf.Experiment([1.0, 2.0], {"blood": [20.0, 30.0]}, "1", doses=pf.Doses([-12.0], 1.0, "gut"))
+    assert (run.t0, [one.code for one in run.remarks]) == (-12.0, ["problem.early_dose"])
+    assert not replace(run, remarks=()).remarks
+    assert not pf.Experiment([1.0], {"blood": [2.0]}, t0=-12.0, doses=run.doses).remarks
 
 
 def test_a_censored_sample_of_a_table_of_nonmem_costs_the_probability_below_its_limit(tmp_path):

@@ -14,6 +14,7 @@ from picardfit.search.certifying import certify_outcome
 from picardfit.search.searches import QuickIntegration, value_at
 from picardfit.search.starts import make_start
 from prey import counted_prey
+from wells import two_wells
 
 ONE = pf.SearchPolicy(most=1)
 
@@ -99,13 +100,6 @@ def test_a_poor_given_start_is_followed_by_one_without_it():
     assert second.iterations <= own.searches[0].iterations  # it may end where the first one did
     assert second.loss == pytest.approx(own.loss, rel=1e-4)
     assert given.loss == pytest.approx(own.loss, rel=1e-6)
-
-
-def two_wells() -> pf.Problem:
-    """The slope has two minima in k, one lower than the other, and the data lie below both."""
-    times, model = np.linspace(0, 1, 8), pf.Model("x' = k^4/4 - k^2 + 0.2*k")
-    data = -2 * times + 0.01 * np.random.default_rng(0).standard_normal(8)
-    return pf.Problem(model, pf.Experiment(times, {"x": data}, initial={"x": 0.0}), {"k": (-3, 3)})
 
 
 def test_searches_that_disagree_are_reported():

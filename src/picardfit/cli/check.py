@@ -37,22 +37,29 @@ class CheckSettings:
     """Limits of `picardfit check`."""
 
     most_experiments: int = 20  # rows of the table of experiments, which fit on one screen
-    patience: float = 20.0  # seconds for each analysis; ordinary models take less than two
+    patience: float = 20.0  # seconds for each analysis; ordinary models take less than five
     samples: int = 500  # points of the parameter box at which `analyse` evaluates the model
 
 
 def check(
     problem: ProblemPath = HERE,
     quick: Annotated[bool, typer.Option("--quick", help="Only read the file: no analysis.")] = False,
+    theory: Annotated[
+        bool, typer.Option("--theory", help="Also show the constants of the theorems on the Picard operator.")
+    ] = False,
+    patience: Annotated[
+        float, typer.Option(min=0, help="Seconds that each analysis may take; 0: any number.")
+    ] = CheckSettings.patience,
     as_json: AsJson = False,
 ) -> None:
-    """Validate a problem file; print the model, the data, what they can determine and the theoretical segment length.
+    """Validate a problem file; print the model, the data and what data of this kind can determine.
 
     PROBLEM may also be the YAML file of a PEtab problem.
     """
     with complaints(as_json):
         file = _opened(problem)
-        examination = Examination() if quick else examine(file.problem)
+        settings = CheckSettings(patience=patience)
+        examination = Examination() if quick else examine(file.problem, settings, theory)
         notices = [*file.remarks, *file.problem.remarks, *_warnings(file.problem), *examination.warnings]
         warnings = [one.sentence(Audience.COMMAND) for one in notices]
         if as_json:
@@ -83,41 +90,53 @@ def _opened(path: Path) -> _File:
 
 @dataclass(frozen=True)
 class Examination:
-    """What the analyses of a problem found; None where the model is too slow or not finite."""
+    """What the analyses of a problem found; None where one was not asked for, took too long or failed."""
 
     structure: Structure | None = None
     analysis: Analysis | None = None
     warnings: tuple[Notice, ...] = ()
 
 
-def examine(problem: Problem, settings: CheckSettings = CheckSettings()) -> Examination:
-    """Whether data of this kind can determine the unknowns, and the constants of the theory."""
+def examine(problem: Problem, settings: CheckSettings = CheckSettings(), theory: bool = False) -> Examination:
+    """Whether data of this kind can determine the unknowns and, on request, the constants of the theory."""
     from picardfit.inference.structural import structural
 
     if _early_start(problem):  # the model would be integrated over a long span without data
-        return Examination(warnings=(Notice("cli.not_examined"),))
+        return Examination(warnings=(Notice("cli.not_examined_from_t0"),))
     structure = _in_time(settings.patience, structural, problem)
-    analysis = _in_time(settings.patience, _analysis, problem, settings.samples)
-    if structure is None:
-        return Examination(None, analysis, (Notice("cli.not_examined"),))
-    groups = [str(group) for group in structure.groups]
-    warnings = tuple(Notice("cli.undetermined", values={"group": group}) for group in groups)
-    return Examination(structure, analysis, warnings)
+    analysis = _in_time(settings.patience, _analysis, problem, settings.samples) if theory else None
+    warnings = [structure] if isinstance(structure, Notice) else _lost(structure)
+    if isinstance(analysis, Notice):
+        warnings.append(Notice("cli.no_constants", values={"seconds": settings.patience}))
+    return Examination(
+        None if isinstance(structure, Notice) else structure,
+        None if isinstance(analysis, Notice) else analysis,
+        tuple(warnings),
+    )
 
 
-def _in_time(seconds: float, function: Callable[..., T], *args: object) -> T | None:
-    """What the function returns; None where the model cannot be evaluated, or takes too long.
+def _lost(structure: Structure) -> list[Notice]:
+    """What even data without noise cannot determine."""
+    return [Notice("cli.undetermined", values={"group": str(group)}) for group in structure.groups]
 
-    The time is unlimited on systems without SIGALRM and outside the main thread.
+
+def _in_time(seconds: float, function: Callable[..., T], *args: object) -> T | Notice:
+    """What the function returns, or why there is nothing: the model cannot be integrated, or takes too long.
+
+    The time is unlimited for 0 seconds, on systems without SIGALRM and outside the main thread.
     """
-    limited = hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
+    limited = (
+        seconds > 0 and hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
+    )
     if limited:
         before = signal.signal(signal.SIGALRM, _time_up)
         signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         return function(*args)
-    except (InputError, _TimeUpError):
-        return None
+    except _TimeUpError:
+        return Notice("cli.not_examined_in_time", values={"seconds": seconds, "more": 10 * seconds})
+    except InputError:
+        return Notice("cli.not_examined")
     finally:
         if limited:
             signal.setitimer(signal.ITIMER_REAL, 0)

@@ -20,6 +20,7 @@ import typer
 
 from picardfit.errors import Audience, InputError, counted
 from picardfit.files.toml_source import ProblemFileError
+from picardfit.whole_files import make_folder
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +35,16 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="Write the result as one JSON document to standard output.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no tables.")]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Tell on standard error what the search does, line by line, and why."
+    ),
+]
 HERE = Path("problem.toml")
+FIGURES, TABLES = {".pdf", ".png", ".svg", ".eps", ".jpg", ".jpeg"}, {".csv", ".tsv", ".xlsx", ".ods"}
+TEXTS = {".html", ".htm", ".json", ".toml", ".yaml", ".yml", ".txt", ".py", ".xml"}
+FILE_ENDINGS = FIGURES | TABLES | TEXTS  # what people name a file, and no folder
 
 
 @contextmanager
@@ -157,10 +167,10 @@ def print_table(
     out.print(table)
 
 
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]], separator: str = ",") -> str:
     """A table as CSV: numbers with all their digits, an empty cell for None and NaN."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, lineterminator="\n", delimiter=separator)
     writer.writerow(header)
     writer.writerows([["" if one != one else one for one in row] for row in rows])
     return text.getvalue()
@@ -189,6 +199,13 @@ def tell_unwritten(error: InputError | None, as_json: bool) -> None:
 def with_errors(record: Mapping[str, object], error: InputError | None) -> Mapping[str, object]:
     """The record of a result, which names the file that could not be written."""
     return record if error is None else {**record, "errors": [error_record(error)]}
+
+
+def output_folder(path: Path) -> Path:
+    """The folder for output files, created where it is missing; a name that looks like that of a file is refused."""
+    if path.suffix.lower() in FILE_ENDINGS and not path.is_dir():
+        raise InputError("cli.out_is_a_file", str(path), folder=path.with_suffix(""))
+    return make_folder(path)
 
 
 def assignments(given: Sequence[str], option: str) -> dict[str, float]:

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from picardfit.cli.common import complaints
-from picardfit.whole_files import make_folder
+from picardfit.cli.common import Verbose, complaints, output_folder
 
 
 class Example(StrEnum):
@@ -28,6 +27,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report and the saved fit.")] = Path(
         "picardfit-demo"
     ),
+    verbose: Verbose = False,
 ) -> None:
     """Fit a built-in example with simulated, noisy data and write a report."""
     with complaints():
@@ -36,11 +36,11 @@ def demo(
         from picardfit.cli.progress import watched
         from picardfit.cli.show import show_fit
 
-        make_folder(out)
+        output_folder(out)
         problem = problems.ALL[example.value.replace("-", "_")].generate(seed=seed)
         typer.echo(f"Example {example.value}, data simulated with noise from the true values in the table.\n")
         typer.echo(problem)
-        with watched() as progress:
+        with watched(verbose=verbose) as progress:
             result = fit(problem, progress=progress)
         show_fit(result)
         report = result.report(out / "report.html", f"Example {example.value}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from picardfit.cli.common import HERE, AsJson, ProblemPath, complaints, print_json
+from picardfit.cli.common import HERE, AsJson, ProblemPath, Verbose, complaints, print_json
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def design(
     budget: Annotated[int, typer.Option(min=1, help="How many experiments to choose.")] = 1,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    verbose: Verbose = False,
 ) -> None:
     """Fit the problem, then rank the candidates in its file by how much they would add to what is known."""
     with complaints(as_json):
@@ -40,7 +41,7 @@ def design(
         candidates = _candidates(file)
         if budget > len(candidates):
             raise InputError("cli.budget", budget=budget, candidates=len(candidates))
-        result = run(file.with_data, file.settings, quiet or as_json)
+        result = run(file.with_data, file.settings, quiet or as_json, verbose=verbose)
         if result.solution is None:
             raise InputError("cli.nothing_to_design_for", ended=result.conclusion)
         found = rank(result, candidates, criterion=criterion, budget=budget)

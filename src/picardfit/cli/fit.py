@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,15 +14,17 @@ from picardfit.cli.common import (
     AsJson,
     ProblemPath,
     Quiet,
+    Verbose,
     as_far_as_possible,
     assignments,
     complaints,
     csv_text,
+    output_folder,
     print_json,
     tell_unwritten,
     with_errors,
 )
-from picardfit.errors import Audience
+from picardfit.errors import Audience, Status
 from picardfit.whole_files import make_folder
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ def fit(
     report: Report = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Estimate the parameters, print a table, and write fit.json, parameters.csv, predictions.csv and report.html.
 
@@ -73,18 +76,21 @@ def fit(
         file = read_problem_file(problem)
         settings = changed(file.settings, starts, seed, workers, max_iterations)
         settings = replace(settings, start={**settings.start, **assignments(start or [], "--start")})
-        folder = make_folder(out or file.path.parent / "results")
-        result = run(file.with_data, settings, quiet or as_json, ledger)
+        folder = output_folder(out or file.path.parent / "results")
+        result = run(file.with_data, settings, quiet or as_json, ledger, verbose)
         files = write_fit(result, folder, report, settings.level, file.title)
         written, unwritten = as_far_as_possible(files)
+        aside = set_aside(folder, written) if failed(result) else {}
         if as_json:
-            print_json(with_errors(record(result, settings.level, file.title, written), unwritten))
+            content = {**record(result, settings.level, file.title, written), "set_aside": aside}
+            print_json(with_errors(content, unwritten))
         elif not quiet:
             from picardfit.cli.show import show_fit
 
             typer.echo(file.title)
             show_fit(result, settings.level)
             typer.echo(f"written to {folder}: {', '.join(path.name for path in written) or 'nothing'}")
+        tell_set_aside(aside, as_json)
         tell_unwritten(unwritten, as_json)
     raise typer.Exit(0 if result.success else 1)
 
@@ -104,13 +110,19 @@ def changed(
     return settings
 
 
-def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Path | None = None) -> Fit:
-    """Fit, showing progress on a terminal; Ctrl-C returns the best result so far."""
+def run(
+    problem: Problem,
+    settings: FitSettings,
+    quiet: bool = False,
+    ledger: Path | None = None,
+    verbose: bool = False,
+) -> Fit:
+    """Fit, showing progress on a terminal, with `verbose` all that the search does; Ctrl-C returns the best so far."""
     from picardfit.cli.progress import watched
     from picardfit.fit import fit as estimate
     from picardfit.parallel.ordered_map import processes
 
-    with processes(settings.workers) as executor, watched(quiet, catch=executor is None) as progress:
+    with processes(settings.workers) as executor, watched(quiet, executor is None, verbose) as progress:
         return estimate(
             problem,
             settings.method,
@@ -127,6 +139,7 @@ def run(problem: Problem, settings: FitSettings, quiet: bool = False, ledger: Pa
 def record(result: Fit, level: float, title: str, written: Sequence[Path]) -> dict[str, object]:
     """The fit as JSON, with its title and the files that were written."""
     from picardfit.cli.show import alternatives
+    from picardfit.files.fit_file import criteria_record, derived_record, diagnostics_record
 
     rows = (dict(zip(PARAMETER_COLUMNS, row, strict=True)) for row in _parameters(result, level))
     return {
@@ -137,7 +150,10 @@ def record(result: Fit, level: float, title: str, written: Sequence[Path]) -> di
         "iterations": result.iterations,
         "seconds": result.seconds,
         "level": level,
-        "estimates": {row.pop("name"): row for row in rows},
+        "estimates": {row.pop("name"): row for row in rows if row["name"] not in result.derived},
+        **({"derived": derived_record(result, level)} if result.derived else {}),
+        "criteria": criteria_record(result),
+        "diagnostics": diagnostics_record(result),
         "fit_as_well": alternatives(result),
         "certificate": None if result.solution is None else asdict(result.certificate),
         "title": title,
@@ -148,16 +164,45 @@ def record(result: Fit, level: float, title: str, written: Sequence[Path]) -> di
 def write_fit(
     fit: Fit, folder: Path, report: bool = True, level: float = 0.95, title: str = "Report of a fit"
 ) -> Iterator[Path]:
-    """Write fit.json, parameters.csv, predictions.csv and report.html into a folder, each when it is asked for."""
+    """Write fit.json, parameters.csv, predictions.csv and report.html into a folder, each when it is asked for.
+
+    A fit that failed has no parameters.csv, so that nobody reads its values as estimates.
+    """
     from picardfit.whole_files import write_text
 
     make_folder(folder)
     yield fit.save(folder / "fit.json")
-    yield write_text(folder / "parameters.csv", csv_text(PARAMETER_COLUMNS, _parameters(fit, level)))
+    if not failed(fit):
+        yield write_text(folder / "parameters.csv", csv_text(PARAMETER_COLUMNS, _parameters(fit, level)))
     if fit.solution is not None:
         yield write_text(folder / "predictions.csv", csv_text(*_predictions(fit, level)))
         if report:
             yield fit.report(folder / "report.html", title)
+
+
+def failed(fit: Fit) -> bool:
+    """Whether the values of a fit are no estimates: not even those at which its method means to stop."""
+    return not (fit.status.converged or fit.status is Status.APPROXIMATE)
+
+
+def set_aside(folder: Path, written: Sequence[Path]) -> dict[str, str]:
+    """Rename what an earlier fit left in a folder and this one did not write: old name -> new name.
+
+    The earlier tables are neither lost nor taken for those of the fit that failed.
+    """
+    moved = {}
+    for name in ("parameters.csv", "predictions.csv", "report.html"):
+        path = folder / name
+        if path.is_file() and path not in written:
+            moved[name] = path.replace(path.with_suffix(f".earlier{path.suffix}")).name
+    return moved
+
+
+def tell_set_aside(moved: Mapping[str, str], as_json: bool) -> None:
+    """Say that files of an earlier fit have new names, also to those who asked for quiet."""
+    if moved and not as_json:
+        names = ", ".join(f"{old} is now {new}" for old, new in moved.items())
+        typer.echo(f"picardfit: this fit failed; of an earlier one, {names}.", err=True)
 
 
 def _parameters(fit: Fit, level: float) -> list[tuple[object, ...]]:

@@ -13,9 +13,11 @@ import typer
 from picardfit.cli.common import (
     AsJson,
     Quiet,
+    Verbose,
     as_far_as_possible,
     complaints,
     console,
+    output_folder,
     print_json,
     print_table,
     tell_unwritten,
@@ -29,11 +31,13 @@ from picardfit.cli.fit import (
     Starts,
     Workers,
     changed,
+    failed,
     record,
     run,
+    set_aside,
+    tell_set_aside,
     write_fit,
 )
-from picardfit.whole_files import make_folder
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -50,6 +54,7 @@ def petab(
     report: Report = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Fit a PEtab problem, as `picardfit fit` fits a problem file.
 
@@ -61,15 +66,18 @@ def petab(
 
         imported = opened(path)
         settings = changed(FitSettings(), starts, seed, workers, max_iterations)
-        folder = make_folder(out or path.parent / "results")
-        result = run(imported.problem, settings, quiet or as_json)
+        folder = output_folder(out or path.parent / "results")
+        result = run(imported.problem, settings, quiet or as_json, verbose=verbose)
         files = write_fit(result, folder, report, settings.level, imported.tables.name)
         written, unwritten = as_far_as_possible(chain(files, _tables(result, imported, folder)))
+        aside = set_aside(folder, written) if failed(result) else {}
         if as_json:
-            print_json(with_errors(_record(result, imported, settings.level, written), unwritten))
+            content = {**_record(result, imported, settings.level, written), "set_aside": aside}
+            print_json(with_errors(content, unwritten))
         elif not quiet:
             _show(result, imported, settings.level)
             typer.echo(f"written to {folder}: {', '.join(one.name for one in written) or 'nothing'}")
+        tell_set_aside(aside, as_json)
         tell_unwritten(unwritten, as_json)
     raise typer.Exit(0 if result.success else 1)
 
@@ -89,11 +97,11 @@ def is_petab(path: Path) -> bool:
 
 
 def _tables(result: Fit, imported: Imported, folder: Path) -> Iterator[Path]:
-    """Write the PEtab tables of a fit; none where there is no solution."""
+    """Write the PEtab tables of a fit; none where it failed."""
     from picardfit.errors import InputError
     from picardfit.importers.petab import write
 
-    if result.solution is None:
+    if failed(result):
         return
     try:
         yield from write(result, imported, folder).values()

@@ -12,10 +12,11 @@ from picardfit.cli.common import (
     AsJson,
     ProblemPath,
     Quiet,
+    Verbose,
     as_far_as_possible,
     complaints,
     console,
-    csv_text,
+    output_folder,
     print_json,
     print_table,
     tell_unwritten,
@@ -23,7 +24,6 @@ from picardfit.cli.common import (
 )
 from picardfit.cli.fit import Out
 from picardfit.errors import InputError
-from picardfit.whole_files import make_folder
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -47,23 +47,26 @@ def profile(
     out: Out = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Compute profile likelihoods: how the loss rises away from each estimate, and the resulting interval.
 
-    PROBLEM may also be a saved fit.json. Writes profiles.csv. Ctrl-C keeps the finished profiles.
+    PROBLEM may also be a saved fit.json. Writes profiles.csv, or adds to it. Ctrl-C keeps the finished profiles.
     """
     with complaints(as_json):
+        from picardfit.cli.profiles_file import earlier_profiles, with_profiles
         from picardfit.whole_files import write_text
 
         if not 0 < level < 1:
             raise InputError("cli.level", level=level)
-        result, folder = fit_of(problem, out, quiet or as_json)
+        result, folder = fit_of(problem, out, quiet or as_json, verbose)
         if result.solution is None:
             raise InputError("cli.nothing_to_profile", ended=result.conclusion)
         names = parameter or [name for name in result.parameters if name in result.standard_errors]
+        earlier = earlier_profiles(folder / "profiles.csv", result)
         profiles = _profiles(result, names, level, workers, ledger, quiet or as_json)
-        rows = [(n, v, r) for n, p in profiles.items() for v, r in zip(p.values, p.rises, strict=True)]
-        text = csv_text(("name", "value", "rise"), rows)
+        text = with_profiles(earlier, profiles)
+        kept = [name for name in earlier.kept if name not in profiles]
         written, unwritten = as_far_as_possible(write_text(one, text) for one in [folder / "profiles.csv"])
         if as_json:
             found = {
@@ -72,26 +75,30 @@ def profile(
             }
             files = [str(path) for path in written]
             record = {"success": result.success, "level": level, "profiles": found, "files": files}
+            record |= {"kept": kept, "dropped": earlier.dropped}
             print_json(with_errors(record, unwritten))
         elif not quiet:
             _show(result, profiles, level)
-            typer.echo(f"written to {', '.join(map(str, written)) or 'nothing'}")
+            beside = f", beside the profiles of {', '.join(kept)}" if kept else ""
+            typer.echo(f"written to {', '.join(map(str, written)) or 'nothing'}{beside}")
+        if earlier.dropped and not as_json:
+            _tell_dropped(earlier.dropped)
         tell_unwritten(unwritten, as_json)
     raise typer.Exit(0 if result.success else 1)
 
 
-def fit_of(path: Path, out: Path | None, quiet: bool) -> tuple[Fit, Path]:
+def fit_of(path: Path, out: Path | None, quiet: bool, verbose: bool = False) -> tuple[Fit, Path]:
     """The saved fit at `path`, or a new fit of the problem there; and the folder for output files."""
     if path.suffix == ".json":
         from picardfit.files.fit_file import load
 
-        return load(path), make_folder(out or path.parent)
+        return load(path), output_folder(out or path.parent)
     from picardfit.cli.fit import run
     from picardfit.files.problem_file import read_problem_file
 
     file = read_problem_file(path)
-    folder = make_folder(out or file.path.parent / "results")
-    return run(file.with_data, file.settings, quiet), folder
+    folder = output_folder(out or file.path.parent / "results")
+    return run(file.with_data, file.settings, quiet, verbose=verbose), folder
 
 
 def _profiles(
@@ -111,10 +118,16 @@ def _profiles(
     return found
 
 
+def _tell_dropped(names: tuple[str, ...]) -> None:
+    lost = ", ".join(names)
+    typer.echo(f"picardfit: dropped earlier profiles, which belong to other estimates: {lost}.", err=True)
+
+
 def _show(result: Fit, profiles: dict[str, Profile], level: float) -> None:
     from picardfit.display.text import number
 
-    curved, unknown = result.intervals(level), (float("nan"), float("nan"))
+    derived = {name: one.interval(level) for name, one in result.derived.items()}
+    curved, unknown = {**result.intervals(level), **derived}, (float("nan"), float("nan"))
     rows = [
         (name, *(number(x) for x in (one.estimate, *one.interval(level), *curved.get(name, unknown))))
         for name, one in profiles.items()

@@ -59,8 +59,10 @@ def show_fit(fit: Fit, level: float = 0.95, shown: Shown = Shown()) -> None:
         out.print()
     out.print(fit.conclusion.sentence(Audience.COMMAND), markup=False)
     out.print(f"{count(fit.iterations, 'iteration')} in {fit.seconds:.2f} s, loss {number(fit.loss, 6)}")
-    if fit.problem.noise is not None and fit.nllh is not None and fit.aic is not None:
-        out.print(f"negative log-likelihood {number(fit.nllh, 6)}, AIC {number(fit.aic, 6)}")
+    if fit.status.converged and fit.nllh is not None:
+        criteria = {"AIC": fit.aic, "AICc": fit.aicc, "BIC": fit.bic}
+        values = [f"{name} {number(value, 6)}" for name, value in criteria.items() if value is not None]
+        out.print(", ".join([f"negative log-likelihood {number(fit.nllh, 6)}", *values]))
     if len(fit.searches) > 1 and fit.success:
         out.print(agreement(fit))
     if fit.solution is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from picardfit.cli.common import HERE, ProblemPath, assignments, complaints, csv_text
+from picardfit.cli.times import TimesText
 from picardfit.errors import InputError, closest
 
 if TYPE_CHECKING:
@@ -30,7 +31,10 @@ def simulate(
     problem: ProblemPath = HERE,
     times: Annotated[
         str | None,
-        typer.Option(help="Sampling times: from:to:count, or a list 0,1,2. By default those of the data."),
+        typer.Option(
+            help="Sampling times: from:to:count (a whole number), from:to:step (0:20:0.5), or a list 0,1,2. By default "
+            "those of the data."
+        ),
     ] = None,
     values: Annotated[
         list[str] | None,
@@ -76,7 +80,7 @@ def simulate(
         scatter = _scatter(file, additive, proportional) if own_noise else None
         chosen = _values(file, assignments(values or [], "--set"), fitted, scatter)
         study = _Study(file, chosen, scatter, additive, proportional)
-        header, rows = _table(study, _times(times), seed, states)
+        header, rows = _table(study, None if times is None else TimesText(times).of(), seed, states)
         if digits < ALL_DIGITS:
             rows = [[name, time, *(float(f"{one:.{digits}g}") for one in row)] for name, time, *row in rows]
         text = csv_text(header, rows)
@@ -275,24 +279,3 @@ def _values(
     for name in given:  # a value for all experiments wins over the values of some
         values = {key: x for key, x in values.items() if key != name and not key.startswith(f"{name}[")}
     return values | given
-
-
-def _times(text: str | None, most: int = 1_000_000) -> np.ndarray | None:
-    """`0:10:41` or `0,1,2` as times, at most `most` of them: more is a typing error."""
-    import numpy as np
-
-    if text is None:
-        return None
-    try:
-        if ":" in text:
-            first, last, count = text.split(":")
-            if not 1 <= int(count) <= most:
-                raise ValueError(count)
-            times = np.linspace(float(first), float(last), int(count))
-        else:
-            times = np.array([float(one) for one in text.split(",")])
-    except ValueError:
-        raise InputError("cli.times", text) from None
-    if not np.isfinite(times).all():
-        raise InputError("cli.times_not_finite", text)
-    return times

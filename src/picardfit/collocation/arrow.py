@@ -249,6 +249,14 @@ class Inverse:
         along, across = self._projected(vector)
         return float(np.sum(along**2) + np.sum(across**2))
 
+    def is_lost(self, vector: Array) -> bool:
+        """Whether a vector (unknowns,) has a component along a direction without curvature; see `energies`."""
+        own, gathered = self._gathered(vector)
+        _, shared = self.arrow.split(self.scale * vector)
+        lost = np.sum(np.einsum("elk,el->ek", self.own_null, own) ** 2 / self.own_slack)
+        lost += np.sum((gathered @ self.null) ** 2 / self.slack)
+        return bool(lost > np.sum(own**2) + np.sum(shared**2))
+
     def times(self, vector: Array) -> Array:
         """(unknowns,): the inverse times a vector."""
         along, across = self._projected(vector)

@@ -40,6 +40,11 @@ class Field:
     inputs: Array  # (segments, nodes, inputs)
     plan: Plan | None = None  # how Newton matrices are eliminated state by state; None: they are inverted
 
+    @property
+    def kinked(self) -> bool:
+        """Whether the right-hand side is known to have kinks, as formulas show."""
+        return isinstance(self.rhs, BatchedMap) and self.rhs.kinked
+
     def part(self, segments: slice | Indices) -> Field:
         """The field on some of the segments."""
         mesh = self.mesh
@@ -192,17 +197,23 @@ class Contraction:
     """When a contraction ends and when it has failed; |u - P u| is relative to the scale of each state.
 
     Newton's method keeps its matrices on a path that moved a little (`quick`), makes new ones on a guessed path
-    (`first`), and also tries shorter steps on segments where the quick one failed (`careful`).
+    (`first`), and also tries shorter steps on segments where the quick one failed (`careful`). A right-hand side with
+    kinks, such as sqrt(max(x, 0)), gets more and shorter ones (`patient`), also where the quick steps go to and fro.
     """
 
     tolerance: float = CONTRACTED  # |u - P u| that counts as a fixed point, where the contraction ends
     acceptable: float = 1e-6  # |u - P u| at which a trial point is still accepted
     slack: float = 10.0  # ... or this multiple of the tolerance, if that is more
     reusable: float = 0.02  # fraction of |u - P u| that a step may leave if derivatives reuse its matrices
+    cycling: float = (
+        1.0  # fraction of |u - P u| that a step leaves where Newton's method goes to and fro across a kink
+    )
     quick_steps: int = 7  # at most; this and the numbers below are chosen
     first_steps: int = 6
     careful_steps: int = 10
     careful_lengths: int = 4  # 1, 1/2, 1/4, ... that are tried in each of them
+    patient_steps: int = 40  # of a right-hand side with kinks, at which slopes may be infinite
+    patient_lengths: int = 8
     sufficient: float = 0.1  # required decrease of |u - P u|, as a fraction of the step length (Armijo)
 
     @cached_property
@@ -223,6 +234,10 @@ class Contraction:
         return Newton(
             self.careful_steps, fresh=True, halvings=self.careful_lengths, sufficient=self.sufficient
         )
+
+    @cached_property
+    def patient(self) -> Newton:
+        return replace(self.careful, steps=self.patient_steps, halvings=self.patient_lengths)
 
 
 USUAL = Contraction()
@@ -269,11 +284,15 @@ def contract(
     unless its matrices contract fast enough to be reused for derivatives.
     """
     quick = newton(equation, path, settings.tolerance, settings.quick, inverse)
-    if quick.error < settings.limit:
+    kinked = equation.field.kinked
+    cycles = kinked and quick.error > settings.tolerance and quick.rate > settings.cycling
+    if quick.error < settings.limit and not cycles:
         return quick if quick.rate < settings.reusable else replace(quick, inverse=None)
-    failed = np.flatnonzero(~(sizes(quick.gap, equation.scale) < settings.limit))
+    allowed = settings.tolerance if cycles else settings.limit
+    failed = np.flatnonzero(~(sizes(quick.gap, equation.scale) < allowed))
     path, first = quick.path.copy(), path
-    path[failed] = newton(equation.part(failed), first[failed], settings.tolerance, settings.careful).path
+    careful = settings.patient if kinked else settings.careful
+    path[failed] = newton(equation.part(failed), first[failed], settings.tolerance, careful).path
     slopes, gap = equation.gap(path)
     return Contracted(path, slopes, gap, relative_size(gap, equation.scale), np.inf, None)
 

@@ -66,15 +66,20 @@ def refined(
     """Refine the mesh until the path is resolved; returns the same system and point if it is.
 
     For each of the `wanted` resolutions, nodes are raised before segments are halved. The path is interpolated until it
-    is resolved and only then contracted again; that may show more to resolve.
+    is resolved and only then contracted again; that may show more to resolve. A refinement that leaves as much of the
+    time unresolved as before is not made: where the states at knots lie off a slow manifold, every new knot makes
+    another layer, and finer meshes have more of them.
     """
-    origin, rounds = np.arange(len(point.jumps)), [one.rounds for one in wanted]
+    found, rounds = Refined(system, point, np.arange(len(point.jumps))), [one.rounds for one in wanted]
+    begin = _uncarried(found)
+    open_time = _unresolved_time(begin, scale, wanted)
     while any(rounds):
-        ahead = begin = _Carried(system.mesh, point.states, point.path, origin, np.arange(len(system.mesh)))
+        ahead = begin
         for k, one in enumerate(wanted):
             ahead, rounds[k] = _halved(ahead, scale, one, rounds[k])
         if ahead is begin:
             break
+        system, point, _ = found
         finer, nearby = replace(system, mesh=ahead.mesh), None
         if point.nearby is not None and _same_nodes(ahead.mesh.rule, system.mesh.rule):
             inverse, fresh = point.nearby.inverse[ahead.source], np.flatnonzero(ahead.source < 0)
@@ -85,8 +90,18 @@ def refined(
         moved = evaluate(finer, point.unknowns, ahead.states, ahead.path, scale, nearby, contraction)
         if moved is None:
             break
-        system, point, origin = finer, moved, ahead.origin
-    return Refined(system, point, origin)
+        following = Refined(finer, moved, ahead.origin)
+        begin = _uncarried(following)
+        before, open_time = open_time, _unresolved_time(begin, scale, wanted)
+        if len(finer.mesh) > len(system.mesh) and not open_time < before:
+            break
+        found = following
+    return found
+
+
+def _uncarried(at: Refined) -> _Carried:
+    """The path on its own mesh."""
+    return _Carried(at.system.mesh, at.point.states, at.point.path, at.origin, np.arange(len(at.system.mesh)))
 
 
 def _same_nodes(rule: Rule, other: Rule) -> bool:
@@ -94,11 +109,21 @@ def _same_nodes(rule: Rule, other: Rule) -> bool:
     return np.array_equal(rule.nodes, other.nodes)
 
 
+def _to_halve(at: _Carried, scale: Array, wanted: Resolution) -> Flags:
+    """(segments,): those on which the path is not resolved."""
+    scales = segment_scales(at.mesh, at.states, at.path, scale) if wanted.by_value else scale
+    return unresolved(at.mesh, at.states, at.path, scales, wanted.tolerance)
+
+
+def _unresolved_time(at: _Carried, scale: Array, wanted: Sequence[Resolution]) -> float:
+    """The length of the segments on which the path is not resolved, summed over all that is wanted."""
+    return sum(float(at.mesh.length[_to_halve(at, scale, one)].sum()) for one in wanted)
+
+
 def _halved(at: _Carried, scale: Array, wanted: Resolution, rounds: int) -> tuple[_Carried, int]:
     """The path with the wanted nodes and with halved segments as far as it needs them, and the rounds left."""
     while rounds:
-        scales = segment_scales(at.mesh, at.states, at.path, scale) if wanted.by_value else scale
-        chosen = unresolved(at.mesh, at.states, at.path, scales, wanted.tolerance)
+        chosen = _to_halve(at, scale, wanted)
         if not chosen.any() or len(at.mesh) + chosen.sum() > wanted.segments:
             break
         if wanted.rule is None or _same_nodes(wanted.rule, at.mesh.rule):

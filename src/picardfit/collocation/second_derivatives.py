@@ -77,7 +77,7 @@ class _Differences:
         self._system, self._point, self._linear, self._scale = system, point, linear, scale
         self._differencing = differencing
         layout, own = system.problem.layout, system.problem.layout.columns.parameters
-        self._log = layout.log[:, own]  # (experiments, free parameters)
+        self._scales = layout.scales[:, own]  # (experiments, free parameters)
         self._size = layout.unit(point.unknowns)[:, own]
         self._chain = layout.parameter_slopes(point.unknowns)
         self._slope = system.objective.terms(linear.outputs).slope[:, None, :]  # (samples, 1, rows)
@@ -188,11 +188,9 @@ class _Differences:
         params, chain = (
             np.repeat(one[None], len(columns), axis=0) for one in (self._point.params, self._chain)
         )
-        column, log = layout.free_parameters[parameter], self._log[:, parameter].T
-        old = params[own, :, column]
-        with np.errstate(over="ignore"):
-            params[own, :, column] = moved = np.where(log, old * np.exp(length[own]), old + length[own])
-        chain[own, :, parameter] = np.where(log, moved, chain[own, :, parameter])
+        column, scales = layout.free_parameters[parameter], self._scales[:, parameter].transposed
+        params[own, :, column] = moved = scales.moved(params[own, :, column], length[own])
+        chain[own, :, parameter] = scales.slopes(moved)
         return length[:, experiment], params[:, experiment], chain[:, experiment]
 
 

@@ -14,8 +14,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from picardfit.display.text import (
+    ESTIMATES_HEADER,
+    ESTIMATES_NUMERIC,
     EXPERIMENT_HEADER,
     PARAMETER_HEADER,
+    estimate_rows,
     experiment_row,
     number,
     parameter_row,
@@ -25,6 +28,7 @@ from picardfit.display.typeset import Equation, equations_html
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from picardfit.fit import Fit
     from picardfit.model.model import Model
     from picardfit.model.noise_models import NoiseModel
     from picardfit.problem.experiment import Experiment
@@ -47,6 +51,9 @@ class Paper:
 
     rows: int = 200  # of a table; the others are counted
     short: int = 20  # rows up to which a table is kept on one page
+    folded: int = (
+        12  # rows of initial states, or of parameters of single experiments, from which on they are folded
+    )
     heavy: int = 400_000  # characters of an SVG picture from which on pixels are tried instead
     tall: float = 0.8  # height over width beyond which a picture may fill a page
     dots: int = 130  # per inch, of a picture in pixels
@@ -87,8 +94,45 @@ def table(
     return draw("table", [header[k] for k in used], shown, right, len(rows) - len(shown) + more, short)
 
 
-def picture(figure: Figure, caption: str, paper: Paper = Paper()) -> Markup:
-    """The figure as inline SVG with its texts as text, or as pixels where that is much smaller."""
+def folding_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    fit: Fit,
+    numeric: Sequence[int] = (),
+    most: int = Paper.rows,
+    paper: Paper = Paper(),
+) -> Markup:
+    """A table of unknowns, the first cell their name; many of single experiments and many initial states are folded."""
+    own = {*fit.problem.parameters, *fit.derived}
+    groups = {
+        "": [row for row in rows if row[0] in own],
+        "parameters of single experiments": [
+            row for row in rows if row[0] not in own and row[0] in fit.parameters
+        ],
+        "initial states": [row for row in rows if row[0] not in own and row[0] not in fit.parameters],
+    }
+    shown = [row for group in groups.values() if len(group) <= paper.folded for row in group]
+    shown += groups[""] if len(groups[""]) > paper.folded else []
+    parts = [table(header, shown, numeric, most)] if shown else []
+    for kind, group in groups.items():
+        if kind and len(group) > paper.folded:
+            parts.append(draw("folded", f"{len(group)} {kind}", table(header, group, numeric, most)))
+    return Markup("\n").join(parts)
+
+
+def estimate_tables(fit: Fit, most: int = Paper.rows) -> Markup:
+    """The estimates; without convergence only their values."""
+    rows = estimate_rows(fit)
+    if not fit.status.converged:
+        return folding_table(ESTIMATES_HEADER[:2], [row[:2] for row in rows], fit, (1,), most)
+    return folding_table(ESTIMATES_HEADER, rows, fit, ESTIMATES_NUMERIC, most)
+
+
+def picture(figure: Figure, caption: str, told: bool = True, paper: Paper = Paper()) -> Markup:
+    """The figure as inline SVG with its texts as text, or as pixels where that is much smaller.
+
+    Without `told` the caption is for those who cannot see the picture only.
+    """
     import matplotlib
 
     from picardfit.display.plots.style import placed
@@ -105,7 +149,8 @@ def picture(figure: Figure, caption: str, paper: Paper = Paper()) -> Markup:
         code = base64.b64encode(pixels.getvalue()).decode()
         if len(code) < len(drawn) / 2:
             drawn = Markup('<img alt="{}" src="data:image/png;base64,{}">').format(caption, code)
-    return draw("figure", drawn, caption, figure.get_figheight() > paper.tall * figure.get_figwidth())
+    tall = figure.get_figheight() > paper.tall * figure.get_figwidth()
+    return draw("figure", drawn, caption if told else "", tall)
 
 
 def equations(model: Model) -> Markup:

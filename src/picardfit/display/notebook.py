@@ -12,13 +12,14 @@ from markupsafe import Markup
 from picardfit.display.markup import (
     draw,
     equations,
+    estimate_tables,
     experiment_table,
     noise_words,
     parameter_table,
     picture,
     table,
 )
-from picardfit.display.text import ESTIMATES_HEADER, ESTIMATES_NUMERIC, error_lines, estimate_rows, size_words
+from picardfit.display.text import error_lines, size_words
 from picardfit.display.uncertainty import choice_words
 from picardfit.display.verdicts import summary, verdict_words, words
 
@@ -62,12 +63,17 @@ def experiment_html(one: Experiment) -> str:
 
 
 def fit_html(fit: Fit, most: int = 40) -> str:
-    """Summary, the first `most` estimates, statistics; the whole text is folded."""
+    """Summary, the first `most` estimates, the curves over the data; residuals and the whole text are folded."""
     told = summary(fit)
     parts = [draw("paragraph", " ".join(told.sentences))]
     if fit.solution is not None:
-        parts.append(table(ESTIMATES_HEADER, estimate_rows(fit), ESTIMATES_NUMERIC, most))
+        parts.append(estimate_tables(fit, most))
         parts += [draw("paragraph", line) for line in error_lines(fit)]
+        band = 0.95 if fit.status.converged else None
+        shades = ", with 95 % confidence bands" if band else ""
+        parts.append(picture(fit.plot(band=band), f"Data and fit{shades}"))
+        residuals = picture(fit.plot_residuals(), "Residuals over time and over the fitted value")
+        parts.append(draw("folded", "Residuals", residuals))
     parts.append(draw("folded", "All that print(fit) shows", draw("text", str(fit))))
     return _box(told.headline, parts)
 

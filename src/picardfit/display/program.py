@@ -31,6 +31,7 @@ def program(fit: Fit) -> str | None:
         return None
     experiments = "\n".join(f"    {_experiment(one)}," for one in problem.experiments)
     beliefs = {"parameters": problem.parameters, "initial": problem.initial, "noise": problem.noise}
+    beliefs |= {"derived": problem.derived}
     given = [f"    {name}={code(value)}," for name, value in beliefs.items() if value]
     method = code(fit.method)
     return "\n".join(

@@ -23,23 +23,25 @@ from markupsafe import Markup
 
 from picardfit.display import plots
 from picardfit.display.markup import (
+    draw,
     environment,
     equations,
+    estimate_tables,
     experiment_table,
+    folding_table,
     noise_words,
     parameter_table,
     picture,
     table,
 )
-from picardfit.display.plots.style import STYLE
+from picardfit.display.plots.choice import Choice, chosen
+from picardfit.display.plots.curves import experiment_figures
+from picardfit.display.plots.style import MARKERS, REPORT
 from picardfit.display.posteriors import of_this_fit, report_section
 from picardfit.display.program import program, starts_asked
 from picardfit.display.text import (
-    ESTIMATES_HEADER,
-    ESTIMATES_NUMERIC,
     NO_ERRORS,
     effort,
-    estimate_rows,
     has_dates,
     number,
     shows_searches,
@@ -54,6 +56,7 @@ from picardfit.fit import Fit
 from picardfit.inference.combinations import Combination
 from picardfit.inference.identifiability import Identifiability
 from picardfit.inference.posterior.posterior import Posterior
+from picardfit.model.densities import COUNTS
 from picardfit.problem.problem import Problem
 from picardfit.whole_files import write_text
 
@@ -64,7 +67,11 @@ class ReportSettings:
 
     level: float = 0.95  # of the bands in pictures
     values: int = 200  # rows of measured values
-    printed_values: int = 40  # rows of measured values up to which they are printed on paper as well
+    open_rows: int = 20  # rows of a table of experiments up to which it is not folded
+    together: int = 3  # experiments from which on one picture shows all of them on one axis
+    printed_values: int = (
+        40  # rows of measured values and of experiments up to which they are printed as well
+    )
     optima: int = 12  # rows in the table of starts
     optimum_parameters: int = 8  # columns in the table of starts
     combinations: int = 12  # of unknowns, in each table
@@ -111,15 +118,13 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
         "noise": "" if problem.noise is None else noise_words(problem.noise),
         "written": dedent(model.text).strip(),
         "parameters": parameter_table(problem),
-        "experiments": experiment_table(problem.experiments, problem.initial),
+        "experiments": _experiments(problem, settings),
         "values": _values(fit, settings.values),
         "values_printed": len(problem.samples.times) <= settings.printed_values,
-        "estimates": "" if fit.solution is None else _estimates(fit),
+        "estimates": "" if fit.solution is None else estimate_tables(fit),
         "no_errors": NO_ERRORS,
         "statistics": [] if fit.solution is None else statistics_lines(fit),
-        "drawn": min(len(problem.names), STYLE.experiments),
-        "experiment_count": len(problem.names),
-        "pictures": _pictures(fit, settings.level),
+        "pictures": _pictures(fit, settings),
         "found": None if found is None else _determined(fit, found, settings.combinations),
         "posterior": None,
         "starts": _starts(fit, settings) if shows_searches(fit) else None,
@@ -127,7 +132,7 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
         "method": method,
         "effort": effort(fit),
         "settings": table(("setting", "value"), list(_settings(fit.method))),
-        "convergence": picture(plots.plot_convergence(fit), caption) if len(fit.trace) else "",
+        "convergence": picture(plots.plot_convergence(fit, look=REPORT), caption) if len(fit.trace) else "",
         "program": program(fit),
         "call": f"fit = pf.fit(problem, pf.{method}(...), {starts_asked(fit)}seed={fit.seed})",
         "seed": fit.seed,
@@ -175,27 +180,76 @@ def _given(problem: Problem) -> np.ndarray:
     return table
 
 
-def _estimates(fit: Fit) -> Markup:
-    """The estimates; without convergence only their values."""
-    rows = estimate_rows(fit)
-    if not fit.status.converged:
-        return table(ESTIMATES_HEADER[:2], [row[:2] for row in rows], numeric=(1,))
-    return table(ESTIMATES_HEADER, rows, ESTIMATES_NUMERIC)
+def _experiments(problem: Problem, settings: ReportSettings) -> Markup:
+    """The table of the experiments; a long one is folded, and a very long one is not printed on paper."""
+    drawn, count = experiment_table(problem.experiments, problem.initial), len(problem.experiments)
+    if count <= settings.open_rows:
+        return drawn
+    return draw(
+        "folded", f"The {count} experiments", drawn, "" if count <= settings.printed_values else "screen"
+    )
 
 
-def _pictures(fit: Fit, level: float) -> list[Markup]:
-    caption = "Dots: data. Line: fit. Dashes: what was not measured."
-    if fit.status.converged:
-        caption += f" Shade: where the true curve lies with {100 * level:g} % confidence, point by point."
-    drawn = []
-    for page in plots.pages(fit):
-        drawn.append(picture(plots.plot_fit(fit, band=level, experiments=page), caption))
-        caption = "More experiments, drawn in the same way."
+def _pictures(fit: Fit, settings: ReportSettings) -> dict[str, object]:
+    """The curves of the experiments with the words about them, then all experiments together, then the residuals."""
+    choice = chosen(fit)
+    figures = experiment_figures(fit, choice, settings.level)
+    curves = [
+        picture(one, f"Data and fit of {n}", told=False) for one, n in zip(figures, choice.names, strict=True)
+    ]
+    others = []
+    if len(fit.problem.names) >= settings.together:
+        told = "All experiments on one axis, to compare them."
+        others.append(picture(plots.plot_overlay(fit, look=REPORT), told + _coloured(fit)))
     if fit.solution is not None:
-        caption = "Data minus fit; each experiment has its own marker. Dashed: two standard deviations."
-        caption += " A pattern here means that the model misses something."
-        drawn.append(picture(plots.plot_residuals(fit), caption))
-    return drawn
+        others.append(picture(plots.plot_residuals(fit, look=REPORT), _residuals_words(fit)))
+    return {
+        "chosen": _choice_words(choice),
+        "legend": _curve_words(fit, settings.level),
+        "curves": curves,
+        "others": others,
+    }
+
+
+def _choice_words(choice: Choice) -> str:
+    """Which experiments are drawn, where that is not all of them."""
+    if not choice.words:
+        return ""
+    return f"Drawn are {choice.words}." if choice.worst else f"{choice.words}."
+
+
+def _curve_words(fit: Fit, level: float) -> str:
+    """What dots, lines and shades mean."""
+    experiments = fit.problem.experiments
+    told = ["Dots: data. Line: fit. Dashes: what was not measured."]
+    if fit.problem.samples.limits is not None:
+        told.append("Triangles: censored values, at their limit and pointing to where they lie.")
+    if fit.status.converged:
+        told.append(f"Shade: where the true curve lies with {100 * level:g} % confidence, point by point.")
+    if any(one.doses for one in experiments):
+        told.append("Doses stand below the curves: amounts, as wide as an infusion lasts.")
+    if any(one.resets for one in experiments):
+        told.append("Dotted: resets.")
+    return " ".join(told)
+
+
+def _coloured(fit: Fit) -> str:
+    return " Colours and names mark those that fit worst." if len(fit.problem.names) > len(MARKERS) else ""
+
+
+def _residuals_words(fit: Fit) -> str:
+    """What the picture of the residuals shows; with a noise model they are standardised by it."""
+    if fit.problem.noise is None:
+        told = "Data minus fit. Dashed: two standard deviations."
+    else:
+        told = "Residuals, standardised by the noise model: standard normal if it is right. Dashed: ± 2."
+        if fit.problem.samples.limits is not None or _counts(fit.problem):
+            told += " Counts and censored values are drawn at random within what their probabilities allow."
+    return f"{told} A pattern means that the model misses something.{_coloured(fit)}"
+
+
+def _counts(problem: Problem) -> bool:
+    return problem.scatter is not None and any(one.shape in COUNTS for one in problem.scatter.columns)
 
 
 def _determined(fit: Fit, found: Identifiability, most: int) -> dict[str, object]:
@@ -203,12 +257,14 @@ def _determined(fit: Fit, found: Identifiability, most: int) -> dict[str, object
     drawn = []
     if found.verdicts:
         caption = "How well each unknown is determined; dashed lines separate determined, weakly and not determined."
-        drawn.append(picture(plots.plot_identifiability(found), caption))
+        drawn.append(picture(plots.plot_identifiability(found, look=REPORT), caption))
     if len(fit.covariance_labels) > 1:
         caption = "Correlations of the estimates: a large square means that the errors of the two are strongly related."
-        drawn.append(picture(plots.plot_correlation(fit), caption))
+        drawn.append(picture(plots.plot_correlation(fit, look=REPORT), caption))
     return {
-        "verdicts": table(("unknown", "verdict"), [(n, verdict_words(v)) for n, v in found.verdicts.items()]),
+        "verdicts": folding_table(
+            ("unknown", "verdict"), [(n, verdict_words(v)) for n, v in found.verdicts.items()], fit
+        ),
         "combinations": {
             "Directions that these data do not determine": _combinations(found.undetermined[:most]),
             "Better determined together than one by one": _combinations(found.determined[:most]),
@@ -234,7 +290,7 @@ def _starts(fit: Fit, settings: ReportSettings) -> dict[str, object]:
         "hits": fit.hits,
         "count": len(fit.searches),
         "optima": table(header, rows, range(1, len(header)), settings.optima) if rows else "",
-        "picture": picture(plots.plot_waterfall(fit), caption),
+        "picture": picture(plots.plot_waterfall(fit, look=REPORT), caption),
     }
 
 

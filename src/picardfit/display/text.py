@@ -10,9 +10,10 @@ import numpy as np
 
 from picardfit.errors import counted as count
 from picardfit.formulas.grammar import parse, to_text
-from picardfit.problem.named_values import units_of
+from picardfit.problem.named_values import initial_by_label, units_of
 
 if TYPE_CHECKING:
+    from picardfit.evidence.derived import DerivedEstimate
     from picardfit.evidence.optima import Optimum
     from picardfit.fit import Fit
     from picardfit.model.model import Model
@@ -100,6 +101,8 @@ def problem_text(problem: Problem, most: int = 20) -> str:
     ]
     if len(experiments) > most:
         lines.append(f"  and {len(experiments) - most} more")
+    if problem.derived:
+        lines += ["derived", *_definitions({name: one.formula for name, one in problem.derived.items()})]
     return "\n".join([*lines, *map(str, problem.remarks), f"{problem.layout.count()} unknowns"])
 
 
@@ -120,8 +123,9 @@ def parameter_row(name: str, one: Parameter, unit: str) -> tuple[str, ...]:
     low, high = (
         number(end) if math.isfinite(end) else "no bound" for end in (max(lower, one.lower), one.upper)
     )
+    scale = "log scale" if one.log else "logit scale" if one.logit else ""
     local = "one for each experiment" if one.local else ""
-    return name, low, high, "log scale" if one.log else "", local, unit
+    return name, low, high, scale, local, unit
 
 
 def experiment_row(one: Experiment, shared: Mapping[str, object]) -> tuple[str, ...]:
@@ -199,13 +203,42 @@ def estimates(fit: Fit, level: float = 0.95) -> list[Estimate]:
         if not fit.status.converged:
             error = low = high = None
         found.append(Estimate(name, value, error, low, high, others.get(name), units.get(name, ""), remark))
-    return found
+    return [*found, *(_derived(one, level) for one in fit.derived.values())]
+
+
+def _derived(one: DerivedEstimate, level: float) -> Estimate:
+    """What tables show of a derived quantity."""
+    remark = f"= {one.formula}"
+    if one.fixed or math.isnan(one.standard_error):
+        error = low = high = None
+    else:
+        error, (low, high) = one.standard_error, one.interval(level)
+    if one.at_bound:
+        remark += (
+            f", with {', '.join(one.at_bound)} at {'its bound' if len(one.at_bound) == 1 else 'their bounds'}"
+        )
+    if error == math.inf:
+        remark += ", not determined by these data"
+    return Estimate(one.name, one.value, error, low, high, None, one.unit, remark)
+
+
+def derived_text(one: DerivedEstimate) -> str:
+    """`half_life = 6.93 ± 0.21 h, 95 % from 6.5 to 7.4 (log(2)*v/cl)`."""
+    shown = _derived(one, 0.95)
+    told = f"{one.name} = {number(one.value)}"
+    if shown.error is not None and shown.low is not None and shown.high is not None:
+        told += f" ± {number(shown.error, 2)}{f' {one.unit}' if one.unit else ''}"
+        return f"{told}, 95 % from {number(shown.low)} to {number(shown.high)} ({shown.remark[2:]})"
+    return f"{told}{f' {one.unit}' if one.unit else ''} ({shown.remark[2:]})"
 
 
 def _other_values(fit: Fit) -> dict[str, float]:
-    """Parameters that differ in the first other optimum that fits as well."""
-    other = fit.rivals[0].parameters if fit.success and fit.rivals else {}
-    return {name: value for name, value in other.items() if differs(value, fit.parameters[name])}
+    """Unknowns that differ in the first other optimum that fits as well."""
+    if not (fit.success and fit.rivals):
+        return {}
+    here = fit.parameters | initial_by_label(fit.problem, fit.solution.unknowns if fit.solution else None)
+    other = fit.rivals[0].parameters | fit.rivals[0].initial
+    return {name: value for name, value in other.items() if name in here and differs(value, here[name])}
 
 
 def differs(value: float, estimate: float) -> bool:
@@ -312,7 +345,9 @@ def fit_text(fit: Fit, most: int = 40) -> str:
     if len(fit.searches) > 1 and fit.success:
         lines.append(agreement(fit))
         lines += [
-            f"{one.count} found another one that fits as well{_told(fit, one)}" for one in fit.rivals[:3]
+            f"{one.count} found another one that fits as well (objective {number(one.loss, 6)}, here "
+            f"{number(fit.optima[0].loss, 6)}){_told(fit, one)}"
+            for one in fit.rivals[:3]
         ]
     return "\n".join([*lines, "", str(fit.certificate)])
 
@@ -354,7 +389,7 @@ def statistics_lines(fit: Fit) -> list[str]:
     if fit.nllh is None:
         why = f"with {_numbers(fit)}" if math.isnan(fit.residual_variance) else "as all residuals are zero"
         lines.append(f"negative log-likelihood, AIC, AICc and BIC are not defined {why}")
-        return [*lines, str(fit.diagnostics)]
+        return [*lines, verdict_line(fit)]
     how = ""
     if fit.problem.noise is None:
         how = " (normal noise of one variance, estimated)"
@@ -372,7 +407,12 @@ def statistics_lines(fit: Fit) -> list[str]:
     )
     if fit.aicc is None:
         lines.append(f"AICc is not defined with {_numbers(fit)}")
-    return [*lines, str(fit.diagnostics)]
+    return [*lines, verdict_line(fit)]
+
+
+def verdict_line(fit: Fit) -> str:
+    """What the residuals say, in one line."""
+    return str(fit.diagnostics).split("\n", 1)[0]
 
 
 # ---- starts ------------------------------------------------------------------------------------------------

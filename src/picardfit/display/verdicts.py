@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from picardfit.display.text import number, other_values
+from picardfit.display.text import columns, number, other_values
 from picardfit.errors import Status, counted
 from picardfit.inference.identifiability import Determination, Identifiability, Verdict
 from picardfit.inference.structural import Group, LocalIdentifiability, Structure
 
 if TYPE_CHECKING:
+    from picardfit.evidence.correlations import Correlogram
     from picardfit.evidence.residual_tests import Diagnostics
     from picardfit.fit import Fit
     from picardfit.inference.combinations import Combination
@@ -123,10 +124,37 @@ def structure_text(found: Structure) -> str:
 
 
 def diagnostics_text(found: Diagnostics) -> str:
-    """What the residuals say, in one line."""
+    """What the residuals say, in one line; then the tests."""
+    line = f"residuals: {'nothing remarkable' if found.tested else 'too few to test'}."
     if found.remarks:
-        return " ".join(map(str, found.remarks))
-    return f"residuals: {'nothing remarkable' if found.tested else 'too few to test'}."
+        line = " ".join(map(str, found.remarks))
+    rows = [(f"runs of equal sign, {name}", "", "", number(p, 2)) for name, p in found.runs.items()]
+    if math.isfinite(found.normality):
+        rows.append(("normality (Shapiro and Wilk)", "", "", number(found.normality, 2)))
+    rows += [_correlogram_row(f"autocorrelation, {n}", one) for n, one in found.autocorrelation.items()]
+    for name, several in found.cross_correlation.items():
+        rows += [_correlogram_row(f"{name} with the input {by}", one) for by, one in several.items()]
+    if not rows or found.exact:
+        return line
+    lines = [line, "", *columns([("test", "statistic", "degrees", "probability"), *rows], left=(0,))]
+    if found.irregular and found.autocorrelation:
+        lines.append(f"Times are irregular in {words(found.irregular, 3)}: a lag counts samples, not time.")
+    return "\n".join(lines)
+
+
+def _correlogram_row(name: str, one: Correlogram) -> tuple[str, str, str, str]:
+    return name, number(one.statistic, 4), str(one.freedom), number(one.probability, 2)
+
+
+def correlogram_text(one: Correlogram, level: float = 0.95) -> str:
+    """The correlations by lag, with the band in which they lie if the model is right."""
+    low, high = one.band(level)
+    rows = [("lag", "correlation", f"{100 * level:g} % from", "to", "")]
+    for k, value, below, above in zip(one.lags, one.values, low, high, strict=True):
+        cells = (f"{value:.3f}", f"{below:.3f}", f"{above:.3f}")
+        rows.append((str(k), *cells, "" if below <= value <= above else "outside"))
+    told = f"statistic {number(one.statistic, 4)} with {one.freedom} degrees of freedom, "
+    return "\n".join([*columns(rows, left=(4,)), f"{told}probability {number(one.probability, 2)}"])
 
 
 class Summary(NamedTuple):

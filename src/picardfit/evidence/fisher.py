@@ -130,6 +130,12 @@ class Information:
         energy, lost = self.inverse.energies(np.full(len(rows), experiment), rows)
         return np.where(lost, np.inf, np.sqrt(energy * variance)).reshape(jacobian.shape[:-1])
 
+    def error_of(self, slope: np.ndarray, variance: float = 1.0) -> float:
+        """Standard error of a quantity with derivatives (unknowns,); infinite if the data do not determine it."""
+        if not self.arrow.finite or self.inverse.is_lost(slope):
+            return float("inf")
+        return float(np.sqrt(self.inverse.energy(slope) * variance))
+
     def promised_decrease(self) -> float:
         """1/2 g' H^-1 g over the determined directions: what one more Gauss-Newton step would gain."""
         return 0.5 * self.inverse.energy(self.slope) if self.arrow.finite else np.nan
@@ -268,7 +274,7 @@ def _products(expansion: Expansion, directions: np.ndarray, width: float) -> np.
     """D' H D by central differences in which an unknown changes by at most `width` of its size."""
     layout, unknowns = expansion.system.problem.layout, expansion.point.unknowns
     size = np.where(unknowns == 0, layout.size(unknowns), np.abs(unknowns))
-    size = np.where(layout.log, 1.0, size)[tuple(expansion.index.T)]
+    size = np.where(layout.scales.curved, 1.0, size)[tuple(expansion.index.T)]
     columns = []
     for direction in directions.T:
         length = width / np.abs(direction / size).max()

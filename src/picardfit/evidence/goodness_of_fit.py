@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from picardfit.evidence.certificate import path_rows, path_value
+from picardfit.evidence.correlations import (
+    Correlogram,
+    autocorrelation,
+    cross_correlation,
+    irregular,
+    series_of,
+)
 from picardfit.evidence.fisher import Information
+from picardfit.evidence.fitted_space import FittedSpace, fitted_space
 from picardfit.evidence.residual_tests import (
     DEFAULT,
     Diagnostics,
@@ -18,6 +27,8 @@ from picardfit.evidence.residual_tests import (
 )
 from picardfit.problem.problem import Problem
 from picardfit.solvers.loop import Solution
+
+Residuals = Mapping[str, Mapping[str, np.ndarray]]  # experiment -> observable -> (samples,)
 
 
 @dataclass(frozen=True)
@@ -113,7 +124,37 @@ def diagnostics(solution: Solution, found: Information | None) -> Diagnostics:
     residuals = named_residuals(problem, path_rows(solution))
     if problem.noise is not None:
         spare = freedom(problem, found)
-        return diagnose(residuals, reduced_chi_square(solution), spare, has_fixed_degrees(problem))
-    nothing = problem.mean_loss(problem.least_squares.nothing)
-    exact = least_squares_loss(solution) <= DEFAULT.numerical**2 * nothing
-    return replace(diagnose(residuals, None), exact=exact)
+        tested = diagnose(residuals, reduced_chi_square(solution), spare, has_fixed_degrees(problem))
+    else:
+        nothing = problem.mean_loss(problem.least_squares.nothing)
+        exact = least_squares_loss(solution) <= DEFAULT.numerical**2 * nothing
+        tested = replace(diagnose(residuals, None), exact=exact)
+    if tested.exact or found is None:
+        return tested
+    return with_correlations(tested, problem, residuals, fitted_space(solution))
+
+
+def with_correlations(
+    tested: Diagnostics, problem: Problem, residuals: Residuals, space: FittedSpace | None
+) -> Diagnostics:
+    """The tests with the correlations of residuals among themselves and with the inputs.
+
+    `space`: the directions that the fitted unknowns take.
+    """
+    inputs = problem.model.signals
+    own: dict[str, Correlogram] = {}
+    others: dict[str, dict[str, Correlogram]] = {}
+    for column, name in enumerate(problem.model.observables):
+        series = []
+        for e, one in enumerate(problem.experiments):
+            if name in residuals.get(one.name, {}):
+                given = dict(zip(inputs, one.inputs_at(inputs, one.times).T, strict=True))
+                series.append(series_of(e, column, residuals[one.name][name], given, space))
+        found = autocorrelation(series)
+        if found is not None:
+            own[name] = found
+            by_input = {by: cross_correlation(series, by) for by in inputs}
+            others[name] = {by: one for by, one in by_input.items() if one is not None}
+    uneven = tuple(one.name for one in problem.experiments if irregular(one.times))
+    with_inputs = {name: several for name, several in others.items() if several}
+    return replace(tested, autocorrelation=own, cross_correlation=with_inputs, irregular=uneven)

@@ -21,12 +21,18 @@ def interval_ends(
     """
     layout, unknowns = solution.system.problem.layout, solution.unknowns
     at = tuple(found.index.T)
-    below, above = _reaches(found, layout.upper - layout.lower, factor, variance)
+    logit, slopes = layout.scales.logit, layout.slopes(unknowns)
+    with np.errstate(invalid="ignore"):  # a logit changes slowly at its bounds, where the value does not
+        room = np.where(logit, (layout.scales.high - layout.scales.low) / slopes, layout.upper - layout.lower)
+    below, above = _reaches(found, room, factor, variance)
     low, high = np.full_like(layout.lower, np.nan), np.full_like(layout.lower, np.nan)
     low[at], high[at] = unknowns[at] - below, unknowns[at] + above
     for one in found.bounded:
         bound = unknowns[one.index]
         other = bound - one.sign * one.reach(0.5 * factor**2 * variance)
+        if logit[one.index]:
+            other = layout.natural(unknowns)[one.index] + (other - bound) * slopes[one.index]
+            other = layout.scales[one.index].internal(other)
         low[one.index], high[one.index] = min(bound, other), max(bound, other)
     low = layout.natural(np.maximum(low, layout.lower))
     high = layout.natural(np.minimum(high, layout.upper))

@@ -8,7 +8,7 @@ like hundreds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -54,6 +54,7 @@ class SearchSummary:
     seconds: float
     parameters: dict[str, float]
     cluster: int | None = None  # which of `fit.optima` it reached; None when it did not converge
+    initial: dict[str, float] | None = None  # estimated initial states by label, where it reached an optimum
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Optimum:
     varying: dict[
         str, tuple[float, float]
     ]  # smallest and largest value of those that differ between the starts
+    initial: dict[str, float] = field(default_factory=dict)  # estimated initial states, by label
 
     @property
     def flat(self) -> bool:
@@ -190,7 +192,7 @@ def _optimum(members: Sequence[SearchSummary], errors: Mapping[str, float]) -> O
         slack = 2 * DEFAULT.distance * error if np.isfinite(error) else 0.0
         if high - low > max(slack, DEFAULT.least_difference * max(abs(low), abs(high))):
             varying[name] = (low, high)
-    return Optimum(best.loss, len(members), best.start, best.parameters, varying)
+    return Optimum(best.loss, len(members), best.start, best.parameters, varying, best.initial or {})
 
 
 class _Metric:

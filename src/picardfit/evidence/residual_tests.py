@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
 
 from picardfit.display.hook import shown
 from picardfit.errors import Notice
+from picardfit.evidence.correlations import Correlogram
 from picardfit.model.densities import Shape
 from picardfit.problem.experiment import runs as stretches
 from picardfit.problem.problem import Problem
@@ -19,12 +20,16 @@ from picardfit.problem.problem import Problem
 if TYPE_CHECKING:
     from picardfit.evidence.fisher import Information
 
+K = TypeVar("K")
+
 
 @dataclass(frozen=True)
 class ResidualTests:
     """Which residuals cause a remark: those that the right model would give in fewer than 1 % of data sets."""
 
     doubtful: float = 0.01  # probability of a pattern, a shape or outliers below which they cause a remark
+    # and of correlated residuals: the statistic has a heavier tail than chi-square; this is about 1 % (simulated)
+    correlated: float = 0.003
     unfit: float = 0.005  # and of so large, or so small, a sum of squares: 1 % for both
     fewest: int = 8  # residuals that a test needs: chosen, as both tests use approximations for large samples
     most: int = 5000  # residuals for which Royston's approximation of the test of normality was made
@@ -55,6 +60,11 @@ class Diagnostics:
     exact: bool = False  # the residuals are errors of the computation
     freedom: tuple[int, int] | None = None
     fixed_degrees: bool = False  # the noise is Student's t with given degrees of freedom
+    autocorrelation: dict[str, Correlogram] = field(default_factory=dict, compare=False)  # by observable
+    cross_correlation: dict[str, dict[str, Correlogram]] = field(default_factory=dict, compare=False)
+    irregular: tuple[
+        str, ...
+    ] = ()  # experiments whose times are irregular: a lag of one sample is no fixed time
 
     @property
     def expected_outliers(self) -> float:
@@ -66,13 +76,23 @@ class Diagnostics:
     @property
     def patterned(self) -> tuple[str, ...]:
         """Observables whose residuals follow a pattern in time; over all of them one in 100 times by chance (Holm)."""
-        tested = sorted((p, name) for name, p in self.runs.items() if np.isfinite(p))
-        found = []
-        for k, (p, name) in enumerate(tested):
-            if not p < DEFAULT.doubtful / (len(tested) - k):
-                break
-            found.append(name)
-        return tuple(name for name in self.runs if name in found)
+        return improbable(self.runs)
+
+    @property
+    def autocorrelated(self) -> tuple[str, ...]:
+        """Observables whose residuals depend on earlier ones by the test of Ljung and Box; 1 % over all (Holm)."""
+        found = {name: one.probability for name, one in self.autocorrelation.items()}
+        return improbable(found, DEFAULT.correlated)
+
+    @property
+    def following(self) -> tuple[tuple[str, str], ...]:
+        """(observable, input) whose residuals are correlated with the input so far; 1 % over all (Holm)."""
+        found = {
+            (name, by): one.probability
+            for name, several in self.cross_correlation.items()
+            for by, one in several.items()
+        }
+        return improbable(found, DEFAULT.correlated)
 
     @cached_property
     def _size_probabilities(self) -> tuple[float, float]:
@@ -108,6 +128,10 @@ class Diagnostics:
         found = []
         if self.patterned:
             found.append(Notice("evidence.residuals_patterned", values={"names": self.patterned}))
+        if others := tuple(name for name in self.autocorrelated if name not in self.patterned):
+            found.append(Notice("evidence.residuals_autocorrelated", values={"names": others}))
+        for name, by in self.following:
+            found.append(Notice("evidence.residuals_follow_input", name, {"by": by}))
         if self.normality < DEFAULT.doubtful:
             plain, heavy = "evidence.residuals_not_normal", "evidence.residuals_heavy_tailed"
             code = heavy if self.fixed_degrees else plain
@@ -121,6 +145,17 @@ class Diagnostics:
         if self.too_small:
             found.append(Notice("evidence.residuals_too_small"))
         return tuple(found)
+
+
+def improbable(probabilities: Mapping[K, float], level: float = DEFAULT.doubtful) -> tuple[K, ...]:
+    """The keys whose probabilities are too small; over all of them with this probability by chance (Holm)."""
+    tested = sorted((p, k) for k, p in enumerate(probabilities.values()) if np.isfinite(p))
+    found = set()
+    for place, (p, k) in enumerate(tested):
+        if not p < level / (len(tested) - place):
+            break
+        found.add(k)
+    return tuple(key for k, key in enumerate(probabilities) if k in found)
 
 
 def named_residuals(problem: Problem, rows: np.ndarray) -> dict[str, dict[str, np.ndarray]]:

@@ -51,6 +51,9 @@ def save(fit: Fit, path: str | Path) -> Path:
         "loss": fit.loss,
         "objective": fit.objective,
         "estimates": _estimates(fit),
+        **({"derived": derived_record(fit)} if fit.derived else {}),
+        "criteria": criteria_record(fit),
+        "diagnostics": diagnostics_record(fit),
         "iterations": fit.iterations,
         "seconds": fit.seconds,
         "seed": fit.seed,
@@ -91,6 +94,51 @@ def _estimates(fit: Fit) -> dict[str, dict[str, object]]:
         name: {"value": value}
         | ({"standard_error": errors[name], "interval_95": intervals[name]} if name in errors else {})
         for name, value in values.items()
+    }
+
+
+def derived_record(fit: Fit, level: float = 0.95) -> dict[str, dict[str, object]]:
+    """Every derived quantity by name, for readers; `load` computes them again."""
+    return {
+        name: {
+            "value": one.value,
+            "standard_error": one.standard_error,
+            f"interval_{100 * level:g}": one.interval(level),
+            "unit": one.unit,
+            "formula": one.formula,
+        }
+        for name, one in fit.derived.items()
+    }
+
+
+def criteria_record(fit: Fit) -> dict[str, object]:
+    """What models are compared by, for readers; None where it is not defined."""
+    solved = fit.solution is not None and fit.status.converged
+    return {
+        "log_likelihood": fit.log_likelihood if solved else None,
+        "estimated": fit.estimated,
+        "measurements": fit.problem.measurements,
+        "aic": fit.aic if solved else None,
+        "aicc": fit.aicc if solved else None,
+        "bic": fit.bic if solved else None,
+    }
+
+
+def diagnostics_record(fit: Fit) -> dict[str, object]:
+    """The tests of the residuals, for readers."""
+    found = fit.diagnostics
+    return {
+        "runs": found.runs,
+        "normality": found.normality,
+        "outliers": found.outliers,
+        "reduced_chi_square": found.chi_square,
+        "autocorrelation": {name: vars(one) for name, one in found.autocorrelation.items()},
+        "cross_correlation": {
+            name: {by: vars(one) for by, one in several.items()}
+            for name, several in found.cross_correlation.items()
+        },
+        "irregular_times": found.irregular,
+        "remarks": [notice_record(one) for one in found.remarks],
     }
 
 

@@ -8,21 +8,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
 from math import isfinite, nan
 
 import numpy as np
 
-from picardfit.errors import InputError, closest
+from picardfit.errors import InputError
+from picardfit.files.measured_columns import censored_cell, required_column
 from picardfit.files.nonmem_events import Event, History, experiments_of
 from picardfit.files.raw_tables import RawTable, read_raw_table
-from picardfit.files.tables import censored_cell, covariate_of, held_input, left_out, required_column
+from picardfit.files.tables import covariate_of, held_input, left_out
+from picardfit.problem.calendar import as_order
 from picardfit.problem.columns import find_name
+from picardfit.problem.dates import Order, read_moments
 from picardfit.problem.experiment import Experiment
 
 MOST_DOSES = 100_000  # that one row may stand for, a dose every hour for eleven years; more is a mistake
 COLUMNS = ("AMT", "EVID", "CMT", "RATE", "II", "ADDL", "SS", "MDV", "DVID", "CENS", "LIMIT", "TINF")
-DATES = {"DATE": "mdy", "DAT1": "dmy", "DAT2": "ymd", "DAT3": "ydm"}  # the order of month, day and year
+DATES = {"DATE": None, "DAT1": "dmy", "DAT2": "ymd", "DAT3": "ydm"}  # the order of day, month and year
+LAST_OF_2000S = 50  # NONMEM's LAST20: years with two digits up to this one are after 2000
 CLOCK = r"(\d{1,3}):(\d{2})(?::(\d{2}))?"
 MISSING_NAME = "DV"  # the observable of a table that gives it no name
 
@@ -34,6 +37,7 @@ def read_nonmem(
     observables: Mapping[int, str] | str | None = None,
     covariates: Iterable[str] = (),
     inputs: Iterable[str] = (),
+    date_order: str | None = None,
 ) -> list[Experiment]:
     """The experiments, one for each ID, in a table with the columns of NONMEM: a file, an open file or a DataFrame.
 
@@ -42,11 +46,14 @@ def read_nonmem(
     go there. `observables`: DVID, or CMT in a table without DVID, -> observable; one name if all samples show the same
     (DV if None). `covariates`: columns that are constant for each ID. `inputs`: columns held from row to row.
     Doses that the rows after them in the file see at the same time are given; a sample in a row before its dose shows
-    the state just before. SS = 1 begins the experiment in the periodic steady state, EVID 3 and 4 reset the states.
+    the state just before. Clock times and dates become hours since the first row of each ID; `date_order` says whether
+    the day ("dmy") or the month ("mdy") comes first in DATE, where no date decides it (DAT1: day first, DAT2: year
+    first, DAT3: year and day first). SS = 1 begins the experiment in the periodic steady state, EVID 3 and 4 reset the
+    states.
     """
     table = read_raw_table(source)
     try:
-        return _Reader(table, doses, observables, covariates, inputs).experiments()
+        return _Reader(table, doses, observables, covariates, inputs, date_order).experiments()
     except InputError as error:
         raise table.origin.at(error) from None
 
@@ -78,7 +85,7 @@ class _Names:
 class _Reader:
     """The columns of a table, and what they mean."""
 
-    def __init__(self, table: RawTable, doses, observables, covariates, inputs) -> None:
+    def __init__(self, table: RawTable, doses, observables, covariates, inputs, date_order) -> None:
         table = _without_comments(table.without_blank_rows())
         self.table = table
         self.identity = required_column(table, "ID", "individual", ("data",))
@@ -90,7 +97,7 @@ class _Reader:
             for name, column in given.items()
         }
         self.values = table.measured(required_column(table, "DV", "measured values", ("data",)))
-        self.times = _times(table, self.identity)
+        self.times = _times(table, self.identity, as_order(date_order))
         self.covariates, self.inputs = (
             {
                 name: table.numbers(required_column(table, name, role, (f"{role}s", name)))
@@ -119,6 +126,8 @@ class _Reader:
                     for one, series in self.inputs.items()
                 },
                 at=self.table.at,
+                numbering=self.table.numbering,
+                place=self.table.line_place,
             )
             parts = experiments_of(history)
             found += parts
@@ -244,8 +253,12 @@ def _without_comments(table: RawTable) -> RawTable:
 # ---- times ---------------------------------------------------------------------------------------------------------
 
 
-def _times(table: RawTable, identity: str) -> np.ndarray:
-    """(rows,): times as numbers; clock times and dates become hours since the first row of each individual."""
+def _times(table: RawTable, identity: str, order: Order | None) -> np.ndarray:
+    """(rows,): times as numbers; clock times and dates become hours since the first row of each individual.
+
+    `order`: whether the day or the month comes first in a column DATE. NONMEM reads the month first, but users of other
+    programs write the day: it is asked for where no date decides it.
+    """
     column = required_column(table, "TIME", "time", ("time",))
     dated = next((n for n in DATES if find_name(table.columns, n) is not None), None)
     cells = table.columns[column]
@@ -260,7 +273,7 @@ def _times(table: RawTable, identity: str) -> np.ndarray:
     if dated is not None:
         days = find_name(table.columns, dated)
         assert days is not None
-        hours += 24 * np.array([_day(table, days, row, DATES[dated]) for row in range(len(cells))])
+        hours = hours + 24 * _days(table, days, DATES[dated], order)
     codes, _ = table.labels(identity)
     _, first = np.unique(codes, return_index=True)
     return hours - hours[first][codes]
@@ -278,18 +291,28 @@ def _clock(table: RawTable, column: str, row: int) -> float:
     return int(found[1]) + int(found[2]) / 60 + int(found[3] or 0) / 3600
 
 
-def _day(table: RawTable, column: str, row: int, order: str) -> float:
-    """A date as a number of days; a plain number is one already."""
-    text = str(table.columns[column][row]).strip()
-    parts = re.split(r"[-/.]", text) if not re.fullmatch(r"-?\d+(\.\d*)?", text) else [text]
-    try:
-        if len(parts) == 1:
-            return float(text)
-        if len(parts[0]) == 4:  # 2024-01-31 is understood in any column
-            order = "ymd"
-        place = {letter: int(part) for letter, part in zip(order, parts, strict=True)}
-        year = place["y"] + (0 if place["y"] > 99 else 1900 if place["y"] > 50 else 2000)
-        return float(date(year, place["m"], place["d"]).toordinal())
-    except ValueError:
-        close = closest(column, DATES)
-        raise table.at(row, InputError("files.nonmem_date", column, value=text, close=close)) from None
+def _days(table: RawTable, column: str, order: str | None, date_order: Order | None) -> np.ndarray:
+    """(rows,): dates as days; plain numbers are days already. `order`: that of the parts, None where nobody knows."""
+    cells = table.columns[column]
+    if cells.dtype.kind != "M":
+        texts = ["" if cell is None else str(cell).strip() for cell in cells]
+        if all(re.fullmatch(r"-?\d+(\.\d*)?", text) for text in texts):
+            return np.array(texts, float)
+        cells = np.array([_spelled(text, order) for text in texts], object)
+    known = Order.DMY if order == "dmy" else date_order
+    moments = read_moments(cells, column, table.at, known)
+    return np.asarray((moments.at - np.datetime64(0, "us")) / np.timedelta64(1, "D"))
+
+
+def _spelled(text: str, order: str | None) -> str:
+    """A date with a year of four digits, in ISO form where the year comes first; NONMEM's years may have two digits."""
+    found = re.fullmatch(r"(\d+)([-/.])(\d+)\2(\d+)", text)
+    if found is None or len(found[1]) == 4:  # 2024-01-31 is understood in any column
+        return text
+    parts, separator = [found[1], found[3], found[4]], found[2]
+    year = 0 if order in ("ymd", "ydm") else 2
+    if len(parts[year]) == 2:
+        parts[year] = f"{'19' if int(parts[year]) > LAST_OF_2000S else '20'}{parts[year]}"
+    if order == "ydm":
+        parts = [parts[0], parts[2], parts[1]]
+    return ("-" if year == 0 else separator).join(parts)

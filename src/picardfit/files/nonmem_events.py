@@ -11,7 +11,9 @@ import numpy as np
 from picardfit.errors import InputError, Notice
 from picardfit.model.doses import Doses
 from picardfit.model.inputs import Input
-from picardfit.problem.experiment import Experiment, Rest
+from picardfit.problem.experiment import Experiment
+from picardfit.problem.rest import Rest
+from picardfit.problem.sample_rows import SampleLines
 
 BEFORE_FIRST = (
     1e-9  # of the time of an individual: how long before a dose at its first time a sample was taken
@@ -49,6 +51,8 @@ class History:
     covariates: Mapping[str, float]
     inputs: Mapping[str, Input]
     at: Callable[[int, InputError], InputError]  # adds the place of a row to an error
+    numbering: np.ndarray  # (rows of the table,): their lines
+    place: Callable[[int, InputError], InputError]  # adds the place of a line to an error
 
 
 @dataclass
@@ -178,4 +182,15 @@ def _experiment(history: History, part: _Part, number: int) -> Experiment:
         doses=doses,
         covariates=history.covariates,
         resets=part.resets,
+        lines=_lines(history, part),
     )
+
+
+def _lines(history: History, part: _Part) -> SampleLines:
+    """Where the samples of a part stand in the table."""
+    found = {}
+    for observable in dict.fromkeys(event.observable for event, _ in part.samples):
+        mine = [(time, event.row) for event, time in part.samples if event.observable == observable]
+        times, rows = zip(*mine, strict=True)
+        found[observable] = np.array(times), history.numbering[list(rows)]
+    return SampleLines(found, history.place)

@@ -5,18 +5,25 @@ All faults of a file are collected and raised together, each with its line. The 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from picardfit.errors import Audience, InputError
 from picardfit.files.sections.doses import covariate_names, read_doses
 from picardfit.files.sections.equations import Inputs, read_model
-from picardfit.files.sections.experiments import Condition, read_conditions, read_experiments, read_t0
+from picardfit.files.sections.experiments import (
+    Condition,
+    read_conditions,
+    read_experiments,
+    read_t0,
+    with_other_data,
+)
 from picardfit.files.sections.noise import read_noise, trials_columns
-from picardfit.files.sections.parameters import read_initial, read_parameters
+from picardfit.files.sections.parameters import read_derived, read_initial, read_parameters
 from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
 from picardfit.files.sections.times import read_time
 from picardfit.files.toml_source import Source, schema
@@ -26,6 +33,7 @@ from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.parameters import Parameter
 from picardfit.problem.calendar import Calendar
+from picardfit.problem.experiment import Experiment
 from picardfit.problem.named_values import start_values
 from picardfit.problem.problem import Problem
 from picardfit.whole_files import sound_path
@@ -76,12 +84,25 @@ def read_problem(path: str | Path) -> Problem:
     return read_problem_file(path).with_data
 
 
-def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
-    """The content of a problem file; without `needs_data`, as for a simulation, it may name no data and no unknowns."""
+def read_other_data(path: str | Path, data: Sequence[Path]) -> tuple[Experiment, ...]:
+    """The experiments in other files, read as those of a problem file, whose inputs, initial states and t0 they get."""
+    problem = read_problem_file(path, data=data).with_data
+    return problem.experiments
+
+
+def read_problem_file(
+    path: str | Path, needs_data: bool = True, data: Sequence[Path] | None = None
+) -> ProblemFile:
+    """The content of a problem file; without `needs_data`, as for a simulation, it may name no data and no unknowns.
+
+    `data`: files that replace those of the problem file, with the settings of its first one.
+    """
     path = sound_path(path)
     _check_kind(path)
     source = Source(path / FILE_NAME if path.is_dir() else path)
     content = source.known((), source.content, schema()["properties"])
+    if data is not None:
+        content = with_other_data(content, data)
     times = read_time(source, content)
     calendar = times.calendar
     inputs = Inputs.of(source, content, calendar)
@@ -95,7 +116,9 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     candidates = read_conditions(source, "candidates", content, common, inputs, model, calendar)
     noise = read_noise(source, content, model)
     known = None if model is None else (*model.observables, *trials_columns(noise))
-    experiments = read_experiments(source, content, common, inputs, conditions, known, needs_data, times)
+    experiments = read_experiments(
+        source, content, common, inputs, conditions, known, needs_data, times, data is not None
+    )
     parameters = read_parameters(
         source,
         content,
@@ -106,6 +129,7 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
             **{("candidates", name, "initial"): one.initial for name, one in candidates.items()},
         },
     )
+    derived = read_derived(source, content.get("derived"))
     truth = read_truth(source, content, model, parameters, [one.name for one in experiments])
     settings = read_settings(source, content, model, parameters)
     title = source.text(("title",), content.get("title")) or source.path.parent.resolve().name
@@ -114,7 +138,14 @@ def read_problem_file(path: str | Path, needs_data: bool = True) -> ProblemFile:
     assert model is not None  # without a model there are faults
     problem = None
     if experiments:
-        problem = _problem(source, model, experiments, parameters, initial, truth, noise, needs_data)
+        given = {
+            "parameters": parameters,
+            "initial": initial,
+            "truth": truth,
+            "noise": noise,
+            "derived": derived,
+        }
+        problem = _problem(source, model, experiments, needs_data, given)
         source.finish()
         source.attempt(("fit", "start"), start_values, problem, settings.start)
         source.attempt(("fit", "start_initial"), start_values, problem, None, settings.start_initial)
@@ -153,12 +184,10 @@ def _check_kind(path: Path) -> None:
 
 
 def _problem(
-    source: Source, model, experiments, parameters, initial, truth, noise, needs_unknowns
+    source: Source, model: Model, experiments: list[Experiment], needs_unknowns: bool, given: dict[str, Any]
 ) -> Problem | None:
     try:
-        problem = Problem(
-            model, experiments, parameters=parameters, initial=initial, truth=truth, noise=noise
-        )
+        problem = Problem(model, experiments, **given)
         problem.check_inputs()
     except InputError as error:
         source.complain(error)

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -51,6 +52,20 @@ class Origin(NamedTuple):
         return error.at(row=line) if self.file is None else error.at(file=self.file, line=line)
 
 
+@dataclass(frozen=True)
+class LinePlace:
+    """How errors name a line of a table, or a row of one that is no text."""
+
+    origin: Origin
+    has_lines: bool
+
+    def __call__(self, number: int, error: InputError) -> InputError:
+        """The error with the place of the line, or row, of this number."""
+        if self.has_lines:
+            return self.origin.at(error, number)
+        return self.origin.at(error.within("files.in_row", row=number))
+
+
 class RawTable(NamedTuple):
     """Columns by name, and the line or row number of each row for error messages.
 
@@ -67,10 +82,11 @@ class RawTable(NamedTuple):
 
     def at(self, row: int, error: InputError) -> InputError:
         """The error with the place of a row."""
-        number = int(self.numbering[row])
-        if self.has_lines:
-            return self.origin.at(error, number)
-        return self.origin.at(error.within("files.in_row", row=number))
+        return self.line_place(int(self.numbering[row]), error)
+
+    @property
+    def line_place(self) -> LinePlace:
+        return LinePlace(self.origin, self.has_lines)
 
     def labels(self, column: str) -> tuple[np.ndarray, list[str]]:
         """The names in a column in order of appearance, "" if missing, and the index (rows,) of each cell's name."""

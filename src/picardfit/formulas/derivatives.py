@@ -90,9 +90,10 @@ class Slopes:
         inner = self.slope(base, symbol)
         if inner != 0:
             steep = base ** (exponent - 1)
-            if exponent.is_Number and exponent.is_positive and exponent < 1 and base.has(*_CLIPPING):
+            if base.has(*_CLIPPING) and not (exponent.is_Number and (exponent <= 0 or exponent >= 1)):
                 # sqrt(max(x, 0)) stays 0 once a tank is empty: its slope there is 0, not the infinite one of the root
-                steep = Where(sympy.Ne(base, 0), steep, sympy.S.Zero)
+                flat = sympy.S.Zero if exponent.is_Number else Where(exponent >= 1, steep, sympy.S.Zero)
+                steep = Where(sympy.Ne(base, 0), steep, flat)
             terms.append(exponent * steep * inner)
         outer = self.slope(exponent, symbol)
         if outer != 0:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from picardfit.errors import InputError, listing
 from picardfit.formulas.algebra import names, symbol
 from picardfit.formulas.codegen import Groups, Kernel, Table, kernel, point_kernel
-from picardfit.formulas.derivatives import Slopes
+from picardfit.formulas.derivatives import Slopes, switch_of, switching_nodes
 
 Array = NDArray[np.float64]
 Entries = dict[tuple[int, int], sympy.Expr]  # (row, column) -> expression
@@ -70,6 +70,12 @@ class BatchedMap:
         with np.errstate(all="ignore"):
             self._linear_kernel(*arguments, value, wrt_x, wrt_p)
         return value, wrt_x, wrt_p
+
+    @cached_property
+    def kinked(self) -> bool:
+        """Whether a formula switches as a state changes: max, abs, a comparison."""
+        every = (node for one in self.expressions for node in switching_nodes(one))
+        return any(names(switch) & set(self.states) for node in every for switch in switch_of(node))
 
     def derivatives(self, t: ArrayLike, x: ArrayLike, p: ArrayLike, u: ArrayLike) -> tuple[Array, Array]:
         """The derivatives that can be non-zero: (entries, *batch) with respect to states and to parameters.

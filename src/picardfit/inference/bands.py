@@ -98,7 +98,7 @@ def bands(
     order = np.argsort(times, kind="stable")
     prediction = _prediction(fit, experiment, times[order], inputs, initial)
     if bootstrap is None:
-        curves = _by_derivatives(fit, prediction, limit, noise)
+        curves = _by_derivatives(fit, prediction, limit, level if noise else None)
     else:
         curves = _by_samples(fit, prediction, bootstrap, level, noise)
     back = np.argsort(order, kind="stable")
@@ -254,8 +254,11 @@ Curves = tuple[
 ]  # value, low, high, standard error: (times, names)
 
 
-def _by_derivatives(fit: Fit, prediction: _Prediction, limit: float, noise: bool) -> list[Curves]:
-    """The bands of states and of observables: `limit` standard errors wide, by the delta method."""
+def _by_derivatives(fit: Fit, prediction: _Prediction, limit: float, level: float | None) -> list[Curves]:
+    """The bands of states and of observables: `limit` standard errors wide, by the delta method.
+
+    `level`: of new measurements, whose noise is added to the bands of observables.
+    """
     solution, model, e = solution_of(fit), fit.problem.model, prediction.experiment
     run = prediction.run(solution.unknowns)
     knots = None if prediction.changed else solution.system.mesh.knots[e]
@@ -273,12 +276,14 @@ def _by_derivatives(fit: Fit, prediction: _Prediction, limit: float, noise: bool
     both = []
     for value, derivative in ((found.states, found.derivatives), (values, by_outputs)):
         error = fit.information.spread(e, derivative @ by_unknowns, fit.residual_variance)
-        if noise and value is values:
+        half = limit * error
+        if level is not None and value is values:
             every = with_running(model, found.states, values)
-            error = np.sqrt(error**2 + _noise_variance(fit, prediction, solution.unknowns, every))
-        low, high = value - limit * error, value + limit * error
-        if noise and value is values:
-            low, high = _possible(fit.problem, low, high)
+            variance, reach = _noise_sizes(fit, prediction, solution.unknowns, every, level, limit)
+            error, half = np.sqrt(error**2 + variance), np.hypot(half, reach)
+            low, high = _possible(fit.problem, value, half)
+        else:
+            low, high = value - half, value + half
         both.append((value, low, high, error))
     return both
 
@@ -291,13 +296,22 @@ def _linearised_start(prediction: _Prediction, run: Run) -> tuple[np.ndarray, np
     return values[0], np.concatenate([by_state[0], by_parameter[0]], axis=-1)
 
 
-def _possible(problem: Problem, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bands of measurements (times, observables) that counts can have: from 0 on, fractions up to 1."""
+def _possible(problem: Problem, value: np.ndarray, half: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bands of measurements (times, observables) around values, `half` as wide, that these can have.
+
+    Counts are not negative, fractions at most 1, and noise in logs gives a factor in place of a difference.
+    """
+    low, high = value - half, value + half
     for k, column in enumerate(() if problem.scatter is None else problem.scatter.columns):
         if column.shape in COUNTS:
             low[:, k] = np.maximum(low[:, k], 0.0)
         if column.shape is Shape.BINOMIAL:
             high[:, k] = np.minimum(high[:, k], 1.0)
+        if column.base is not None:
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                factor = np.exp(half[:, k] / np.abs(value[:, k]))
+            there = value[:, k] > 0
+            low[there, k], high[there, k] = (value[:, k] / factor)[there], (value[:, k] * factor)[there]
     return low, high
 
 
@@ -352,9 +366,13 @@ def _new_measurements(
     rng: np.random.Generator,
 ) -> np.ndarray:
     """(times, observables): measurements around outputs, counts from their distribution, others with normal noise."""
-    variance = _noise_variance(fit, prediction, unknowns, states)
-    drawn, problem = outputs + np.sqrt(variance) * rng.standard_normal(outputs.shape), fit.problem
+    variance, _ = _noise_sizes(fit, prediction, unknowns, states)
+    noise, problem = np.sqrt(variance) * rng.standard_normal(outputs.shape), fit.problem
+    drawn = outputs + noise
     for k, column in enumerate(() if problem.scatter is None else problem.scatter.columns):
+        if column.base is not None:
+            there = outputs[:, k] > 0
+            drawn[there, k] = outputs[there, k] * np.exp(noise[there, k] / outputs[there, k])
         if column.shape in COUNTS:
             rows = _rows(fit, prediction, unknowns, states)
             trials, level = _typical_trials(problem, k), rows[:, outputs.shape[1] + k]
@@ -378,28 +396,45 @@ def _rows(fit: Fit, prediction: _Prediction, unknowns: np.ndarray, states: np.nd
     return fit.problem.measurement.value(prediction.times, states, params, prediction.inputs)
 
 
-def _noise_variance(
-    fit: Fit, prediction: _Prediction, unknowns: np.ndarray, states: np.ndarray
-) -> np.ndarray:
-    """(times, observables): variance of a measurement around its prediction; noise in logs to first order."""
+def _noise_sizes(
+    fit: Fit,
+    prediction: _Prediction,
+    unknowns: np.ndarray,
+    states: np.ndarray,
+    level: float = 0.95,
+    limit: float = 1.0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(times, observables) twice: variance of a measurement around its prediction, and how far it reaches.
+
+    That far from its prediction lies a part `level` of the measurements: `limit` standard deviations for normal noise,
+    the quantile of their distribution for Student's t and Laplace. Noise in logs to first order.
+    """
+    from scipy.special import stdtrit
+
     problem, times, count = fit.problem, prediction.times, len(fit.problem.model.observables)
     if problem.scatter is None:
-        return np.full((len(times), count), fit.residual_variance)
+        found = np.full((len(times), count), fit.residual_variance)
+        return found, limit * np.sqrt(found)
     rows = _rows(fit, prediction, unknowns, states)
     outputs, levels, more = rows[:, :count], rows[:, count : 2 * count], rows[:, 2 * count :]
     if problem.scatter.common:
-        return levels**2 + more**2
-    found = levels**2
+        found = levels**2 + more**2
+        return found, limit * np.sqrt(found)
+    found, reach = levels**2, limit * np.abs(levels)
     for k, column in enumerate(problem.scatter.columns):
         if column.shape is Shape.LAPLACE:
             found[:, k] *= 2
+            reach[:, k] = -np.log1p(-level) * np.abs(levels[:, k])
         if column.shape is Shape.STUDENT:
-            degrees = more[:, k] if column.degrees is None else column.degrees
+            degrees = more[:, k] if column.degrees is None else np.full(len(times), column.degrees)
             spare = np.maximum(degrees - 2, np.finfo(float).tiny)
             found[:, k] *= np.where(degrees > 2, degrees / spare, np.inf)
+            reach[:, k] = stdtrit(degrees, 0.5 + level / 2) * np.abs(levels[:, k])
         if column.base is not None:
             found[:, k] *= (outputs[:, k] * np.log(column.base)) ** 2
+            reach[:, k] *= np.abs(outputs[:, k]) * np.log(column.base)
         if column.shape in COUNTS:
             trials = np.full(len(found), _typical_trials(problem, k))
             found[:, k] = np.maximum(count_variance(column.shape, outputs[:, k], levels[:, k], trials), 0.0)
-    return found
+            reach[:, k] = limit * np.sqrt(found[:, k])
+    return found, reach

@@ -108,7 +108,7 @@ def _drawn(
     if isinstance(base, Fit):
         unit, knowledge = _units(both, centre, settings)
         spread = np.array([base.standard_errors.get(layout.label(0, c), np.inf) for c in range(layout.width)])
-        spread = spread / np.where(layout.log[0], layout.natural(centre)[0], 1.0)
+        spread = spread / layout.slopes(centre)[0]
         spread = np.minimum(np.nan_to_num(spread, nan=np.inf), unit[0] / np.sqrt(knowledge[0]))
         unknowns[:, shared] += (spread * rng.standard_normal(layout.width))[shared]
     else:
@@ -123,13 +123,13 @@ def _drawn(
 def _units(both: Problem, unknowns: np.ndarray, settings: DesignSettings) -> tuple[np.ndarray, np.ndarray]:
     """(experiments, width) each: internal size of one relative unit, and prior information in relative units.
 
-    Bounds count by half their width, in logarithms for log parameters. A prior counts by its variance, not by the
-    curvature at its top, which a Laplace density has without limit.
+    Bounds count by half their width, in logarithms for log parameters, by the slope in the middle for logits. A prior
+    counts by its variance, not by the curvature at its top, which a Laplace density has without limit.
     """
     layout = both.layout
     natural, slopes = layout.natural(unknowns), layout.slopes(unknowns)
     with np.errstate(invalid="ignore"):
-        half = 0.5 * (layout.upper - layout.lower)
+        half = 0.5 * np.where(layout.scales.logit, layout.size(unknowns), layout.upper - layout.lower)
     half = np.where(np.isfinite(half) & (half > 0), half, np.nan)
     size = np.where(natural != 0, np.abs(natural), np.where(np.isnan(half), 1.0, half))
     unit = size / slopes

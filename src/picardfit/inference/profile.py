@@ -36,7 +36,9 @@ from picardfit.inference.profile_continuation import (
     follow_branch,
 )
 from picardfit.inference.refits import Tools, named_unknowns, run_many, solution_of
+from picardfit.model.scales import Scales
 from picardfit.parallel.ordered_map import Work, Written, single_threaded
+from picardfit.problem.derived import derived_units
 from picardfit.problem.json_values import array, get
 from picardfit.problem.named_values import units_of
 from picardfit.problem.quantity import quantity
@@ -62,10 +64,10 @@ class Profile:
     level: float  # of the interval up to whose ends it was followed
     yardstick: Yardstick  # how far an interval reaches
     ends: tuple[End, End]  # below and above the estimate
-    internal: np.ndarray  # (points,): the values in the coordinate of the steps (log for log parameters)
+    internal: np.ndarray  # (points,): the values in the coordinate of the steps, which has this `scale`
     slopes: np.ndarray  # (points,): d rise / d internal
     curvature: float  # d^2 rise / d internal^2 at the estimate by Fisher's information
-    log: bool
+    scale: Scales  # that of the steps
     refits: int  # of the other unknowns, in total
     linearisations: int  # in all refits
     unit: str = ""  # of the quantity, where one was given
@@ -106,7 +108,7 @@ class Profile:
         width = self.internal[k + 1] - self.internal[k]
         s = (grid - self.internal[k]) / width
         fine = cubic(s, z[k], z[k + 1], width * steep[k], width * steep[k + 1])
-        return np.exp(grid) if self.log else grid, fine**2
+        return self.scale.natural(grid), fine**2
 
     def parabola(self, points: int = 201) -> tuple[np.ndarray, np.ndarray] | None:
         """Fisher's quadratic model of the profile over the same values; None if the information is zero."""
@@ -115,7 +117,7 @@ class Profile:
         grid = np.linspace(self.internal[0], self.internal[-1], points)
         away = grid - self.internal[self._centre]
         rise = self.slopes[self._centre] * away + 0.5 * self.curvature * away**2
-        return np.exp(grid) if self.log else grid, rise
+        return self.scale.natural(grid), rise
 
     def _steepness(self, z: np.ndarray) -> np.ndarray:
         """dz/dc at every point; where z vanishes, the mean of the neighbouring chords."""
@@ -134,14 +136,17 @@ class Profile:
         order = np.arange(centre, len(self.values)) if sign > 0 else np.arange(centre, -1, -1)
         reached = np.flatnonzero(self.rises[order] >= (1 - self.settings.close) * limit**2)
         if len(reached) == 0:
-            edge, endless = float(self.values[order[-1]]), 0.0 if self.log and sign < 0 else sign * np.inf
+            edge, endless = (
+                float(self.values[order[-1]]),
+                0.0 if self.scale.log and sign < 0 else sign * np.inf,
+            )
             return {End.BOUND: edge, End.AT_BOUND: edge, End.OPEN: endless}.get(self.ends[sign > 0], np.nan)
         k = int(reached[0])
         if self.rises[order[k]] <= (1 + self.settings.close) * limit**2 or k == 0:
             return float(self.values[order[k]])
         near, far = order[k - 1], order[k]
         c = cross(self.internal[[near, far]], self.rises[[near, far]], self.slopes[[near, far]], limit)
-        return float(np.exp(c)) if self.log else c
+        return float(self.scale.natural(c))
 
     @property
     def _centre(self) -> int:
@@ -276,9 +281,9 @@ def _joined(fit: Fit, continuation: Continuation, below: Branch, above: Branch, 
         internal=internal,
         slopes=np.concatenate([below.slopes[::-1], [estimate.slope], above.slopes]),
         curvature=estimate.curvature,
-        log=continuation.log,
+        scale=continuation.scale,
         refits=below.refits + above.refits,
         linearisations=below.linearisations + above.linearisations,
-        unit=units_of(fit.problem).get(label, ""),
+        unit={**units_of(fit.problem), **derived_units(fit.problem)}.get(label, ""),
         settings=continuation.settings,
     )

@@ -13,6 +13,7 @@ import numpy as np
 
 from picardfit.collocation.bounded_qp import LineStep
 from picardfit.errors import InputError
+from picardfit.model.scales import Scales
 from picardfit.problem.quantity import quantity as named_quantity
 from picardfit.solvers.refit import Expansion, Refit, model_step, refined, refit
 
@@ -133,9 +134,9 @@ class Continuation:
         self.estimate = self._point(settled, c, model)
 
     @property
-    def log(self) -> bool:
-        """Whether the quantity is an unknown that is stepped in its logarithm."""
-        return self.quantity.formula is None and bool(self.layout.log[self.quantity.place])
+    def scale(self) -> Scales:
+        """The scale in which the quantity is stepped."""
+        return self.quantity.scale(self.layout)
 
     def follow(self, sign: int) -> tuple[list[ProfilePoint], End]:
         """Points from the estimate outwards, and how that branch ended."""
@@ -174,7 +175,7 @@ class Continuation:
 
     def _farthest(self) -> float:
         """The largest distance from the estimate at which the threshold is sought."""
-        if self.log:
+        if self.scale.log:
             return self.settings.farthest_log
         quantity, estimate = self.quantity, self.estimate
         size = 1.0 if quantity.formula is not None else self.layout.size(estimate.unknowns)[quantity.place]

@@ -10,7 +10,7 @@ sums: those whose gradients are orthogonal to the lost directions at all random 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -30,11 +30,12 @@ from picardfit.inference.combinations import (
     reduced,
     simplified,
 )
+from picardfit.inference.thinning import thinned
 from picardfit.model.model import Model
 from picardfit.problem.experiment import Experiment, replanned
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
-from picardfit.search.starts import draw, open_values
+from picardfit.search.starts import draw, make_start, open_values
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,9 @@ class StructuralSettings:
     dense: int = 41  # times added to each experiment: structure is about what could be seen, not few samples
     nodes: tuple[int, int] = (9, 11)  # of the two meshes whose difference is the error of the derivatives
     attempts: int = 6  # draws for each point that is wanted
+    rows: int = 100  # of an input table, and samples of an observable: those of longer ones are thinned
+    failures: int = 2  # draws from the bounds that fail in a row, after which those around a start are tried
+    near: float = 0.1  # how far draws lie around a start at most, relative to its values
     rounding: float = 1e-13  # error of singular values from rounding alone
     differences: float = 1e-6  # error of derivatives by finite differences
     clear: float = 100.0  # ratio of neighbouring singular values that is a gap
@@ -143,10 +147,13 @@ def structural(
 
     `problem`: a Problem, whose experiments may be planned (`pf.plan`) or measured; or a Model, with `plans`,
     `parameters` and `initial` as a Problem takes them. Values are drawn from the bounds (around the starts, or
-    around 1, where there are none), `points` times. Each experiment is also sampled on a dense grid.
+    around 1, where there are none), `points` times; where the model cannot be integrated there, around the values at
+    which a fit would begin. Each experiment is also sampled on a dense grid; long input tables are thinned.
     """
     problem = _as_problem(problem, plans, parameters, initial)
     points, seed = as_whole(points, "points", 1, 5), as_whole(seed, "seed", 0)
+    measured, thin = problem, [thinned(one, settings.rows) for one in problem.experiments]
+    problem = problem.with_experiments(thin)
     dense = problem.with_experiments(
         [
             _densified(one, problem.span(e), settings.dense, problem.model.observables)
@@ -155,7 +162,8 @@ def structural(
     )
     index = unknowns_index(dense.layout.exists & _acting(dense.layout), dense.layout.local)
     labels = tuple(dense.layout.label(e, c) for e, c in index)
-    found = _random_slopes(problem, dense, index, points, np.random.default_rng(seed), settings)
+    draws = _draws(measured, dense, np.random.default_rng(seed), settings)
+    found = _random_slopes(problem, dense, index, points, draws, settings)
     if not len(index):
         return Structure((), 0, (), len(found), len(found), np.inf, 0, settings)
     ranks = [_decide(one.slopes, one.error, settings) for one in found]
@@ -216,18 +224,46 @@ def _acting(layout: UnknownsLayout) -> np.ndarray:
     return np.concatenate([np.ones(len(layout.initial_states), bool), np.array(own, bool)])
 
 
+def _draws(
+    measured: Problem, dense: Problem, rng: np.random.Generator, settings: StructuralSettings
+) -> Generator[np.ndarray, bool, None]:
+    """Random unknowns (experiments, width), one after the other; `send` tells whether those before were of use.
+
+    They are drawn from the bounds. Wide bounds may hold hardly any values at which the model can be integrated; then
+    they are drawn around the start that a fit makes from the data, where there are data.
+    """
+    failures = 0
+    while failures < settings.failures:
+        useful = yield open_values(dense, dense.layout.start, draw(dense.layout, rng))
+        failures = 0 if useful else failures + 1
+    layout = dense.layout
+    while any(one.planned is not None for one in measured.experiments):
+        yield open_values(dense, layout.start, draw(layout, rng))
+    with np.errstate(all="ignore"):
+        start = make_start(measured).unknowns
+    while True:
+        moved = start + settings.near * (2 * draw(layout, rng) - 1) * layout.unit(start)
+        yield np.clip(moved, layout.lower, layout.upper)
+
+
 def _random_slopes(
-    problem: Problem, dense: Problem, index: np.ndarray, points: int, rng, settings: StructuralSettings
+    problem: Problem,
+    dense: Problem,
+    index: np.ndarray,
+    points: int,
+    draws: Generator[np.ndarray, bool, None],
+    settings: StructuralSettings,
 ) -> list[_Slopes]:
     """Slopes at `points` random values, or at fewer where the model often cannot be integrated."""
     found: list[_Slopes] = []
+    unknowns = next(draws)
     for _ in range(settings.attempts * points):
-        unknowns = open_values(dense, dense.layout.start, draw(dense.layout, rng))
         slopes = _slopes(problem, dense, index, unknowns, settings)
         if slopes is not None:
             found.append(slopes)
         if len(found) == points:
             break
+        unknowns = draws.send(slopes is not None)
     if not found:
         raise InputError("inference.no_random_solution")
     return found

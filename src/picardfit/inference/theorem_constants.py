@@ -20,7 +20,6 @@ from picardfit.collocation.picard import apply
 from picardfit.collocation.point import Point, point_at
 from picardfit.errors import InputError
 from picardfit.fit import Fit
-from picardfit.model.parameters import to_natural
 from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.problem import Problem, Start
 from picardfit.search.starts import make_start, search_box
@@ -108,6 +107,7 @@ def constants_on_ball(
     layout, states = problem.layout, len(problem.solved_model.states)
     radius = 2 * float(np.linalg.norm(np.abs(_state_box(problem, start, settings.wider)).max(axis=0)))
     columns, free = layout.columns.parameters, layout.free_parameters
+    scales = layout.scales[0, columns]
     low, high = (bound[0, columns] for bound in search_box(layout, start.unknowns))
     spans = np.array([problem.span(e) for e in range(len(problem.experiments))])
     fixed = layout.measured_values(start.unknowns)
@@ -118,7 +118,7 @@ def constants_on_ball(
         experiment = np.minimum(where.astype(int), len(spans) - 1)
         times = spans[experiment, 0] + (where - experiment) * np.diff(spans)[experiment, 0]
         params = fixed[experiment]
-        params[:, free] = to_natural(low + points[:, 1 + states :] * (high - low), layout.log[0, columns])
+        params[:, free] = scales.natural(scales.between(low, high, points[:, 1 + states :]))
         return _norms(problem, experiment, times, radius * points[:, 1 : 1 + states], params)
 
     cube = _latin_hypercube(samples, 2 + states + len(free), rng)

@@ -62,6 +62,11 @@ def count_cost(shape: Shape, y: Array, mean: Array, level: Array, trials: Array)
         return np.where(possible, cost, np.nan)
 
 
+def possible_means(shape: Shape, mean: Array) -> np.ndarray:
+    """Which means of counts are possible, up to errors of the computation."""
+    return _possible(shape, mean)[0]
+
+
 def _possible(shape: Shape, mean: Array) -> tuple[np.ndarray, Array]:
     """Which means are possible, up to errors of the computation, and the nearest possible ones."""
     most = 1.0 if shape is Shape.BINOMIAL else np.inf

@@ -6,8 +6,9 @@ An infusion is an input: a rate, amount / duration, that is added to the right-h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from typing import Any
 
@@ -24,20 +25,24 @@ from picardfit.model.number_arrays import number_array, read_only
 class Doses:
     """Amounts that are added to one state.
 
-    `times`: n numbers; `amounts`: n numbers, or one for all; `into`: the state; `duration`: how long each dose takes,
-    n numbers or one for all, where 0 adds the amount at once and exactly. Doses are sorted by time; several doses at
-    one time add up.
+    `times`: n numbers, or dates for an experiment with dates; `amounts`: n numbers, or one for all; `into`: the state;
+    `duration`: how long each dose takes, n numbers or one for all, where 0 adds the amount at once and exactly. Doses
+    are sorted by time; several doses at one time add up.
+    Dates stay in `dates`, in their order, with NaN in `times`, until an experiment gives them numbers (`at_times`).
     """
 
     times: np.ndarray  # (n,)
     amounts: np.ndarray  # (n,)
     into: str
     duration: np.ndarray  # (n,)
+    dates: tuple[object, ...] | None
 
     def __init__(self, times: object, amounts: object, into: str, duration: object = 0.0) -> None:
         if not isinstance(into, str) or not into:
             raise InputError("model.dose_without_state", key=("doses",), value=into)
-        own = number_array([times] if is_number(times) else times, "times", into)
+        listed = [times] if is_number(times) or _may_be_date(times) else times
+        dates = _dates(listed)
+        own = number_array(listed, "times", into) if dates is None else np.full(len(dates), np.nan)
         if len(own) == 0:
             raise InputError("model.no_doses", into, key=("doses", into))
         amount, lasting = (
@@ -51,9 +56,15 @@ class Doses:
         for name, values in (("times", own), ("amounts", amount), ("duration", lasting)):
             object.__setattr__(self, name, read_only(values[order]))
         object.__setattr__(self, "into", into)
+        object.__setattr__(self, "dates", dates)
+
+    def at_times(self, times: object) -> Doses:
+        """The doses with these numbers (n,) as times, in place of their dates."""
+        return Doses(times, self.amounts, self.into, self.duration)
 
     def __reduce__(self) -> tuple[type[Doses], tuple[object, ...]]:
-        return Doses, (self.times, self.amounts, self.into, self.duration)
+        times = self.times if self.dates is None else self.dates
+        return Doses, (times, self.amounts, self.into, self.duration)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Doses) and self.spec() == other.spec()
@@ -79,6 +90,8 @@ class Doses:
         kind = "infusion" if self.infused.all() else "dose"
         count, first, last = len(self.times), self.times[0], self.times[-1]
         when = f"at {first:g}" if count == 1 else f"from {first:g} to {last:g}"
+        if self.dates is not None:
+            when = f"at {self.dates[0]}" + (" ..." if count > 1 else "")
         return f"{count} {kind}{'s' if count > 1 else ''}{amounts} into {self.into} {when}"
 
     def spec(self) -> dict[str, object]:
@@ -101,8 +114,27 @@ def _for_each(given: object, what: str, into: str, count: int) -> np.ndarray:
     return values
 
 
-def as_doses(given: object) -> tuple[Doses, ...]:
-    """The doses meant by None, one pf.Doses or several."""
+def _dates(times: object) -> tuple[object, ...] | None:
+    """The dates in a sequence of times; None where it holds numbers, or nothing that could be a date."""
+    if isinstance(times, np.ndarray) and times.dtype.kind == "M":
+        return tuple(times)
+    listed = tuple(times) if isinstance(times, Iterable) and not isinstance(times, Mapping) else ()
+    return listed if any(map(_may_be_date, listed)) else None
+
+
+def _may_be_date(value: object) -> bool:
+    """Whether a value is a date, or a text that is no number but has digits; a calendar reads it."""
+    if not isinstance(value, str):
+        return isinstance(value, date | np.datetime64)
+    try:
+        float(value)
+    except ValueError:
+        return any(one.isdigit() for one in value)
+    return False
+
+
+def as_doses(given: object, dates: bool = False) -> tuple[Doses, ...]:
+    """The doses meant by None, one pf.Doses or several; their times are numbers unless `dates` are known."""
     if given is None:
         return ()
     several = [given] if isinstance(given, Doses) else given
@@ -112,6 +144,8 @@ def as_doses(given: object) -> tuple[Doses, ...]:
     for one in members:
         if not isinstance(one, Doses):
             raise InputError("model.not_doses", key=("doses",), value=one)
+        if one.dates is not None and not dates:
+            raise InputError("model.dose_dates", one.into, key=("doses",), value=str(one.dates[0]))
     return members
 
 

@@ -1,13 +1,14 @@
-"""Parameters: bounds, scale, start and fixed value of each, and the maps to search coordinates.
+"""Parameters: bounds, scale, start and fixed value of each.
 
-The solvers search in internal coordinates: log(value) for a parameter with `log=True`, else the value itself.
+The solvers search in internal coordinates: log(value) for a parameter with `log=True`, its logit between the bounds for
+one with `logit=True`, else the value itself (scales.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 
 import numpy as np
 
@@ -25,6 +26,7 @@ class Parameter:
 
     `lower`, `upper`: bounds in natural units (None or an infinity: no bound).
     `log`: search in log(value); the value is then positive, and a missing lower bound means the open bound 0.
+    `logit`: search in log((value - lower) / (upper - value)), for fractions and probabilities; needs both bounds.
     `start`: the value to start from; `fixed`: the value, not estimated (it wins over `start`).
     `local`: each experiment has its own value.  `unit`: printed, never computed with.
     `prior`: what is known besides the bounds, for example pf.priors.Normal(1.0, 0.2); it needs a noise model.
@@ -38,6 +40,7 @@ class Parameter:
     local: bool = False
     unit: str = ""
     prior: Prior | None = None
+    logit: bool = False
 
     def __post_init__(self) -> None:
         try:
@@ -76,33 +79,18 @@ def as_parameter(name: str, spec: object, section: str = "parameters") -> Parame
         return Parameter(*_checked_bounds(spec[0], spec[1], log=False))
 
 
-def to_internal(values: np.ndarray, log_mask: np.ndarray) -> np.ndarray:
-    """log(value) where `log_mask`, else the value; the bounds 0 and -inf of a log parameter become -inf."""
-    values = np.asarray(values, dtype=float)
-    positive = np.where(log_mask, values, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(log_mask, np.log(np.where(positive == -inf, 0.0, positive)), values)
-
-
-def to_natural(internal: np.ndarray, log_mask: np.ndarray) -> np.ndarray:
-    """exp(internal) where `log_mask`, else the coordinate itself: the inverse of `to_internal`."""
-    internal = np.asarray(internal, dtype=float)
-    with np.errstate(over="ignore"):
-        return np.where(log_mask, np.exp(np.where(log_mask, internal, 0.0)), internal)
-
-
-def natural_slope(values: np.ndarray, log_mask: np.ndarray) -> np.ndarray:
-    """d natural / d internal at the natural `values`: the value itself where `log_mask`, else 1."""
-    return np.where(log_mask, np.asarray(values, dtype=float), 1.0)
-
-
 def _checked_fields(one: Parameter) -> dict[str, float]:
     """The numbers of a parameter as floats, or an InputError."""
     check_flag(one.log, "log")
+    check_flag(one.logit, "logit")
     check_flag(one.local, "local")
+    if one.log and one.logit:
+        raise InputError("model.two_scales")
     if not isinstance(one.unit, str):
         raise InputError("model.parameter_unit", value=one.unit)
     lower, upper = _checked_bounds(one.lower, one.upper, one.log)
+    if one.logit and one.fixed is None and not (isfinite(lower) and isfinite(upper)):
+        raise InputError("model.logit_bounds", lower=lower, upper=upper)
     checked = {"lower": lower, "upper": upper}
     for field, what in (("start", "start"), ("fixed", "fixed value")):
         value = getattr(one, field)

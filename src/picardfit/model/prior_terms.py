@@ -1,8 +1,7 @@
 """Priors in the coordinates of a search or of draws: -log density, moments, reach, draws; all priors of a problem.
 
-With is_log the coordinate is log(value), else the value. The search minimises -log density on top of the data's cost.
-Draws need the density by the coordinate itself: `measure` adds the logarithm of d value / d coordinate where the
-density is that of the value.
+A coordinate has a scale: it is the value, its logarithm or its logit. The search minimises -log density on top of the
+data's cost. Draws need the density by the coordinate itself: `measure` adds the logarithm of d value / d coordinate.
 """
 
 from __future__ import annotations
@@ -13,12 +12,14 @@ from functools import cached_property
 from math import exp, inf, log, nan, sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from picardfit.errors import Notice
 from picardfit.formulas.kernels import Array
 from picardfit.model.priors import EVEN, Laplace, LogLaplace, LogNormal, Normal, Prior, Terms
+from picardfit.model.scales import LINEAR, Scales
 
+Indices = NDArray[np.intp]
 LARGEST_EXPONENT = log(np.finfo(float).max)
 PARTS = np.array([0.15865525393145707, 0.5, 0.8413447460685429])  # normal: mean - sd, mean, mean + sd
 
@@ -31,18 +32,17 @@ def support(prior: Prior) -> tuple[float, float]:
     return _power(prior.base, lower), _power(prior.base, upper)
 
 
-def terms(prior: Prior, internal: ArrayLike, is_log: bool) -> Terms:
-    """-log density of a prior, with slope and curvature (at least 0) by the coordinate (log(value) if `is_log`)."""
+def terms(prior: Prior, internal: ArrayLike, scale: Scales = LINEAR) -> Terms:
+    """-log density of a prior, with slope and curvature (at least 0) by the coordinate, which has this scale."""
     internal = np.asarray(internal, float)
-    value = _exp(internal) if is_log else internal
+    value, by_coordinate = _natural(internal, scale)
     if prior.base is None:
         cost, slope, curvature = prior.terms(value)
-        chain = value if is_log else np.ones(value.shape)
-        return Terms(cost, slope * chain, curvature * chain**2)
+        return Terms(cost, slope * by_coordinate, curvature * by_coordinate**2)
     unit, possible = log(prior.base), value > 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        logarithm = internal if is_log else np.log(np.where(possible, value, 1.0))
-        log_slope = np.ones(value.shape) if is_log else np.where(possible, 1 / value, 0.0)
+        logarithm = internal if scale.log else np.log(np.where(possible, value, 1.0))
+        log_slope = np.ones(value.shape) if scale.log else np.where(possible, by_coordinate / value, 0.0)
     cost, slope, curvature = prior.terms(logarithm / unit)
     chain = log_slope / unit
     slope, curvature = slope * chain, curvature * chain**2
@@ -51,25 +51,42 @@ def terms(prior: Prior, internal: ArrayLike, is_log: bool) -> Terms:
     return Terms(np.where(possible, cost, inf), slope, curvature)
 
 
-def measure(prior: Prior | None, internal: ArrayLike, is_log: bool) -> tuple[Array, Array]:
-    """log |d x / d coordinate| with its slope, where x is what the density of `terms` is a density of.
+def _natural(internal: Array, scale: Scales) -> tuple[Array, Array]:
+    """Values at coordinates of one scale, and their slopes there."""
+    if scale.log:
+        value = _exp(internal)
+        return value, value
+    value = np.asarray(scale.natural(internal), float)
+    return value, np.asarray(scale.slopes(value), float)
 
-    Without a prior the density is flat in the coordinate.
-    """
+
+def value_measure(internal: ArrayLike, scale: Scales) -> tuple[Array, Array]:
+    """log |d value / d coordinate| with its slope."""
     internal = np.asarray(internal, float)
     flat = np.zeros(internal.shape)
-    if prior is None:
+    if scale.log:
+        return internal, flat + 1.0
+    if not scale.logit:
         return flat, flat
-    if prior.base is not None and not prior.of_value:  # a density of the logarithm
-        unit = log(log(prior.base))
-        if is_log:
-            return flat - unit, flat
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return -np.log(internal) - unit, -1 / internal
-    return (internal, flat + 1.0) if is_log else (flat, flat)
+    with np.errstate(over="ignore", divide="ignore"):
+        volume = np.log(np.asarray(scale.slopes(scale.natural(internal)), float))
+        return volume, 1 - 2 / (1 + np.exp(-internal))
 
 
-def moments(prior: Prior, internal: float, is_log: bool) -> tuple[float, float]:
+def measure(prior: Prior, internal: ArrayLike, scale: Scales = LINEAR) -> tuple[Array, Array]:
+    """log |d x / d coordinate| with its slope, where x is what the density of `terms` is a density of."""
+    volume, slope = value_measure(internal, scale)
+    if prior.base is None or prior.of_value:
+        return volume, slope
+    unit = log(log(prior.base))  # a density of the logarithm
+    if scale.log:
+        return np.zeros(volume.shape) - unit, np.zeros(volume.shape)
+    value, by_coordinate = _natural(np.asarray(internal, float), scale)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return volume - np.log(value) - unit, slope - by_coordinate / value
+
+
+def moments(prior: Prior, internal: float, scale: Scales = LINEAR) -> tuple[float, float]:
     """Mean and standard deviation in the search coordinate; the latter linearised at a value where necessary.
 
     For priors that are not symmetric or have no moments: the median, and half the width of the interval that holds
@@ -78,18 +95,18 @@ def moments(prior: Prior, internal: float, is_log: bool) -> tuple[float, float]:
     """
     if isinstance(prior, EVEN):
         return nan, inf
-    value = float(_exp(internal)) if is_log else internal
+    value, slope = (float(one) for one in _natural(np.array(internal), scale))
     if isinstance(prior, Normal | Laplace | LogNormal | LogLaplace):
         sd = prior.sd if isinstance(prior, Normal | LogNormal) else sqrt(2) * prior.scale
         if prior.base is None:
-            mean = prior.mean if not is_log else log(prior.mean) if prior.mean > 0 else nan
-            return mean, sd / value if is_log else sd
+            inside = not scale.log or prior.mean > 0
+            return float(scale.internal(prior.mean)) if inside else nan, sd / slope
         mean, sd = prior.mean * log(prior.base), sd * log(prior.base)
-        return (mean, sd) if is_log else (float(_exp(mean)), sd * abs(value))
+        return (mean, sd) if scale.log else (float(scale.internal(_exp(mean))), sd * abs(value) / slope)
     low, middle, high = prior.quantile(PARTS).tolist()
-    if not is_log:
-        return middle, 0.5 * (high - low)
-    return (log(middle), 0.5 * log(high / low)) if low > 0 else (nan, 0.5 * (high - low) / value)
+    if scale.log:
+        return (log(middle), 0.5 * log(high / low)) if low > 0 else (nan, 0.5 * (high - low) / value)
+    return float(scale.internal(middle)), 0.5 * (high - low) / slope
 
 
 def reach(prior: Prior, lower: float, upper: float) -> float:
@@ -122,7 +139,7 @@ def density_of_value(prior: Prior, lower: float, upper: float, values: Array) ->
     inside = (values >= max(lower, least)) & (values <= min(upper, most))
     safe = np.where(inside, values, 1.0)
     with np.errstate(all="ignore"):
-        log_density = measure(prior, safe, False)[0] - terms(prior, safe, False).cost
+        log_density = measure(prior, safe)[0] - terms(prior, safe).cost
         return np.where(inside, np.exp(log_density) / (high - low), 0.0)
 
 
@@ -152,24 +169,28 @@ class Priors:
     """All priors of a problem. Unknowns shared by the experiments occur once, in row 0."""
 
     shape: tuple[int, int]  # (experiments, width)
-    entries: tuple[tuple[int, int, bool, Prior], ...]  # (experiment, column, is log, prior)
+    entries: tuple[tuple[int, int, Scales, Prior], ...]  # (experiment, column, scale, prior)
 
     @cached_property
-    def _groups(self) -> list[tuple[Prior, bool, tuple[Array, Array]]]:
-        """Prior, is log, and (experiments, columns) of the unknowns that have it."""
-        found: dict[tuple[Prior, bool], list[tuple[int, int]]] = {}
-        for e, c, is_log, prior in self.entries:
-            found.setdefault((prior, is_log), []).append((e, c))
-        return [(prior, is_log, tuple(np.array(at).T)) for (prior, is_log), at in found.items()]
+    def _groups(self) -> list[tuple[Prior, Scales, tuple[Indices, Indices]]]:
+        """Prior, scale, and (experiments, columns) of the unknowns that have both."""
+        found: dict[object, tuple[Prior, Scales, list[tuple[int, int]]]] = {}
+        for e, c, scale, prior in self.entries:
+            ends = (float(scale.low), float(scale.high)) if scale.logit else ()
+            found.setdefault((prior, bool(scale.log), ends), (prior, scale, []))[2].append((e, c))
+        return [
+            (prior, scale, (np.array([e for e, _ in at]), np.array([c for _, c in at])))
+            for prior, scale, at in found.values()
+        ]
 
     def value(self, unknowns: np.ndarray) -> float:
-        return float(sum(terms(prior, unknowns[at], is_log).cost.sum() for prior, is_log, at in self._groups))
+        return float(sum(terms(prior, unknowns[at], scale).cost.sum() for prior, scale, at in self._groups))
 
     def terms(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slope and curvature, each (experiments, width)."""
         slope, curvature = np.zeros(self.shape), np.zeros(self.shape)
-        for prior, is_log, at in self._groups:
-            _, slope[at], curvature[at] = terms(prior, unknowns[at], is_log)
+        for prior, scale, at in self._groups:
+            _, slope[at], curvature[at] = terms(prior, unknowns[at], scale)
         return slope, curvature
 
     def density(self, many_unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -178,9 +199,9 @@ class Priors:
         Unknowns shared by the experiments have their slope in row 0.
         """
         cost, slope = np.zeros(len(many_unknowns)), np.zeros(many_unknowns.shape)
-        for prior, is_log, (row, column) in self._groups:
+        for prior, scale, (row, column) in self._groups:
             here = many_unknowns[:, row, column]
-            found, (volume, by_volume) = terms(prior, here, is_log), measure(prior, here, is_log)
+            found, (volume, by_volume) = terms(prior, here, scale), measure(prior, here, scale)
             cost += (found.cost - volume).sum(axis=1)
             slope[:, row, column] = found.slope - by_volume
         return cost, slope
@@ -209,8 +230,8 @@ class Priors:
     def moments(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations, each (experiments, width); NaN and inf where there is no prior."""
         mean, sd = np.full(self.shape, np.nan), np.full(self.shape, np.inf)
-        for e, c, is_log, prior in self.entries:
-            mean[e, c], sd[e, c] = moments(prior, float(unknowns[e, c]), is_log)
+        for e, c, scale, prior in self.entries:
+            mean[e, c], sd[e, c] = moments(prior, float(unknowns[e, c]), scale)
         return mean, sd
 
 

@@ -19,7 +19,7 @@ from picardfit.errors import InputError, Key, closest, concerning
 from picardfit.formulas.algebra import names, symbol
 from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import Array, BatchedMap
-from picardfit.model.counts import draw_counts
+from picardfit.model.counts import draw_counts, possible_means
 from picardfit.model.densities import COUNTS, Shape, draw
 from picardfit.model.measurement import Measurement
 from picardfit.model.model import Model
@@ -53,6 +53,7 @@ class Column:
 class Scatter:
     """A noise model bound to a model: distributions, formulas of the levels, and the parameters these need."""
 
+    observables: tuple[str, ...]
     columns: tuple[Column, ...]  # one for each observable
     common: bool
     levels: tuple[sympy.Expr, ...]  # rows s (or a), then degrees or v
@@ -71,11 +72,28 @@ class Scatter:
         """Columns of the data that hold numbers of trials."""
         return tuple(dict.fromkeys(c.trials for c in self.columns if isinstance(c.trials, str)))
 
+    def check_means(self, rows: Array, sampled: np.ndarray | None = None) -> None:
+        """InputError where rows [g | levels] have a g that no measurement can scatter around.
+
+        A count has no negative mean, a probability lies between 0 and 1, and a logarithm needs a positive number.
+        `sampled` (samples, observables): where something is measured, by default everywhere.
+        """
+        for k, (name, column) in enumerate(zip(self.observables, self.columns, strict=True)):
+            if column.shape in COUNTS:
+                wrong = ~possible_means(column.shape, rows[:, k])
+            else:
+                wrong = (rows[:, k] < 0) & (column.base is not None)
+            wrong = wrong if sampled is None else wrong & sampled[:, k]
+            if wrong.any():
+                code = "model.impossible_share" if column.shape is Shape.BINOMIAL else "model.impossible_mean"
+                raise InputError(code, name, key=("noise",), value=float(rows[wrong, k][0]))
+
     def draw(self, rows: Array, rng: np.random.Generator) -> Array:
         """(samples, observables): measurements drawn at rows [g | levels]; exactly g where a level is 0."""
         count = len(self.columns)
         for name in self.trials_columns:
             raise InputError("model.trials_not_given", name, key=("noise",))
+        self.check_means(rows)
         exact, levels = rows[:, :count], rows[:, count : 2 * count]
         with np.errstate(all="ignore"):
             drawn = draw_common(rows, rng) if self.common else draw_independent(self.columns, rows, rng)
@@ -103,7 +121,7 @@ def bind(noise: NoiseModel | Mapping[str, NoiseModel], model: Model) -> Scatter:
     if any(extra is not None for _, _, extra in rows):
         levels += tuple(sympy.S.Zero if extra is None else extra for _, _, extra in rows)
     common = isinstance(noise, Noise) and noise.common
-    return Scatter(columns, common, levels, reader.parameters, reader.names)
+    return Scatter(model.observables, columns, common, levels, reader.parameters, reader.names)
 
 
 class _LevelReader:

@@ -37,6 +37,10 @@ class JumpTest:
     newton_steps: int = 20  # to a point where the switch happens
     reached: float = 1e-9  # of the difference there
     beside: float = 1e-7  # distance to both sides of it
+    further: float = 100.0  # times that distance: another one, between which a jump stays as large as it is
+    stays: float = (
+        0.5  # fraction of the change further away: sqrt(max(x, 0)) leaves a tenth, as it only is steep
+    )
     jump: float = (
         1e-4  # change of the right-hand side between them, relative to its size elsewhere, that is no slope
     )
@@ -81,7 +85,12 @@ def _jumps(rhs: BatchedMap, row: int, difference: sympy.Expr, settings: JumpTest
             direction = slopes[:, 0] / (slopes[:, 0] ** 2).sum(axis=1, keepdims=True)
             x = x - value * direction
         value, slopes, _ = switch.linearise(times, x, p, u)
-        side = settings.beside * slopes[:, 0] / np.linalg.norm(slopes[:, 0], axis=1, keepdims=True)
-        above, below = (rhs.value(times, x + way, p, u)[:, row] for way in (side, -side))
-        there = np.abs(value[:, 0]) <= settings.reached
-        return bool((there & (np.abs(above - below) > settings.jump * size)).any())
+        side = slopes[:, 0] / np.linalg.norm(slopes[:, 0], axis=1, keepdims=True)
+
+        def change(distance: float) -> np.ndarray:
+            above, below = (rhs.value(times, x + way * distance * side, p, u)[:, row] for way in (1, -1))
+            return np.asarray(np.abs(above - below))
+
+        near, far = change(settings.beside), change(settings.further * settings.beside)
+        there = (np.abs(value[:, 0]) <= settings.reached) & (near > settings.stays * far)
+        return bool((there & (near > settings.jump * size)).any())

@@ -108,22 +108,26 @@ class _Notebook:
 
 
 def search_words(news: Progress) -> str:
-    """`search 2, iteration 7, loss 0.0123, largest jump 1e-03`."""
-    which = f"search {news.start + 1}" + (f" of {news.starts}" if news.starts > news.start else "")
+    """`search 2, continuity stage 1 of 3, iteration 7, loss 0.0123, largest jump 1e-03; 1 search done`."""
+    done = f"; {news.done} search{'' if news.done == 1 else 'es'} done" if news.done else ""
+    if news.candidates:
+        return f"simulated candidates, step {news.iteration}, best loss {news.loss:.6g}{done}"
     only = news.starts == 1 and news.start == 0
+    which = f"search {news.start + 1}" + (f" of {news.starts}" if news.starts > news.start else "")
+    stage = "" if news.stage is None else "continuity stage {} of {}".format(*news.stage)
     where = f"iteration {news.iteration}, loss {news.loss:.6g}, largest jump {news.jump:.0e}"
-    return where if only else f"{which}, {where}"
+    return ", ".join(words for words in ("" if only else which, stage, where) if words) + done
 
 
 def _surface(stream: TextIO | None, width: int) -> _Terminal | _Notebook | None:
     """Where to draw: a given stream if it is a terminal; by default the running notebook or the terminal of stderr."""
-    if stream is None and (display := _notebook_display()) is not None:
+    if stream is None and (display := notebook_display()) is not None:
         return _Notebook(display)
     stream = stream or sys.stderr
     return _Terminal(stream, width) if stream.isatty() else None
 
 
-def _notebook_display():
+def notebook_display():
     """IPython's `display` inside a notebook, else None; outside IPython is not imported."""
     shell = sys.modules["IPython"].get_ipython() if {"IPython", "ipykernel"} <= sys.modules.keys() else None
     if shell is None or "IPKernelApp" not in shell.config:

@@ -245,6 +245,14 @@ def times_of(times: object, calendar: Calendar | None) -> object:
     return _known(calendar).times(times) if holds_dates(times) else times
 
 
+def dates_as_times(dates: object, calendar: Calendar | None, what: str, key: Key) -> np.ndarray:
+    """Dates as times (n,); an InputError for anything else. `what` they are, in words; `key`: who wrote them."""
+    try:
+        return _known(calendar).times(dates, what)
+    except InputError as error:
+        raise error.at(key=key) from None
+
+
 def number_of(moment: object, calendar: Calendar | None, key: Key = ()) -> object:
     """A date as a time; anything else as it is. `key`: where the user wrote it."""
     return float(_known(calendar, key).times([moment])[0]) if looks_like_date(moment) else moment

@@ -101,7 +101,8 @@ def _used_columns(
     for one in members:
         own = {found[column]: values for column, values in one.observations.items() if column in found}
         if np.isfinite(one.values[:, [column in found for column in one.observables]]).any():
-            kept.append(replace(one, observations=own, table=None, remarks=()))
+            lines = None if one.lines is None else one.lines.renamed(found)
+            kept.append(replace(one, observations=own, table=None, remarks=(), lines=lines))
         else:
             gone.append(one.name)
     if gone:

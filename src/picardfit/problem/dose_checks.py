@@ -15,12 +15,13 @@ from picardfit.model.inputs import Constant
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.scatter import bind
-from picardfit.problem.experiment import Experiment, Rest
+from picardfit.problem.experiment import Experiment
+from picardfit.problem.rest import Rest
 
 
 @dataclass(frozen=True)
 class SignTest:
-    """How a state that cannot be negative is told from others, by the sign of its slope where it is 0."""
+    """How to find the states that cannot be negative: by the sign of their slope where they are 0."""
 
     points: int = 64  # random states, parameters and inputs
     least: float = 0.2  # they lie between these two numbers, which are choices

@@ -11,79 +11,25 @@ from math import nan
 
 import numpy as np
 
-from picardfit.checks import as_mapping, as_number, is_number
+from picardfit.checks import as_mapping, as_number
 from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice, concerning
-from picardfit.formulas.grammar import parse
 from picardfit.model.doses import Doses, Signals, as_doses, infusion_rates
 from picardfit.model.inputs import Constant, Input, as_input, check_finite, values_at
-from picardfit.model.number_arrays import as_given, measurements, number_array, read_only
-from picardfit.model.parameters import Parameter, as_parameter
+from picardfit.model.number_arrays import as_given, number_array
 from picardfit.problem.calendar import (
     Calendar,
     GivenSamples,
     dated,
+    dates_as_times,
     number_of,
     table_of_dates,
     time_texts,
     times_of,
     without_dates,
 )
-
-InitialValue = float | str | Parameter  # a known value, a formula of parameters, or an unknown one
-
-
-@dataclass(frozen=True, eq=False, init=False)
-class Rest:
-    """The system was in a steady state before an experiment, under constant inputs.
-
-    `inputs`: input -> number; `initial`: state -> number or formula of parameters, from which the steady state was
-    reached. States in the experiment's own `initial` are reset when the experiment begins, the others keep their
-    steady values.
-    `doses`, `every`: the steady state is that of a regimen, which repeats these doses with this period; their times
-    count from the beginning of a period, and the experiment begins with one. States without `initial` came from 0.
-    """
-
-    inputs: dict[str, Constant]
-    initial: dict[str, float | str]
-    doses: tuple[Doses, ...]
-    every: float | None
-
-    def __init__(
-        self,
-        inputs: Mapping[str, object] | None = None,
-        initial: Mapping[str, object] | None = None,
-        doses: Doses | Iterable[Doses] | None = None,
-        every: float | None = None,
-    ) -> None:
-        constants: dict[str, Constant] = {}
-        for name, spec in as_mapping(inputs, "inputs").items():
-            source = as_input(name, spec)
-            if not isinstance(source, Constant):
-                raise InputError("problem.rest_input_varies", name, key=("inputs", name))
-            constants[name] = source
-        values: dict[str, float | str] = {}
-        for name, spec in as_mapping(initial, "initial").items():
-            value = _initial(name, spec)
-            if isinstance(value, Parameter):
-                raise InputError("problem.rest_initial_unknown", name, key=("initial", name))
-            values[name] = value
-        regimen = as_doses(doses)
-        if bool(regimen) != (every is not None):
-            raise InputError("problem.rest_period", key=("rest",))
-        period = None if every is None else as_number(every, "period `every`")
-        if period is not None and not period > 0:
-            raise InputError("problem.rest_period_sign", key=("rest",), value=period)
-        for one in regimen:
-            if period is not None and not (one.times[0] >= 0 and one.times[-1] < period):
-                raise InputError("problem.rest_dose_time", one.into, key=("rest",), every=period)
-        checked = {"inputs": constants, "initial": values, "doses": regimen, "every": period}
-        for attribute, given in checked.items():
-            object.__setattr__(self, attribute, given)
-
-    def value_of(self, name: str, covariates: Mapping[str, float]) -> float:
-        """The value of an input of the model before an experiment with these covariates."""
-        return self.inputs[name].value if name in self.inputs else covariates.get(name, 0.0)
+from picardfit.problem.rest import InitialValue, Rest, initial_value
+from picardfit.problem.sample_rows import SampleLines, measured_rows, merged, planned_rows
 
 
 @shown
@@ -105,9 +51,12 @@ class Experiment:
     count in days from the first of them. With numbers as times it says which dates they are.
     `table`: the name of the table whose columns the observables are, or "" without a name; a problem ignores columns
     that its model does not have. None where the user named the observables.
-    `doses`: one pf.Doses or several: amounts added to states; those at exactly t0 are added to the initial state.
+    `doses`: one pf.Doses or several: amounts added to states; those at exactly t0 are added to the initial state. Their
+    times may be dates where those of the experiment are.
     `covariates`: name -> number: constants of this experiment, such as a weight, that formulas may use.
     `resets`: times at which all states return to their initial values, before any dose at that time.
+    `assumed_t0`: nobody said what t0 is; a problem with increments may then move it before the first count.
+    `lines`: where the measurements stand in a table, for messages about them.
 
     After construction, `times` (n,) is sorted, repeated measurements have rows of their own, rows without a number are
     dropped, `values` (n, k) is NaN where nothing was measured, and all arrays are read-only. Where values are censored,
@@ -129,6 +78,8 @@ class Experiment:
     doses: tuple[Doses, ...]
     covariates: dict[str, float]
     resets: tuple[float, ...]
+    assumed_t0: bool
+    lines: SampleLines | None
     observables: tuple[str, ...] = field(init=False)
     values: np.ndarray = field(init=False)
     limits: np.ndarray | None = field(init=False)
@@ -148,7 +99,9 @@ class Experiment:
         table: str | None = None,
         doses: Doses | Iterable[Doses] | None = None,
         covariates: Mapping[str, object] | None = None,
-        resets: Iterable[float] = (),
+        resets: Iterable[object] = (),
+        assumed_t0: bool = False,
+        lines: SampleLines | None = None,
     ) -> None:
         if not isinstance(name, (str, int)) or isinstance(name, bool):
             raise InputError("problem.experiment_name", value=name)
@@ -158,16 +111,16 @@ class Experiment:
                 raise InputError("problem.not_a_calendar", value=calendar)
             given = without_dates(times, observations, calendar)
             rows, values, limits, sampled = (
-                _rows(given.times, given.observations)
+                measured_rows(given.times, given.observations)
                 if planned is None
-                else _planned_rows(given.times, given.observations, planned)
+                else planned_rows(given.times, given.observations, planned)
             )
             checked: dict[str, object] = {
                 "inputs": {
                     n: as_input(n, table_of_dates(spec, given.calendar))
                     for n, spec in as_mapping(inputs, "inputs").items()
                 },
-                "initial": {n: _initial(n, spec) for n, spec in as_mapping(initial, "initial").items()},
+                "initial": {n: initial_value(n, spec) for n, spec in as_mapping(initial, "initial").items()},
                 "covariates": _covariates(covariates),
                 **_events(doses, resets, t0, float(rows[0]), given),
             }
@@ -185,9 +138,11 @@ class Experiment:
             "name": title,
             "planned": sampled,
             "rest": rest,
-            "remarks": _notices(remarks),
+            "remarks": (*_notices(remarks), *_early_events(title, checked["t0"], t0, float(rows[0]), given)),
             "calendar": given.calendar,
             "table": table,
+            "assumed_t0": assumed_t0 or t0 is None,
+            "lines": lines,
         }
         for attribute, value in checked.items():
             object.__setattr__(self, attribute, value)
@@ -211,7 +166,22 @@ class Experiment:
     def __reduce__(self) -> tuple[type[Experiment], tuple[object, ...]]:
         observed = (self.times, self.observations, self.name, self.inputs, self.initial, self.t0)
         more = (self.planned, self.rest, self.remarks, self.calendar, self.table)
-        return Experiment, (*observed, *more, self.doses, self.covariates, self.resets)
+        given = (
+            self.doses,
+            self.covariates,
+            self.resets,
+            self.assumed_t0,
+        )  # lines help only to build a problem
+        return Experiment, (*observed, *more, *given)
+
+    def located(self, error: InputError, observable: str, row: int) -> InputError:
+        """An error about the measurement of an observable in a row, with its line in the table where that is known."""
+        if self.lines is None or observable not in self.observables:
+            return error
+        there = np.isfinite(self.values[:, self.observables.index(observable)]) & (
+            self.times == self.times[row]
+        )
+        return self.lines.at(error, observable, float(self.times[row]), int(there[:row].sum()))
 
     @property
     def sampled(self) -> np.ndarray:
@@ -264,7 +234,7 @@ def plan(
         own = {n: number_array(t, "times", n) for n, t in as_mapping(observables, "observables").items()}
         if not any(len(t) for t in own.values()):
             raise InputError("problem.plan_no_times")
-        rows, marks = _merged({n: (t, np.ones((len(t), 1))) for n, t in own.items()})
+        rows, marks = merged({n: (t, np.ones((len(t), 1))) for n, t in own.items()})
         names, sampled = list(own), np.isfinite(marks[..., 0])
     else:
         names = list(as_mapping(dict.fromkeys(observables), "observables"))
@@ -272,7 +242,8 @@ def plan(
         numbers, calendar = dated(times, calendar)
         rows = number_array(numbers, "times")
         if numbers is not times and t0 is None:
-            t0 = min([float(rows.min()), *(float(one.times[0]) for one in as_doses(doses))])
+            doses = doses_at_times(doses, calendar)
+            t0 = min([float(rows.min()), *(float(one.times[0]) for one in doses)])
         sampled = np.ones((len(rows), len(names)), bool)
     nothing = {n: np.full(len(rows), nan) for n in names}
     return Experiment(
@@ -295,106 +266,6 @@ def replanned(one: Experiment, times: Mapping[str, object]) -> Experiment:
     return replace(one, times=made.times, observations=made.observations, planned=made.planned, remarks=())
 
 
-# times (n,), values (n, k), limits (n, k, 2) or None, planned (n, k) or None
-_Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
-
-
-def _rows(given: object, observations: object) -> _Rows:
-    """The samples of an experiment that was done, sorted by time, without rows where nothing was measured."""
-    columns = _observations(observations)
-    if not columns:
-        raise InputError("problem.no_observations", key=("data",))
-    if given is None:
-        times, cells = _merged({name: _own_samples(name, pair) for name, pair in columns.items()})
-    else:
-        times = number_array(given, "times")
-        cells = np.stack([_column(name, column, len(times)) for name, column in columns.items()], axis=1)
-    values = np.ascontiguousarray(cells[..., 0])
-    limits = None if np.isnan(cells[..., 1]).all() else np.ascontiguousarray(cells[..., 1:])
-    measured = np.isfinite(values).any(axis=1)
-    if not measured.any():
-        raise InputError("problem.nothing_measured", key=("data",))
-    order = np.flatnonzero(measured)
-    if (times[1:] < times[:-1]).any():
-        order = order[np.argsort(times[order], kind="stable")]
-    return (
-        read_only(times[order]),
-        read_only(values[order]),
-        None if limits is None else read_only(limits[order]),
-        None,
-    )
-
-
-def _observations(given: object) -> dict[str, object]:
-    if given is not None and not isinstance(given, Mapping):
-        raise InputError("problem.observations_not_mapping", key=("data",), value=given)
-    return as_mapping(given, "observations")
-
-
-def _column(name: str, values: object, count: int) -> np.ndarray:
-    """(count, 3): the values of an observable at the common times, with lower and upper limits of censored ones."""
-    column = _cells(name, values)
-    if len(column) != count:
-        raise InputError("problem.column_length", name, key=("data",), times=count, values=len(column))
-    return column
-
-
-def _cells(name: str, values: object) -> np.ndarray:
-    """(n, 3): measured values, with their limits where they are censored and NaN elsewhere."""
-    found = measurements(values, name)
-    limits = np.full((len(found.values), 2), nan) if found.limits is None else found.limits
-    return np.column_stack([found.values, limits])
-
-
-def _planned_rows(given: object, observations: object, planned: object) -> _Rows:
-    """The samples of an experiment still to be done, sorted by time; all values are NaN."""
-    names = _observations(observations)
-    times, table = number_array(given, "times"), np.array(planned, bool)
-    if table.shape != (len(times), len(names)) or not table.any():
-        raise InputError("problem.plan_empty")
-    for name, column in names.items():
-        if np.isfinite(number_array(column, "values", name, missing=True)).any():
-            raise InputError("problem.plan_has_values", name)
-    order = np.argsort(times, kind="stable")
-    order = order[table[order].any(axis=1)]
-    values = np.full((len(order), len(names)), nan)
-    return read_only(times[order]), read_only(values), None, read_only(table[order])
-
-
-def _own_samples(name: str, pair: object) -> tuple[np.ndarray, np.ndarray]:
-    """The times (n,) and values with limits (n, 3) of an observable with its own sampling times."""
-    if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
-        raise InputError("problem.no_pair", name, key=("data",))
-    times = number_array(pair[0], "times", name)
-    values = _cells(name, pair[1])
-    if len(times) != len(values):
-        raise InputError("problem.pair_length", name, key=("data",), times=len(times), values=len(values))
-    return times, values
-
-
-def _merged(samples: dict[str, tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Rows from samples per observable: the i-th values of all observables at one time share a row.
-
-    Values (n, cells) of an observable become values (rows, observables, cells).
-    """
-    sorted_samples = []
-    for times, values in samples.values():
-        order = np.argsort(times, kind="stable")
-        sorted_samples.append((times[order], values[order]))
-    repeats = np.concatenate(
-        [np.arange(len(t)) - np.searchsorted(t, t, side="left") for t, _ in sorted_samples]
-    )
-    times = np.concatenate([t for t, _ in sorted_samples])
-    columns = np.repeat(np.arange(len(samples)), [len(t) for t, _ in sorted_samples])
-    order = np.lexsort((repeats, times))
-    new = np.ones(len(times), dtype=bool)
-    new[1:] = (np.diff(times[order]) != 0) | (np.diff(repeats[order]) != 0)
-    every = np.concatenate([v for _, v in sorted_samples])
-    values = np.full((int(new.sum()), len(samples), every.shape[1]), nan)
-    values[np.cumsum(new) - 1, columns[order]] = every[order]
-    return times[order][new], values
-
-
 def _notices(remarks: str | Iterable[str | Notice]) -> tuple[Notice, ...]:
     """Remarks as notices; a user may write them as text."""
     given = [remarks] if isinstance(remarks, str) else remarks
@@ -406,18 +277,6 @@ def _notices(remarks: str | Iterable[str | Notice]) -> tuple[Notice, ...]:
 def _in_experiment(name: str) -> AbstractContextManager[None]:
     """Name the experiment in every InputError raised inside."""
     return concerning("problem.in_experiment" if name else "problem.in_unnamed_experiment", name)
-
-
-def _initial(name: str, spec: object) -> InitialValue:
-    """A known initial value, the text of a formula, or the Parameter of an unknown one."""
-    if is_number(spec):
-        return as_number(spec, "initial value", name)
-    if isinstance(spec, str):
-        with concerning("model.in_initial", name, key=("initial", name)):
-            parse(spec)
-        return spec
-    parameter = as_parameter(name, spec, "initial")
-    return parameter if parameter.fixed is None else parameter.fixed
 
 
 def _covariates(given: object) -> dict[str, float]:
@@ -433,8 +292,9 @@ def _events(
 
     Dates have no natural zero: there t0 is the first of these by default.
     """
-    given, calendar = as_doses(doses), samples.calendar
-    again = tuple(np.unique(number_array(times_of(list(resets), calendar), "resets")).tolist())
+    calendar = samples.calendar
+    given = doses_at_times(doses, calendar)
+    again = resets_at_times(resets, calendar)
     begin = min([first, *(float(one.times[0]) for one in given), *again])
     begin = begin if samples.had_dates else min(0.0, begin)
     if given_t0 is not None:
@@ -450,6 +310,31 @@ def _events(
         t0, time = time_texts(np.array([begin, again[0]]), calendar)
         raise InputError("problem.reset_before_start", key=("resets",), t0=t0, time=time)
     return {"doses": given, "resets": again, "t0": begin}
+
+
+def doses_at_times(doses: object, calendar: Calendar | None) -> tuple[Doses, ...]:
+    """The doses with times of a calendar in place of dates."""
+    return tuple(
+        one
+        if one.dates is None
+        else one.at_times(dates_as_times(one.dates, calendar, "times of doses", ("doses",)))
+        for one in as_doses(doses, dates=True)
+    )
+
+
+def resets_at_times(resets: Iterable[object], calendar: Calendar | None) -> tuple[float, ...]:
+    """The times of resets as ascending numbers, with times of a calendar in place of dates."""
+    return tuple(np.unique(number_array(times_of(list(resets), calendar), "resets")).tolist())
+
+
+def _early_events(
+    name: str, t0: object, given_t0: object, first: float, samples: GivenSamples
+) -> tuple[Notice, ...]:
+    """The remark that a dose or reset before 0 and before all samples moved t0, which nobody gave."""
+    moved = isinstance(t0, float) and t0 < min(0.0, first)
+    if given_t0 is not None or samples.had_dates or not moved:
+        return ()
+    return (Notice("problem.early_dose", name, {"t0": t0}),)
 
 
 @dataclass(frozen=True)

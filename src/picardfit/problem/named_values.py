@@ -44,7 +44,7 @@ def unknowns_from(
         ],
         axis=1,
     )
-    _check_positive(problem, natural)
+    _check_scales(problem, natural)
     unknowns = np.where(layout.exists, layout.internal(natural), layout.lower)
     lost = layout.exists & np.isnan(unknowns)
     spared = [layout.names[k] in optional for k in layout.column_parameters]
@@ -90,8 +90,8 @@ def _exact_at_bounds(problem: Problem, unknowns: np.ndarray) -> np.ndarray:
     values = layout.parameters(unknowns)
     for c, k in enumerate(layout.column_parameters, len(layout.initial_states)):
         lower, upper = problem.parameters[layout.names[k]].bounds
-        values[layout.log[:, c] & (unknowns[:, c] == layout.lower[:, c]), k] = lower
-        values[layout.log[:, c] & (unknowns[:, c] == layout.upper[:, c]), k] = upper
+        values[layout.scales.curved[:, c] & (unknowns[:, c] == layout.lower[:, c]), k] = lower
+        values[layout.scales.curved[:, c] & (unknowns[:, c] == layout.upper[:, c]), k] = upper
     return values
 
 
@@ -102,6 +102,15 @@ def initial_states_of(problem: Problem, unknowns: np.ndarray) -> dict[str, dict[
         name: dict(zip(problem.model.states, row.tolist(), strict=False))  # running states come after them
         for name, row in zip(problem.names, values, strict=True)
     }
+
+
+def initial_by_label(problem: Problem, unknowns: np.ndarray | None) -> dict[str, float]:
+    """The estimated initial states as tables name them: `prey(0)[pond 1]` -> value before any dose at that time."""
+    if unknowns is None:
+        return {}
+    layout, (values, _) = problem.layout, problem.layout.before_doses(unknowns)
+    columns = np.argwhere(layout.exists[:, : len(layout.initial_states)]).tolist()
+    return {layout.label(e, c): float(values[e, layout.initial_states[c]]) for e, c in columns}
 
 
 def parameters_in(problem: Problem, unknowns: np.ndarray, e: int) -> dict[str, float]:
@@ -209,12 +218,19 @@ def _state(problem: Problem, name: object, argument: str) -> int:
     return states.index(str(name))
 
 
-def _check_positive(problem: Problem, natural: np.ndarray) -> None:
-    wrong = problem.layout.exists & problem.layout.log & (natural <= 0)
-    if wrong.any():
-        e, column = np.argwhere(wrong)[0]
-        label = problem.layout.label(e, column)
-        raise InputError("problem.log_needs_positive", label, value=float(natural[e, column]))
+def _check_scales(problem: Problem, natural: np.ndarray) -> None:
+    """InputError for values that have no logarithm, or no logit."""
+    layout, scales = problem.layout, problem.layout.scales
+    outside = layout.exists & scales.logit & ((natural < scales.low) | (natural > scales.high))
+    wrong = outside | (layout.exists & scales.log & (natural <= 0))
+    if not wrong.any():
+        return
+    e, column = np.argwhere(wrong)[0]
+    label, value = layout.label(e, column), float(natural[e, column])
+    if scales.log[e, column]:
+        raise InputError("problem.log_needs_positive", label, value=value)
+    low, high = float(scales.low[e, column]), float(scales.high[e, column])
+    raise InputError("problem.logit_needs_inside", label, value=value, low=low, high=high)
 
 
 def _check_agreement(

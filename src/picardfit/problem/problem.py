@@ -14,6 +14,7 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
+from picardfit.model.derived import Derived, as_derived
 from picardfit.model.doses import Jumps, jumps_of
 from picardfit.model.increments import increment_columns, solved_model
 from picardfit.model.inputs import check_oscillations, values_at
@@ -25,12 +26,15 @@ from picardfit.model.parameters import Parameter
 from picardfit.model.prior_terms import Priors
 from picardfit.model.scatter import Scatter, bind
 from picardfit.problem.columns import used_columns
+from picardfit.problem.derived import derived_quantities
 from picardfit.problem.dose_checks import adapted, check_doses, late_doses, reset_value, unused_covariates
 from picardfit.problem.experiment import Experiment, runs
+from picardfit.problem.first_counts import with_first_counts
 from picardfit.problem.increment_samples import IncrementSamples, increment_samples
 from picardfit.problem.least_squares import LeastSquares
 from picardfit.problem.likelihood import Objective, likelihood
 from picardfit.problem.named_values import unknowns_from
+from picardfit.problem.quantity import Quantity
 from picardfit.problem.samples import (
     Samples,
     nearest_measurements,
@@ -71,6 +75,7 @@ class Problem:
     `noise`: how the measurements scatter, one pf.Noise (LogNormal, StudentT, Laplace; Poisson, NegativeBinomial,
     Binomial for counts) or one for each observable; then the likelihood is maximised. Without it: plain least squares.
     `nominal`: values of the parameters that came with the problem; searches do not start from them.
+    `derived`: name -> formula of parameters, such as {"half_life": "log(2)*v/cl"}, or pf.Derived with a unit.
 
     After construction, every experiment has a name, `parameters` holds all parameters, including those of the noise and
     of initial formulas, and `initial_by_experiment` holds what is known of each initial state.
@@ -83,6 +88,7 @@ class Problem:
     truth: Mapping[str, object] | None
     noise: NoiseModel | Mapping[str, NoiseModel] | None
     nominal: Mapping[str, float] | None
+    derived: FrozenDict[str, Derived]
     scatter: Scatter | None = field(init=False, repr=False)
     initial_by_experiment: tuple[dict[str, InitialSpec], ...] = field(init=False, repr=False)
 
@@ -95,6 +101,7 @@ class Problem:
         truth: Mapping[str, object] | None = None,
         noise: NoiseModel | Mapping[str, NoiseModel] | None = None,
         nominal: Mapping[str, float] | None = None,
+        derived: Mapping[str, str | Derived] | None = None,
     ) -> None:
         if not isinstance(model, Model):
             raise InputError("problem.not_a_model", value=model)
@@ -103,6 +110,7 @@ class Problem:
         scatter = None if noise is None else bind(noise, model)
         trials = () if scatter is None else scatter.trials_columns
         named = used_columns(named, (*model.observables, *trials))
+        named = with_first_counts(model, named)
         check_experiments(model, named, trials)
         common = as_mapping(initial, "initial", "(0, 1)")
         each = tuple(initial_of(model, one, common) for one in named)
@@ -117,6 +125,7 @@ class Problem:
         if scatter is not None:
             check_positive(model, named, scatter)
             check_counts(model, named, scatter)
+        given = as_mapping(derived, "derived", "'log(2)/k'")
         checked = {
             "model": model,
             "experiments": named,
@@ -125,11 +134,19 @@ class Problem:
             "truth": truth,
             "noise": noise,
             "nominal": nominal,
+            "derived": FrozenDict({n: as_derived(n, one) for n, one in given.items()}),
             "scatter": scatter,
             "initial_by_experiment": each,
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        if given:
+            _ = self.derived_quantities  # refuse now what has no meaning
+
+    @cached_property
+    def derived_quantities(self) -> dict[str, Quantity]:
+        """The derived quantities by label; those that differ between experiments as `half_life[pond 1]`."""
+        return derived_quantities(self)
 
     @cached_property
     def samples(self) -> Samples:
@@ -439,6 +456,8 @@ class Problem:
         rows = self._predicted(parameters)
         if rows is None:
             raise InputError("problem.no_solution")
+        if self.scatter is not None:
+            self.scatter.check_means(rows, self.sampled)
         rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
         return self.with_data(self.objective.sample(rows, rng, 1.0 if sd is None else sd))
 

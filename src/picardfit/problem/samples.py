@@ -94,15 +94,23 @@ def _stacked(model: Model, experiments: Sequence[Experiment], attribute: str) ->
 
 
 def _trials(experiments: Sequence[Experiment], columns: Sequence[Column]) -> np.ndarray | None:
-    """(samples, observables): trials of binomial counts, NaN for other observables; None if there are none."""
+    """(samples, observables): trials of binomial counts, NaN for other observables; None if there are none.
+
+    An experiment still to be done has the typical number of trials, where a column of the data would hold them.
+    """
     if all(column.trials is None for column in columns):
         return None
     blocks = []
     for one in experiments:
         block = np.full((len(one.times), len(columns)), np.nan)
         for k, column in enumerate(columns):
-            if isinstance(column.trials, str) and column.trials in one.observables:
-                block[:, k] = one.values[:, one.observables.index(column.trials)]
+            if isinstance(column.trials, str):
+                known = column.trials in one.observables
+                block[:, k] = (
+                    one.values[:, one.observables.index(column.trials)]
+                    if known
+                    else typical_trials(experiments, column.trials)
+                )
             elif isinstance(column.trials, int):
                 block[:, k] = column.trials
         blocks.append(block)

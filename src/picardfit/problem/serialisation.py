@@ -23,6 +23,7 @@ from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.model import noise_models, priors
 from picardfit.model.added_inputs import INFUSION
+from picardfit.model.derived import Derived
 from picardfit.model.doses import Doses, doses_from_spec
 from picardfit.model.inputs import Input, Signal, input_from_spec
 from picardfit.model.model import Model, inside_increment
@@ -30,9 +31,10 @@ from picardfit.model.noise_models import NoiseModel
 from picardfit.model.number_arrays import CENSORED
 from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.problem.calendar import Calendar
-from picardfit.problem.experiment import Experiment, Rest
+from picardfit.problem.experiment import Experiment
 from picardfit.problem.json_values import Record, array, entries, get, get_optional, number, plain
 from picardfit.problem.problem import Problem
+from picardfit.problem.rest import Rest
 
 NOISES: dict[str, type[NoiseModel]] = {kind.__name__: kind for kind in noise_models.KINDS}
 PRIORS: dict[str, type[priors.Prior]] = {kind.__name__: kind for kind in priors.KINDS}
@@ -42,6 +44,7 @@ T = TypeVar("T")
 
 def problem_record(problem: Problem) -> Record:
     """The problem as records; an InputError if its equations, observables or inputs are Python functions."""
+    derived = {name: vars(one) for name, one in problem.derived.items()}
     return {
         "model": _model_record(problem.model),
         "parameters": {name: _parameter_record(one) for name, one in problem.parameters.items()},
@@ -50,6 +53,7 @@ def problem_record(problem: Problem) -> Record:
         "noise": _noise_record(problem.noise),
         "nominal": problem.nominal,
         "experiments": [_experiment_record(one) for one in problem.experiments],
+        **({"derived": derived} if derived else {}),
     }
 
 
@@ -64,7 +68,15 @@ def problem_from(record: Record) -> Problem:
         truth=get_optional(record, "truth", dict),
         noise=None if noise is None else _noise_from(noise),
         nominal=get_optional(record, "nominal", dict),
+        derived=_derived_from(get(record, "derived", dict) if "derived" in record else {}),
     )
+
+
+def _derived_from(record: Record) -> dict[str, Derived]:
+    return {
+        name: Derived(*(get(get(record, name, dict), key, str) for key in ("formula", "unit")))
+        for name in record
+    }
 
 
 # ---- model ---------------------------------------------------------------------------------------------------------
@@ -352,6 +364,7 @@ def _fingerprint(problem: Problem) -> list[object]:
         layout.upper,
         layout.base,
         layout.known,
+        *([layout.scales.logit, layout.scales.low] if layout.scales.logit.any() else ()),
     ]
     named = [problem.names, model.states, model.parameters, model.inputs, model.observables]
     calendars = [one.calendar.record() for one in problem.experiments if one.calendar is not None]

@@ -1,7 +1,7 @@
 """The unknowns of a problem as one array, and the parameters and initial states that they stand for.
 
 Each experiment has a row [free initial states | local parameters | global parameters]; global columns are equal in all
-rows. The solvers search in these internal coordinates, in which a log parameter is replaced by its logarithm.
+rows. The solvers search in these internal coordinates, logarithms and logits among them (model/scales.py).
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.doses import jumps_of
-from picardfit.model.parameters import Parameter, natural_slope, to_internal, to_natural
+from picardfit.model.parameters import Parameter
 from picardfit.model.prior_terms import Priors
+from picardfit.model.scales import LOGIT, Scales
 from picardfit.problem.dose_checks import covariates_of
-from picardfit.problem.experiment import Experiment, Rest
+from picardfit.problem.experiment import Experiment
+from picardfit.problem.rest import Rest
 from picardfit.simulation.periodic_states import Regimen, periodic_state
 from picardfit.simulation.steady_states import Steady, steady_state
 
@@ -80,7 +82,7 @@ class UnknownsLayout:
         np.ndarray
     )  # (experiments, width), internal; equal to upper where an experiment has no such unknown
     upper: np.ndarray
-    log: np.ndarray  # (experiments, width) bool
+    scales: Scales  # (experiments, width)
     start: np.ndarray  # (experiments, width) internal, NaN where the user gave none
     formulas: BatchedMap | None  # distinct initial formulas of the parameters
     formula_of: np.ndarray  # (experiments, states): row of `formulas`, or -1
@@ -146,28 +148,34 @@ class UnknownsLayout:
 
     @cached_property
     def linear(self) -> bool:
-        """Whether no unknown is a logarithm."""
-        return not self.log.any()
+        """Whether no unknown is a logarithm or a logit."""
+        return self.scales.linear
+
+    @property
+    def log(self) -> np.ndarray:
+        """(experiments, width) bool: unknowns that are logarithms."""
+        return self.scales.log
 
     def natural(self, unknowns: np.ndarray) -> np.ndarray:
-        return unknowns if self.linear else to_natural(unknowns, self.log)
+        return unknowns if self.linear else self.scales.natural(unknowns)
 
     def slopes(self, unknowns: np.ndarray) -> np.ndarray:
         """d natural / d internal."""
-        return natural_slope(self.natural(unknowns), self.log)
+        return self.scales.slopes(self.natural(unknowns))
 
     def internal(self, natural: np.ndarray) -> np.ndarray:
-        return to_internal(natural, self.log)
+        return self.scales.internal(natural)
 
     def size(self, unknowns: np.ndarray) -> np.ndarray:
         """(experiments, width): how far an unknown may reasonably move from a start, in internal coordinates."""
         with np.errstate(invalid="ignore"):
             width = self.upper - self.lower
-        return np.where(np.isfinite(width) & (width > 0), width, self.unit(unknowns))
+        size = np.where(np.isfinite(width) & (width > 0), width, self.unit(unknowns))
+        return np.where(self.scales.logit, LOGIT.size, size)
 
     def unit(self, unknowns: np.ndarray) -> np.ndarray:
-        """(experiments, width): the unit for small steps of an unknown: its size, or 1 for a logarithm or zero."""
-        return np.where(self.log | (unknowns == 0), 1.0, np.abs(unknowns))
+        """(experiments, width): the unit for small steps of an unknown: its size; 1 for a log, logit or zero."""
+        return np.where(self.scales.curved | (unknowns == 0), 1.0, np.abs(unknowns))
 
     def parameters(self, unknowns: np.ndarray) -> np.ndarray:
         """(experiments, parameters): all parameters in natural units."""
@@ -208,9 +216,13 @@ class UnknownsLayout:
 
     @cached_property
     def plain_initial(self) -> bool:
-        """Whether no initial state is a log, a formula or a steady state."""
+        """Whether no initial state is a log, a logit, a formula or a steady state."""
         free, column, _ = self._free_initial
-        return self.formulas is None and self.steady_starts is None and not self.log[free, column].any()
+        return (
+            self.formulas is None
+            and self.steady_starts is None
+            and not self.scales.curved[free, column].any()
+        )
 
     def initial(self, unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """States at t0 (experiments, states), after any doses, and their derivative (experiments, states, width)."""
@@ -325,8 +337,8 @@ def layout_of(problem: Problem) -> UnknownsLayout:
     shared = [name for name in free if not parameters[name].local]
     estimated = [parameters[name] for name in (*local, *shared)]
     table = [[_numbers_of(spec) for spec in (*(one[s] for s in states), *estimated)] for one in initial]
-    lower, upper, start, log = np.moveaxis(np.array(table, float).reshape(rows, -1, 4), 2, 0)
-    log = log > 0
+    lower, upper, start, log, logit = np.moveaxis(np.array(table, float).reshape(rows, -1, 5), 2, 0)
+    scales = Scales.of(log > 0, logit > 0, lower, upper)
     before = [_before(one.rest) for one in problem.experiments]
     formulas, (formula_of, steady_formula_of) = _formulas(
         model.states, order, model.covariates, initial, before
@@ -344,10 +356,10 @@ def layout_of(problem: Problem) -> UnknownsLayout:
         initial_states=np.array([model.states.index(s) for s in states], int),
         local_parameters=np.array([order.index(n) for n in local], int),
         global_parameters=np.array([order.index(n) for n in shared], int),
-        lower=to_internal(lower, log),
-        upper=to_internal(upper, log),
-        log=log,
-        start=to_internal(start, log),
+        lower=scales.internal(lower),
+        upper=scales.internal(upper),
+        scales=scales,
+        start=scales.internal(start),
         formulas=formulas,
         formula_of=formula_of,
         steady_starts=_steady_starts(problem, _known(model.states, before), steady_formula_of),
@@ -366,11 +378,11 @@ def _dosed_at_start(states: Sequence[str], experiments: Sequence[Experiment]) ->
     return amounts
 
 
-def _numbers_of(spec: object) -> tuple[float, float, float, bool]:
-    """Lower bound, upper bound, start (NaN without one) and log of an unknown; equal bounds for what is known."""
+def _numbers_of(spec: object) -> tuple[float, float, float, bool, bool]:
+    """Lower bound, upper bound, start (NaN without one), log and logit of an unknown; equal bounds: it is known."""
     if not isinstance(spec, Parameter):
-        return 0.0, 0.0, np.nan, False
-    return *spec.bounds, np.nan if spec.start is None else spec.start, spec.log
+        return 0.0, 0.0, np.nan, False, False
+    return *spec.bounds, np.nan if spec.start is None else spec.start, spec.log, spec.logit
 
 
 def _known(states: Sequence[str], initial: Sequence[Mapping[str, object]]) -> np.ndarray:
@@ -442,5 +454,5 @@ def priors_of(problem: Problem) -> Priors | None:
             else problem.parameters[layout.names[layout.column_parameters[k]]]
         )
         if isinstance(spec, Parameter) and spec.prior is not None:
-            entries.append((int(e), int(c), bool(layout.log[e, c]), spec.prior))
+            entries.append((int(e), int(c), layout.scales[e, c], spec.prior))
     return Priors(layout.lower.shape, tuple(entries)) if entries else None

@@ -20,7 +20,9 @@ from picardfit.model.parameters import Parameter, as_parameter
 from picardfit.model.scatter import Scatter
 from picardfit.problem.calendar import known_unit
 from picardfit.problem.dose_checks import check_covariates
-from picardfit.problem.experiment import Experiment, Rest
+from picardfit.problem.experiment import Experiment
+from picardfit.problem.first_counts import check_first_counts
+from picardfit.problem.rest import Rest
 
 # A known value, a formula, an unknown value, or the steady state before the experiment.
 InitialSpec: TypeAlias = float | sympy.Expr | Parameter | Rest
@@ -324,11 +326,7 @@ def check_increments(model: Model, experiments: Sequence[Experiment]) -> None:
     for one in experiments if model.increments else ():
         if one.rest is not None:
             raise InputError("problem.increment_after_rest", model.increments[0], experiment=one.name)
-        for name in (n for n in one.observables if n in model.increments):
-            at_once = one.values[one.times <= one.t0, one.observables.index(name)]
-            if np.nan_to_num(at_once).any():
-                count = float(at_once[np.isfinite(at_once)][0])
-                raise InputError("problem.increment_at_t0", name, experiment=one.name, t0=one.t0, value=count)
+        check_first_counts(model, one)
         jumps = jumps_of(model.states, one.doses, one.resets)
         inside = (
             None if jumps is None else jumps.part((jumps.times > one.t0) & (jumps.times <= one.times[-1]))
@@ -372,20 +370,24 @@ def check_counts(model: Model, experiments: Sequence[Experiment], scatter: Scatt
                     raise InputError(code, column.trials, key=key, experiment=one.name, observable=name)
                 trials = _measured(one, column.trials)
                 _check_whole(one, column.trials, trials)
-            counted = np.isfinite(values)
-            if not np.isfinite(trials[counted]).all() or not (trials[counted] > 0).all():
-                values_ = {"experiment": one.name, "observable": name}
-                raise InputError("problem.trials_missing", str(column.trials), key=("data",)).with_values(
-                    **values_
-                )
-            if (more := np.flatnonzero(counted & (values > trials))).size:
-                first = int(more[0])
-                said = {"experiment": one.name, "value": float(values[first]), "trials": float(trials[first])}
-                raise InputError("problem.more_than_trials", name, key=("data",)).with_values(**said)
+            _check_trials(one, name, str(column.trials), values, trials)
+
+
+def _check_trials(one: Experiment, name: str, column: str, values: np.ndarray, trials: np.ndarray) -> None:
+    """Every count has at least one trial, and at most as many successes as trials."""
+    counted = np.isfinite(values)
+    for row in np.flatnonzero(counted & ~(trials > 0)):
+        error = InputError("problem.trials_missing", column, key=("data",), experiment=one.name)
+        raise one.located(error.with_values(observable=name), name, int(row))
+    for row in np.flatnonzero(counted & (values > trials)):
+        error = InputError("problem.more_than_trials", name, key=("data",), experiment=one.name)
+        said = {"value": float(values[row]), "trials": float(trials[row])}
+        raise one.located(error.with_values(**said), name, int(row))
 
 
 def _check_whole(one: Experiment, name: str, values: np.ndarray) -> None:
     wrong = np.flatnonzero(np.isfinite(values) & ((values < 0) | (values != np.round(values))))
     if len(wrong):
         value = float(values[wrong[0]])
-        raise InputError("problem.not_a_count", name, key=("data",), experiment=one.name, value=value)
+        error = InputError("problem.not_a_count", name, key=("data",), experiment=one.name, value=value)
+        raise one.located(error, name, int(wrong[0]))

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from picardfit.errors import Status
 from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, certify
 from picardfit.problem.problem import Problem
+from picardfit.search.final_status import is_settled
 from picardfit.search.searches import continue_from
 from picardfit.solvers.loop import Method, Outcome, Solution, is_exact
 
@@ -38,19 +40,28 @@ def certify_outcome(
 def _refined(
     method: Method, problem: Problem, outcome: Outcome, certificate: Certificate, settings: Refinement
 ) -> tuple[Outcome, Certificate]:
-    """Continue an exact search on finer and finer meshes, as long as that reduces the mismatch and it is too large."""
+    """Continue an exact search on finer and finer meshes, as long as that reduces the mismatch and it is too large.
+
+    Where a path has a kink, the loss on a mesh has many small ones, as the kink passes from node to node, and a search
+    may stall between them. It may still go on from there on a finer mesh; what counts is the last outcome at an
+    optimum, if an independent integration agrees with any.
+    """
+    latest, best = (outcome, certificate), (outcome, certificate)
     for round_ in range(1, settings.rounds + 1):
-        if not is_exact(method) or outcome.solution is None or certificate.mismatch <= settings.mismatch:
+        solution, mismatch = latest[0].solution, latest[1].mismatch
+        if not is_exact(method) or solution is None or mismatch <= settings.mismatch:
             break
         finer = method.with_resolution(method.resolution * settings.factor**round_)
-        again = continue_from(finer, problem, outcome.solution)
-        if not again.status.success or again.solution is None:
+        again = continue_from(finer, problem, solution)
+        if again.solution is None or not (again.status.success or again.status is Status.STALLED):
             break
         renewed = certify(again.solution)
-        if not renewed.mismatch < certificate.mismatch:
+        if not renewed.mismatch < mismatch:
             break
-        outcome, certificate = _after(outcome, again), renewed
-    return outcome, certificate
+        latest = _after(latest[0], again), renewed
+        if again.status.success or is_settled(renewed):
+            best = latest
+    return best if best[1].agrees else latest
 
 
 def _after(first: Outcome, second: Outcome) -> Outcome:

@@ -41,6 +41,7 @@ from picardfit.search.searches import (
     value_at,
     with_arrivals,
 )
+from picardfit.search.story import Story
 from picardfit.solvers.loop import IterationState, News, Outcome, Progress, Run, StepCost, iterate
 
 
@@ -86,6 +87,7 @@ class _Driver:
         self.endings: dict[int, Ending] = dict(before.endings) if before else {}
         self.failures: dict[int, Notice] = dict(before.failures) if before else {}
         self.interrupted = bool(before and before.interrupted)
+        self.story = Story(request, self.policy, self.endings)
         self.waiting: dict[int, Run] = {}
         self.spent: dict[int, float] = {}  # work of searches that wait
         self.simulated: dict[tuple[int, float], float] = {}  # (search, work) -> what its unknowns are worth
@@ -98,7 +100,9 @@ class _Driver:
 
     def run(self) -> None:
         while not self.interrupted:
-            action = decide(self.evidence(), self.policy)
+            evidence = self.evidence()
+            action = decide(evidence, self.policy)
+            self.story.decided(evidence, action, self.endings)
             if action.what is Next.STOP:
                 return
             with self._interruptible():
@@ -297,7 +301,7 @@ class _Driver:
             if begun is None:
                 task = (index, parts_of(request, index + 1)[index])
                 begun = begin(request, start_at(request, task)) if index else self.first
-            news = reporter(request, index, self.progress)
+            news = self._news(index)
             with np.errstate(all="ignore"):
                 return iterate(request.method, begun, news, work * self.unit, self._has_arrived)
 
@@ -310,6 +314,9 @@ class _Driver:
         else:
             self._end(index, ending_of(ran.outcome(request.method)))
             self._write(index)
+
+    def _news(self, index: int, candidates: bool = False) -> News:
+        return reporter(self.request, index, self.progress, len(self.endings), candidates)
 
     def _end(self, index: int, ending: Ending) -> None:
         self.waiting.pop(index, None)
@@ -372,9 +379,7 @@ class _Driver:
 
     def _search_along(self, index: int, unknowns: np.ndarray) -> Ending | None:
         """A search on the simulated path of these unknowns."""
-        return search_along(
-            self.request, unknowns, reporter(self.request, index, self.progress), self._has_arrived
-        )
+        return search_along(self.request, unknowns, self._news(index), self._has_arrived)
 
     def _carry_on(self, source: int, index: int) -> Ending | None:
         """A search from a point that is better than the best optimum: downhill by shooting, then along its path."""
@@ -387,7 +392,7 @@ class _Driver:
     def _rescue(self) -> None:
         """Simulate candidates, from which searches may begin; the second time, polish those there were."""
         first = self._next_index()
-        news = reporter(self.request, first, self.progress)
+        news = self._news(first, candidates=True)
         with np.errstate(all="ignore"):
             found = attempt(self._find_candidates, news)
         if isinstance(found, Failure):

@@ -15,7 +15,7 @@ from picardfit.evidence.certificate import Certificate, path_value
 from picardfit.evidence.optima import SearchSummary, clusters
 from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.progress import Bar
-from picardfit.problem.named_values import parameters_of
+from picardfit.problem.named_values import initial_by_label, parameters_of
 from picardfit.problem.problem import Problem
 from picardfit.search.driver import Found, run_policy
 from picardfit.search.final_status import SearchEvidence, decide_status
@@ -52,11 +52,11 @@ def estimate(
     """Search for the optimum as requested, check the best solution independently, and decide how it all ended."""
     book = None if ledger is None else Ledger(ledger, identity(request))
     bar = Bar("searches") if progress is None else None
-    news = progress or (bar.show_search if bar and request.starts == 1 else None)
+    news = progress or (bar.show_search if bar else None)
     before = None
     try:
         if request.starts > 1:
-            before = search_all(request, executor, book, news, bar)
+            before = search_all(request, executor, book, progress or None, bar)
             if not before.endings:
                 raise KeyboardInterrupt
         found = run_policy(request, book, news, before)
@@ -129,6 +129,7 @@ def search_summaries(
             one.seconds,
             parameters_of(problem, one.unknowns),
             numbers.get(k),
+            initial_by_label(problem, one.unknowns) if k in numbers else None,
         )
         for k, one in endings.items()
     )

@@ -23,7 +23,9 @@ class Acceptance:
     settled: float = (
         1e-6  # with `closed`: a stalled search this close to an optimum was stopped by rounding only
     )
-    closed: float = 1e-8  # largest jump at a knot of such a search, relative to the states' scale
+    closed: float = (
+        1e-6  # largest jump of such a search over the states' scale: what contractions may leave (kinks)
+    )
     rounding: float = (
         1e-13  # residuals relative to the data; machine precision times a few hundred operations
     )
@@ -75,11 +77,16 @@ def _status_of_failure(evidence: SearchEvidence, accept: Acceptance) -> Status:
     return Status.DIVERGED if diverged else evidence.ended
 
 
+def is_settled(certificate: Certificate, accept: Acceptance = Acceptance()) -> bool:
+    """Whether the optimality conditions are met by far, so that a search that stalled there is at an optimum."""
+    return certificate.gradient <= accept.settled and certificate.largest_jump <= accept.closed
+
+
 def _stopped_by_rounding(evidence: SearchEvidence, accept: Acceptance) -> bool:
     """Whether a search stalled at an optimum: the optimality conditions are met by far, or the loss is zero."""
     certificate = evidence.certificate
     if evidence.ended is not Status.STALLED or not certificate.agrees:
         return False
-    if certificate.gradient <= accept.settled and certificate.largest_jump <= accept.closed:
+    if is_settled(certificate, accept):
         return True
     return evidence.least_squares and certificate.loss <= accept.rounding**2 * evidence.zero_curves_loss

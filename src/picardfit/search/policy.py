@@ -121,12 +121,18 @@ def decide(evidence: Evidence, policy: SearchPolicy) -> Action:
 
 def _trusted(evidence: Evidence, policy: SearchPolicy) -> bool:
     """Whether enough searches agree on the best optimum, and nothing contradicts it."""
-    optima = [one.optimum for one in evidence.searches.values() if one.optimum is not None]
+    agreeing, needed = agreement(evidence, policy)
     if evidence.asked:
-        return bool(optima)
-    doubts = len(set(optima)) - 1 + evidence.at_bound + evidence.contradicted
-    needed = min(policy.agree + policy.doubt * doubts, policy.most)
-    return optima.count(0) >= needed and not evidence.plateau
+        return any(one.optimum is not None for one in evidence.searches.values())
+    return agreeing >= needed and not evidence.plateau
+
+
+def agreement(evidence: Evidence, policy: SearchPolicy) -> tuple[int, int]:
+    """How many searches found the best optimum, and how many must."""
+    optima = [one.optimum for one in evidence.searches.values() if one.optimum is not None]
+    others = max(len(set(optima)) - 1, 0)
+    needed = policy.agree + policy.doubt * (others + evidence.at_bound + evidence.contradicted)
+    return optima.count(0), min(needed, policy.most)
 
 
 def _may_rescue(evidence: Evidence, policy: SearchPolicy) -> bool:

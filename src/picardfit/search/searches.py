@@ -21,6 +21,7 @@ from picardfit.problem.serialisation import digest, problem_digest
 from picardfit.search.policy import SearchPolicy
 from picardfit.search.solution_record import as_record, solution_of, solution_record, trace_of
 from picardfit.search.starts import make_start, spread_evenly
+from picardfit.search.told import LOG, SearchesBegin, tell_ended
 from picardfit.simulation.trajectories import Budget, Integration
 from picardfit.solvers.loop import (
     ExactMethod,
@@ -31,6 +32,7 @@ from picardfit.solvers.loop import (
     Progress,
     Run,
     Solution,
+    Stage,
     ignore,
     is_exact,
     iterate,
@@ -212,12 +214,18 @@ def value_at(problem: Problem, unknowns: np.ndarray, quick: QuickIntegration | N
     return float(value) if np.isfinite(value) else np.inf
 
 
-def reporter(request: Request, index: int, progress: Callable[[Progress], None] | None) -> News:
-    """The function by which the loop reports its iterations."""
+def reporter(
+    request: Request,
+    index: int,
+    progress: Callable[[Progress], None] | None,
+    done: int = 0,
+    candidates: bool = False,
+) -> News:
+    """The function by which the loop, or the simulation of candidates, reports its iterations."""
 
-    def news(iteration: int, loss: float, jump: float) -> None:
+    def news(iteration: int, loss: float, jump: float, stage: Stage | None = None, /) -> None:
         if progress is not None:
-            progress(Progress(index, request.starts, iteration, loss, jump))
+            progress(Progress(index, request.starts, iteration, loss, jump, stage, done, candidates))
 
     return news
 
@@ -280,14 +288,18 @@ def search_all(
     best = _BestSoFar(len(parts))
 
     def show(done: int, total: int, index: int, ending: Ending | Failure) -> None:
+        if isinstance(ending, Ending):
+            tell_ended(request.problem, index, ending)
         if bar:
             bar.show(done, total, f"best loss {request.problem.mean_loss(best.value):.6g}")
         if progress and executor is not None and isinstance(ending, Ending):
             loss = request.problem.mean_loss(ending.value)
             progress(Progress(index, request.starts, ending.iterations, loss, ending.jump))
 
+    earlier = set() if book is None else book.done.keys() & set(range(len(parts)))
+    LOG.info(SearchesBegin(request.starts, len(earlier)))
     if book is not None:
-        for index in book.done.keys() & set(range(len(parts))):
+        for index in earlier:
             best(index, book.result(index, decoded))
     here = partial(search, request, progress=progress)
     work = run_tasks(

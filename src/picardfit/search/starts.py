@@ -101,10 +101,10 @@ def open_values(
     layout = problem.layout
     low, high = search_box(layout, around, settings)
     part = np.full(low.shape, settings.near_middle) if part is None else part
-    wide = ~layout.log & (low > 0) & (high > settings.wide * low)
+    wide = ~layout.scales.curved & (low > 0) & (high > settings.wide * low)
     with np.errstate(invalid="ignore", divide="ignore"):
         geometric = low * (high / low) ** part
-    values: np.ndarray = np.where(wide, geometric, low + part * (high - low))
+    values: np.ndarray = np.where(wide, geometric, layout.scales.between(low, high, part))
     return values
 
 
@@ -232,8 +232,8 @@ def _initial_from_data(
         else:
             guess = typical * (float(layout.natural(unknowns)[e, column]) if scattered else 1.0)
         if layout.log[e, column]:
-            guess = np.log(max(guess, settings.least_log * typical))
-        unknowns[e, column] = np.clip(guess, low, high)
+            guess = max(guess, settings.least_log * typical)
+        unknowns[e, column] = np.clip(layout.scales[e, column].internal(guess), low, high)
     return unknowns
 
 

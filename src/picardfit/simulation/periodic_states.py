@@ -20,7 +20,7 @@ from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.added_inputs import INFUSION
 from picardfit.model.doses import Doses, Jumps, infusion_rates, jumps_of
-from picardfit.simulation.steady_states import Steady
+from picardfit.simulation.steady_states import Steady, end_of_integration, remembered
 
 Floats = tuple[float, ...]
 TINY = np.finfo(float).tiny
@@ -82,9 +82,7 @@ def periodic_state(
 
     `inputs` are constant; those that are rates of infusions follow the regimen.
     """
-    x, p, u = (tuple(np.asarray(a, float).tolist()) for a in (start, params, inputs))
-    settle = _settle if isinstance(rhs, BatchedMap) else _settle.__wrapped__
-    return settle(rhs, float(t), x, p, u, regimen, settings)
+    return remembered(_settle, rhs, t, (start, params, inputs), regimen, settings)
 
 
 @lru_cache(maxsize=256)
@@ -174,25 +172,15 @@ class _Flow:
         return x, slopes[:, :count], slopes[:, count:]
 
     def _integrated(self, piece: _Piece, flat: np.ndarray, slope) -> np.ndarray | None:
-        from scipy.integrate import odeint
-
         ours, begin, length = self.settings, self.begin + piece.begin, piece.end - piece.begin
         grown = np.maximum(
             np.abs(flat), length * np.abs(slope(begin, flat, piece.inputs))
         )  # from 0, for instance
         size = np.maximum(np.abs(flat), ours.least * (np.nanmax(grown, initial=0.0) or 1.0))
-        path, report = odeint(
-            lambda tau, flat: slope(begin + tau, flat, piece.inputs),
-            flat,
-            [0.0, length],
-            tfirst=True,
-            full_output=True,
-            rtol=ours.rtol,
-            atol=ours.atol * size,
-            mxstep=ours.integrator_steps,
+        accuracy = {"rtol": ours.rtol, "atol": ours.atol * size, "mxstep": ours.integrator_steps}
+        return end_of_integration(
+            lambda tau, flat: slope(begin + tau, flat, piece.inputs), flat, length, accuracy
         )
-        successful = report["message"] == "Integration successful." and np.isfinite(path[-1]).all()
-        return path[-1] if successful else None
 
 
 def _newton(flow: _Flow, start: np.ndarray, settings: PeriodicSearch) -> Steady | None:

@@ -8,6 +8,7 @@ equations gives the derivatives. Explicit time dependence is frozen at t.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -59,10 +60,42 @@ def steady_state(
     settings: SteadySearch = SteadySearch(),
 ) -> Steady | None:
     """The steady state reached from `start` (states,); None if the solution reaches none."""
-    x, p, u = (tuple(np.asarray(a, float).tolist()) for a in (start, params, inputs))
-    # a Python function may depend on more than its arguments: its results are not cached
-    settle = _settle if isinstance(rhs, BatchedMap) else _settle.__wrapped__
-    return settle(rhs, float(t), x, p, u, settings)
+    return remembered(_settle, rhs, t, (start, params, inputs), settings)
+
+
+def remembered(
+    settle: Callable[..., Steady | None],
+    rhs: BatchedMap | NumericMap,
+    t: float,
+    arrays: Iterable[np.ndarray],
+    *settings: object,
+) -> Steady | None:
+    """What `settle`, a function with a cache, returns for start, parameters and inputs as tuples.
+
+    A Python function may depend on more than its arguments: its results are not cached.
+    """
+    values = (tuple(np.asarray(a, float).tolist()) for a in arrays)
+    function = settle if isinstance(rhs, BatchedMap) else settle.__wrapped__  # type: ignore[attr-defined]
+    found: Steady | None = function(rhs, float(t), *values, *settings)
+    return found
+
+
+def end_of_integration(
+    slope: Callable[[float, np.ndarray], np.ndarray],
+    x: np.ndarray,
+    length: float,
+    accuracy: Mapping[str, object],
+    jacobian: Callable[[float, np.ndarray], np.ndarray] | None = None,
+) -> np.ndarray | None:
+    """The solution of x' = slope(t, x) from time 0 to `length`, or None if there is none.
+
+    `accuracy`: the options rtol, atol and mxstep of SciPy's odeint.
+    """
+    from scipy.integrate import odeint
+
+    path, report = odeint(slope, x, [0.0, length], Dfun=jacobian, tfirst=True, full_output=True, **accuracy)
+    successful = report["message"] == "Integration successful." and np.isfinite(path[-1]).all()
+    return path[-1] if successful else None
 
 
 @lru_cache(maxsize=256)
@@ -120,20 +153,11 @@ class _Frozen:
 
     def integrated(self, x: np.ndarray, window: float, size: np.ndarray) -> np.ndarray | None:
         """The states after a window of time, or None if there is no solution."""
-        from scipy.integrate import odeint
-
         ours = self.settings
         accuracy = {"rtol": ours.rtol, "atol": ours.atol * size, "mxstep": ours.integrator_steps}
-        path, report = odeint(
-            lambda x, _: self.slope(x),
-            x,
-            [0.0, window],
-            Dfun=lambda x, _: self.jacobian(x),
-            full_output=True,
-            **accuracy,
+        return end_of_integration(
+            lambda _, x: self.slope(x), x, window, accuracy, lambda _, x: self.jacobian(x)
         )
-        successful = report["message"] == "Integration successful." and np.isfinite(path[-1]).all()
-        return path[-1] if successful else None
 
     def laws(self, size: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """L (laws, states), the other rows Q (states - laws, states) of an orthogonal basis, and the random points.

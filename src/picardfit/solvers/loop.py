@@ -20,7 +20,13 @@ from picardfit.collocation.point import Point, point_at
 from picardfit.errors import Status
 from picardfit.problem.problem import Problem, Start
 
-News = Callable[[int, float, float], None]  # called with iteration, loss and largest jump
+Stage = tuple[int, int]  # which stage of a method, and of how many
+
+
+class News(Protocol):
+    """What the loop calls after an iteration."""
+
+    def __call__(self, iteration: int, loss: float, jump: float, stage: Stage | None = None, /) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,9 @@ class Progress:
     iteration: int
     loss: float
     jump: float
+    stage: Stage | None = None  # which stage of continuity, and of how many; None: the method has none
+    done: int = 0  # searches that have ended
+    candidates: bool = False  # whether the iteration is one of all simulated candidates; they have no jumps
 
 
 @dataclass(frozen=True)
@@ -140,6 +149,8 @@ class ExactMethod(Method, Protocol):
 
     def with_limit(self, max_iterations: int) -> Self: ...
 
+    def stage(self, state: Any) -> Stage: ...
+
 
 def is_exact(method: Method) -> TypeGuard[ExactMethod]:
     """Whether fixed points of the method are optima."""
@@ -163,7 +174,7 @@ class Run:
         return Outcome(method.solution(self.state), status, len(trace), self.seconds, trace, self.work)
 
 
-def ignore(*_: float) -> None:
+def ignore(*_: object) -> None:
     """Report nothing."""
 
 
@@ -197,7 +208,7 @@ def iterate(
             state = method.step(state)
             trace.append((state.loss, state.jump, state.residual))
             status = state.status
-            news(len(trace), *trace[-1][:2])
+            news(len(trace), state.loss, state.jump, method.stage(state) if is_exact(method) else None)
             if status is None and has_arrived(state):
                 status = Status.ARRIVED
     except KeyboardInterrupt:

@@ -90,7 +90,7 @@ def _bounded_step(problem: Problem, here: _Model, movable: np.ndarray, rules: No
     """(experiments, width): the step to the minimum of the quadratic model, within bounds and not too long."""
     layout, unknowns = problem.layout, here.unknowns
     size = np.maximum(np.abs(unknowns), rules.least_size)
-    reach = np.where(layout.log, rules.longest, rules.longest * size)
+    reach = np.where(layout.scales.curved, rules.longest, rules.longest * size)
     lower = np.where(movable, np.maximum(layout.lower - unknowns, -reach), 0.0)
     upper = np.where(movable, np.minimum(layout.upper - unknowns, reach), 0.0)
     return solve_box(here.hessian, here.slope, layout.local, lower, upper)

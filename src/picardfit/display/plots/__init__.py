@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from picardfit.display.plots.curves import pages, plot_fit, plot_residuals
+from picardfit.display.gallery import draw, quick_pictures
+from picardfit.display.plots.correlograms import plot_autocorrelation, plot_correlogram
+from picardfit.display.plots.curves import experiment_figures, plot_fit
 from picardfit.display.plots.estimates import (
     plot_convergence,
     plot_correlation,
@@ -13,7 +15,11 @@ from picardfit.display.plots.estimates import (
     plot_profiles,
     plot_waterfall,
 )
-from picardfit.display.plots.style import save_figure
+from picardfit.display.plots.overlay import plot_overlay
+from picardfit.display.plots.predictions import plot_predictions
+from picardfit.display.plots.residuals import plot_residuals
+from picardfit.display.plots.style import check_format, save_figure
+from picardfit.display.plots.validation import plot_validation
 from picardfit.display.text import shows_searches
 from picardfit.whole_files import make_folder
 
@@ -21,13 +27,18 @@ if TYPE_CHECKING:
     from picardfit.fit import Fit
 
 __all__ = [
-    "pages",
+    "experiment_figures",
+    "plot_autocorrelation",
     "plot_convergence",
     "plot_correlation",
+    "plot_correlogram",
     "plot_fit",
     "plot_identifiability",
+    "plot_overlay",
+    "plot_predictions",
     "plot_profiles",
     "plot_residuals",
+    "plot_validation",
     "plot_waterfall",
     "save_figure",
     "write_plots",
@@ -35,21 +46,11 @@ __all__ = [
 
 
 def write_plots(fit: Fit, folder: str | Path, ending: str = "png", band: float | None = 0.95) -> list[Path]:
-    """Write every picture that a fit has into a folder, which is created if need be."""
-    folder = make_folder(folder)
-    pictures = {"fit": lambda path: plot_fit(fit, path, band)}
-    if fit.solution is not None:
-        pictures["residuals"] = lambda path: plot_residuals(fit, path)
-    if fit.status.converged:
-        pictures["identifiability"] = lambda path: plot_identifiability(fit.identifiability(), path)
-    if len(fit.covariance_labels) > 1 and fit.status.converged:
-        pictures["correlation"] = lambda path: plot_correlation(fit, path)
-    if shows_searches(fit):
-        pictures["waterfall"] = lambda path: plot_waterfall(fit, path)
-    if len(fit.trace):
-        pictures["convergence"] = lambda path: plot_convergence(fit, path)
-    written = []
-    for name, draw in pictures.items():
-        written.append(folder / f"{name}.{ending.removeprefix('.')}")
-        draw(written[-1])
+    """Write every picture that a fit has into a folder, which is created if need be; profiles are not computed."""
+    ending = check_format(f"picture.{ending.removeprefix('.')}")
+    folder, written = make_folder(folder), []
+    for name in quick_pictures(fit):
+        if name != "waterfall" or shows_searches(fit):
+            written.append(folder / f"{name}.{ending}")
+            draw(fit, name, written[-1], level=band if name == "fit" else None)
     return written

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from picardfit.display.plots.labels import not_drawn, short, with_unit
 from picardfit.display.plots.style import (
     BLUE,
     GREY,
     INK,
     ORANGE,
     STYLE,
+    Picture,
     figure_of,
     legend,
-    not_drawn,
-    short,
     thin,
-    with_unit,
     written,
 )
 from picardfit.errors import InputError, closest
@@ -65,7 +64,7 @@ def plot_draws(wanted: DrawsPicture, path: str | Path | None = None) -> Figure:
     return written(kinds[wanted.kind](one, every[: MOST[wanted.kind]], len(every)), path)
 
 
-def _grid(count: int, columns: int, height: float = STYLE.panel_height) -> tuple[Figure, list[Axes]]:
+def _grid(count: int, columns: int, height: float = STYLE.panel_height) -> tuple[Picture, list[Axes]]:
     """A figure with panels beside and below each other."""
     columns = max(min(count, columns), 1)
     rows = max(ceil(count / columns), 1)
@@ -82,7 +81,7 @@ def _name(one: Posterior, name: str) -> str:
     return with_unit(name, known.unit if known is not None else "", STYLE.label)
 
 
-def _traces(one: Posterior, names: Sequence[str], all_of_them: int) -> Figure:
+def _traces(one: Posterior, names: Sequence[str], all_of_them: int) -> Picture:
     """The draws of each chain in the order in which they were made; divergent ones are marked below."""
     figure, panels = _grid(len(names), 1, STYLE.flat[0] + STYLE.heading)
     divergent = one.drawn.divergent
@@ -98,7 +97,7 @@ def _traces(one: Posterior, names: Sequence[str], all_of_them: int) -> Figure:
     return figure
 
 
-def _ranks(one: Posterior, names: Sequence[str], all_of_them: int) -> Figure:
+def _ranks(one: Posterior, names: Sequence[str], all_of_them: int) -> Picture:
     """How often the draws of each chain have which rank among all: equally often if the chains have mixed."""
     from scipy.stats import rankdata
 
@@ -116,7 +115,7 @@ def _ranks(one: Posterior, names: Sequence[str], all_of_them: int) -> Figure:
     return figure
 
 
-def _pairs(one: Posterior, names: Sequence[str], all_of_them: int) -> Figure:
+def _pairs(one: Posterior, names: Sequence[str], all_of_them: int) -> Picture:
     """Draws of two unknowns against each other; histograms on the diagonal; divergent draws are marked."""
     n, side = len(names), 1.5
     figure = figure_of(max(STYLE.width, side * n), STYLE.header + max(side * n, STYLE.panel_height))
@@ -150,7 +149,7 @@ def _pairs(one: Posterior, names: Sequence[str], all_of_them: int) -> Figure:
     return figure
 
 
-def _forest(one: Posterior, names: Sequence[str], all_of_them: int) -> Figure:
+def _forest(one: Posterior, names: Sequence[str], all_of_them: int) -> Picture:
     """Means with 50 % and 95 % intervals in units of the estimate, beside Fisher's 95 % interval."""
     figure = figure_of(STYLE.width, STYLE.header + STYLE.heading + 1.3 * STYLE.bar * len(names))
     panel, fisher = figure.subplots(), one.fit.intervals()
@@ -194,7 +193,7 @@ def _initial_values(one: Posterior) -> dict[str, float]:
     return {layout.label(e, c): float(natural[e, c]) for e, c in one.coordinates.index}
 
 
-def _marginals(one: Posterior, names: Sequence[str], all_of_them: int) -> Figure:
+def _marginals(one: Posterior, names: Sequence[str], all_of_them: int) -> Picture:
     """Histograms of the draws with the density of the prior, the estimate, and the 95 % interval."""
     figure, panels = _grid(len(names), 4)
     believed, estimates = priors_by_label(one.problem), {**one.fit.parameters, **_initial_values(one)}
@@ -215,7 +214,7 @@ def _marginals(one: Posterior, names: Sequence[str], all_of_them: int) -> Figure
     return figure
 
 
-def _predictive(one: Posterior, _names: Sequence[str], _all_of_them: int) -> Figure:
+def _predictive(one: Posterior, _names: Sequence[str], _all_of_them: int) -> Picture:
     """Data in the bands in which curves and new measurements lie by the posterior."""
     problem = one.problem
     every = [(e, k) for e in problem.experiments for k in e.observables if k in problem.model.observables]

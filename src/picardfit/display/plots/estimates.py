@@ -12,20 +12,21 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
+from picardfit.display.plots.labels import distinct, not_drawn, with_unit
 from picardfit.display.plots.style import (
     BLUE,
     GREY,
     INK,
     MARKERS,
     ORANGE,
+    SCREEN,
     STYLE,
+    Look,
     figure_of,
     legend,
     log_ticks,
-    not_drawn,
-    short,
+    square_figure,
     thin,
-    with_unit,
     written,
 )
 from picardfit.inference.identifiability import Determination, Identifiability
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
     from picardfit.inference.profile import Profile
 
 
-def plot_identifiability(found: Identifiability, path: str | Path | None = None) -> Figure:
+def plot_identifiability(
+    found: Identifiability, path: str | Path | None = None, look: Look = SCREEN
+) -> Figure:
     """Relative standard errors as bars on a log axis, with the thresholds; what is undetermined reaches the edge."""
     sure, weak = found.settings.sure, found.settings.weak
     names = list(found.verdicts)[: STYLE.bars][::-1]
@@ -48,7 +51,7 @@ def plot_identifiability(found: Identifiability, path: str | Path | None = None)
     finite = errors[np.isfinite(errors) & (errors > 0)]
     low = 0.5 * min(finite.min(initial=sure), sure)
     high = 3 * max(finite.max(initial=weak), weak)
-    figure = figure_of(STYLE.width, STYLE.header + STYLE.heading + STYLE.bar * len(names))
+    figure = figure_of(STYLE.width, STYLE.header + STYLE.heading + STYLE.bar * len(names), look)
     panel = figure.subplots()
     styles = {
         Determination.DETERMINED: (BLUE, ""),
@@ -64,7 +67,8 @@ def plot_identifiability(found: Identifiability, path: str | Path | None = None)
         panel.axvline(level, label="thresholds", **thin(INK, "--"))
     panel.set_xscale("log")
     panel.set_xlim(low, high)
-    panel.set_yticks(range(len(names)), [short(name) for name in names], parse_math=False)
+    labels = distinct(names, STYLE.label if look.narrow else STYLE.name)
+    panel.set_yticks(range(len(names)), list(labels.values()), parse_math=False)
     log_ticks(panel.xaxis, low, high)
     panel.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     panel.set_xlabel("relative standard error")
@@ -72,7 +76,12 @@ def plot_identifiability(found: Identifiability, path: str | Path | None = None)
     return written(figure, path)
 
 
-def plot_correlation(fit: Fit, path: str | Path | None = None) -> Figure:
+def plot_errors(fit: Fit, path: str | Path | None = None, look: Look = SCREEN) -> Figure:
+    """The picture of `fit.identifiability()`."""
+    return plot_identifiability(fit.identifiability(), path, look)
+
+
+def plot_correlation(fit: Fit, path: str | Path | None = None, look: Look = SCREEN) -> Figure:
     """Correlations of the estimates as squares: full for positive ones, empty for negative ones, large for strong ones.
 
     At most 24 unknowns, parameters first; a cross stands where one of them is not determined.
@@ -82,13 +91,14 @@ def plot_correlation(fit: Fit, path: str | Path | None = None) -> Figure:
     chosen = order[: STYLE.unknowns]
     matrix, n = fit.correlation_of(labels[k] for k in chosen), len(chosen)
     side = STYLE.panel_width + STYLE.square * max(n - 2, 0)
-    figure = figure_of(STYLE.header + side, STYLE.heading + side)
+    figure = square_figure(side, look)
     panel = figure.subplots()
+    numbers = n <= STYLE.numbers and figure.get_figwidth() >= STYLE.number * n * look.text / STYLE.text
     for row in range(n):
         for column in range(row + 1):
-            _draw_correlation(panel, row, column, float(matrix[row, column]), written=n <= STYLE.numbers)
+            _draw_correlation(panel, row, column, float(matrix[row, column]), numbers, look)
     panel.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5), aspect="equal")
-    names = [short(labels[k], STYLE.label) for k in chosen]
+    names = list(distinct((labels[k] for k in chosen), STYLE.label).values())
     panel.set_xticks(range(n), names, rotation=90, parse_math=False)
     panel.set_yticks(range(n), names, parse_math=False)
     full = Rectangle((0, 0), 1, 1, facecolor=BLUE, edgecolor=BLUE, label="positive")
@@ -101,7 +111,7 @@ def plot_correlation(fit: Fit, path: str | Path | None = None) -> Figure:
     return written(figure, path, grid=False)
 
 
-def _draw_correlation(panel: Axes, row: int, column: int, value: float, written: bool) -> None:
+def _draw_correlation(panel: Axes, row: int, column: int, value: float, written: bool, look: Look) -> None:
     """One square at (column, row), its area the size of the correlation; its number in the other half."""
     if not np.isfinite(value):
         panel.plot(column, row, "x", color=GREY, markersize=STYLE.dot)
@@ -113,19 +123,21 @@ def _draw_correlation(panel: Axes, row: int, column: int, value: float, written:
     panel.add_patch(Rectangle(corner, size, size, facecolor=face, edgecolor=colour, linewidth=STYLE.outline))
     if written and row != column:
         text = f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
-        panel.text(row, column, text, ha="center", va="center", fontsize=STYLE.text, color=INK)
+        panel.text(row, column, text, ha="center", va="center", fontsize=look.text, color=INK)
 
 
-def plot_profiles(profiles: Profile | Sequence[Profile], path: str | Path | None = None) -> Figure:
+def plot_profiles(
+    profiles: Profile | Sequence[Profile], path: str | Path | None = None, look: Look = SCREEN
+) -> Figure:
     """The rise of the objective over each profiled quantity, with the threshold and the ends of the interval.
 
     Dots were computed; the thin dotted line is the parabola behind Fisher's interval.
     """
     profiles = profiles if isinstance(profiles, Sequence) else [profiles]
-    columns = min(len(profiles), STYLE.profiles)
+    columns = min(len(profiles), STYLE.profiles, look.columns)
     rows = ceil(len(profiles) / columns)
     width = max(STYLE.width, STYLE.panel_width * columns)
-    figure = figure_of(width, STYLE.header + STYLE.panel_height * rows)
+    figure = figure_of(width, STYLE.header + STYLE.panel_height * rows, look)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for panel, one in zip(panels, profiles, strict=False):
         _draw_profile(panel, one)
@@ -135,6 +147,17 @@ def plot_profiles(profiles: Profile | Sequence[Profile], path: str | Path | None
         panel.set_axis_off()
     legend(figure, panels[: len(profiles)], "")
     return written(figure, path)
+
+
+def plot_fit_profiles(
+    fit: Fit,
+    path: str | Path | None = None,
+    names: Sequence[str] | None = None,
+    level: float = 0.95,
+    look: Look = SCREEN,
+) -> Figure:
+    """Profiles of these unknowns or formulas of a fit, all parameters by default; they are computed first."""
+    return plot_profiles(list(fit.profiles(names, level).values()), path, look)
 
 
 def _draw_profile(panel: Axes, one: Profile) -> None:
@@ -148,12 +171,12 @@ def _draw_profile(panel: Axes, one: Profile) -> None:
         panel.axvline(end, label=f"{percent} interval", **thin(ORANGE, "-."))
     panel.set_ylim(-STYLE.room / 3 * one.threshold(), (1 + 2 * STYLE.room) * one.threshold())
     panel.set_xlabel(with_unit(one.name, one.unit), parse_math=False)
-    if one.log:
+    if one.scale.log:
         panel.set_xscale("log")
         log_ticks(panel.xaxis, *panel.get_xlim())
 
 
-def plot_convergence(fit: Fit, path: str | Path | None = None) -> Figure:
+def plot_convergence(fit: Fit, path: str | Path | None = None, look: Look = SCREEN) -> Figure:
     """Loss, largest jump at a knot and Picard residual by iteration; logarithmic unless there are negative values.
 
     Jumps and residuals are relative to the size of the states.
@@ -161,8 +184,9 @@ def plot_convergence(fit: Fit, path: str | Path | None = None) -> Figure:
     loss = "loss" if fit.problem.noise is None else "objective"
     labels = (loss, "largest jump (relative)", "Picard residual (relative)")
     used = [k for k in range(fit.trace.shape[1]) if k == 0 or np.isfinite(fit.trace[:, k]).any()]
-    figure = figure_of(STYLE.wide, STYLE.panel_height)
-    panels = figure.subplots(1, len(used), squeeze=False)[0]
+    tall = len(used) if look.narrow else 1
+    figure = figure_of(STYLE.wide, STYLE.panel_height if tall == 1 else STYLE.flat[1] * tall, look)
+    panels = figure.subplots(tall, len(used) // tall, squeeze=False).ravel()
     iterations = np.arange(1, len(fit.trace) + 1)
     for panel, k in zip(panels, used, strict=True):
         values = fit.trace[:, k]
@@ -178,7 +202,7 @@ def plot_convergence(fit: Fit, path: str | Path | None = None) -> Figure:
     return written(figure, path)
 
 
-def plot_waterfall(fit: Fit, path: str | Path | None = None) -> Figure:
+def plot_waterfall(fit: Fit, path: str | Path | None = None, look: Look = SCREEN) -> Figure:
     """The starts from the smallest loss on, with a shape for each optimum; crosses reached none.
 
     Negative log-likelihoods are drawn as differences from the best one. Starts that found nothing are at the top.
@@ -186,7 +210,7 @@ def plot_waterfall(fit: Fit, path: str | Path | None = None) -> Figure:
     ranked = sorted(fit.searches, key=lambda one: (not np.isfinite(one.loss), one.loss, one.start))
     losses = np.array([one.loss for one in ranked])
     finite = losses[np.isfinite(losses)]
-    figure = figure_of(STYLE.width, STYLE.header + STYLE.panel_height)
+    figure = figure_of(STYLE.width, STYLE.header + STYLE.panel_height, look)
     panel = figure.subplots()
     least, most = finite.min(initial=np.inf), finite.max(initial=-np.inf)
     label = "loss"

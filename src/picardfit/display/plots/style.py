@@ -1,4 +1,4 @@
-"""How pictures look: sizes, legends, ticks, names, and how they are written.
+"""How pictures look: sizes, colours, legends, ticks, and how they are written.
 
 Only Matplotlib's objects are used, never pyplot, so that no figure stays in a global list and no window opens.
 Dots, lines and dashes differ in shape as well as in colour: everything can be read in grey.
@@ -7,17 +7,20 @@ Dots, lines and dashes differ in shape as well as in colour: everything can be r
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from math import ceil
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from picardfit.errors import InputError
@@ -26,14 +29,25 @@ from picardfit.problem.dates import zone_info
 from picardfit.whole_files import regular_target, write_bytes
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-    from picardfit.fit import Fit
     from picardfit.problem.experiment import Experiment
 
 INK, BLUE, ORANGE, GREY = "#222222", "#0072B2", "#D55E00", "#999999"  # of Okabe and Ito's palette
+COLOURS = (
+    BLUE,
+    ORANGE,
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#8C510A",
+    "#222222",
+)  # of experiments, after the same
 MARKERS = "osD^vP*X<>hp"
+SLIM = "slim"  # label of a panel that is too low for many ticks
+FORMATS = ("png", "svg", "pdf")  # endings of pictures that messages name; Matplotlib's others work as well
 
 
 @dataclass(frozen=True)
@@ -49,7 +63,8 @@ class PlotStyle:
     panel_height: float = 2.8  # of a panel that stands alone
     flat: tuple[float, float] = (1.1, 1.9)  # least and largest height of panels below each other
     sheet: float = 12.0  # height that fills a sheet of paper when its width is filled
-    header: float = 0.7  # height of the legend above the panels
+    header: float = 0.7  # height of a legend of one row above the panels
+    legend_row: float = 0.19  # and of each further row
     heading: float = 0.4  # height of the name of an experiment
     bar: float = 0.28  # height of a bar with its label
     square: float = 0.42  # side of a square in the picture of correlations
@@ -63,24 +78,45 @@ class PlotStyle:
     legend_text: float = 8.5
     title: float = 10.0
     shade: float = 0.2  # opacity of a band
-    dots_per_inch: int = 150  # of files; notebooks show less
+    box: float = 0.5  # and of an infusion
+    dots_per_inch: int = 150  # of files of figures without a look
     notebook_dots_per_inch: int = 100
     experiments: int = 12  # drawn in one figure
     columns: int = 4  # experiments beside each other
     quantities: int = 12  # drawn in one figure
     unknowns: int = 24  # in the picture of correlations
     numbers: int = 12  # unknowns up to which correlations are also written as numbers
+    number: float = 0.55  # width of the picture for each unknown, labels included, that numbers need
     bars: int = 40  # unknowns in the picture of their errors
     profiles: int = 3  # beside each other
     optima: int = 4  # that get a shape of their own in the waterfall
     marked_iterations: int = 80  # up to which every iteration gets a dot
-    name: int = 40  # letters of a name; longer ones are cut
+    name: int = 40  # letters of a name; longer ones are shortened
     label: int = 22  # letters of a name beside an axis
     ticks: int = 5  # of an axis, about: drawing them takes most of the time
-    least_dates: int = 3  # ticks of an axis with dates
+    slim_ticks: int = 2  # of the values of an input
+    spine: float = 0.8  # axes and their ticks
+    letters: float = 16.0  # of a note on an inch
+    title_letters: float = 11.0  # of a title on an inch
+    dates: tuple[int, int] = (3, 5)  # ticks of an axis with dates, fewest and most
+    broad_dates: tuple[int, int] = (4, 8)  # and of a broad one
+    broad: float = 4.0  # width of a panel with many dates
     points: tuple[int, int] = (101, 401)  # fewest and most times of a curve
     all_points: int = 12_000  # of all curves in a picture, about
     crowded: int = 500  # dots from which on a panel is drawn as pixels, to keep files small
+    many: int = (
+        150  # dots from which on they are small and translucent, so that the line on top stays visible
+    )
+    small_dot: float = 2.2  # one of many
+    faint: tuple[float, float] = (0.06, 0.5)  # opacity of one of many: of very many, and of just enough
+    worst: int = (
+        6  # experiments with a colour of their own where there are many, those with the largest misfit
+    )
+    hidden: float = 0.6  # height of a hidden state's panel, over that of a measured quantity
+    driving: float = 0.45  # height of an input's or of the doses' panel
+    inputs: int = 4  # inputs and dosed states drawn under the curves
+    alike: float = 0.25  # shortest range over the union of all from which on panels share an axis
+    log_values: float = 100.0  # ratio of fitted values from which on residuals stand over their logarithm
     decades: float = 1e3  # range of a logarithmic axis that needs no ticks between the decades
     early: float = 0.05  # fraction of the span that holds half the samples where time gets a log axis
     flat_curve: float = 1e-6  # variation that is drawn flat, relative to the quantity in other experiments
@@ -90,8 +126,50 @@ class PlotStyle:
 STYLE = PlotStyle()
 
 
+@dataclass(frozen=True)
+class Look:
+    """What a reader wishes of a picture. Screen and paper differ in sizes of texts and lines; neither needs colour."""
+
+    size: tuple[float | None, float | None] = (
+        None,
+        None,
+    )  # inches: width and height; None: as the content needs
+    dots_per_inch: int = 150  # of PNG files, and of what is drawn as pixels in others
+    log_x: bool | None = None  # None: as suits the data
+    log_y: bool | None = None
+    experiments: int = STYLE.experiments  # drawn in one figure
+    columns: int = STYLE.columns  # experiments beside each other
+    narrow: bool = False  # panels that stand beside each other elsewhere stand below each other
+    column: float = STYLE.width  # inches: width of a picture with one column of panels
+    page: float | None = None  # inches: width of one with several; None: as the panels need
+    lower: float = 1.0  # factor of heights
+    text: float = STYLE.text  # points: ticks; labels, legends and titles are relative to it
+    lines: float = 1.0  # factor of the widths of lines and the sizes of dots
+    grid: bool = True
+
+
+SCREEN = Look()
+PRINT = Look(  # a column of 8.5 cm or a page of 17 cm, as journals have them
+    dots_per_inch=300,
+    experiments=6,
+    columns=3,
+    column=3.35,
+    page=6.7,
+    lower=0.8,
+    text=7.0,
+    lines=0.75,
+    grid=False,
+)
+REPORT = Look(
+    columns=1, narrow=True, column=4.4
+)  # half of the page of a report; the whole width of a telephone
+LOOKS = {"screen": SCREEN, "print": PRINT}
+
+
 class Picture(Figure):
-    """A figure that notebooks show also where pyplot was never imported."""
+    """A figure that knows its look, and that notebooks show also where pyplot was never imported."""
+
+    look: Look = SCREEN
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
@@ -100,8 +178,30 @@ class Picture(Figure):
         return buffer.getvalue()
 
 
-def figure_of(width: float, height: float) -> Figure:
-    return Picture(figsize=(width, height), layout="constrained")
+def figure_of(width: float, height: float, look: Look = SCREEN, columns: int = 1) -> Picture:
+    """An empty figure of this size on a screen, or as large as the look demands; `columns`: panels side by side."""
+    usual = look.column if look.narrow or (columns == 1 and width <= STYLE.width) else look.page or width
+    own = look.size[0] or usual, look.size[1] or height * look.lower
+    figure = Picture(figsize=own, layout="constrained")
+    figure.look = look
+    return figure
+
+
+def square_figure(side: float, look: Look = SCREEN) -> Picture:
+    """An empty figure for a square of this side on a screen, with room for labels; not wider than the look allows."""
+    widest = (look.column if look.narrow or side <= STYLE.sheet / 2 else look.page) or np.inf
+    part = min(1.0, widest / (STYLE.header + side)) if look.size[0] is None else 1.0
+    width = look.size[0] or part * (STYLE.header + side)
+    height = look.size[1] or width * (STYLE.heading + side) / (STYLE.header + side)
+    figure = Picture(figsize=(width, height), layout="constrained")
+    figure.look = look
+    return figure
+
+
+def arrangement(count: int, most: int) -> tuple[int, int]:
+    """(rows, columns) for so many experiments, at most `most` side by side and the rows about equally full."""
+    rows = ceil(count / min(count, most))
+    return rows, ceil(count / rows)
 
 
 @contextmanager
@@ -117,29 +217,43 @@ def placed(figure: Figure) -> Iterator[None]:
         figure.set_layout_engine(engine)
 
 
-def written(figure: Figure, path: str | Path | None, grid: bool = True) -> Figure:
+def written(figure: Picture, path: str | Path | None, grid: bool = True) -> Figure:
     """The figure with tidy panels, saved to `path` if that is given."""
     for panel in figure.axes:
-        _tidy(panel, grid)
+        _tidy(panel, grid and figure.look.grid, figure.look)
     if path is not None:
         save_figure(figure, path)
     return figure
 
 
-def _tidy(panel: Axes, grid: bool) -> None:
+def _tidy(panel: Axes, grid: bool, look: Look) -> None:
     panel.spines[["top", "right"]].set_visible(False)
     for spine in panel.spines.values():  # they never reach beyond their panel, and measuring them is slow
         spine.set_in_layout(False)
+        spine.set_linewidth(STYLE.spine * look.lines)
     for axis in (panel.xaxis, panel.yaxis):
         locator = axis.get_major_locator()
         if isinstance(locator, MaxNLocator):
-            locator.set_params(nbins=STYLE.ticks)
+            locator.set_params(nbins=_ticks(panel, axis))
         elif isinstance(locator, LogLocator):
-            locator.set_params(numticks=STYLE.ticks)
-    panel.tick_params(which="both", labelsize=STYLE.text)
+            locator.set_params(numticks=_ticks(panel, axis))
+        axis.label.set_fontsize(look.text + 1)
+        axis.get_offset_text().set_fontsize(look.text)
+    panel.title.set_fontsize(look.text + 1.5)
+    panel.tick_params(which="both", labelsize=look.text, width=STYLE.spine * look.lines)
+    if look.lines != 1.0:
+        for line in panel.lines:
+            line.set_linewidth(line.get_linewidth() * look.lines)
+            line.set_markersize(line.get_markersize() * look.lines)
+            line.set_markeredgewidth(line.get_markeredgewidth() * look.lines)
     if grid:
         panel.grid(color="#e6e6e6", linewidth=STYLE.grid_line)
     panel.set_axisbelow(True)
+
+
+def _ticks(panel: Axes, axis: Axis) -> int:
+    """How many ticks an axis gets: fewer where its panel is flat."""
+    return STYLE.slim_ticks if axis is panel.yaxis and panel.get_label() == SLIM else STYLE.ticks
 
 
 def thin(color: str, linestyle: str) -> dict[str, Any]:
@@ -155,34 +269,47 @@ def log_ticks(axis: Axis, low: float, high: float) -> None:
     axis.set_major_formatter(lambda value, _: f"{value:g}")  # setting formulas is slow
 
 
-def legend(figure: Figure, panels, note: str, handles: Sequence = ()) -> None:
+def legend(figure: Picture, panels: Iterable[Axes], note: str, handles: Sequence[Artist] = ()) -> None:
     """One legend for all panels above them, with what was left out as its title."""
-    entries = {one.get_label(): one for one in handles}
+    entries: dict[str, Artist] = {str(one.get_label()): one for one in handles}
     for panel in panels:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
-    if not entries:
+    if not entries and not note:
         return
+    size = figure.look.text + STYLE.legend_text - STYLE.text
     known = ["data", "fit", "fit of what was not measured"]
     order = [*(k for k in known if k in entries), *(k for k in entries if k not in known)]
+    columns = columns_of(order, figure.get_figwidth() * STYLE.text / figure.look.text)
+    note = wrapped(note, figure)
+    rows = ceil(len(order) / columns) + note.count("\n") + bool(note)
+    if figure.look.size[1] is None and rows > 1:
+        figure.set_figheight(
+            figure.get_figheight() + (rows - 1) * STYLE.legend_row * size / STYLE.legend_text
+        )
     legend = figure.legend(
         [entries[k] for k in order],
         order,
         loc="outside upper left",
-        ncols=columns_of(order, figure.get_figwidth()),
+        ncols=columns,
         frameon=False,
-        fontsize=STYLE.legend_text,
+        fontsize=size,
         title=note or None,
-        title_fontsize=STYLE.text,
+        title_fontsize=figure.look.text,
         alignment="left",
     )
-    for text in legend.get_texts():
+    for text in (*legend.get_texts(), legend.get_title()):
         text.set_parse_math(False)
+    for drawn in legend.legend_handles:
+        if isinstance(drawn, Line2D) and drawn.get_alpha() is not None:
+            drawn.set_alpha(None)  # one dot alone would hardly be seen
+            drawn.set_markersize(STYLE.dot)
 
 
-def not_drawn(number: int, word: str) -> str:
-    """A note for the legend: `3 more unknowns not drawn`; empty if all are drawn."""
-    return f"{number} more {word} not drawn" if number else ""
+def wrapped(text: str, figure: Picture) -> str:
+    """A note in lines that are as wide as the figure."""
+    letters = figure.get_figwidth() * STYLE.letters * STYLE.text / figure.look.text
+    return fill(text, max(int(letters), 20))
 
 
 def columns_of(labels: Sequence[str], width: float) -> int:
@@ -196,21 +323,6 @@ def columns_of(labels: Sequence[str], width: float) -> int:
         ):
             return columns
     return 1
-
-
-def short(name: str, longest: int = STYLE.name) -> str:
-    return name if len(name) <= longest else name[: longest - 1] + "…"
-
-
-def with_unit(name: str, unit: str, longest: int = STYLE.name) -> str:
-    return f"{short(name, longest)} ({short(unit, longest)})" if unit else short(name, longest)
-
-
-def time_label(fit: Fit, calendar: Calendar | None) -> str:
-    """`date` for a calendar, in which time zone, or else `time (h)`."""
-    if calendar is not None:
-        return with_unit("date", calendar.zone)
-    return with_unit("time", fit.problem.model.unit("t"))
 
 
 def common_calendar(experiments: Sequence[Experiment]) -> Calendar | None:
@@ -234,7 +346,11 @@ def date_axis(panel: Axes, calendar: Calendar | None) -> None:
     if calendar is None:
         return
     zone = zone_info(calendar.zone) if calendar.zone else None
-    locator = AutoDateLocator(tz=zone, minticks=STYLE.least_dates, maxticks=STYLE.ticks)
+    place, figure = panel.get_subplotspec(), panel.get_figure(root=True)
+    beside = 1 if place is None else place.get_gridspec().ncols
+    broad = figure is not None and figure.get_figwidth() / beside >= STYLE.broad
+    least, most = STYLE.broad_dates if broad else STYLE.dates
+    locator = AutoDateLocator(tz=zone, minticks=least, maxticks=most)
     panel.xaxis.set_major_locator(locator)
     panel.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))
     panel.xaxis.get_offset_text().set_fontsize(STYLE.text)
@@ -248,14 +364,22 @@ def spans_decades(times: np.ndarray) -> bool:
     return bool(np.median(positive) < STYLE.early * positive[-1])
 
 
+def check_format(path: str | Path) -> str:
+    """The format that the ending of a file names."""
+    ending = Path(path).suffix[1:].lower()
+    if ending not in Figure().canvas.get_supported_filetypes():
+        raise InputError("display.picture_format", str(path), known=[f".{one}" for one in FORMATS])
+    return ending
+
+
 def save_figure(figure: Figure, path: str | Path) -> None:
-    """Write a figure in the format that the ending of the file names."""
-    path = Path(path)
-    kinds = figure.canvas.get_supported_filetypes()
-    if path.suffix[1:].lower() not in kinds:
-        raise InputError("display.picture_format", str(path))
+    """Write a figure in the format that the ending of the file names; texts of PDF and SVG files stay texts."""
+    ending = check_format(path)
     regular_target(path)  # before the time that drawing takes
-    content = BytesIO()
-    with placed(figure):
-        figure.savefig(content, format=path.suffix[1:].lower(), dpi=STYLE.dots_per_inch)
+    content, dots = (
+        BytesIO(),
+        figure.look.dots_per_inch if isinstance(figure, Picture) else STYLE.dots_per_inch,
+    )
+    with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}), placed(figure):
+        figure.savefig(content, format=ending, dpi=dots)
     write_bytes(path, content.getvalue())

@@ -65,7 +65,7 @@ def _described(source: Source, key: Key, value: object, word: str):
     builder = kinds[kind]
     settings = [one for one in fields(builder) if one.init]
     before = len(source.faults)
-    given = source.known(key, table, [one.name for one in settings])
+    given = source.known(key, table, ["type", *(one.name for one in settings)])
     missing = [one.name for one in settings if one.default is MISSING and one.name not in given]
     if len(source.faults) == before and missing:
         raise InputError("files.incomplete", kind=kind, word=word, missing=missing)

@@ -35,7 +35,9 @@ def read_doses(source: Source, key: Key, given: object, calendar: Calendar | Non
 
 
 def _times(given: object, calendar: Calendar | None) -> object:
-    """Times of doses, with numbers in place of dates."""
+    """Times of doses, with numbers in place of dates where the calendar is known before the data are read."""
+    if calendar is None:
+        return given
     one = number_of(given, calendar)
     return times_of(given, calendar) if one is given else one
 

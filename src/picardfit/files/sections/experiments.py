@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from picardfit.checks import as_number, is_number
 from picardfit.errors import InputError, Key
+from picardfit.files.measured_columns import Reading
 from picardfit.files.nonmem import read_nonmem
 from picardfit.files.sections.doses import given_by_experiments, names_by_number, read_covariates, read_doses
 from picardfit.files.sections.equations import Inputs, read_input
 from picardfit.files.sections.parameters import read_initial
 from picardfit.files.sections.times import common_origin, date_of
-from picardfit.files.tables import Reading, read_experiments_in
+from picardfit.files.tables import read_experiments_in
 from picardfit.files.time_column import TimeSettings
 from picardfit.files.toml_source import Source, kind_of, schema
 from picardfit.model.doses import Doses
@@ -26,7 +28,7 @@ from picardfit.model.parameters import Parameter
 from picardfit.problem.calendar import Calendar, number_of
 from picardfit.problem.columns import plain_name
 from picardfit.problem.dates import looks_like_date
-from picardfit.problem.experiment import Experiment, LongGap
+from picardfit.problem.experiment import Experiment, LongGap, doses_at_times, resets_at_times
 from picardfit.whole_files import sound_path
 
 FIRST = "first"
@@ -45,7 +47,7 @@ class Condition:
     observables: tuple[str, ...] = ()
     doses: tuple[Doses, ...] = ()
     covariates: Mapping[str, float] = field(default_factory=dict)
-    resets: tuple[float, ...] = ()
+    resets: tuple[Any, ...] = ()  # numbers, or dates that await the calendar of the data
 
     @property
     def signals(self) -> dict[str, Input]:
@@ -114,7 +116,7 @@ def read_conditions(
             if "doses" in table
             else common.doses,
             covariates=read_covariates(source, (*key, "covariates"), table.get("covariates")),
-            resets=_times(source, (*key, "resets"), table.get("resets"), calendar),
+            resets=_times(source, (*key, "resets"), table.get("resets"), calendar, dates=True),
         )
     return found
 
@@ -127,12 +129,17 @@ def _observables(source: Source, key: Key, given: object, model: Model | None) -
     return names
 
 
-def _times(source: Source, key: Key, given: object, calendar: Calendar | None) -> tuple[float, ...]:
+def _times(
+    source: Source, key: Key, given: object, calendar: Calendar | None, dates: bool = False
+) -> tuple[Any, ...]:
+    """Numbers; with `dates`, also dates that await the calendar of the data."""
     if given is None:
         return ()
     if not isinstance(given, list) or not all(is_number(one) or looks_like_date(one) for one in given):
         source.fault(key, "files.times")
         return ()
+    if dates and calendar is None and any(map(looks_like_date, given)):
+        return tuple(given)
     found = [source.attempt(key, _time, one, calendar) for one in given]
     return tuple(one for one in found if one is not None)
 
@@ -162,10 +169,12 @@ def read_experiments(
     known: tuple[str, ...] | None,
     needs_data: bool,
     times: TimeSettings,
+    others: bool = False,
 ) -> list[Experiment]:
     """The experiments of the data files under the `conditions` of [experiments], or else those `common` to all.
 
     `known`: the columns that the problem uses, which are observables and numbers of trials; None without a model.
+    `others`: the files replace those of the problem file, so that its conditions may be about experiments not there.
     """
     if "data" not in content:
         if needs_data:
@@ -184,7 +193,7 @@ def read_experiments(
     names = [one.name for one in found]
     complete = len(source.faults) == before
     for name in conditions:
-        if complete and name not in names:
+        if complete and not others and name not in names:
             source.unknown(("experiments", name), "files.experiment_not_in_data", name, names)
     for name in {name for name in names if names.count(name) > 1}:
         source.fault(("data",), "files.two_experiments", name)
@@ -192,6 +201,15 @@ def read_experiments(
     experiments = [one for one in refined if one is not None]
     _check_inputs(source, experiments, inputs)
     return experiments
+
+
+def with_other_data(content: Mapping[str, object], files: Sequence[Path]) -> dict[str, object]:
+    """The content of a problem file with other data files, which are read with the settings of its first one."""
+    given = content.get("data")
+    first = given[0] if isinstance(given, list) and given else given
+    settings = {name: one for name, one in first.items() if name != "name"} if isinstance(first, dict) else {}
+    specs = [{**settings, "file": str(file.resolve())} for file in files]
+    return {**{name: one for name, one in content.items() if name not in ("truth", "fit")}, "data": specs}
 
 
 def _data_specs(source: Source, given: object) -> list[tuple[Key, dict[str, object]]]:
@@ -254,7 +272,14 @@ def _read_data(
         if sound_path(path).exists() and not path.is_file():
             raise InputError("files.data_not_a_file", file)
         if nonmem:
-            found = read_nonmem(path, doses=doses, observables=numbered, covariates=constants, inputs=columns)
+            found = read_nonmem(
+                path,
+                doses=doses,
+                observables=numbered,
+                covariates=constants,
+                inputs=columns,
+                date_order=times.order,
+            )
         else:
             reading = Reading(
                 **texts,
@@ -307,9 +332,14 @@ def _refined(source: Source, one: Experiment, common: Condition, own: Condition 
     condition = common if own is None else own
     initial = {} if own is None else own.initial  # Problem adds those of all experiments
     t0 = initial_time(condition.t0, one.times)
+    key = ("experiments", one.name)
+    assumed = t0 is None and one.assumed_t0
+    doses = source.attempt(key, doses_at_times, condition.doses, one.calendar)
+    resets = source.attempt((*key, "resets"), resets_at_times, condition.resets, one.calendar)
+    if doses is None or resets is None:
+        return None
     if t0 is None and one.calendar is not None:
-        events = [*(float(dose.times[0]) for dose in condition.doses), *condition.resets[:1]]
-        t0 = min([one.t0, *events])
+        t0 = min([one.t0, *(float(dose.times[0]) for dose in doses), *resets])
     if t0 is None and (one.doses or one.resets or one.rest is not None):
         t0 = one.t0  # the first row of a table of NONMEM
     if t0 is None and LongGap().between(one.t0, one.times):
@@ -318,9 +348,9 @@ def _refined(source: Source, one: Experiment, common: Condition, own: Condition 
             source.fault(("initial", state), "files.unsaid_time", state, experiment=one.name, first=t0)
     inputs = {**one.inputs, **condition.inputs}
     given = {
-        "doses": condition.doses or one.doses,
+        "doses": doses or one.doses,
+        "assumed_t0": assumed,
         "covariates": {**one.covariates, **condition.covariates},
-        "resets": condition.resets or one.resets,
+        "resets": resets or one.resets,
     }
-    key = ("experiments", one.name)
     return source.attempt(key, replace, one, inputs=inputs, initial=initial, t0=t0, **given)

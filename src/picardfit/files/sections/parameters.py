@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
-from picardfit.errors import Key, closest
+from picardfit.errors import InputError, Key, closest
 from picardfit.files.sections.beliefs import read_parameter
 from picardfit.files.sections.equations import EQUATIONS
 from picardfit.files.toml_source import Source
 from picardfit.formulas.grammar import names_in_order, parse
+from picardfit.model.derived import Derived
 from picardfit.model.model import Model
 from picardfit.model.parameters import Parameter
 
@@ -94,6 +96,24 @@ def _row_of_name(text: str, name: str) -> int | None:
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", row.split("#")[0]):
             return number
     return None
+
+
+def read_derived(source: Source, given: object) -> dict[str, Derived]:
+    """name -> derived quantity, from a formula or a table with `formula` and `unit`."""
+    found = {}
+    for name, value in source.table(("derived",), given).items():
+        key = ("derived", name)
+        table: dict[str, Any] = {"formula": value}
+        if isinstance(value, dict):
+            table = source.known(key, value, ("formula", "unit"))
+        if "formula" not in table:
+            source.fault(key, "files.derived_without_formula", name)
+            continue
+        try:
+            found[name] = Derived(**table)
+        except InputError as error:
+            source.complain(error.within("files.in_entry", name), key)
+    return found
 
 
 def read_initial(source: Source, key: Key, given: object, model: Model | None) -> dict[str, object]:

@@ -52,7 +52,9 @@ def _moved(one: Experiment, own: Calendar, other: Calendar) -> Experiment:
         return one
     shift = float(other.times([own.start])[0])
     inputs = {name: _shifted(signal, shift) for name, signal in one.inputs.items()}
-    return replace(one, times=one.times + shift, t0=one.t0 + shift, inputs=inputs, calendar=other)
+    lines = None if one.lines is None else one.lines.shifted(shift)
+    times, t0 = one.times + shift, one.t0 + shift
+    return replace(one, times=times, t0=t0, inputs=inputs, calendar=other, lines=lines)
 
 
 def _shifted(signal: Input, shift: float) -> Input:

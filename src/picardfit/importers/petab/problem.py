@@ -33,8 +33,9 @@ from picardfit.model.model import Model
 from picardfit.model.noise_models import Laplace, LogNormal, Noise
 from picardfit.model.parameters import Parameter
 from picardfit.model.priors import Prior
-from picardfit.problem.experiment import Experiment, Rest
+from picardfit.problem.experiment import Experiment
 from picardfit.problem.problem import Problem
+from picardfit.problem.rest import Rest
 
 BASES = {"lin": None, "log": EULER, "log10": 10.0}
 

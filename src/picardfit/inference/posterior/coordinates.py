@@ -17,6 +17,8 @@ import numpy as np
 
 from picardfit.collocation.mesh import Flags
 from picardfit.formulas.kernels import Array
+from picardfit.model.prior_terms import Priors, value_measure
+from picardfit.model.scales import Scales
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
 
@@ -28,11 +30,23 @@ class Coordinates:
     """The map between z (k, d) and unknowns (k, experiments, width) of a layout."""
 
     layout: UnknownsLayout
+    priors: Priors | None = None
 
     @cached_property
     def index(self) -> Array:
         """(d, 2): experiment and column of each coordinate; shared unknowns have experiment 0."""
         return np.asarray(unknowns_index(self.layout.exists, self.layout.local))
+
+    @cached_property
+    def scales(self) -> Scales:
+        """Of each coordinate."""
+        return self.layout.scales[tuple(self.index.T)]
+
+    @cached_property
+    def believed(self) -> Flags:
+        """(d,) bool: unknowns that have a prior."""
+        known = set() if self.priors is None else {(e, c) for e, c, *_ in self.priors.entries}
+        return np.array([tuple(at) in known for at in self.index.tolist()], bool)
 
     @property
     def count(self) -> int:
@@ -102,9 +116,19 @@ class Coordinates:
 
     def natural(self, y: Array) -> Array:
         """Values in natural units, of y (..., d)."""
-        log = self.layout.log[tuple(self.index.T)]
-        return np.asarray(np.where(log, np.exp(np.where(log, y, 0.0)), y))
+        return np.asarray(self.scales.natural(y))
+
+    def flat_density(self, y: Array) -> tuple[Array, Array]:
+        """log |d value / d y| of the unknowns on the logit scale that are flat in their values, with its slope, (k, d).
+
+        Without a prior other unknowns are flat in y itself: in the value, or in its logarithm.
+        """
+        volume, slope = np.zeros(y.shape), np.zeros(y.shape)
+        for k in np.flatnonzero(self.scales.logit & ~self.believed):
+            volume[:, k], slope[:, k] = value_measure(y[:, k], self.scales[k])
+        return volume, slope
 
 
 def coordinates_of(problem: Problem) -> Coordinates:
-    return Coordinates(problem.layout)
+    """The coordinates of a problem's unknowns."""
+    return Coordinates(problem.layout, problem.priors)

@@ -30,7 +30,7 @@ class Position:
 class Target:
     """log p(z | data) up to a constant: log likelihood + log prior + log |dy/dz|.
 
-    Where no prior is given the density is flat in y: in the value, or in its logarithm for a log parameter.
+    Where no prior is given the density is flat in the value, or in its logarithm for a log parameter.
     """
 
     coordinates: Coordinates
@@ -68,11 +68,12 @@ class Target:
                 prior_cost, prior_slope = priors.density(unknowns)
                 cost = cost + prior_cost
                 slope = None if slope is None else slope + prior_slope
-            log_density = volume.sum(axis=1) - cost
+            flat, by_flat = self.coordinates.flat_density(y)
+            log_density = volume.sum(axis=1) + flat.sum(axis=1) - cost
             if slope is None:
                 found = np.zeros(z.shape)
             else:
-                found = by_volume - self.coordinates.gathered(slope) * by_z
+                found = by_volume + (by_flat - self.coordinates.gathered(slope)) * by_z
         fine = np.isfinite(log_density) & np.isfinite(found).all(axis=1)
         log_density = np.where(fine, log_density, -np.inf)
         return log_density, np.where(fine[:, None], found, 0.0), solved.tracks

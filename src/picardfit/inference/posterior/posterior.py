@@ -19,7 +19,7 @@ from picardfit.evidence.curves import checked_times
 from picardfit.fit import Fit, fit
 from picardfit.inference.bands import Bands, sampled_bands
 from picardfit.inference.posterior.comparison import Comparison, loo, waic
-from picardfit.inference.posterior.coordinates import Coordinates
+from picardfit.inference.posterior.coordinates import Coordinates, coordinates_of
 from picardfit.inference.posterior.methods import NUTS, Drawn, LaplaceDraws, run_laplace, run_nuts
 from picardfit.inference.posterior.mixing import Mixing, e_bfmi, ess_bulk, ess_tail, mcse_mean, r_hat
 from picardfit.inference.posterior.pareto import TRUSTED
@@ -78,7 +78,7 @@ class Posterior:
 
     @cached_property
     def coordinates(self) -> Coordinates:
-        return Coordinates(self.problem.layout)
+        return coordinates_of(self.problem)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

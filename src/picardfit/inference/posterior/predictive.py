@@ -6,7 +6,7 @@ import numpy as np
 
 from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array
-from picardfit.inference.posterior.coordinates import Coordinates
+from picardfit.inference.posterior.coordinates import coordinates_of
 from picardfit.model.prior_terms import draws
 from picardfit.model.priors import Prior
 from picardfit.problem.common_noise import CommonNoise
@@ -71,20 +71,16 @@ def priors_by_label(problem: Problem) -> dict[str, tuple[Prior, float, float]]:
 
 
 def prior_draws(problem: Problem, count: int, rng: np.random.Generator) -> Array:
-    """(count, experiments, width): unknowns from their priors; flat in internal coordinates where there is none."""
-    coordinates = Coordinates(problem.layout)
-    priors = {} if problem.priors is None else {(e, c): prior for e, c, _, prior in problem.priors.entries}
-    log = problem.layout.log
+    """(count, experiments, width): unknowns from their priors; flat where there is none, logarithms in themselves."""
+    coordinates = coordinates_of(problem)
+    believed, scales = priors_by_label(problem), coordinates.scales
     y = np.empty((count, coordinates.count))
-    for k, (e, c) in enumerate(coordinates.index.tolist()):
-        low, high = coordinates.lower[k], coordinates.upper[k]
-        if (prior := priors.get((e, c))) is None:
-            if not np.isfinite(high - low):
-                raise InputError("inference.prior_open", coordinates.labels[k])
-            y[:, k] = rng.uniform(low, high, count)
-            continue
-        with np.errstate(over="ignore"):
-            ends = np.exp([low, high]) if log[e, c] else (low, high)
-        values = draws(prior, float(ends[0]), float(ends[1]), rng, count)
-        y[:, k] = np.log(np.maximum(values, np.finfo(float).tiny)) if log[e, c] else values
+    for k, label in enumerate(coordinates.labels):
+        low, high, scale = coordinates.lower[k], coordinates.upper[k], scales[k]
+        if label in believed:
+            y[:, k] = scale.internal(draws(*believed[label], rng, count))
+        elif not np.isfinite(high - low):
+            raise InputError("inference.prior_open", label)
+        else:
+            y[:, k] = scale.between(low, high, rng.uniform(size=count))
     return coordinates.unknowns(y)

@@ -11,7 +11,7 @@ from picardfit.collocation.adaptation import merge_breaks, split, state_scale
 from picardfit.collocation.mesh import Mesh, rule
 from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array
-from picardfit.inference.posterior.coordinates import Coordinates
+from picardfit.inference.posterior.coordinates import Coordinates, coordinates_of
 from picardfit.inference.posterior.density import Position, Target
 from picardfit.inference.posterior.lanes import Lanes, LaneSettings, Track
 from picardfit.inference.posterior.nuts import root_of
@@ -59,14 +59,9 @@ def check_fit(fit: Fit) -> None:
         raise InputError("inference.posterior_without_noise")
     if fit.solution is None or not fit.status.converged:
         raise InputError("inference.posterior_of_failed_fit", ended=fit.conclusion)
-    coordinates = Coordinates(problem.layout)
-    known = set() if problem.priors is None else {(e, c) for e, c, *_ in problem.priors.entries}
-    closed = np.isfinite(coordinates.lower) & np.isfinite(coordinates.upper)
-    open_ = {
-        label
-        for label, at, shut in zip(coordinates.labels, coordinates.index.tolist(), closed, strict=True)
-        if not shut and tuple(at) not in known
-    }
+    coordinates = coordinates_of(problem)
+    closed = np.isfinite(coordinates.lower) & np.isfinite(coordinates.upper) | coordinates.believed
+    open_ = {label for label, shut in zip(coordinates.labels, closed, strict=True) if not shut}
     lost = [label for label in fit.information.undetermined if label in open_]
     if lost:
         raise InputError("inference.posterior_improper", lost[0], names=lost)
@@ -79,7 +74,7 @@ def mode_of(fit: Fit) -> Mode:
     where g d + h d^2 = 1.
     """
     assert fit.solution is not None
-    coordinates, found = Coordinates(fit.problem.layout), fit.whole_information
+    coordinates, found = coordinates_of(fit.problem), fit.whole_information
     y = fit.solution.unknowns[tuple(coordinates.index.T)].copy()
     hessian = np.where(np.isfinite(found.matrix), found.matrix, 0.0)
     slope, curvature = np.where(np.isfinite(found.slope), found.slope, 0.0), np.diag(hessian)
@@ -116,7 +111,7 @@ def target_of(
 ) -> Target:
     """The log-density on the coarsest mesh whose error does not matter, checked by independent integrations."""
     assert fit.solution is not None
-    problem, coordinates = fit.problem, Coordinates(fit.problem.layout)
+    problem, coordinates = fit.problem, coordinates_of(fit.problem)
     scale = state_scale(problem, [fit.solution.path.copy()], least=settings.least_state)
     root = root_of(mode.covariance)
     points = [mode.z]

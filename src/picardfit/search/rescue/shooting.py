@@ -172,7 +172,7 @@ def _step(
     largest = float((diagonal * size**2).max(initial=np.finfo(float).tiny))
     least = descent.weakest * largest / size**2
     damped[:, index, index] += damping * np.maximum(diagonal, least)
-    reach = np.where(layout.log, descent.reach, np.inf)
+    reach = np.where(layout.scales.curved, descent.reach, np.inf)
     lower = np.maximum(layout.lower - unknowns, -reach)
     upper = np.minimum(layout.upper - unknowns, reach)
     try:

@@ -67,7 +67,7 @@ class Loose:
         self.number[experiment, column] = np.arange(len(column))
         self.number[:, layout.local :] = self.number[0, layout.local :]
         size = np.maximum(np.abs(unknowns), least_size * layout.size(unknowns))
-        self.unit = np.where(layout.log, 1.0, size)
+        self.unit = np.where(layout.scales.curved, 1.0, size)
         whole = np.zeros((len(column), len(column)))
         for one, numbers, unit in zip(hessian, self.number, self.unit, strict=True):
             there = np.flatnonzero(numbers >= 0)

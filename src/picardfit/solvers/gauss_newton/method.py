@@ -184,6 +184,10 @@ class LiftedGaussNewton:
         """The method with another limit of iterations."""
         return replace(self, max_iterations=max_iterations)
 
+    def stage(self, state: State) -> tuple[int, int]:
+        """Which stage of continuity the state is in, from 1, and how many there are."""
+        return state.stage + 1, len(self.penalties)
+
     def solution(self, state: State | NoPath) -> Solution | None:
         if isinstance(state, NoPath):
             return None

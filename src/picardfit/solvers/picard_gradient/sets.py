@@ -15,7 +15,7 @@ import numpy as np
 
 from picardfit.checks import as_number, as_whole, is_number
 from picardfit.errors import InputError
-from picardfit.model.parameters import natural_slope, to_internal, to_natural
+from picardfit.model.scales import Scales
 from picardfit.problem.unknowns import UnknownsLayout
 
 Vector = float | tuple[float, ...]  # one number stands for the same number in every component
@@ -192,7 +192,7 @@ class Feasible:
     """Coordinates of the search, and the projection onto X and Theta in them.
 
     Unknowns under a given set are searched in the natural units of that set, all others in internal
-    coordinates (logarithms of log parameters) and clipped to their bounds.
+    coordinates (logarithms of log parameters, logits) and clipped to their bounds.
     """
 
     layout: UnknownsLayout
@@ -220,9 +220,9 @@ class Feasible:
         return states | ((column >= self.layout.local) & (self.parameter_set is not None))
 
     @cached_property
-    def _exp(self) -> np.ndarray:
-        """(experiments, width): log columns which are searched in natural units."""
-        return self.layout.log & self._own
+    def _natural(self) -> Scales:
+        """(experiments, width): the scales of columns which are searched in natural units."""
+        return self.layout.scales.where(self._own)
 
     @cached_property
     def _box(self) -> tuple[np.ndarray, np.ndarray]:
@@ -231,19 +231,18 @@ class Feasible:
 
     def coordinates(self, unknowns: np.ndarray) -> np.ndarray:
         """Internal coordinates (experiments, width) -> coordinates of the search."""
-        return to_natural(unknowns, self._exp) if self._exp.any() else unknowns
+        return unknowns if self._natural.linear else self._natural.natural(unknowns)
 
     def unknowns(self, coordinates: np.ndarray) -> np.ndarray:
         """The inverse; a set which lets a log parameter reach 0 is cut off just above it."""
-        if not self._exp.any():
+        if self._natural.linear:
             return coordinates
-        return to_internal(
-            np.maximum(coordinates, np.where(self._exp, np.finfo(float).tiny, -np.inf)), self._exp
-        )
+        least = np.where(self._natural.log, np.finfo(float).tiny, -np.inf)
+        return self._natural.internal(np.maximum(coordinates, least))
 
     def slopes(self, unknowns: np.ndarray) -> np.ndarray | float:
         """d internal / d coordinate."""
-        return 1 / natural_slope(self.coordinates(unknowns), self._exp) if self._exp.any() else 1.0
+        return 1.0 if self._natural.linear else 1 / self._natural.slopes(self.coordinates(unknowns))
 
     def project(self, coordinates: np.ndarray, knots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """argmin |z - x| over x in X and Theta."""

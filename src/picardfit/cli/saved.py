@@ -1,0 +1,51 @@
+"""The saved fit that a command reads: a fit.json, a folder of results, or a problem whose results lie beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from picardfit.errors import InputError
+from picardfit.whole_files import sound_path
+
+if TYPE_CHECKING:
+    from picardfit.fit import Fit
+
+FitPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FOLDER",
+        help="A folder that `picardfit fit` has worked in, its results, or a saved fit.json.",
+        show_default=False,
+    ),
+]
+RESULTS, FIT, PROBLEM = "results", "fit.json", "problem.toml"
+
+
+def saved_fit(path: Path, quiet: bool = False) -> Fit:
+    """The fit that was saved last for what `path` names; a note if the problem was changed since."""
+    from picardfit.files.fit_file import load
+
+    file = fit_file(path)
+    problem = file.parent.parent / PROBLEM
+    if not quiet and problem.is_file() and problem.stat().st_mtime > file.stat().st_mtime:
+        typer.echo(f"picardfit: {problem} was changed after this fit; run `picardfit fit` again.", err=True)
+    return load(file)
+
+
+def fit_file(path: Path) -> Path:
+    """The fit.json that is meant: the path itself, in the folder, or in the results of the folder."""
+    path = sound_path(path)
+    if path.suffix == ".json":
+        candidates = [path]
+    else:
+        folder = path if path.is_dir() else path.parent
+        candidates = [folder / FIT, folder / RESULTS / FIT]
+    found = [one for one in candidates if one.is_file()]
+    if found:
+        return max(found, key=lambda one: one.stat().st_mtime)
+    if not path.exists():
+        raise InputError("cli.no_such_folder", str(path))
+    raise InputError("cli.no_fit", str(path))

@@ -1,0 +1,102 @@
+"""`picardfit validate`: predicts other data with the parameters of a fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from picardfit.cli.common import (
+    HERE,
+    AsJson,
+    ProblemPath,
+    Quiet,
+    as_far_as_possible,
+    assignments,
+    complaints,
+    console,
+    output_folder,
+    print_json,
+    print_table,
+    tell_unwritten,
+    with_errors,
+)
+from picardfit.errors import InputError
+
+if TYPE_CHECKING:
+    from picardfit.inference.validation import Validation
+
+
+def validate(
+    problem: ProblemPath = HERE,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="A table of measurements that were not fitted; may be repeated."),
+    ] = None,
+    leave_one_out: Annotated[
+        bool, typer.Option("--leave-one-out", help="Predict each experiment by a fit to all others.")
+    ] = False,
+    initial: Annotated[
+        str, typer.Option(help="Initial states that nothing gives: fitted (to the new data) or given.")
+    ] = "fitted",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="The initial value of a state, as in --set level=2; may be repeated."),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes that share the experiments.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for validation.png. By default `results` beside the problem.")
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Predict data that were not fitted, with parameters held: R², errors, tests of the residuals, a picture.
+
+    The files of --data are read as those of the problem file, and get its inputs, initial states and t0.
+    """
+    with complaints(as_json):
+        from picardfit.cli.select import fit_at
+        from picardfit.files.problem_file import read_other_data
+        from picardfit.parallel.ordered_map import processes
+
+        if bool(data) == leave_one_out:
+            raise InputError("cli.validate_both" if data else "cli.validate_nothing")
+        if problem.suffix == ".json":
+            raise InputError("cli.validate_saved", str(problem))
+        experiments = read_other_data(problem, data) if data else None
+        result = fit_at(problem, quiet or as_json)
+        with processes(workers) as executor:
+            found = result.validate(
+                experiments,
+                initial=assignments(set_, "--set") if set_ else initial,  # type: ignore[arg-type]  # checked there
+                leave_out=leave_one_out,
+                executor=executor,
+                progress=False if quiet or as_json else None,
+            )
+        folder = output_folder(out or (problem if problem.is_dir() else problem.parent) / "results")
+        written, unwritten = as_far_as_possible(_picture(found, folder / "validation.png") for _ in range(1))
+        if as_json:
+            from picardfit.display.validation import validation_record
+
+            files = [str(path) for path in written]
+            print_json(with_errors({"success": True, **validation_record(found), "files": files}, unwritten))
+        elif not quiet:
+            _show(found)
+            typer.echo(f"written to {', '.join(map(str, written)) or 'nothing'}")
+        tell_unwritten(unwritten, as_json)
+
+
+def _picture(found: Validation, path: Path) -> Path:
+    found.plot(path)
+    return path
+
+
+def _show(found: Validation) -> None:
+    from picardfit.display.validation import HEADER, NUMERIC, score_rows, validation_lines
+
+    out = console()
+    print_table(out, HEADER, score_rows(found), numeric=NUMERIC)
+    out.print()
+    for line in validation_lines(found):
+        out.print(line, markup=False)

@@ -1,0 +1,136 @@
+"""Every picture of a fit by name: what it shows, what it needs, and which wishes it takes.
+
+`picardfit plot --what NAME`, `fit.plots(folder)` and the tables of the documentation read this table. A new picture is
+one entry, and a function `plot_it(fit, path=None, *, look=..., ...)` that returns a figure. Functions are named as
+text, "module:function" in `display`, so that the names can be listed before Matplotlib is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from picardfit.errors import InputError, closest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from picardfit.display.plots.style import Look
+    from picardfit.fit import Fit
+
+NEEDS: dict[
+    str, Callable[[Fit], bool]
+] = {  # code of the sentence if a fit does not have it -> whether it does
+    "display.needs_solution": lambda fit: fit.solution is not None,
+    "display.needs_convergence": lambda fit: fit.status.converged,
+    "display.needs_two_unknowns": lambda fit: len(fit.covariance_labels) > 1,
+    "display.needs_searches": lambda fit: len(fit.searches) > 1,
+    "display.nothing_to_correlate": lambda fit: bool(fit.diagnostics.autocorrelation),
+    "display.needs_trace": lambda fit: len(fit.trace) > 0,
+    "display.needs_experiments": lambda fit: len(fit.problem.experiments) > 1,
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One picture. `takes`: which wishes it can fulfil -> the argument of its function, "" for one of the look."""
+
+    function: str
+    words: str  # what it shows
+    needs: tuple[str, ...] = ()  # keys of NEEDS
+    takes: Mapping[str, str] = field(default_factory=dict)
+    quick: bool = True  # drawn without asking for it where all pictures are written
+
+    def possible(self, fit: Fit) -> bool:
+        return all(NEEDS[one](fit) for one in self.needs)
+
+
+AXES = {"log_x": "", "log_y": ""}
+PICTURES: dict[str, Entry] = {
+    "fit": Entry(
+        "plots.curves:plot_fit",
+        "data and fitted curves, a panel for each quantity and experiment",
+        takes={"experiments": "experiments", "level": "band", **AXES},
+    ),
+    "overlay": Entry(
+        "plots.overlay:plot_overlay",
+        "data and fitted curves of all experiments on one axis",
+        ("display.needs_experiments",),
+        {"experiments": "experiments", **AXES},
+    ),
+    "residuals": Entry(
+        "plots.residuals:plot_residuals",
+        "residuals over time and over the fitted value, standardised by the noise model",
+        ("display.needs_solution",),
+        {"experiments": "experiments", "log_x": ""},
+    ),
+    "autocorrelation": Entry(
+        "plots.correlograms:plot_fit_autocorrelation",
+        "correlations of the residuals by lag, among themselves and with the inputs",
+        ("display.needs_solution", "display.nothing_to_correlate"),
+        {"level": "level"},
+    ),
+    "identifiability": Entry(
+        "plots.estimates:plot_errors",
+        "relative standard errors of the unknowns",
+        ("display.needs_convergence",),
+    ),
+    "correlation": Entry(
+        "plots.estimates:plot_correlation",
+        "correlations of the estimates",
+        ("display.needs_convergence", "display.needs_two_unknowns"),
+    ),
+    "profiles": Entry(
+        "plots.estimates:plot_fit_profiles",
+        "profile likelihoods of the parameters, which are computed first",
+        ("display.needs_convergence",),
+        {"level": "level", "parameters": "names"},
+        quick=False,
+    ),
+    "waterfall": Entry(
+        "plots.estimates:plot_waterfall", "losses of all searches", ("display.needs_searches",)
+    ),
+    "convergence": Entry(
+        "plots.estimates:plot_convergence", "loss and residuals by iteration", ("display.needs_trace",)
+    ),
+}
+
+
+def entry(name: str) -> Entry:
+    """The picture of this name; InputError with all names for another."""
+    if name not in PICTURES:
+        known = list(PICTURES)
+        raise InputError("display.no_such_picture", name, known=known, close=closest(name, known))
+    return PICTURES[name]
+
+
+def draw(
+    fit: Fit, name: str, path: str | Path | None = None, look: Look | None = None, **wishes: Any
+) -> Figure:
+    """The picture of this name, written to `path` if given; wishes that are None count as not given.
+
+    InputError for a wish that the picture cannot fulfil, and for a fit that lacks what the picture shows.
+    """
+    one = entry(name)
+    given = {key: value for key, value in wishes.items() if value is not None}
+    axes = {} if look is None else {key: getattr(look, key) for key in AXES}
+    for wish in (*given, *(key for key, value in axes.items() if value is not None)):
+        if wish not in one.takes:
+            able = [other for other, its in PICTURES.items() if wish in its.takes]
+            raise InputError("display.picture_takes_no", name, wish=f"--{wish.replace('_', '-')}", able=able)
+    for need in one.needs:
+        if not NEEDS[need](fit):
+            raise InputError(need, name)
+    module, _, function = one.function.partition(":")
+    painter = getattr(import_module(f"picardfit.display.{module}"), function)
+    arguments = {one.takes[wish]: value for wish, value in given.items()}
+    return painter(fit, path, **arguments, **({} if look is None else {"look": look}))
+
+
+def quick_pictures(fit: Fit) -> Iterator[str]:
+    """The names of the pictures that this fit has and that need no further computation."""
+    return (name for name, one in PICTURES.items() if one.quick and one.possible(fit))

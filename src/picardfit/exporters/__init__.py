@@ -1,0 +1,1 @@
+"""Fits as files of other programs."""

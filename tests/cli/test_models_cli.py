@@ -1,0 +1,186 @@
+"""`picardfit select` and `validate`, and what `fit` writes about criteria, residuals and derived quantities."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from picardfit.cli import app
+
+runner = CliRunner()
+TIMES = np.linspace(0, 8, 21)
+TOML = """
+equations = "{equations}"
+t0 = 0
+[data]
+file = "{data}"
+time = "hour"
+experiment = "run"
+[parameters]
+{parameters}
+[experiments.a]
+initial = {{ x = 4.0 }}
+{more}
+"""
+
+
+def run(*arguments):
+    return runner.invoke(app, [str(one) for one in arguments])
+
+
+def curve(start, seed):
+    """x' = -x/(1 + x) by Euler's method with 400 steps between samples, with noise."""
+    values, x = [], start
+    for _ in TIMES:
+        values.append(x)
+        for _ in range(400):
+            x -= 1e-3 * x / (1 + x)
+    return np.array(values) * np.exp(0.03 * np.random.default_rng(seed).standard_normal(len(TIMES)))
+
+
+def write_data(path, runs):
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["hour", "run", "x"])
+        for name, start, seed in runs:
+            writer.writerows(zip(TIMES, [name] * len(TIMES), curve(start, seed), strict=True))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two models of two runs, with a third run in a table of its own."""
+    home = tmp_path_factory.mktemp("models")
+    write_data(home / "data.csv", [("a", 4.0, 1), ("b", 2.0, 2)])
+    write_data(home / "third.csv", [("c", 3.0, 3)])
+    for name, equations, parameters in (
+        ("linear", "x' = -k*x", "k = [0.01, 5]"),
+        ("saturated", "x' = -vmax*x/(km + x)", "vmax = [0.01, 10]\nkm = [0.01, 50]"),
+    ):
+        (home / name).mkdir()
+        more = '[derived]\nhalf_life = { formula = "log(2)/k", unit = "h" }' if name == "linear" else ""
+        text = TOML.format(equations=equations, data="../data.csv", parameters=parameters, more=more)
+        (home / name / "problem.toml").write_text(text)
+    return home
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    return json.loads(run("fit", folder / "linear", "--json").stdout)
+
+
+def test_json_of_a_fit_has_the_criteria_of_least_squares(fitted):
+    found = fitted["criteria"]
+    assert (found["estimated"], found["measurements"]) == (3, 42)
+    assert found["aic"] == pytest.approx(2 * 3 - 2 * found["log_likelihood"])
+    assert found["bic"] == pytest.approx(3 * np.log(42) - 2 * found["log_likelihood"])
+
+
+def test_json_of_a_fit_has_derived_quantities_and_tests(fitted, folder):
+    saved = json.loads((folder / "linear" / "results" / "fit.json").read_text())
+    value = np.log(2) / fitted["estimates"]["k"]["estimate"]
+    assert fitted["derived"]["half_life"]["value"] == pytest.approx(value)
+    assert saved["derived"]["half_life"] == fitted["derived"]["half_life"]
+    assert saved["criteria"] == fitted["criteria"]
+    assert fitted["diagnostics"]["autocorrelation"]["x"]["probability"] < 0.01
+
+
+def test_tables_have_derived_quantities(fitted, folder):
+    rows = list(csv.DictReader((folder / "linear" / "results" / "parameters.csv").open()))
+    assert [(one["name"], one["unit"]) for one in rows if one["remark"].startswith("= ")] == [
+        ("half_life", "h")
+    ]
+
+
+def test_profile_of_a_derived_quantity_is_shown_beside_the_delta_method(fitted, folder):
+    result = run("profile", folder / "linear" / "results" / "fit.json", "-p", "half_life")
+    assert result.exit_code == 0
+    numbers = [float(cell) for cell in result.stdout.splitlines()[1].split()[1:]]
+    assert numbers[3:] == pytest.approx(fitted["derived"]["half_life"]["interval_95"], rel=1e-3)
+
+
+def test_select_shows_the_better_model_first(fitted, folder):
+    result = run("select", folder / "linear", folder / "saturated")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[1].split()[0] == "saturated"
+    assert "linear differs from saturated in: equations of x; parameters + k - km, vmax." in result.stdout
+
+
+def test_select_as_json(fitted, folder):
+    found = json.loads(run("select", folder / "linear", folder / "saturated", "--json").stdout)
+    assert found["best"] == "saturated"
+    assert found["models"][1]["differs"]["equations"] == ["x"]
+
+
+def test_quiet_select_prints_the_name_of_the_best(fitted, folder):
+    result = run("select", folder / "linear" / "results" / "fit.json", folder / "saturated", "-q")
+    assert result.stdout == "saturated\n"
+
+
+def test_select_refuses_other_data(folder, tmp_path):
+    text = TOML.format(equations="x' = -k*x", data="other.csv", parameters="k = [0.01, 5]", more="")
+    (tmp_path / "problem.toml").write_text(text)
+    write_data(tmp_path / "other.csv", [("a", 4.0, 1), ("b", 2.0, 5)])
+    result = run("select", folder / "linear", tmp_path, "--json")
+    (error,) = json.loads(result.stdout)["errors"]
+    assert (result.exit_code, error["code"]) == (2, "inference.other_data")
+
+
+def test_select_fits_again_when_the_problem_has_changed(folder, tmp_path):
+    (tmp_path / "changed").mkdir()
+    text = TOML.format(equations="x' = -k*x", data="../data.csv", parameters="k = 0.5", more="")
+    write_data(tmp_path / "data.csv", [("a", 4.0, 1), ("b", 2.0, 2)])
+    (tmp_path / "changed" / "problem.toml").write_text(text.replace("k = 0.5", "k = [0.01, 5]"))
+    run("fit", tmp_path / "changed", "--no-report", "-q")
+    (tmp_path / "changed" / "problem.toml").write_text(text)
+    found = json.loads(run("select", folder / "linear", tmp_path / "changed", "--json").stdout)
+    assert {one["name"]: one["estimated"] for one in found["models"]} == {"linear": 3, "changed": 2}
+
+
+def test_validate_predicts_other_data(folder):
+    result = run("validate", folder / "saturated", "--data", folder / "third.csv")
+    assert result.exit_code == 0
+    assert "Fitted to the data shown here: x(0)." in result.stdout
+    assert (folder / "saturated" / "results" / "validation.png").stat().st_size > 1000
+
+
+def test_validate_as_json(folder, tmp_path):
+    arguments = ("--data", folder / "third.csv", "--set", "x=3", "--out", tmp_path / "out", "--json")
+    found = json.loads(run("validate", folder / "saturated", *arguments).stdout)
+    assert found["scores"]["c"]["x"]["r_squared"] > 0.98
+    assert found["fitted"] == {"c": []}
+    assert found["files"] == [str(tmp_path / "out" / "validation.png")]
+
+
+def test_validate_leaves_one_out(folder, tmp_path):
+    found = json.loads(
+        run("validate", folder / "saturated", "--leave-one-out", "--out", tmp_path, "--json").stdout
+    )
+    assert found["left_out"]
+    assert list(found["scores"]) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ((), "cli.validate_nothing"),
+        (("--data", "third.csv", "--leave-one-out"), "cli.validate_both"),
+        (("--data", "third.csv", "--initial", "free"), "inference.validation_initial"),
+        (("--data", "third.csv", "--initial", "given"), "inference.validation_unknown"),
+        (("--data", "missing.csv"), "files.no_table"),
+        (("--data", "other.csv"), "files.column_not_observed"),
+    ],
+)
+def test_wrong_validations_are_one_sentence(folder, arguments, code, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "other.csv").write_text("hour,run,speed\n0,a,1\n1,a,2\n")
+    result = run("validate", "saturated", *arguments, "--json")
+    (error,) = json.loads(result.stdout)["errors"]
+    assert (result.exit_code, error["code"]) == (2, code)
+
+
+def test_a_saved_fit_cannot_say_how_tables_are_read(fitted, folder):
+    saved = folder / "linear" / "results" / "fit.json"
+    result = run("validate", saved, "--data", folder / "third.csv", "--json")
+    assert json.loads(result.stdout)["errors"][0]["code"] == "cli.validate_saved"

@@ -1,0 +1,37 @@
+"""Two optima that fit equally well stand beside each other in every table."""
+
+import numpy as np
+import pytest
+
+import picardfit as pf
+from picardfit.display.text import estimates
+
+
+@pytest.fixture(scope="module")
+def fit():
+    """Flip-flop kinetics: absorption a and elimination b exchange, and a*x(0) stays the same."""
+    times, a, b = np.linspace(0, 4, 9), 2.0, 0.5
+    exact = a / (a - b) * (np.exp(-b * times) - np.exp(-a * times))
+    data = pf.Experiment(times, {"y": exact + 0.01 * np.random.default_rng(0).standard_normal(9)})
+    model = pf.Model("x' = -a*x\ny' = a*x - b*y", observables=["y"])
+    bounds = {"a": (0.01, 10), "b": (0.01, 10)}
+    return pf.fit(pf.Problem(model, data, bounds, {"x": (0.1, 10), "y": 0.0}), starts=8)
+
+
+def test_the_other_optimum_has_a_value_for_every_unknown(fit):
+    found = {one.name: (one.value, one.rival) for one in estimates(fit)}
+    (a, other_a), (b, other_b), (x, other_x) = found["a"], found["b"], found["x(0)"]
+    assert (other_a, other_b) == pytest.approx((b, a), rel=1e-3)
+    assert other_a * other_x == pytest.approx(a * x, rel=1e-3)
+
+
+def test_text_notebook_and_report_show_it(fit, tmp_path):
+    other = {f"{one.rival:.5g}" for one in estimates(fit)}
+    for shown in (str(fit), fit._repr_html_(), fit.report(tmp_path / "report.html").read_text()):
+        assert "also fits" in shown
+        assert all(value in shown for value in other)
+
+
+def test_a_saved_fit_keeps_it(fit, tmp_path):
+    again = pf.load(fit.save(tmp_path / "fit.json"))
+    assert [one.rival for one in estimates(again)] == [one.rival for one in estimates(fit)]

@@ -1,0 +1,88 @@
+"""The first count of an increment: when it begins, where nobody says so."""
+
+import io
+
+import numpy as np
+import pytest
+
+import picardfit as pf
+from complaints import complaint
+from picardfit.problem.first_counts import RegularSteps
+
+MODEL = pf.Model("c' = b", observables={"cases": "increment(c)", "size": "c"})
+SETTINGS = {
+    "parameters": {"b": (0.01, 30.0)},
+    "initial": {"c": 0.0},
+    "noise": {"cases": pf.Poisson(), "size": pf.Noise(1.0)},
+}
+
+
+def _problem(experiments):
+    return pf.Problem(MODEL, experiments, **SETTINGS)
+
+
+@pytest.mark.parametrize(
+    "times, step",
+    [
+        ([0, 7, 14], 7),
+        ([0, 1, 2, 5, 6], 1),  # a weekend without reports
+        (np.cumsum([0, 31, 28, 31, 30]), 30.5),  # months
+        ([0, 1, 1, 2], 1),  # replicates
+        ([0, 3, 10, 17], None),
+        ([0, 1, 5.5], None),
+        ([3], None),
+    ],
+)
+def test_usual_steps(times, step):
+    assert RegularSteps().step(np.array(times, float)) == step
+
+
+def test_a_dated_table_counts_from_one_step_before_its_first_row():
+    table = "date,cases\n2020-03-08,5\n2020-03-15,8\n2020-03-22,11\n"
+    (one,) = _problem(pf.read_table(io.StringIO(table))).experiments
+    assert one.t0 == -7.0
+    (remark,) = one.remarks
+    assert (remark.code, remark.values["t0"], remark.values["step"]) == (
+        "problem.first_count",
+        "2020-03-01",
+        "7 d",
+    )
+
+
+def test_the_first_count_has_the_likelihood_of_its_own_period():
+    counts = [5.0, 8.0, 11.0]
+    moved = _problem(pf.Experiment([0, 2, 4], {"cases": counts}))
+    given = _problem(pf.Experiment([0, 2, 4], {"cases": counts}, t0=-2.0))
+    assert moved.nllh({"b": 4.0}) == given.nllh({"b": 4.0})
+
+
+def test_experiments_of_a_problem_are_treated_alike():
+    first = pf.Experiment([0, 1, 2], {"cases": [5, 8, 11]}, "a")
+    none_yet = pf.Experiment([0, 1, 2], {"cases": [0, 8, 11]}, "b")
+    later = pf.Experiment([1, 2], {"cases": [8, 11]}, "c")
+    assert [one.t0 for one in _problem([first, none_yet, later]).experiments] == [-1.0, -1.0, 0.0]
+    assert _problem([none_yet, later]).experiments[0].t0 == 0.0
+
+
+def test_a_table_without_a_usual_step_asks_for_t0(tmp_path):
+    path = tmp_path / "cases.csv"
+    path.write_text("date,cases\n2020-03-08,5\n2020-03-11,8\n2020-03-22,11\n")
+    error = complaint(_problem, pf.read_table(path))
+    assert (error.code, error.place.file, error.place.line) == ("problem.increment_at_t0", str(path), 2)
+    (one,) = _problem(pf.read_table(path, t0="2020-03-01")).experiments
+    assert (one.t0, one.remarks) == (-7.0, ())
+
+
+def test_t0_first_in_a_problem_file_is_not_moved(tmp_path):
+    (tmp_path / "cases.csv").write_text("date,cases\n2020-03-08,5\n2020-03-15,8\n2020-03-22,11\n")
+    text = (
+        "equations = \"c' = b\"\nobservables = { cases = 'increment(c)' }\ndata = 'cases.csv'\n%s"
+        "[parameters]\nb = [0.01, 30]\n[initial]\nc = 0\n[noise]\ntype = 'poisson'\n"
+    )
+    path = tmp_path / "problem.toml"
+    path.write_text(text % "")
+    assert pf.read_problem(path).experiments[0].t0 == -7.0
+    path.write_text(text % "t0 = 'first'\n")
+    assert complaint(pf.read_problem, path).code == "problem.increment_at_t0"
+    path.write_text(text % "t0 = 2020-03-02\n")
+    assert pf.read_problem(path).experiments[0].t0 == -6.0
