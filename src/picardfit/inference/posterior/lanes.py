@@ -56,9 +56,8 @@ class Track:
     path: Array  # (segments, nodes, states)
     inverse: Array  # (segments, ...): inverses of the Newton matrices (`Field.inverses`)
     by_start: Array  # (segments, nodes * states, states): S
-    products: Array | None = (
-        None  # (experiments, ...): `_Attempt.products` of these matrices, where they are formed
-    )
+    moved: float = 0.0  # how far the path is from where the matrices were made, relative to the states' scale
+    products: Array | None = None  # (experiments, ...): products of all E, where they are formed
 
 
 @dataclass(frozen=True)
@@ -227,7 +226,7 @@ class _Attempt:
         if self.whole is not None:
             whole = [*np.split(self.whole, self.count)]
         tracks = tuple(
-            Track(states[k], path[k], inverse[k], by_start[k], whole[k]) if alive[k] else None
+            Track(states[k], path[k], inverse[k], by_start[k], self.moved, whole[k]) if alive[k] else None
             for k in range(self.count)
         )
         return Solved(
@@ -248,6 +247,7 @@ class _Attempt:
         self.path = np.concatenate([track.path for track in every])
         self.inverse = np.concatenate([track.inverse for track in every])
         self.by_start = np.concatenate([track.by_start for track in every])
+        self.moved = max(track.moved for track in every)
         if self.lanes._even and all(track.products is not None for track in every):
             self.whole = np.concatenate([track.products for track in every if track.products is not None])
         if fresh:
@@ -291,22 +291,20 @@ class _Attempt:
         field, self.whole, self.moved = self.system.field, None, 0.0
         _, wrt_x, self.wrt_p = field.linearise(self.path, self.spread)
         self.inverse = field.inverses(wrt_x)
-        states = self.x.shape[1]
+        unit = np.tile(np.eye(self.x.shape[1]), (len(field.mesh.rule.nodes), 1))
         if field.plan is None:
-            flat = self.inverse.reshape(*self.inverse.shape[:2], -1, states)
-            self.by_start = flat.sum(axis=2)
+            self.by_start = self.inverse @ unit
         else:
-            unit = np.tile(np.eye(states), (len(field.mesh.rule.nodes), 1))
             self.by_start = field.solve(self.inverse, np.repeat(unit[None], len(self.path), axis=0))
 
     def _contract(self) -> Array:
         """(lanes,): the error after Newton steps.
 
-        The first step uses the matrices of the track. New ones are made after it, and whenever a step leaves too much.
+        The first step uses the matrices of the track. New ones are made after it where the path has moved so far that
+        the gradient needs them, and whenever a step leaves too much of the error.
         """
         system, rules = self.system, self.settings
         mesh, left, before = system.mesh, rules.fresh, np.inf
-        self.wrt_p = None
         for step in range(rules.steps + 1):
             slopes = system.field.slopes(self.path, self.spread)
             gap = apply(mesh, self.x, slopes) - self.path
@@ -315,7 +313,7 @@ class _Attempt:
             worst = float(np.max(np.where(self.alive, error, 0.0)))
             if worst <= rules.tolerance or not np.isfinite(worst) or step == rules.steps:
                 break
-            if left and step and (self.wrt_p is None or worst > rules.slow * before):
+            if left and step and (self.moved > rules.exact or worst > rules.slow * before):
                 self._linearise()
                 left -= 1
             before = worst
@@ -340,9 +338,8 @@ class _Attempt:
         self.x = self.x + move[..., 0]
         change = change.reshape(self.path.shape)
         self.path = self.path + change
-        if self.wrt_p is not None:
-            size = (np.abs(change) / self.lanes.scale).reshape(self.count, -1).max(axis=1)
-            self.moved += float(np.max(np.where(self.alive, size, 0.0)))
+        size = (np.abs(change) / self.lanes.scale).reshape(self.count, -1).max(axis=1)
+        self.moved += float(np.max(np.where(self.alive, size, 0.0)))
 
     def _links(self) -> Array:
         """(linked, states, states): E, the derivative of the start of the next segment by that of each one."""
@@ -399,8 +396,9 @@ class _Attempt:
     def _slope(self, rows: Array, alive: Flags) -> Array:
         """(lanes, experiments, width): adjoint derivative of the costs by the unknowns."""
         system, layout = self.system, self.system.problem.layout
-        if self.wrt_p is None or not self.moved <= self.settings.exact:
+        if not self.moved <= self.settings.exact:
             self._linearise()
+        self.wrt_p = system.field.linearise(self.path, self.spread)[2] if self.wrt_p is None else self.wrt_p
         by_rows = system.objective.terms(rows).slope
         if system.selected is not None:
             by_states, direct = np.zeros_like(self.sampled), None
