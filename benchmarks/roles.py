@@ -166,28 +166,32 @@ def _cells(folder: Path, cells: Sequence[str]) -> Iterator[tuple[float, str]]:
 
 def failures(played: Played, limits: Limits = Limits()) -> Iterator[str]:
     """What is wrong, in words; nothing if all is well."""
-    fit, folder = played.fit, played.study.folder
     if len(played.clock) > limits.commands or played.processor > limits.seconds:
         yield f"{len(played.clock)} commands in {played.processor:.0f} s"
-    if not fit.success:
-        yield fit.message
-    for name, error in deviations(fit, played.study).items():
-        if not abs(error) <= limits.errors:
-            yield f"{name} is {error:.1f} standard errors from the truth"
-    worst = prediction_error(fit, played.study)
-    if not worst <= limits.errors:
-        yield f"a prediction is {worst:.1f} standard errors from the truth"
-    difference = export_error(fit, folder / "model.py", limits.rows)
-    if not difference <= limits.export:
-        yield f"the exported model differs by {difference:.0e}"
+    yield from _wrong_numbers(played, limits)
     size = played.report.stat().st_size / 1e6
     if size > limits.report:
         yield f"the report has {size:.1f} MB"
+    if not (played.study.folder / "figure.pdf").read_bytes().startswith(b"%PDF"):
+        yield "figure.pdf is none"
+
+
+def _wrong_numbers(played: Played, limits: Limits) -> Iterator[str]:
+    """Estimates, predictions and an exported model that are not what they should be."""
+    fit, study = played.fit, played.study
+    if not fit.success:
+        yield fit.message
+    far = {f"the estimate of {name}": one for name, one in deviations(fit, study).items()}
+    far["a prediction"] = prediction_error(fit, study)
+    for what, error in far.items():
+        if not abs(error) <= limits.errors:
+            yield f"{what} is {error:.1f} standard errors from the truth"
+    difference = export_error(fit, study.folder / "model.py", limits.rows)
+    if not difference <= limits.export:
+        yield f"the exported model differs by {difference:.0e}"
     for name, explained in validated(played).items():
         if not explained >= limits.explained:
             yield f"the validation explains {explained:.2f} of the variation of {name}"
-    if not (folder / "figure.pdf").read_bytes().startswith(b"%PDF"):
-        yield "figure.pdf is none"
 
 
 def validated(played: Played) -> dict[str, float]:

@@ -62,6 +62,10 @@ _HOMES = {  # module -> the public names that live in it
     "inference.profile": ("Profile",),
     "inference.posterior.methods": ("LaplaceDraws", "NUTS"),
     "inference.posterior.posterior": ("Posterior",),
+    "inference.population.marginals": ("FO", "FOCE", "FOCEI", "MarginalLaplace", "Quadrature"),
+    "inference.population.distribution": ("Population",),
+    "inference.population.answer": ("PopulationFit",),
+    "model.random_effects": ("RandomEffects",),
     "inference.validation": ("Validation",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

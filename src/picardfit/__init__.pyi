@@ -25,6 +25,13 @@ from picardfit.inference.identifiability import Identifiability as Identifiabili
 from picardfit.inference.identifiability import Verdict as Verdict
 from picardfit.inference.model_comparison import ModelComparison as ModelComparison
 from picardfit.inference.model_comparison import compare_models as compare_models
+from picardfit.inference.population.answer import PopulationFit as PopulationFit
+from picardfit.inference.population.distribution import Population as Population
+from picardfit.inference.population.marginals import FO as FO
+from picardfit.inference.population.marginals import FOCE as FOCE
+from picardfit.inference.population.marginals import FOCEI as FOCEI
+from picardfit.inference.population.marginals import MarginalLaplace as MarginalLaplace
+from picardfit.inference.population.marginals import Quadrature as Quadrature
 from picardfit.inference.posterior.methods import NUTS as NUTS
 from picardfit.inference.posterior.methods import LaplaceDraws as LaplaceDraws
 from picardfit.inference.posterior.posterior import Posterior as Posterior
@@ -46,6 +53,7 @@ from picardfit.model.noise_models import Noise as Noise
 from picardfit.model.noise_models import Poisson as Poisson
 from picardfit.model.noise_models import StudentT as StudentT
 from picardfit.model.parameters import Parameter as Parameter
+from picardfit.model.random_effects import RandomEffects as RandomEffects
 from picardfit.problem.calendar import Calendar as Calendar
 from picardfit.problem.experiment import Experiment as Experiment
 from picardfit.problem.experiment import plan as plan

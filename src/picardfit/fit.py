@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isnan, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,6 +76,7 @@ def fit(
     executor: Executor | None = None,
     ledger: str | Path | None = None,
     progress: Callable[[Progress], None] | Literal[False] | None = None,
+    marginal: object = None,
 ) -> Fit:
     """Estimate the unknowns of a problem.
 
@@ -87,12 +88,24 @@ def fit(
     `ledger`: a file that keeps finished starts, so that the same call resumes an interrupted run, also with more
     starts. `progress` is called with a `Progress` after every iteration, or with an executor after every start. By
     default several starts show a progress bar on a terminal; False switches it off.
+
+    A problem with random effects is fitted by its marginal likelihood: `marginal` is pf.FOCEI() by default, pf.FOCE(),
+    pf.FO(), pf.MarginalLaplace() or pf.Quadrature(nodes=5). The answer is then a pf.PopulationFit, which has the same
+    face and `population` beside it.
     """
     method = LiftedGaussNewton() if method is None else method
     starts, seed = as_whole(starts, "starts", 1), as_whole(seed, "seed", 0)
     policy = SearchPolicy() if policy is None else policy
     _check_arguments(problem, method, policy)
     check_tools(executor, ledger, progress, "a pf.Progress")
+    if problem.random is not None:
+        from picardfit.inference.population.fitting import fit_population
+
+        tools = executor, ledger, progress
+        answer = fit_population(problem, method, marginal, start, starts, policy, seed, *tools)
+        return cast("Fit", answer)  # it has the face of a Fit, and callers need not tell them apart
+    if marginal is not None:
+        raise InputError("inference.marginal_without_random")
     began = time.perf_counter()
     problem.check_inputs()
     given = start_values(problem, start, start_initial)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,21 +78,30 @@ def fit(
         settings = replace(settings, start={**settings.start, **assignments(start or [], "--start")})
         folder = output_folder(out or file.path.parent / "results")
         result = run(file.with_data, settings, quiet or as_json, ledger, verbose)
-        files = write_fit(result, folder, report, settings.level, file.title)
-        written, unwritten = as_far_as_possible(files)
+        write, told, show = _tellers(file.with_data)
+        written, unwritten = as_far_as_possible(write(result, folder, report, settings.level, file.title))
         aside = set_aside(folder, written) if failed(result) else {}
         if as_json:
-            content = {**record(result, settings.level, file.title, written), "set_aside": aside}
+            content = {**told(result, settings.level, file.title, written), "set_aside": aside}
             print_json(with_errors(content, unwritten))
         elif not quiet:
-            from picardfit.cli.show import show_fit
-
             typer.echo(file.title)
-            show_fit(result, settings.level)
+            show(result, settings.level)
             typer.echo(f"written to {folder}: {', '.join(path.name for path in written) or 'nothing'}")
         tell_set_aside(aside, as_json)
         tell_unwritten(unwritten, as_json)
     raise typer.Exit(0 if result.success else 1)
+
+
+def _tellers(problem: Problem) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """What writes, records and shows a fit: populations have spreads and individuals."""
+    if problem.random is None:
+        from picardfit.cli.show import show_fit
+
+        return write_fit, record, show_fit
+    from picardfit.cli.population import population_record, show_population, write_population
+
+    return write_population, population_record, show_population
 
 
 def changed(
@@ -133,6 +142,7 @@ def run(
             executor=executor,
             ledger=ledger,
             progress=progress,
+            marginal=settings.marginal,
         )
 
 

@@ -124,7 +124,7 @@ def parameter_row(name: str, one: Parameter, unit: str) -> tuple[str, ...]:
         number(end) if math.isfinite(end) else "no bound" for end in (max(lower, one.lower), one.upper)
     )
     scale = "log scale" if one.log else "logit scale" if one.logit else ""
-    local = "one for each experiment" if one.local else ""
+    local = "one for each experiment" if one.local else "varies between individuals" if one.random else ""
     return name, low, high, scale, local, unit
 
 
@@ -320,8 +320,13 @@ def effort(fit: Fit) -> str:
     total = sum(one.iterations for one in fit.searches)
     own = count(fit.iterations, "iteration")
     if len(fit.searches) < 2 or total == fit.iterations:
-        return f"{own} in {fit.seconds:.2f} s"
+        return effort_words(fit.iterations, fit.seconds)
     return f"{own} of {total} in {len(fit.searches)} searches, {fit.seconds:.2f} s"
+
+
+def effort_words(iterations: int, seconds: float) -> str:
+    """`7 iterations in 0.02 s`."""
+    return f"{count(iterations, 'iteration')} in {seconds:.2f} s"
 
 
 def fit_text(fit: Fit, most: int = 40) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, asdict, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from picardfit.errors import InputError, Status, concerning
 from picardfit.evidence.certificate import NOTHING_CERTIFIED, Certificate, path_rows
 from picardfit.evidence.optima import SearchSummary
 from picardfit.files.json_files import layout, read_json
+from picardfit.files.population_file import FORMAT as POPULATION_FORMAT
+from picardfit.files.population_file import population_from
 from picardfit.files.sections.settings import METHODS as METHODS_BY_FILE_NAME
 from picardfit.fit import Fit
 from picardfit.problem.json_values import array, entries, get, get_optional, number, plain
@@ -75,6 +77,8 @@ def load(path: str | Path) -> Fit:
     try:
         record = _read(sound_path(path))
         with concerning("files.damaged"):
+            if record.get("format") == POPULATION_FORMAT:
+                return cast("Fit", population_from(record))  # it has the face of a Fit
             return _fit(record)
     except InputError as error:
         raise error.at(file=str(path)) from None
@@ -164,7 +168,7 @@ def _setting_record(value: object) -> object:
 
 def _read(path: Path) -> dict[str, object]:
     record = read_json(path)
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
+    if not isinstance(record, dict) or record.get("format") not in (FORMAT, POPULATION_FORMAT):
         raise InputError("files.not_a_fit", str(path))
     version = record.get("version")
     if not is_whole(version) or version < 1:

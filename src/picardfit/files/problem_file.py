@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,11 @@ from picardfit.files.sections.experiments import (
 )
 from picardfit.files.sections.noise import read_noise, trials_columns
 from picardfit.files.sections.parameters import read_derived, read_initial, read_parameters
+from picardfit.files.sections.random import read_marginal, read_random
 from picardfit.files.sections.settings import FitSettings, read_settings, read_truth
 from picardfit.files.sections.times import read_time
 from picardfit.files.toml_source import Source, schema
+from picardfit.inference.population.individual_problem import check_population
 from picardfit.model.doses import Doses
 from picardfit.model.inputs import Input
 from picardfit.model.model import Model
@@ -132,6 +134,8 @@ def read_problem_file(
     derived = read_derived(source, content.get("derived"))
     truth = read_truth(source, content, model, parameters, [one.name for one in experiments])
     settings = read_settings(source, content, model, parameters)
+    random = read_random(source, content)
+    settings = replace(settings, marginal=read_marginal(source, content))
     title = source.text(("title",), content.get("title")) or source.path.parent.resolve().name
     source.text(("description",), content.get("description"))
     source.finish()
@@ -144,6 +148,7 @@ def read_problem_file(
             "truth": truth,
             "noise": noise,
             "derived": derived,
+            "random": random,
         }
         problem = _problem(source, model, experiments, needs_data, given)
         source.finish()
@@ -189,6 +194,8 @@ def _problem(
     try:
         problem = Problem(model, experiments, **given)
         problem.check_inputs()
+        if problem.random is not None and needs_unknowns:
+            check_population(problem)
     except InputError as error:
         source.complain(error)
         return None

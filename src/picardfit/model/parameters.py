@@ -30,6 +30,8 @@ class Parameter:
     `start`: the value to start from; `fixed`: the value, not estimated (it wins over `start`).
     `local`: each experiment has its own value.  `unit`: printed, never computed with.
     `prior`: what is known besides the bounds, for example pf.priors.Normal(1.0, 0.2); it needs a noise model.
+    `random`: each experiment draws its own value from a normal distribution around a typical one, in the scale of the
+    search (natural or log). The bounds are those of the typical value; pf.RandomEffects says more of the distribution.
     """
 
     lower: float = -inf
@@ -41,6 +43,7 @@ class Parameter:
     unit: str = ""
     prior: Prior | None = None
     logit: bool = False
+    random: bool = False
 
     def __post_init__(self) -> None:
         try:
@@ -86,6 +89,11 @@ def _checked_fields(one: Parameter) -> dict[str, float]:
     check_flag(one.local, "local")
     if one.log and one.logit:
         raise InputError("model.two_scales")
+    check_flag(one.random, "random")
+    if one.random and one.local:
+        raise InputError("model.random_and_local")
+    if one.random and one.fixed is not None:
+        raise InputError("model.random_and_fixed", value=one.fixed)
     if not isinstance(one.unit, str):
         raise InputError("model.parameter_unit", value=one.unit)
     lower, upper = _checked_bounds(one.lower, one.upper, one.log)

@@ -24,6 +24,7 @@ from picardfit.model.noise_models import NoiseModel
 from picardfit.model.number_arrays import as_given
 from picardfit.model.parameters import Parameter
 from picardfit.model.prior_terms import Priors
+from picardfit.model.random_effects import RandomEffects
 from picardfit.model.scatter import Scatter, bind
 from picardfit.problem.columns import used_columns
 from picardfit.problem.derived import derived_quantities
@@ -35,6 +36,7 @@ from picardfit.problem.least_squares import LeastSquares
 from picardfit.problem.likelihood import Objective, likelihood
 from picardfit.problem.named_values import unknowns_from
 from picardfit.problem.quantity import Quantity
+from picardfit.problem.random_checks import checked_random, random_initial
 from picardfit.problem.samples import (
     Samples,
     nearest_measurements,
@@ -76,6 +78,7 @@ class Problem:
     Binomial for counts) or one for each observable; then the likelihood is maximised. Without it: plain least squares.
     `nominal`: values of the parameters that came with the problem; searches do not start from them.
     `derived`: name -> formula of parameters, such as {"half_life": "log(2)*v/cl"}, or pf.Derived with a unit.
+    `random`: the covariance of the parameters that vary between individuals (pf.Parameter(random=True)).
 
     After construction, every experiment has a name, `parameters` holds all parameters, including those of the noise and
     of initial formulas, and `initial_by_experiment` holds what is known of each initial state.
@@ -89,6 +92,7 @@ class Problem:
     noise: NoiseModel | Mapping[str, NoiseModel] | None
     nominal: Mapping[str, float] | None
     derived: FrozenDict[str, Derived]
+    random: RandomEffects | None
     scatter: Scatter | None = field(init=False, repr=False)
     initial_by_experiment: tuple[dict[str, InitialSpec], ...] = field(init=False, repr=False)
 
@@ -102,6 +106,7 @@ class Problem:
         noise: NoiseModel | Mapping[str, NoiseModel] | None = None,
         nominal: Mapping[str, float] | None = None,
         derived: Mapping[str, str | Derived] | None = None,
+        random: RandomEffects | None = None,
     ) -> None:
         if not isinstance(model, Model):
             raise InputError("problem.not_a_model", value=model)
@@ -116,7 +121,8 @@ class Problem:
         each = tuple(initial_of(model, one, common) for one in named)
         check_increments(model, named)
         by_name = {one.name: specs for one, specs in zip(named, each, strict=True)}
-        every = all_parameters(model, as_mapping(parameters, "parameters", "(0, 1)"), by_name, scatter)
+        specs = random_initial(common) | as_mapping(parameters, "parameters", "(0, 1)")
+        every = all_parameters(model, specs, by_name, scatter)
         check_doses(model, named, by_name)
         check_priors(every, by_name, scatter)
         check_truth(truth)
@@ -135,6 +141,7 @@ class Problem:
             "noise": noise,
             "nominal": nominal,
             "derived": FrozenDict({n: as_derived(n, one) for n, one in given.items()}),
+            "random": checked_random(random, every),
             "scatter": scatter,
             "initial_by_experiment": each,
         }
@@ -392,6 +399,18 @@ class Problem:
         rows = self._predicted(unknowns_from(self, parameters, initial))
         value = inf if rows is None else self.objective.nllh(rows)
         return value if np.isfinite(value) or value == -inf else inf
+
+    def marginal_objective(
+        self, parameters: Mapping[str, object], covariance: object, marginal: object = None
+    ) -> float:
+        """NONMEM's objective of a problem with random effects at given values: -2 log L - n log(2 pi).
+
+        `parameters`: typical values and noise levels; `covariance`: of the random effects, {"ka": 0.04} or a DataFrame.
+        `marginal`: how the integral over the random effects is approximated, by default pf.FOCEI().
+        """
+        from picardfit.inference.population.at_values import marginal_objective
+
+        return marginal_objective(self, parameters, covariance, marginal)
 
     def _predicted(self, unknowns: np.ndarray) -> np.ndarray | None:
         """Rows (samples, rows) by independent integration, or None."""

@@ -30,6 +30,7 @@ from picardfit.model.model import Model, inside_increment
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.number_arrays import CENSORED
 from picardfit.model.parameters import Parameter, as_parameter
+from picardfit.model.random_effects import RandomEffects
 from picardfit.problem.calendar import Calendar
 from picardfit.problem.experiment import Experiment
 from picardfit.problem.json_values import Record, array, entries, get, get_optional, number, plain
@@ -52,6 +53,7 @@ def problem_record(problem: Problem) -> Record:
         "truth": problem.truth,
         "noise": _noise_record(problem.noise),
         "nominal": problem.nominal,
+        "random": _random_record(problem.random),
         "experiments": [_experiment_record(one) for one in problem.experiments],
         **({"derived": derived} if derived else {}),
     }
@@ -68,8 +70,25 @@ def problem_from(record: Record) -> Problem:
         truth=get_optional(record, "truth", dict),
         noise=None if noise is None else _noise_from(noise),
         nominal=get_optional(record, "nominal", dict),
+        random=_random_from(record.get("random")),
         derived=_derived_from(get(record, "derived", dict) if "derived" in record else {}),
     )
+
+
+def _random_record(random: RandomEffects | None) -> Record | None:
+    if random is None:
+        return None
+    groups = [list(group) for group in random.correlated]
+    return {"correlated": groups, "start": dict(random.start), "fixed": dict(random.fixed)}
+
+
+def _random_from(record: object) -> RandomEffects | None:
+    if record is None:
+        return None
+    known = ("correlated", "start", "fixed")
+    if not isinstance(record, dict) or not record.keys() <= set(known):
+        raise InputError("problem.saved_random", value=record, known=known)
+    return RandomEffects(**record)
 
 
 def _derived_from(record: Record) -> dict[str, Derived]:

@@ -11,7 +11,7 @@ import sympy
 
 from picardfit.checks import as_mapping, as_number
 from picardfit.errors import InputError, Key, closest, concerning
-from picardfit.formulas.algebra import names
+from picardfit.formulas.algebra import names, symbol
 from picardfit.formulas.grammar import parse
 from picardfit.model.densities import COUNTS
 from picardfit.model.doses import Jumps, jumps_of
@@ -22,6 +22,7 @@ from picardfit.problem.calendar import known_unit
 from picardfit.problem.dose_checks import check_covariates
 from picardfit.problem.experiment import Experiment
 from picardfit.problem.first_counts import check_first_counts
+from picardfit.problem.random_checks import typical_name
 from picardfit.problem.rest import Rest
 
 # A known value, a formula, an unknown value, or the steady state before the experiment.
@@ -144,6 +145,9 @@ def initial_of(model: Model, one: Experiment, common: Mapping[str, object]) -> d
             resolved[state] = _initial_formula(model, one, state, spec)
             continue
         parameter = as_parameter(state, spec, "initial")
+        if parameter.random:
+            resolved[state] = symbol(typical_name(state))
+            continue
         resolved[state] = parameter if parameter.fixed is None else float(parameter.fixed)
     return resolved
 

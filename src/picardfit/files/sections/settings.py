@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from picardfit.checks import as_number, as_whole, is_number
 from picardfit.errors import Key
 from picardfit.files.toml_source import Source, kind_of, schema
+from picardfit.inference.population.marginals import Marginal
 from picardfit.model.model import Model
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.picard_gradient.algorithms import (
@@ -60,6 +62,7 @@ class FitSettings:
     level: float = 0.95
     start: dict[str, float] = field(default_factory=dict)
     start_initial: dict[str, float] = field(default_factory=dict)
+    marginal: Marginal | None = None  # of the section [random]
 
 
 def read_truth(
@@ -135,7 +138,7 @@ def read_settings(
     method = None if len(source.faults) > before else _method(source, table, limit)
     if method is None:
         return FitSettings()
-    whole = {str(name): number for name, number in counts.items() if number is not None}
+    whole: dict[str, Any] = {str(name): number for name, number in counts.items() if number is not None}
     return FitSettings(
         method, level=as_number(level, "level"), start=start, start_initial=start_initial, **whole
     )

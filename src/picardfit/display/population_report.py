@@ -1,0 +1,104 @@
+"""A population fit as one HTML file: templates/population.html; this module collects what it shows."""
+
+from __future__ import annotations
+
+import platform
+from datetime import date
+from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from picardfit import __version__
+from picardfit.display import plots
+from picardfit.display.markup import (
+    environment,
+    equations,
+    experiment_table,
+    noise_words,
+    parameter_table,
+    picture,
+    table,
+)
+from picardfit.display.population_text import (
+    SPREAD_HEADER,
+    TYPICAL_HEADER,
+    correlation_lines,
+    likelihood_lines,
+    search_lines,
+    spread_rows,
+    typical_rows,
+)
+from picardfit.display.text import effort_words, number
+from picardfit.display.verdicts import verdict_words
+from picardfit.errors import counted
+from picardfit.whole_files import write_text
+
+if TYPE_CHECKING:
+    from picardfit.inference.population.answer import PopulationFit
+
+
+def write_population_report(fit: PopulationFit, path: str | Path, title: str) -> Path:
+    """Write the report of a population fit as one self-contained HTML file with this title."""
+    page = environment().get_template("population.html").render(_content(fit, title))
+    return write_text(path, page + "\n")
+
+
+def _content(fit: PopulationFit, title: str) -> dict[str, object]:
+    """Every variable of templates/population.html."""
+    problem = fit.problem
+    words = counted(len(problem.experiments), "individual"), counted(problem.measurements, "measurement")
+    shown: dict[str, object] = {
+        "title": title,
+        "size": f"{counted(fit.estimated, 'estimated number')} from {words[1]} of {words[0]}",
+        "date": f"{date.today():%d %B %Y}",
+        "kind": "good" if fit.success else "bad",
+        "headline": "Success." if fit.success else "No success.",
+        "message": fit.message,
+        "equations": equations(problem.model),
+        "noise": "" if problem.noise is None else noise_words(problem.noise),
+        "written": dedent(problem.model.text).strip(),
+        "parameters": parameter_table(problem),
+        "experiments": experiment_table(problem.experiments, problem.initial),
+        "solved": fit.optimum is not None,
+        "effort": effort_words(fit.iterations, fit.seconds),
+        "seed": fit.seed,
+        "versions": f"picardfit {__version__}, Python {platform.python_version()}",
+    }
+    return shown if fit.optimum is None else shown | _estimates(fit)
+
+
+def _estimates(fit: PopulationFit) -> dict[str, object]:
+    """Tables and pictures of a fit with a solution."""
+    judged = fit.identifiability().verdicts if fit.status.converged and fit.success else {}
+    return {
+        "typical": table(TYPICAL_HEADER, typical_rows(fit), (1, 2, 3, 4)),
+        "spread": table(SPREAD_HEADER, spread_rows(fit), (1, 2, 3, 4, 5)),
+        "lines": [*correlation_lines(fit), *likelihood_lines(fit), *search_lines(fit)],
+        "verdicts": table(("", "verdict"), [(n, verdict_words(v)) for n, v in judged.items()])
+        if judged
+        else "",
+        "individuals": _individuals(fit),
+        "pictures": _pictures(fit),
+    }
+
+
+def _individuals(fit: PopulationFit, most: int = 200) -> Markup:
+    values, errors = fit.population.individuals, fit.population.individual_errors
+    rows = [
+        (
+            str(name),
+            *(f"{number(values.loc[name, one], 4)} ± {number(errors.loc[name, one], 2)}" for one in values),
+        )
+        for name in values.index[:most]
+    ]
+    header = ("individual", *values.columns)
+    return table(header, rows, range(1, len(header)), most, more=len(values) - len(rows))
+
+
+def _pictures(fit: PopulationFit) -> list[Markup]:
+    own = fit.individual_fit
+    curves = "Dots: data. Line: the curve of each individual at its most probable parameters; at most twelve of them."
+    rest = "Data minus individual curve. Dashed: two standard deviations of the noise."
+    return [picture(plots.plot_fit(own), curves), picture(plots.plot_residuals(own), rest)]

@@ -1,0 +1,47 @@
+"""What a user should know about a population fit: warnings as records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from picardfit.errors import Notice
+from picardfit.inference.population.distribution import Population
+from picardfit.inference.population.estimation import Optimum
+from picardfit.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class NoticeSettings:
+    """When something is worth a warning."""
+
+    open: float = 1.0  # standard error of the logarithm of a spread from which on data do not determine it
+    shrunk: float = 0.5  # shrinkage above which individual values say little; usual in the field (Savic 2009)
+
+
+def notices_of(
+    problem: Problem, optimum: Optimum, settings: NoticeSettings = NoticeSettings()
+) -> tuple[Notice, ...]:
+    """Warnings about spreads, data and modes."""
+    population, found = Population(optimum), []
+    measurements, names = optimum.at.study.setting.measurements, problem.names
+    counts = np.bincount(measurements.owner, minlength=len(names))
+    effects = int(sum(one.state != "fixed" or one.sd > 0 for one in population.spreads.values()))
+    few = [name for name, count in zip(names, counts, strict=True) if count < effects]
+    if few:
+        found.append(Notice("inference.fewer_data_than_effects", few[0], {"names": few, "effects": effects}))
+    lost = [name for name, done in zip(names, optimum.at.converged, strict=True) if not done]
+    if lost:
+        found.append(Notice("inference.mode_not_found", lost[0], {"names": lost}))
+    if optimum.hessian is None:
+        return tuple(found)
+    for name, one in population.spreads.items():
+        if one.state == "zero":
+            found.append(Notice("inference.no_spread", name))
+        elif one.state == "estimated" and not one.log_error < settings.open:
+            found.append(Notice("inference.spread_not_determined", name))
+    found += [Notice("inference.correlation_of_one", name) for name in population.degenerate]
+    if not population.errors.definite:
+        found.append(Notice("inference.population_open"))
+    return tuple(found)
