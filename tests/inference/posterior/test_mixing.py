@@ -5,7 +5,7 @@ import pytest
 
 from picardfit.inference.posterior.comparison import loo, waic
 from picardfit.inference.posterior.mixing import e_bfmi, ess_bulk, ess_tail, mcse_mean, r_hat
-from picardfit.inference.posterior.nuts import Warmup
+from picardfit.inference.posterior.nuts import StepSize, Warmup
 from picardfit.inference.posterior.pareto import pareto_fit, smoothed
 
 RNG = np.random.default_rng(7)
@@ -85,3 +85,7 @@ def test_measurements_with_heavy_weights_are_warned_of():
 def test_windows_of_the_warmup_double_and_leave_time_for_the_step_size():
     assert Warmup().windows(400) == [85, 135, 340]
     assert Warmup().windows(0) == []
+
+
+def test_a_step_size_without_experience_stays_as_it_was():
+    assert np.exp(StepSize(0.3, 0.8, Warmup()).mean) == pytest.approx(0.3)

@@ -177,12 +177,12 @@ def _transition(
     return tree.chosen, tree.energy, depth, path
 
 
-class _StepSize:
+class StepSize:
     """Dual averaging of log(step) until the mean acceptance is as wanted (Hoffman and Gelman, section 3.2)."""
 
     def __init__(self, step: float, accept: float, rules: Warmup) -> None:
         self.centre, self.accept, self.rules = np.log(rules.ahead * step), accept, rules
-        self.count, self.gap, self.mean, self.step = 0, 0.0, 0.0, step
+        self.count, self.gap, self.mean, self.step = 0, 0.0, float(np.log(step)), step
 
     def learn(self, accept: float) -> None:
         rules = self.rules
@@ -214,7 +214,7 @@ def chain(
     warm, here, unknowns = rules.adaptation, start, len(start.z)
     ends, seen = warm.windows(rules.warmup), []
     begin = int(warm.first * rules.warmup)
-    root, sizes = root_of(covariance), _StepSize(unknowns**-0.25, rules.accept, warm)
+    root, sizes = root_of(covariance), StepSize(unknowns**-0.25, rules.accept, warm)
     for iteration in range(rules.warmup):
         here, _, _, path = yield from _transition(rules, here, root, sizes.step, rng)
         _count(trace, path)
@@ -227,7 +227,7 @@ def chain(
             spread = np.atleast_2d(np.cov(np.array(seen).T, bias=True)) if len(seen) > 1 else 0.0
             covariance = (len(seen) * spread + faith * covariance) / (len(seen) + faith)
             root, seen = root_of(covariance), []
-            sizes = _StepSize(float(np.exp(sizes.mean)), rules.accept, warm)
+            sizes = StepSize(float(np.exp(sizes.mean)), rules.accept, warm)
     step = trace.step = float(np.exp(sizes.mean)) if rules.warmup else sizes.step
     for _ in range(rules.draws):
         here, energy, depth, path = yield from _transition(rules, here, root, step, rng)
