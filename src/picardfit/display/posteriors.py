@@ -78,6 +78,8 @@ def report_section(one: Posterior) -> dict[str, object]:
         "trace": "The chains: they should look alike and show no trend.",
         "predictive": "Data in the bands of the posterior: dark for curves, light for new measurements.",
     }
+    if one.khat is not None:  # resampled points have no order
+        del captions["trace"]
     return {
         "headline": headline(one),
         "verdict": verdict(one),

@@ -91,7 +91,7 @@ def _traces(one: Posterior, names: Sequence[str], all_of_them: int) -> Picture:
         if divergent is not None and divergent.any():
             at = np.flatnonzero(divergent.any(axis=0))
             panel.plot(at, np.full(len(at), one[name].min()), "|", color=INK, label="divergent")
-        panel.set_ylabel(_name(one, name), parse_math=False)
+        panel.set_ylabel(_name(one, name).replace(" (", "\n("), parse_math=False)
     panels[-1].set_xlabel("draw")
     legend(figure, panels, not_drawn(all_of_them - len(names), "unknowns"))
     return figure
