@@ -37,7 +37,7 @@ def study(individuals=30):
 
 
 def truth(problem):
-    return Distribution(study_of(problem), THETA, OMEGA)
+    return Distribution(study_of(problem), THETA, OMEGA, np.zeros((0, 3, 3)))
 
 
 def drawn_truth(seed, limit=-np.inf):
@@ -218,7 +218,7 @@ def test_wrong_wishes_are_named(fitted, options, code):
 
 
 def test_checks_share_simulations(fitted):
-    checks = Checks(fitted.optimum, fitted.population._source)
+    checks = Checks(fitted.optimum, fitted.population.distribution)
     assert checks.studies(20, 3) is checks.studies(20, 3)
 
 

@@ -228,13 +228,15 @@ class Population:
     # ---- predictions and simulations -------------------------------------------------------------------------------
 
     @cached_property
-    def _source(self) -> Distribution:
+    def distribution(self) -> Distribution:
+        """Typical values and covariance, from which individuals are drawn."""
         study = self.optimum.at.study
-        return Distribution(study, study.split(self.optimum.at.point)[0], self._matrix)
+        theta = study.split(self.optimum.at.point)[0]
+        return Distribution(study, theta, self._matrix, self._matrix_slopes[len(theta) :])
 
     @cached_property
     def _checks(self) -> Checks:
-        return Checks(self.optimum, self._source)
+        return Checks(self.optimum, self.distribution)
 
     def residuals(self) -> pd.DataFrame:
         """A row for each measurement: individual, time, observable, value, censored, pred, ipred, iwres, cwres."""
@@ -270,7 +272,7 @@ class Population:
 
         `designs`: experiments, also planned ones (`pf.plan`), to draw from instead.
         """
-        return simulate_population(self._source, n, seed, designs)
+        return simulate_population(self.distribution, n, seed, designs)
 
     def _table(self, matrix: Array) -> pd.DataFrame:
         return pd.DataFrame(matrix, index=list(self.names), columns=list(self.names))

@@ -40,6 +40,7 @@ class Distribution:
     study: Study
     theta: Array  # (width,)
     covariance: Array  # (effects, effects)
+    covariance_slopes: Array  # (coordinates, effects, effects): its derivatives by the estimated coordinates
 
     def unknowns(self, count: int, rng: np.random.Generator) -> Array:
         """(count, width): the unknowns of new individuals."""
