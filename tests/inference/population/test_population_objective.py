@@ -141,3 +141,32 @@ def test_censored_values_agree_with_quadrature_of_the_exact_likelihood():
     exact = -4 * np.log(quad(integrand, -8, 8, epsabs=1e-12)[0]) - 4 * np.log(2 * np.pi)
     found = problem.marginal_objective({"k": 0.8}, {"k": 0.09}, pf.Quadrature(nodes=25))
     assert found == pytest.approx(exact, abs=1e-6)
+
+
+def test_effects_on_a_logit_scale():
+    """A bounded fraction with normal effects in its logit: the mode of an individual stays within the bounds."""
+    times = np.array([1.0, 2.0, 4.0])
+    subjects = [
+        pf.Experiment(times, {"x": share * 5 * np.exp(-0.3 * times)}, name=f"s{k}")
+        for k, share in enumerate((0.2, 0.5, 0.9))
+    ]
+    problem = pf.Problem(
+        pf.Model("u' = -0.3*u", observables={"x": "share*u"}),
+        subjects,
+        {"share": pf.Parameter(0, 1, logit=True, random=True)},
+        initial={"u": 5.0},
+        noise=pf.Noise(additive=0.05),
+    )
+    study = study_of(problem)
+    here, step = evaluate(study, np.array([0.1, 0.2])), 1e-4
+    found = [
+        (
+            evaluate(study, here.point + d, here, False).value
+            - evaluate(study, here.point - d, here, False).value
+        )
+        / (2 * step)
+        for d in step * np.eye(2)
+    ]
+    assert np.abs(here.gradient - found).max() < 1e-5
+    shares = study.setting.problem.layout.natural(here.paths.unknowns)[:, 0]
+    assert shares == pytest.approx([0.2, 0.5, 0.9], abs=0.03)

@@ -91,7 +91,6 @@ class Sampled:
 
     states: Array  # (samples, states)
     first: Array  # (samples, states, acting)
-    second: Array | None = None  # (samples, states, acting random, directions)
 
 
 def columns_of(problem: Problem) -> Columns:
