@@ -217,6 +217,13 @@ def test_wrong_wishes_are_named(fitted, options, code):
     assert complaint(fitted.population.vpc, **({"simulations": 20} | options)).code == code
 
 
+def test_checks_and_populations_are_printed(fitted):
+    text = str(fitted.population.vpc(simulations=20))
+    assert "conc: quantiles of the data" in text
+    assert len(text.splitlines()) == 1 + 1 + 11 + 1
+    assert "3 simulated individuals with 33 measurements" in str(fitted.population.simulate(3))
+
+
 def test_checks_share_simulations(fitted):
     checks = Checks(fitted.optimum, fitted.population.distribution)
     assert checks.studies(20, 3) is checks.studies(20, 3)

@@ -17,6 +17,7 @@ import pandas as pd
 
 from picardfit.checks import as_whole
 from picardfit.collocation.mesh import Flags, Indices
+from picardfit.display.hook import shown
 from picardfit.errors import InputError, closest
 from picardfit.formulas.kernels import Array
 from picardfit.inference.population.estimation import Optimum
@@ -48,6 +49,7 @@ class CheckSettings:
     individuals: int = 50_000  # in all simulations together: about ten seconds
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class PredictiveCheck:
     """Quantiles of one observable in bins of time, of the data and of simulated studies."""

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from picardfit.checks import as_whole
+from picardfit.display.hook import shown
 from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array
 from picardfit.inference.population.at_values import root_of
@@ -49,6 +50,7 @@ class Distribution:
         return self.study.setting.unknowns(self.theta, eta)
 
 
+@shown
 @dataclass(frozen=True, eq=False)
 class SimulatedPopulation:
     """New individuals with simulated measurements."""
