@@ -168,7 +168,8 @@ def check_text(one: PredictiveCheck) -> str:
 
 def simulated_text(one: SimulatedPopulation) -> str:
     values = count(len(one.to_frame()), "measurement")
-    return f"{count(len(one.experiments), 'simulated individual')} with {values}: .experiments, .individuals, .to_frame()"
+    people = count(len(one.experiments), "simulated individual")
+    return f"{people} with {values}: .experiments, .individuals, .to_frame()"
 
 
 def ratio_text(one: LikelihoodRatio) -> str:
