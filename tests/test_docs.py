@@ -67,7 +67,7 @@ def test_every_page_is_in_the_menu():
 
 def test_reference_has_every_public_name():
     shown = re.findall(r"^ +heading: pf\.(\w+)$", (DOCS / "reference.md").read_text("utf-8"), re.MULTILINE)
-    assert {*shown, "examples"} == set(picardfit.__all__)
+    assert {*shown, "examples", "priors"} == set(picardfit.__all__)
 
 
 def test_reference_names_things_that_are_there():

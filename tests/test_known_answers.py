@@ -213,7 +213,7 @@ def posed(case):
 
 
 def _normal(mean, sd):
-    return pf.priors.Normal(mean, sd) if hasattr(pf, "priors") else pf.Normal(mean, sd)
+    return pf.priors.Normal(mean, sd)
 
 
 def answer(case, sampled, truth):

@@ -35,7 +35,7 @@ _HOMES = {  # module -> the public names that live in it
     ),
     "evidence.optima": ("Optimum",),
     "model.parameters": ("Parameter",),
-    "model.priors": ("LaplacePrior", "LogLaplacePrior", "LogNormalPrior", "Normal", "Uniform"),
+    "model.priors": ("priors",),
     "problem.problem": ("Problem",),
     "files.problem_file": ("read_problem",),
     "examples": ("examples",),
@@ -60,6 +60,8 @@ _HOMES = {  # module -> the public names that live in it
     "inference.bootstrap": ("Bootstrap",),
     "inference.model_comparison": ("ModelComparison", "compare_models"),
     "inference.profile": ("Profile",),
+    "inference.posterior.methods": ("LaplaceDraws", "NUTS"),
+    "inference.posterior.posterior": ("Posterior",),
     "inference.population.marginals": ("FO", "FOCE", "FOCEI", "MarginalLaplace", "Quadrature"),
     "inference.population.distribution": ("Population",),
     "inference.population.answer": ("PopulationFit",),
@@ -74,7 +76,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOME_OF:
         raise AttributeError(f"picardfit has no `{name}`; its public names are in picardfit.__all__.")
     home = _import(f"picardfit.{_HOME_OF[name]}")
-    value = home if name == "examples" else getattr(home, name)
+    value = home if name in ("examples", "priors") else getattr(home, name)
     globals()[name] = value
     return value
 

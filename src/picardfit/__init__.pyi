@@ -32,10 +32,14 @@ from picardfit.inference.population.marginals import FOCE as FOCE
 from picardfit.inference.population.marginals import FOCEI as FOCEI
 from picardfit.inference.population.marginals import MarginalLaplace as MarginalLaplace
 from picardfit.inference.population.marginals import Quadrature as Quadrature
+from picardfit.inference.posterior.methods import NUTS as NUTS
+from picardfit.inference.posterior.methods import LaplaceDraws as LaplaceDraws
+from picardfit.inference.posterior.posterior import Posterior as Posterior
 from picardfit.inference.profile import Profile as Profile
 from picardfit.inference.structural import Structure as Structure
 from picardfit.inference.structural import structural as structural
 from picardfit.inference.validation import Validation as Validation
+from picardfit.model import priors as priors
 from picardfit.model.derived import Derived as Derived
 from picardfit.model.doses import Doses as Doses
 from picardfit.model.inputs import Signal as Signal
@@ -49,11 +53,6 @@ from picardfit.model.noise_models import Noise as Noise
 from picardfit.model.noise_models import Poisson as Poisson
 from picardfit.model.noise_models import StudentT as StudentT
 from picardfit.model.parameters import Parameter as Parameter
-from picardfit.model.priors import LaplacePrior as LaplacePrior
-from picardfit.model.priors import LogLaplacePrior as LogLaplacePrior
-from picardfit.model.priors import LogNormalPrior as LogNormalPrior
-from picardfit.model.priors import Normal as Normal
-from picardfit.model.priors import Uniform as Uniform
 from picardfit.model.random_effects import RandomEffects as RandomEffects
 from picardfit.problem.calendar import Calendar as Calendar
 from picardfit.problem.experiment import Experiment as Experiment

@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from picardfit.inference.bands import Bands
     from picardfit.inference.bootstrap import Bootstrap, Kind
     from picardfit.inference.identifiability import Identifiability
+    from picardfit.inference.posterior.methods import NUTS, LaplaceDraws
+    from picardfit.inference.posterior.posterior import News as PosteriorNews
+    from picardfit.inference.posterior.posterior import Posterior
     from picardfit.inference.profile import Profile
     from picardfit.inference.refits import News
     from picardfit.inference.validation import Initial, Validation
@@ -431,6 +434,20 @@ class Fit:
 
         return bootstrap(self, count, kind, seed, Tools(executor, ledger, progress))
 
+    def posterior(
+        self, method: NUTS | LaplaceDraws | None = None, *, seed: int = 0, progress: PosteriorNews = None
+    ) -> Posterior:
+        """Draws of the posterior: likelihood times priors, flat where no prior is given, within the bounds.
+
+        `method`: `pf.NUTS(draws=1000, chains=4)` by default, or `pf.LaplaceDraws(draws=4000)`, which answers at once.
+        The same seed gives the same draws. Ctrl-C returns what all chains have drawn. `progress` is called with the
+        numbers of finished iterations, of all, and of divergences; by default long runs show a progress bar, which
+        False switches off.
+        """
+        from picardfit.inference.posterior.posterior import posterior
+
+        return posterior(self, method, seed, progress)
+
     def validate(
         self,
         experiments: Experiment | Iterable[Experiment] | None = None,
@@ -616,11 +633,13 @@ class Fit:
 
         return explore(self, experiment)
 
-    def report(self, path: str | Path, title: str = "Report of a fit") -> Path:
-        """Write a self-contained HTML report."""
+    def report(
+        self, path: str | Path, title: str = "Report of a fit", posterior: Posterior | None = None
+    ) -> Path:
+        """Write a self-contained HTML report, with a section on draws of `fit.posterior()` if they are given."""
         from picardfit.display.report import write_report
 
-        return write_report(self, path, title)
+        return write_report(self, path, title, posterior=posterior)
 
     def save(self, path: str | Path) -> Path:
         """Write the fit with its problem as JSON; `pf.load` reads it back."""

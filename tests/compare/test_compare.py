@@ -120,7 +120,7 @@ def test_an_answer_outside_the_bounds_is_judged_inside(monkeypatch):
 
 
 def test_noise_and_priors_are_left_out():
-    believed = pf.Parameter(0.1, 3.0, prior=pf.Normal(2.9, 0.001))
+    believed = pf.Parameter(0.1, 3.0, prior=pf.priors.Normal(2.9, 0.001))
     problem = replace(decay(), parameters={"k": believed}, noise=pf.Noise(additive=(0.001, 1.0)))
     row = compare.run(problem, ["picardfit"])["picardfit"]
     plain = compare.run(decay(), ["picardfit"])["picardfit"]

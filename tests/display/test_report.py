@@ -216,7 +216,7 @@ def test_the_program_in_the_report_makes_the_same_fit(tmp_path):
         pf.Experiment([0, 1, 2], {"y": [1.9, 1.3, 0.9]}, inputs={"u": 0, "d": 0.1}, initial={"x": "x0"})
     )
     beliefs = {
-        "a": pf.Parameter(0.01, 10, log=True, prior=pf.Normal(0.5, 1.0)),
+        "a": pf.Parameter(0.01, 10, log=True, prior=pf.priors.Normal(0.5, 1.0)),
         "x0": (0, 10),
         "s": (0.01, 1),
     }

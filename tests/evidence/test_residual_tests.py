@@ -116,7 +116,7 @@ def test_unknowns_that_the_data_do_not_determine_take_no_degree_of_freedom():
 
 
 def test_unknowns_with_a_prior_may_take_no_degree_of_freedom():
-    believed = {"k": pf.Parameter(0.01, 5, prior=pf.Normal(0.5, 1e-3))}
+    believed = {"k": pf.Parameter(0.01, 5, prior=pf.priors.Normal(0.5, 1e-3))}
     assert decayed(20, 0.1, pf.Noise(additive=0.1), parameters=believed).diagnostics.freedom == (18, 19)
 
 

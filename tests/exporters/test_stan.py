@@ -164,12 +164,21 @@ def test_bounds_that_differ_between_experiments(tmp_path):
 @pytest.mark.parametrize(
     "prior, text",
     [
-        (pf.Normal(1.0, 0.5), "normal_lpdf(k | 1.0, 0.5)"),
-        (pf.Normal(0.0, 1.0, base=10), "normal_lpdf(log(k) / 2.302585092994046 | 0.0, 1.0)"),
-        (pf.LogNormalPrior(0.0, 1.0), "lognormal_lpdf(k | 0.0, 1.0)"),
-        (pf.LaplacePrior(1.0, 0.5), "double_exponential_lpdf(k | 1.0, 0.5)"),
-        (pf.LogLaplacePrior(0.0, 1.0), "double_exponential_lpdf(log(k) | 0.0, 1.0)"),
-        (pf.Uniform(0.1, 2.0), ""),
+        (pf.priors.Normal(1.0, 0.5), "normal_lpdf(k | 1.0, 0.5)"),
+        (pf.priors.Normal(0.0, 1.0, base=10), "normal_lpdf(log(k) / 2.302585092994046 | 0.0, 1.0)"),
+        (pf.priors.LogNormal(0.0, 1.0), "lognormal_lpdf(k | 0.0, 1.0)"),
+        (pf.priors.Laplace(1.0, 0.5), "double_exponential_lpdf(k | 1.0, 0.5)"),
+        (pf.priors.LogLaplace(0.0, 1.0), "double_exponential_lpdf(log(k) | 0.0, 1.0)"),
+        (pf.priors.Uniform(0.1, 2.0), ""),
+        (pf.priors.HalfNormal(0.5), "normal_lpdf(k | 0, 0.5)"),
+        (pf.priors.StudentT(4.0, 1.0, 0.5), "student_t_lpdf(k | 4.0, 1.0, 0.5)"),
+        (pf.priors.Cauchy(1.0, 0.5), "cauchy_lpdf(k | 1.0, 0.5)"),
+        (pf.priors.HalfCauchy(2.5), "cauchy_lpdf(k | 0, 2.5)"),
+        (pf.priors.Exponential(2.0), "exponential_lpdf(k | 2.0)"),
+        (pf.priors.Gamma(2.0, 1.5), "gamma_lpdf(k | 2.0, 1.5)"),
+        (pf.priors.InverseGamma(2.0, 1.5), "inv_gamma_lpdf(k | 2.0, 1.5)"),
+        (pf.priors.Beta(2.0, 3.0), "beta_lpdf(k | 2.0, 3.0)"),
+        (pf.priors.LogUniform(0.1, 2.0), ""),
     ],
 )
 def test_priors(prior, text):

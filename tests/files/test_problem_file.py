@@ -241,7 +241,7 @@ def test_priors(write):
     )
     assert "[noise]" in faults_of(write(text))[0][1]
     text += "[noise]\nadditive = 1\n"
-    assert pf.read_problem(write(text)).parameters["a"].prior == pf.Normal(1, 2)
+    assert pf.read_problem(write(text)).parameters["a"].prior == pf.priors.Normal(1, 2)
     found = faults_of(write(text.replace("sd = 2", "sdd = 2")))
     assert "Did you mean `sd`?" in found[0][1]
     assert "`sd`" in faults_of(write(text.replace(", sd = 2", "")))[0][1]

@@ -269,11 +269,11 @@ def test_the_size_of_a_dose_is_estimated(write, tmp_path):
 @pytest.mark.parametrize(
     "kind, numbers, prior",
     [
-        ("normal", "1;2", pf.Normal(1, 2)),
-        ("parameterScaleNormal", "-1;2", pf.Normal(-1, 2, base=10)),
-        ("laplace", "1;2", pf.LaplacePrior(1, 2)),
-        ("logNormal", "0;2", pf.LogNormalPrior(0, 2)),
-        ("uniform", "0.1;5", pf.Uniform(0.1, 5)),
+        ("normal", "1;2", pf.priors.Normal(1, 2)),
+        ("parameterScaleNormal", "-1;2", pf.priors.Normal(-1, 2, base=10)),
+        ("laplace", "1;2", pf.priors.Laplace(1, 2)),
+        ("logNormal", "0;2", pf.priors.LogNormal(0, 2)),
+        ("uniform", "0.1;5", pf.priors.Uniform(0.1, 5)),
     ],
 )
 def test_objective_priors(write, kind, numbers, prior):

@@ -87,7 +87,7 @@ def test_the_model_as_it_is(write):
     problem = petab.read(path)
     assert problem.nllh(problem.nominal) == pytest.approx(normal(exchange(TIMES)), rel=1e-8)
     assert problem.parameters["k1"] == pf.Parameter(0.01, 100, log=True)  # its bounds are decades apart
-    assert problem.parameters["k2"] == pf.Parameter(0, 10, prior=pf.Normal(1, 2))
+    assert problem.parameters["k2"] == pf.Parameter(0, 10, prior=pf.priors.Normal(1, 2))
 
 
 def test_experiments_of_one_period(write):
@@ -173,7 +173,7 @@ def test_the_library_reads_the_same_problem(write):
         ({"conditions": ["a beta -"]}, "conditions.tsv:2", "empty_cell", "targetValue"),
         ({"parameters": ["s 0 1 1 1 - -"]}, "parameters.tsv:4", "unknown_word", "estimate"),
         (
-            {"parameters": ["s 0 1 1 true cauchy 0;1"]},
+            {"parameters": ["s 0 1 1 true rayleigh 1"]},
             "parameters.tsv:4",
             "unknown_word",
             "priorDistribution",

@@ -240,11 +240,11 @@ def believed(prior, **options) -> pf.Problem:
 @pytest.mark.parametrize(
     "prior, error",
     [
-        (pf.Normal(2.0, 0.4), 0.2),
-        (pf.Normal(np.log10(2.0), 0.1, base=10), 0.1 * np.log(10)),
-        (pf.LogNormalPrior(np.log(2.0), 0.2), 0.2),
-        (pf.LaplacePrior(2.0, 0.4 / np.sqrt(2)), 0.2),
-        (pf.LogLaplacePrior(np.log(2.0), 0.2 / np.sqrt(2)), 0.2),
+        (pf.priors.Normal(2.0, 0.4), 0.2),
+        (pf.priors.Normal(np.log10(2.0), 0.1, base=10), 0.1 * np.log(10)),
+        (pf.priors.LogNormal(np.log(2.0), 0.2), 0.2),
+        (pf.priors.Laplace(2.0, 0.4 / np.sqrt(2)), 0.2),
+        (pf.priors.LogLaplace(np.log(2.0), 0.2 / np.sqrt(2)), 0.2),
     ],
 )
 @pytest.mark.parametrize("log", [False, True])
@@ -257,12 +257,12 @@ def test_priors_count_as_knowledge(prior, error, log):
 
 
 def test_a_uniform_prior_knows_what_bounds_do():
-    plain, uniform = (pf.design(believed(one, start=2.0)) for one in (None, pf.Uniform(0.01, 100)))
+    plain, uniform = (pf.design(believed(one, start=2.0)) for one in (None, pf.priors.Uniform(0.01, 100)))
     assert plain.before == uniform.before
 
 
 def test_scenarios_of_a_problem_are_drawn_from_its_priors():
-    problem = believed(pf.LogNormalPrior(np.log(2.0), 1e-6), log=True)
+    problem = believed(pf.priors.LogNormal(np.log(2.0), 1e-6), log=True)
     assert pf.design(problem, scenarios=5).after == pytest.approx(pf.design(problem).after, rel=1e-4)
 
 
@@ -271,7 +271,7 @@ def test_the_forecast_with_a_prior_is_that_of_the_fit():
     model = pf.Model("x' = -k*x", observables={"y": "s*x"})
     times = np.linspace(0, 3, 13)
     data = pf.Experiment(times, {"y": 2 * np.exp(-0.7 * times) + 0.05 * np.cos(9 * times)}, "run")
-    known = pf.Parameter(0.01, 100, log=True, prior=pf.LogNormalPrior(np.log(2.0), 0.3))
+    known = pf.Parameter(0.01, 100, log=True, prior=pf.priors.LogNormal(np.log(2.0), 0.3))
     fit = pf.fit(pf.Problem(model, data, {"s": known}, {"x": (0.01, 100)}, noise=pf.Noise(additive=0.05)))
     found = pf.design(fit, pf.plan(times, ["y"], "more"))
     assert found.before["s"] == pytest.approx(fit.standard_errors["s"] / fit.parameters["s"], rel=0.05)

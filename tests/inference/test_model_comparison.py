@@ -106,7 +106,7 @@ def test_ranking_is_by_aic_where_a_model_has_no_aicc():
 
 
 def test_priors_and_bounds_are_remarked(fits):
-    bounds = {"vmax": (0.01, 0.5), "km": pf.Parameter(0.01, 50, prior=pf.Normal(1, 0.1))}
+    bounds = {"vmax": (0.01, 0.5), "km": pf.Parameter(0.01, 50, prior=pf.priors.Normal(1, 0.1))}
     other = fit(bounds=bounds, noise=pf.LogNormal(sigma=(0.001, 1)))
     codes = [one.code for one in pf.compare_models([fits["log-normal"], other]).remarks]
     assert codes == ["inference.compared_with_priors", "inference.compared_at_bound"]

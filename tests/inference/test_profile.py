@@ -195,7 +195,7 @@ def test_a_level_of_the_noise_has_a_profile():
 def test_a_prior_takes_part(lotka_fit):
     value = lotka_fit.parameters["a"]
     sd = float(np.sqrt(lotka_fit.residual_variance))
-    tight = pf.Parameter(0, 5, prior=pf.Normal(value, 1e-3))
+    tight = pf.Parameter(0, 5, prior=pf.priors.Normal(value, 1e-3))
     fit = pf.fit(pf.Problem(LOTKA, LOTKA_DATA, {"a": tight}, noise=pf.Noise(additive=sd)))
     low, high = fit.profile("a").interval()
     assert high - low == pytest.approx(2 * 1.96e-3, rel=0.02)

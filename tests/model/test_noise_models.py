@@ -344,7 +344,7 @@ def test_diagnostics_of_a_good_fit_are_quiet():
 
 
 def test_print_says_likelihood_and_priors():
-    prior = pf.Parameter(0.01, 5.0, prior=pf.Normal(0.8, 0.5))
+    prior = pf.Parameter(0.01, 5.0, prior=pf.priors.Normal(0.8, 0.5))
     fit = pf.fit(_problem(pf.Noise(additive=0.2), seed=2, a=prior))
     assert "with priors" in str(fit)
     assert "reduced chi-square" in str(fit)
@@ -358,7 +358,7 @@ def test_files_keep_noise_and_priors(kind, tmp_path):
             {"x": pf.StudentT(additive=(0.01, 5.0)), "y": pf.Noise(additive=0.1)}, data=_noisy()
         )
     elif kind == "prior":
-        prior = pf.Parameter(0.01, 5.0, prior=pf.LogNormalPrior(0.0, 1.0))
+        prior = pf.Parameter(0.01, 5.0, prior=pf.priors.LogNormal(0.0, 1.0))
         problem = _problem(pf.Noise(additive=0.2), seed=1, a=prior)
     else:
         problem = _problem(KINDS[kind], seed=1, **_extra(kind))

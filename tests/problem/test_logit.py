@@ -49,7 +49,7 @@ def test_bound_is_reached_with_the_one_sided_interval_of_natural_units(truth):
 
 
 def test_prior_is_a_density_of_the_value():
-    prior, noise = pf.Normal(0.35, 0.004), pf.Noise(additive=0.02)
+    prior, noise = pf.priors.Normal(0.35, 0.004), pf.Noise(additive=0.02)
     logit, natural = (
         pf.fit(problem_with(pf.Parameter(0, 1, logit=one, prior=prior), noise=noise)) for one in (True, False)
     )

@@ -17,6 +17,7 @@ from picardfit.cli.petab import petab
 from picardfit.cli.plot import plot
 from picardfit.cli.predict import predict
 from picardfit.cli.profile import profile
+from picardfit.cli.sample import sample
 from picardfit.cli.select import select
 from picardfit.cli.simulate import simulate
 from picardfit.cli.validate import validate
@@ -72,6 +73,7 @@ app.command(
     epilog="Example: picardfit simulate ponds --times 0:20:41 --additive 0.5 --set birth=0.5 > plan.csv",
 )(simulate)
 app.command(cls=Command, epilog="Example: picardfit profile ponds -p birth -p death")(profile)
+app.command(cls=Command, epilog="Example: picardfit sample ponds --draws 2000 --seed 1")(sample)
 app.command(cls=Command, epilog="Example: picardfit select ponds-II ponds-III")(select)
 app.command(cls=Command, epilog="Example: picardfit validate motors --data third.csv")(validate)
 app.command(cls=Command, epilog="Example: picardfit design ponds --criterion A --budget 2")(design)

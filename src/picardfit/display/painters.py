@@ -25,6 +25,8 @@ PAINTERS: dict[str, tuple[str, ...]] = {
         "plots:plot_identifiability",
     ),
     "Model": ("text:model_text", "notebook:model_html"),
+    "DrawsPicture": ("", "notebook:plain_html", "plots.draws:plot_draws"),
+    "Posterior": ("posteriors:posterior_text", "posteriors:posterior_html"),
     "LikelihoodRatio": ("population_text:ratio_text", "notebook:plain_html"),
     "Population": ("population_text:population_text", "notebook:plain_html"),
     "PopulationFit": ("population_text:population_fit_text", "notebook:plain_html"),

@@ -15,6 +15,7 @@ from picardfit.formulas.tracing import NumericMap
 from picardfit.model.doses import Doses
 from picardfit.model.inputs import Constant, Formula, Signal, Table
 from picardfit.model.model import Model
+from picardfit.model.priors import KINDS as PRIORS
 from picardfit.problem.experiment import Experiment
 from picardfit.search.policy import SearchPolicy
 
@@ -90,7 +91,8 @@ def _record(value: Any) -> str:
             given.append(f"{one.name}=replace({home}, {', '.join(_changes(mine))})")
         else:
             given.append(f"{one.name}={code(mine)}")
-    return f"pf.{type(value).__name__}({', '.join(given)})"
+    room = "pf.priors" if isinstance(value, PRIORS) else "pf"
+    return f"{room}.{type(value).__name__}({', '.join(given)})"
 
 
 def _changes(settings: Any) -> list[str]:

@@ -37,6 +37,7 @@ from picardfit.display.markup import (
 from picardfit.display.plots.choice import Choice, chosen
 from picardfit.display.plots.curves import experiment_figures
 from picardfit.display.plots.style import MARKERS, REPORT
+from picardfit.display.posteriors import of_this_fit, report_section
 from picardfit.display.program import program, starts_asked
 from picardfit.display.text import (
     NO_ERRORS,
@@ -49,10 +50,12 @@ from picardfit.display.text import (
     time_words,
 )
 from picardfit.display.verdicts import percent, summary, verdict_words
+from picardfit.errors import InputError
 from picardfit.evidence.certificate import Certificate, CertificateSettings
 from picardfit.fit import Fit
 from picardfit.inference.combinations import Combination
 from picardfit.inference.identifiability import Identifiability
+from picardfit.inference.posterior.posterior import Posterior
 from picardfit.model.densities import COUNTS
 from picardfit.problem.problem import Problem
 from picardfit.whole_files import write_text
@@ -75,9 +78,18 @@ class ReportSettings:
     small: float = 1e-6  # relative jump, Picard residual and promised decrease below which a check is passed
 
 
-def write_report(fit: Fit, path: str | Path, title: str, settings: ReportSettings = ReportSettings()) -> Path:
-    """Write the report of a fit as one self-contained HTML file with this title."""
-    page = environment().get_template("report.html").render(_content(fit, title, settings))
+def write_report(
+    fit: Fit,
+    path: str | Path,
+    title: str,
+    settings: ReportSettings = ReportSettings(),
+    posterior: Posterior | None = None,
+) -> Path:
+    """Write the report of a fit, with draws of its posterior if given, as one self-contained HTML file."""
+    content = _content(fit, title, settings)
+    if posterior is not None:
+        content["posterior"] = _section_of(fit, posterior)
+    page = environment().get_template("report.html").render(content)
     return write_text(path, page + "\n")
 
 
@@ -114,6 +126,7 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
         "statistics": [] if fit.solution is None else statistics_lines(fit),
         "pictures": _pictures(fit, settings),
         "found": None if found is None else _determined(fit, found, settings.combinations),
+        "posterior": None,
         "starts": _starts(fit, settings) if shows_searches(fit) else None,
         "checks": "" if fit.solution is None else _checks(fit.certificate, settings.small),
         "method": method,
@@ -126,6 +139,15 @@ def _content(fit: Fit, title: str, settings: ReportSettings) -> dict[str, object
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
         "platform": platform.platform(),
     }
+
+
+def _section_of(fit: Fit, posterior: object) -> dict[str, object]:
+    """The section of the draws; InputError if they are not draws, or of another fit."""
+    if not isinstance(posterior, Posterior):
+        raise InputError("display.not_a_posterior", value=posterior)
+    if not of_this_fit(fit, posterior):
+        raise InputError("display.posterior_of_other_fit")
+    return report_section(posterior)
 
 
 def _values(fit: Fit, most: int) -> Markup:

@@ -19,10 +19,11 @@ from picardfit.exporters.names import Names, Spelling, plain_text, renamed
 from picardfit.exporters.python import environment
 from picardfit.formulas.algebra import names
 from picardfit.formulas.grammar import parse
+from picardfit.model import priors
 from picardfit.model.densities import COUNTS, Shape
 from picardfit.model.inputs import Formula
 from picardfit.model.parameters import Parameter
-from picardfit.model.priors import LaplacePrior, LogLaplacePrior, LogNormalPrior, Normal, Prior
+from picardfit.model.priors import Prior
 from picardfit.model.scatter import Column
 from picardfit.problem.rest import Rest
 
@@ -298,15 +299,40 @@ def _prior(there: str, one: Parameter) -> Iterable[str]:
 
 def prior_density(there: str, prior: Prior) -> tuple[str, bool]:
     """The log density of a prior, and whether it is one of the value itself."""
-    match prior:
-        case LogNormalPrior():
-            return f"lognormal_lpdf({there} | {prior.mean!r}, {prior.sd!r})", True
-        case LogLaplacePrior():
-            return f"double_exponential_lpdf(log({there}) | {prior.mean!r}, {prior.scale!r})", False
     value = there if prior.base is None else f"log({there}) / {log(prior.base)!r}"
+    natural = prior.base is None
     match prior:
-        case Normal():
-            return f"normal_lpdf({value} | {prior.mean!r}, {prior.sd!r})", prior.base is None
-        case LaplacePrior():
-            return f"double_exponential_lpdf({value} | {prior.mean!r}, {prior.scale!r})", prior.base is None
-    return "", prior.base is None  # uniform: the bounds say it
+        case priors.LogNormal(mean, sd):
+            return f"lognormal_lpdf({there} | {mean!r}, {sd!r})", True
+        case priors.LogLaplace(mean, scale):
+            return f"double_exponential_lpdf(log({there}) | {mean!r}, {scale!r})", False
+        case priors.Normal(mean, sd):
+            return f"normal_lpdf({value} | {mean!r}, {sd!r})", natural
+        case priors.Laplace(mean, scale):
+            return f"double_exponential_lpdf({value} | {mean!r}, {scale!r})", natural
+    known = _positive_density(prior)
+    return (known.format(there), True) if known else ("", natural)  # uniform: the bounds say it
+
+
+def _positive_density(prior: Prior) -> str:
+    """The log density of a prior on the value itself, in which {} is the value; empty for a uniform one."""
+    match prior:
+        case priors.HalfNormal(sd):
+            found = f"normal_lpdf({{}} | 0, {sd!r})"
+        case priors.StudentT(degrees, location, scale):
+            found = f"student_t_lpdf({{}} | {degrees!r}, {location!r}, {scale!r})"
+        case priors.Cauchy(location, scale):
+            found = f"cauchy_lpdf({{}} | {location!r}, {scale!r})"
+        case priors.HalfCauchy(scale):
+            found = f"cauchy_lpdf({{}} | 0, {scale!r})"
+        case priors.Exponential(rate):
+            found = f"exponential_lpdf({{}} | {rate!r})"
+        case priors.Gamma(shape, rate):
+            found = f"gamma_lpdf({{}} | {shape!r}, {rate!r})"
+        case priors.InverseGamma(shape, scale):
+            found = f"inv_gamma_lpdf({{}} | {shape!r}, {scale!r})"
+        case priors.Beta(alpha, beta):
+            found = f"beta_lpdf({{}} | {alpha!r}, {beta!r})"
+        case _:
+            found = ""
+    return found

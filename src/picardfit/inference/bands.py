@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from picardfit.checks import as_number
 from picardfit.collocation.sensitivity import Sensitivity, sensitivity
 from picardfit.display.hook import shown
 from picardfit.errors import InputError, closest
+from picardfit.evidence.fisher import quantile
 from picardfit.inference.bootstrap import Bootstrap, estimates
 from picardfit.inference.refits import solution_of
 from picardfit.model.counts import count_variance, draw_counts
@@ -19,6 +21,7 @@ from picardfit.model.densities import COUNTS, Shape
 from picardfit.model.doses import Signals
 from picardfit.model.increments import differenced, with_running
 from picardfit.model.inputs import Input, as_input, values_at
+from picardfit.model.scatter import draw_independent
 from picardfit.simulation.trajectories import Run, observed, trajectories
 
 if TYPE_CHECKING:
@@ -104,6 +107,68 @@ def bands(
         for names, group in zip((model.states, model.observables), curves, strict=True)
     )
     return Bands(times, level, states, observables, fit.problem.experiments[experiment].calendar)
+
+
+def sampled_bands(
+    fit: Fit,
+    experiment: int,
+    times: np.ndarray,
+    many_unknowns: np.ndarray,
+    level: float,
+    noise: bool,
+    inputs: Mapping[str, object] | None,
+    initial: Mapping[str, float] | None,
+    seed: int,
+) -> Bands:
+    """Pointwise percentiles over draws of the unknowns (draws, experiments, width), around their medians.
+
+    `noise`: those of new measurements, drawn from the noise model. Draws without a solution up to a time are left out
+    there.
+    """
+    quantile(level, np.inf)  # refuses a level that is not between 0 and 1
+    model, order = fit.problem.model, np.argsort(times, kind="stable")
+    prediction = _prediction(fit, experiment, times[order], inputs, initial)
+    states, outputs = _drawn_curves(prediction, many_unknowns)
+    if noise:
+        rng = np.random.default_rng([seed, 1])
+        pairs = zip(many_unknowns, states, outputs, strict=True)
+        outputs = np.stack([_drawn_measurements(fit, prediction, *one, rng) for one in pairs])
+    back, found = np.argsort(order, kind="stable"), []
+    for names, values in ((model.states, states), (model.observables, outputs)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # times that no draw reaches stay NaN
+            low, middle, high = np.nanquantile(values, [0.5 - level / 2, 0.5, 0.5 + level / 2], axis=0)
+            error = np.nanstd(values, axis=0, ddof=1)
+        curves = (middle, low, high, error)
+        found.append({name: Band(*(one[back, k] for one in curves)) for k, name in enumerate(names)})
+    return Bands(times, level, found[0], found[1], fit.problem.experiments[experiment].calendar)
+
+
+def _drawn_curves(prediction: _Prediction, many_unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """States (draws, times, states) and observables (draws, times, observables), NaN without a solution."""
+    model = prediction.problem.model
+    runs = [prediction.run(unknowns) for unknowns in many_unknowns]
+    empty = np.full((len(prediction.times), len(model.states)), np.nan)
+    states = np.stack([empty if found is None else found for found in trajectories(model, runs)])
+    return states, np.stack([observed(model, run, x) for run, x in zip(runs, states, strict=True)])
+
+
+def _drawn_measurements(
+    fit: Fit,
+    prediction: _Prediction,
+    unknowns: np.ndarray,
+    states: np.ndarray,
+    outputs: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """(times, observables): measurements drawn from the noise model at one set of unknowns."""
+    problem = fit.problem
+    assert problem.scatter is not None
+    rows = _rows(fit, prediction, unknowns, with_running(problem.model, states, outputs))
+    if problem.scatter.common:
+        return problem.scatter.draw(rows, rng)
+    trials = np.array([_typical_trials(problem, k) for k in range(outputs.shape[1])])
+    return draw_independent(problem.scatter.columns, rows, rng, np.tile(trials, (len(rows), 1)))
 
 
 def _check_bootstrap(fit: Fit, given: object, same: float = 1e-6) -> None:
@@ -273,12 +338,9 @@ def _by_samples(
     fit: Fit, prediction: _Prediction, bootstrap: Bootstrap, level: float, noise: bool
 ) -> list[Curves]:
     """The bands of states and of observables: percentiles of bootstrap samples around the values of the fit."""
-    model, times = fit.problem.model, prediction.times
-    runs = [prediction.run(unknowns) for unknowns in (solution_of(fit).unknowns, *bootstrap.unknowns)]
-    empty = np.full((len(times), len(model.states)), np.nan)
-    # (1 + samples, times, states)
-    states = np.stack([empty if found is None else found for found in trajectories(model, runs)])
-    outputs = np.stack([observed(model, run, x) for run, x in zip(runs, states, strict=True)])
+    model = fit.problem.model
+    every = np.stack([solution_of(fit).unknowns, *bootstrap.unknowns])
+    states, outputs = _drawn_curves(prediction, every)  # of the fit, then of the samples
     rng = np.random.default_rng([bootstrap.seed, 1])
     both = []
     for values in (states, outputs):

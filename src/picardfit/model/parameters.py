@@ -14,7 +14,8 @@ import numpy as np
 
 from picardfit.checks import as_number, check_flag, is_number, name_at_call
 from picardfit.errors import InputError, concerning
-from picardfit.model.priors import KINDS, Prior, support
+from picardfit.model.prior_terms import support
+from picardfit.model.priors import KINDS, Prior
 
 IN_SECTION = {"parameters": "model.in_parameter", "initial": "model.in_initial"}  # how sentences begin
 
@@ -28,7 +29,7 @@ class Parameter:
     `logit`: search in log((value - lower) / (upper - value)), for fractions and probabilities; needs both bounds.
     `start`: the value to start from; `fixed`: the value, not estimated (it wins over `start`).
     `local`: each experiment has its own value.  `unit`: printed, never computed with.
-    `prior`: what is known besides the bounds, for example pf.Normal(1.0, 0.2); it needs a noise model.
+    `prior`: what is known besides the bounds, for example pf.priors.Normal(1.0, 0.2); it needs a noise model.
     `random`: each experiment draws its own value from a normal distribution around a typical one, in the scale of the
     search (natural or log). The bounds are those of the typical value; pf.RandomEffects says more of the distribution.
     """
@@ -133,9 +134,9 @@ def _checked_value(value: object, what: str, lower: float, upper: float, log: bo
 
 def _check_prior(prior: object, lower: float, upper: float, log: bool) -> None:
     if not isinstance(prior, KINDS):
-        meant = f"{type(prior).__name__}Prior"  # pf.LogNormal and pf.Laplace say how measurements scatter
+        meant = type(prior).__name__  # pf.LogNormal, pf.StudentT and pf.Laplace say how measurements scatter
         if meant in {kind.__name__ for kind in KINDS}:
-            raise InputError("model.noise_as_prior", type(prior).__name__, prior=meant)
+            raise InputError("model.noise_as_prior", meant)
         raise InputError("model.not_a_prior", value=prior)
     low, high = _allowed(lower, upper, log, prior)
     if not low < high:

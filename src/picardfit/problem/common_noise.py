@@ -37,16 +37,20 @@ class CommonNoise:
         object.__setattr__(self, "unit", max(0.5 * float(measured.sum()), 0.5))
 
     def value(self, rows: Array) -> float:
+        return float(np.sum(self.costs(rows)))
+
+    def costs(self, rows: Array) -> Array:
+        """(samples, 1): -log density of the measurements of each instant; their sum is `value`."""
         with np.errstate(all="ignore"):
             residual, a, v = self._residual_and_levels(rows)
             white, shrink = residual / a, v / a
             total = 1 + np.sum(shrink**2, axis=1)
             squares = np.sum(white**2, axis=1) - np.sum(shrink * white, axis=1) ** 2 / total
             if self.frozen is not None:
-                return 0.5 * float(np.sum(squares))
+                return np.asarray(0.5 * squares[:, None])
             spread = np.log(total) + 2 * np.sum(np.log(a), axis=1)
-            count = float(self.measured.sum())
-            return 0.5 * float(np.sum(squares + spread) + count * np.log(2 * np.pi))
+            count = self.measured.sum(axis=1)
+            return np.asarray(0.5 * (squares + spread + count * np.log(2 * np.pi))[:, None])
 
     nllh = value
 

@@ -66,7 +66,7 @@ class Likelihood:
     log: NDArray[np.bool_] = field(init=False, repr=False)  # (outputs,): h is a logarithm
     bases: Array = field(init=False, repr=False)  # (outputs,): natural logarithm of its base, else 1
     target: Array = field(init=False, repr=False)  # h(y)
-    offset: float = field(init=False, repr=False)  # -sum log h'(y)
+    offset: Array = field(init=False, repr=False)  # (samples, outputs): -log h'(y)
     groups: dict[Shape, NDArray[np.intp]] = field(init=False, repr=False)  # outputs by their density
     degrees: Array = field(init=False, repr=False)  # (outputs,): known degrees of Student's t
     free_degrees: NDArray[np.bool_] = field(init=False, repr=False)  # (outputs,): the degrees are a row
@@ -98,7 +98,7 @@ class Likelihood:
             "bases": bases,
             "log": log,
             "target": target,
-            "offset": float(offset.sum()),
+            "offset": offset,
             "groups": {shape: index for shape, index in indices.items() if shape not in COUNTS},
             "counts": {shape: index for shape, index in indices.items() if shape in COUNTS},
             "cells": None if self.censored is None else self.censored.transformed(log, bases),
@@ -127,6 +127,13 @@ class Likelihood:
         return self.kinks.last if self.width is None else self.width
 
     def _value(self, rows: Array, width: float) -> float:
+        return float(np.sum(self._costs(rows, width)))
+
+    def costs(self, rows: Array) -> Array:
+        """(samples, outputs): -log density of each measurement, 0 where nothing was measured; their sum is `value`."""
+        return self._costs(rows, self._width)
+
+    def _costs(self, rows: Array, width: float) -> Array:
         with np.errstate(all="ignore"):
             e, s, by_output, degrees = self._standardised(rows)
             cost = self._by_shape(lambda shape, k: rho(shape, e[:, k], degrees[:, k], width)[0])
@@ -140,8 +147,8 @@ class Likelihood:
             for shape, k in self.counts.items():
                 cost[:, k] = count_cost(shape, *self._counted(rows, k))
             if self.frozen is not None:
-                return float(np.sum(cost))
-            return float(np.sum(np.where(self.measured, cost, 0.0)) + self.offset)
+                return cost
+            return np.where(self.measured, cost + self.offset, 0.0)
 
     def terms(self, rows: Array, expected: bool = False) -> Terms:
         """Value, slope and curvature: the Fisher information if `expected`, otherwise one that suits the search.

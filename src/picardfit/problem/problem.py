@@ -23,7 +23,7 @@ from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
 from picardfit.model.number_arrays import as_given
 from picardfit.model.parameters import Parameter
-from picardfit.model.priors import Priors
+from picardfit.model.prior_terms import Priors
 from picardfit.model.random_effects import RandomEffects
 from picardfit.model.scatter import Scatter, bind
 from picardfit.problem.columns import used_columns

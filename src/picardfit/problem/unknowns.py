@@ -19,7 +19,7 @@ from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
 from picardfit.model.doses import jumps_of
 from picardfit.model.parameters import Parameter
-from picardfit.model.priors import Priors
+from picardfit.model.prior_terms import Priors
 from picardfit.model.scales import LOGIT, Scales
 from picardfit.problem.dose_checks import covariates_of
 from picardfit.problem.experiment import Experiment

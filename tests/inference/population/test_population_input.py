@@ -64,7 +64,7 @@ def test_local_parameter_without_distribution():
 
 
 def test_prior_of_a_typical_value():
-    prior = pf.Parameter(0.1, 10, log=True, random=True, prior=pf.Uniform(0.1, 5))
+    prior = pf.Parameter(0.1, 10, log=True, random=True, prior=pf.priors.Uniform(0.1, 5))
     assert code_of(pf.fit, population(parameters={"k": prior})) == "inference.population_prior"
 
 

@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from picardfit.checks import is_number
 from picardfit.errors import InputError, Key, closest
+from picardfit.files.sections.beliefs import read_parameter
 from picardfit.files.sections.equations import EQUATIONS
-from picardfit.files.sections.noise import described
-from picardfit.files.toml_source import Source, kind_of, schema
+from picardfit.files.toml_source import Source
 from picardfit.formulas.grammar import names_in_order, parse
 from picardfit.model.derived import Derived
 from picardfit.model.model import Model
@@ -96,50 +95,6 @@ def _row_of_name(text: str, name: str) -> int | None:
     for number, row in enumerate(text.split("\n"), 1):
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", row.split("#")[0]):
             return number
-    return None
-
-
-def read_parameter(source: Source, key: Key, value: object) -> Parameter | None:
-    """A number (fixed), a pair of bounds or a table, as a Parameter."""
-    name = str(key[-1])
-    if is_number(value):
-        return _parameter(source, key, {"fixed": value})
-    if isinstance(value, list):
-        if len(value) != 2:
-            source.fault(key, "files.not_a_pair", name, count=len(value))
-            return None
-        return _parameter(source, key, {"lower": value[0], "upper": value[1]})
-    if not isinstance(value, dict):
-        source.fault(key, "files.parameter_kind", name, kind=kind_of(value))
-        return None
-    before = len(source.faults)
-    table = source.known(key, value, schema()["definitions"]["belief"]["properties"])
-    if "bounds" in table:
-        table |= _bounds(source, key, table)
-        del table["bounds"]
-    if "prior" in table:
-        table["prior"] = described(source, (*key, "prior"), table["prior"], "prior", name)
-    return None if len(source.faults) > before else _parameter(source, key, table)
-
-
-def _bounds(source: Source, key: Key, table: Mapping[str, object]) -> dict[str, object]:
-    """`lower` and `upper` of an entry `bounds`."""
-    name, bounds = str(key[-1]), table["bounds"]
-    if "lower" in table or "upper" in table:
-        source.fault((*key, "bounds"), "files.bounds_twice", name)
-    elif not isinstance(bounds, list) or len(bounds) != 2:
-        source.fault((*key, "bounds"), "files.bounds_not_a_pair", name)
-    else:
-        return {"lower": bounds[0], "upper": bounds[1]}
-    return {}
-
-
-def _parameter(source: Source, key: Key, table: Mapping[str, Any]) -> Parameter | None:
-    """The Parameter of these fields; it checks their types itself."""
-    try:
-        return Parameter(**table)
-    except InputError as error:
-        source.complain(error.within("files.in_entry", str(key[-1])), key)
     return None
 
 

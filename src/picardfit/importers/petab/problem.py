@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from itertools import count
 from math import e as EULER
 from math import isfinite
@@ -28,11 +27,12 @@ from picardfit.importers.petab.tables import ObservableRow, ParameterRow, Run, T
 from picardfit.importers.sbml import from_document
 from picardfit.importers.sbml.mathml import exact
 from picardfit.importers.sbml.system import System, substitute
+from picardfit.model import priors
 from picardfit.model.inputs import Constant, Input, Table
 from picardfit.model.model import Model
 from picardfit.model.noise_models import Laplace, LogNormal, Noise
 from picardfit.model.parameters import Parameter
-from picardfit.model.priors import LaplacePrior, LogLaplacePrior, LogNormalPrior, Normal, Prior, Uniform
+from picardfit.model.priors import Prior
 from picardfit.problem.experiment import Experiment
 from picardfit.problem.problem import Problem
 from picardfit.problem.rest import Rest
@@ -369,26 +369,41 @@ def _parameter(row: ParameterRow, idle: bool) -> Parameter:
         raise row.source.at(error.within("importers.in_parameter", row.name)) from None
 
 
+PRIORS: Mapping[str, tuple[int, Callable[..., Prior]]] = {  # how many numbers, and what they make
+    "uniform": (2, priors.Uniform),
+    "normal": (2, priors.Normal),
+    "laplace": (2, priors.Laplace),
+    "logNormal": (2, priors.LogNormal),
+    "logLaplace": (2, priors.LogLaplace),
+    "parameterScaleUniform": (2, priors.Uniform),
+    "parameterScaleNormal": (2, priors.Normal),
+    "parameterScaleLaplace": (2, priors.Laplace),
+    # those below are of version 2, which gives scales and not rates
+    "logUniform": (2, priors.LogUniform),
+    "cauchy": (2, priors.Cauchy),
+    "gamma": (2, lambda shape, scale: priors.Gamma(shape, _rate(scale))),
+    "exponential": (1, lambda scale: priors.Exponential(_rate(scale))),
+    "chiSquared": (1, lambda degrees: priors.Gamma(degrees / 2, 0.5)),
+}
+
+
+def _rate(scale: float) -> float:
+    if not scale > 0:
+        raise InputError("model.prior_not_positive", field="scale", value=scale)
+    return 1 / scale
+
+
 def _prior(row: ParameterRow) -> Prior | None:
     """The objective prior; `parameterScaleUniform` over the bounds is none."""
     if not row.prior:
         return None
-    kinds = {
-        "uniform": Uniform,
-        "normal": Normal,
-        "laplace": LaplacePrior,
-        "logNormal": LogNormalPrior,
-        "logLaplace": LogLaplacePrior,
-        "parameterScaleUniform": Uniform,
-        "parameterScaleNormal": Normal,
-        "parameterScaleLaplace": LaplacePrior,
-    }
-    if row.prior not in kinds:
-        word, close = row.prior, closest(row.prior, kinds)
-        raise InputError("importers.unknown_word", "objectivePriorType", word=word, known=kinds, close=close)
+    if row.prior not in PRIORS:
+        word, close = row.prior, closest(row.prior, PRIORS)
+        raise InputError("importers.unknown_word", "objectivePriorType", word=word, known=PRIORS, close=close)
     if row.prior == "parameterScaleUniform" and not row.prior_parameters:
         return None
-    if len(row.prior_parameters) != 2:
-        raise InputError("importers.prior_needs_two", "objectivePriorParameters")
-    prior = kinds[row.prior](*row.prior_parameters)
-    return replace(prior, base=BASES[row.scale]) if row.prior.startswith("parameterScale") else prior
+    count, make = PRIORS[row.prior]
+    if len(row.prior_parameters) != count:
+        raise InputError("importers.prior_numbers_missing", "objectivePriorParameters", count=count)
+    based = {"base": BASES[row.scale]} if row.prior.startswith("parameterScale") else {}
+    return make(*row.prior_parameters, **based)

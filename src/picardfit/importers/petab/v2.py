@@ -35,6 +35,11 @@ PRIORS = {
     "laplace": "laplace",
     "log-normal": "logNormal",
     "log-laplace": "logLaplace",
+    "log-uniform": "logUniform",
+    "cauchy": "cauchy",
+    "gamma": "gamma",
+    "exponential": "exponential",
+    "chi-squared": "chiSquared",
 }
 AS_IS = "the model as it is"
 

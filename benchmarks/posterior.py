@@ -1,0 +1,372 @@
+"""Posteriors against published ones, calibration by simulation, heavy tails, and the cost of a gradient.
+
+    python benchmarks/posterior.py hares       Stan's hare-lynx model against the reference draws of posteriordb
+    python benchmarks/posterior.py epidemic    the waterborne epidemic of stat_comp_benchmarks
+    python benchmarks/posterior.py calibration [DATA_SETS]    ranks of the truth among draws, on three problems
+    python benchmarks/posterior.py tails       heavy tails and a variance near zero, against integrals on a grid
+    python benchmarks/posterior.py lorenz [DRAWS]    100 experiments, 306 unknowns
+    python benchmarks/posterior.py engine      a gradient for four chains: collocation and batched integration
+
+Times are given as seconds of the clock and of the processor: other programs change the former.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import picardfit as pf
+from picardfit.inference.posterior.predictive import prior_draws
+from picardfit.inference.posterior.setup import log_likelihood, mode_of, target_of
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+HARES = {  # mean and sd of 10,000 draws (posteriordb, hudson_lynx_hare-lotka_volterra)
+    "birth": (0.54686, 0.06305),
+    "hunt": (0.027747, 0.0041547),
+    "death": (0.80010, 0.08937),
+    "grow": (0.024086, 0.0035281),
+    "hare(0)": (34.0352, 2.9169),
+    "lynx(0)": (5.9359, 0.53055),
+    "noise.sigma.hare": (0.24806, 0.04326),
+    "noise.sigma.lynx": (0.25102, 0.04359),
+}
+EPIDEMIC = {  # stat_comp_benchmarks, model sir
+    "beta": (1.0120, 0.0429),
+    "gamma": (0.19979, 0.00864),
+    "xi": (10.546, 0.717),
+    "delta": (0.35613, 0.0253),
+}
+
+
+def positive(prior):
+    return pf.Parameter(0, prior=prior)
+
+
+def hare_problem() -> pf.Problem:
+    table, priors = pd.read_csv(DATA / "lynx_hare.csv"), pf.priors
+    model = pf.Model("hare' = birth*hare - hunt*hare*lynx\nlynx' = grow*hare*lynx - death*lynx")
+    pelts = pf.Experiment(
+        table["year"].to_numpy() - 1900.0, {name: table[name].to_numpy() for name in ("hare", "lynx")}
+    )
+    parameters = {name: positive(priors.Normal(1, 0.5)) for name in ("birth", "death")}
+    parameters |= {name: positive(priors.Normal(0.05, 0.05)) for name in ("hunt", "grow")}
+    initial = {name: positive(priors.LogNormal(np.log(10), 1)) for name in ("hare", "lynx")}
+    sigma = {name: positive(priors.LogNormal(-1, 1)) for name in ("hare", "lynx")}
+    return pf.Problem(model, pelts, parameters, initial, noise=pf.LogNormal(sigma=sigma))
+
+
+def epidemic_problem() -> pf.Problem:
+    table, half = pd.read_csv(DATA / "waterborne_sir.csv"), pf.priors.HalfCauchy
+    model = pf.Model(
+        """
+        s' = -beta*B/(B + 1e6)*s
+        i' = beta*B/(B + 1e6)*s - gamma*i
+        B' = xi*i - delta*B
+        """,
+        observables={"new_infections": "increment(10000 - s)", "bacteria": "B"},
+    )
+    weeks = pf.Experiment(
+        table["time"].to_numpy(float),
+        {name: table[name].to_numpy(float) for name in ("new_infections", "bacteria")},
+        initial={"s": 10000.0, "i": 0.0, "B": 10000.0},
+        t0=0.0,
+    )
+    scales = {"beta": 2.5, "gamma": 1.0, "xi": 25.0, "delta": 1.0}
+    parameters = {name: positive(half(scale)) for name, scale in scales.items()}
+    noise = {"new_infections": pf.Poisson(), "bacteria": pf.LogNormal(sigma=0.15)}
+    return pf.Problem(model, weeks, parameters, noise=noise)
+
+
+def compared(problem: pf.Problem, reference: dict[str, tuple[float, float]], draws: int) -> None:
+    """Fit, draw, and print means and sds beside the reference ones."""
+    clock, processor = time.perf_counter(), time.process_time()
+    fit = pf.fit(problem)
+    posterior = fit.posterior(pf.NUTS(draws=draws), seed=0, progress=False)
+    clock, processor = time.perf_counter() - clock, time.process_time() - processor
+    table = posterior.summary()
+    print(
+        f"{'':18}{'mean':>10}{'MCSE off':>10}{'sd':>10}{'off':>8}{'ess bulk':>10}{'ess tail':>10}{'R-hat':>8}"
+    )
+    for name, (mean, sd) in reference.items():
+        row = table.loc[name]
+        error = np.hypot(row["mcse"], sd / 100)  # 10,000 reference draws have an error of their own
+        print(
+            f"{name:18}{row['mean']:10.5g}{(row['mean'] - mean) / error:10.2f}{row['sd']:10.4g}"
+            f"{row['sd'] / sd - 1:8.1%}{row['ess_bulk']:10.0f}{row['ess_tail']:10.0f}{row['r_hat']:8.4f}"
+        )
+    least = float(table[["ess_bulk", "ess_tail"]].min().min())
+    print(
+        f"{posterior.divergences} divergent; {clock:.1f} s of the clock, {processor:.1f} s of the processor, fit "
+        f"included: at least {least / clock:.0f} ({least / processor:.0f}) effective draws a second"
+    )
+    print("\n".join(map(str, posterior.warnings)))
+    quick = fit.posterior(pf.LaplaceDraws(), seed=0, progress=False)
+    off = max(abs(quick.summary().loc[n, "mean"] - m) / s for n, (m, s) in reference.items())
+    print(f"LaplaceDraws: {quick.seconds:.1f} s, k-hat {quick.khat:.2f}, means at most {off:.2f} sd off")
+
+
+# ---- calibration ---------------------------------------------------------------------------------------------------
+
+
+def _decay() -> pf.Problem:
+    """Decay with unknown start and noise level."""
+    times, priors = np.linspace(0.5, 5.0, 8), pf.priors
+    noise = pf.Noise(additive=pf.Parameter(1e-3, prior=priors.LogNormal(-2.0, 0.4)))
+    data = pf.Experiment(times, {"x": np.exp(-times)}, t0=0.0)
+    parameters = {"k": pf.Parameter(0, prior=priors.Gamma(6.0, 8.0))}
+    return pf.Problem(
+        pf.Model("x' = -k*x"), data, parameters, {"x": positive(priors.LogNormal(0.5, 0.3))}, noise=noise
+    )
+
+
+def _hidden() -> pf.Problem:
+    """Two compartments of which one is measured; rates differ, so that nothing can be exchanged."""
+    times, priors = np.linspace(0.5, 6.0, 10), pf.priors
+    model = pf.Model("a' = -p*a\nb' = p*a - q*b", observables=["b"])
+    data = pf.Experiment(times, {"b": np.exp(-times)}, t0=0.0, initial={"b": 0.0})
+    parameters = {
+        "p": pf.Parameter(1e-3, log=True, prior=priors.LogNormal(0.3, 0.3)),
+        "q": pf.Parameter(1e-3, log=True, prior=priors.LogNormal(-0.7, 0.3)),
+    }
+    initial = {"a": positive(priors.Gamma(9.0, 3.0))}
+    return pf.Problem(model, data, parameters, initial, noise=pf.LogNormal(sigma=0.15))
+
+
+def _at_bound() -> pf.Problem:
+    """An initial state that is often as good as zero, its bound."""
+    times, priors = np.linspace(0.25, 4.0, 8), pf.priors
+    data = pf.Experiment(times, {"x": times}, t0=0.0)
+    parameters = {
+        "s": pf.Parameter(0, 10, prior=priors.Normal(2.0, 0.5)),
+        "k": pf.Parameter(0.05, 5, prior=priors.LogNormal(-0.3, 0.3)),
+    }
+    initial = {"x": pf.Parameter(0, 3, prior=priors.HalfNormal(0.2))}
+    return pf.Problem(pf.Model("x' = s - k*x"), data, parameters, initial, noise=pf.Noise(additive=0.2))
+
+
+CALIBRATIONS = {"decay": _decay, "hidden state": _hidden, "initial state at a bound": _at_bound}
+KEPT = 99  # draws among which the truth has a rank from 0 to 99
+
+
+def ranks(problem: pf.Problem, data_sets: int, first: int = 0) -> tuple[np.ndarray, list[str], int, int]:
+    """(data sets, unknowns): rank of the truth among KEPT draws; names; how many fits failed, and were warned of."""
+    found, failed, warned = [], 0, 0
+    for seed in range(first, first + data_sets):
+        truth = prior_draws(problem, 1, np.random.default_rng([seed, 7]))[0]
+        again = problem.simulate_data(truth, seed=seed)
+        try:
+            fit = pf.fit(again, policy=pf.SearchPolicy(most=1))
+            posterior = fit.posterior(
+                pf.NUTS(draws=4 * (KEPT // 3), chains=3, warmup=200), seed=seed, progress=False
+            )
+        except pf.InputError:
+            failed += 1
+            continue
+        warned += not posterior.trusted
+        layout, coordinates = problem.layout, posterior.coordinates
+        values = dict(zip(coordinates.labels, layout.natural(truth)[tuple(coordinates.index.T)], strict=True))
+        found.append([int(np.sum(posterior[n][:, ::4] < values[n])) for n in posterior.labels])
+        names = list(posterior.labels)
+    return np.array(found), names, failed, warned
+
+
+def uniformity(rank: np.ndarray, bins: int = 10) -> float:
+    """p value of a chi-square test that ranks from 0 to KEPT are equally likely."""
+    from scipy.stats import chisquare
+
+    return float(chisquare(np.bincount(rank * bins // (KEPT + 1), minlength=bins)).pvalue)
+
+
+def calibrate(data_sets: int) -> None:
+    for name, make in CALIBRATIONS.items():
+        began = time.process_time()
+        found, names, failed, warned = ranks(make(), data_sets)
+        values = "  ".join(f"{n} {uniformity(found[:, k]):.3f}" for k, n in enumerate(names))
+        print(
+            f"{name}: p of uniform ranks: {values}; {len(found)} data sets, {failed} failed, {warned} with a warning, "
+            f"{time.process_time() - began:.0f} s of the processor",
+            flush=True,
+        )
+
+
+# ---- heavy tails ---------------------------------------------------------------------------------------------------
+
+
+def michaelis() -> pf.Problem:
+    """Substrate far below the Michaelis constant: the data determine vmax/km, a Cauchy prior hardly closes km."""
+    times = np.linspace(0.5, 4, 8)
+    values = 0.5 * np.exp(-0.6 * times) + 0.01 * np.sin(9 * times)
+    data = pf.Experiment(times, {"s": values}, t0=0.0, initial={"s": 0.5})
+    half = pf.priors.HalfCauchy
+    parameters = {"vmax": pf.Parameter(0, prior=half(2.0)), "km": pf.Parameter(0, prior=half(2.0))}
+    return pf.Problem(pf.Model("s' = -vmax*s/(km + s)"), data, parameters, noise=pf.Noise(additive=0.02))
+
+
+def quiet() -> pf.Problem:
+    """Three almost exact measurements: a noise level near zero, where the posterior is a funnel."""
+    times = np.array([0.5, 1.0, 2.0])
+    data = pf.Experiment(
+        times, {"x": np.exp(-0.7 * times) + np.array([1e-3, -1e-3, 1e-3])}, t0=0.0, initial={"x": 1.0}
+    )
+    noise = pf.Noise(additive=pf.Parameter(0, prior=pf.priors.HalfCauchy(0.1)))
+    parameters = {"k": pf.Parameter(0, prior=pf.priors.HalfNormal(1.0))}
+    return pf.Problem(pf.Model("x' = -k*x"), data, parameters, noise=noise)
+
+
+def tails() -> None:
+    """Probabilities below the quantiles of the draws, which should be 0.025, 0.5 and 0.975, by closed solutions."""
+    for name, (problem, exact) in {
+        "Michaelis-Menten": (michaelis(), michaelis_exact()),
+        "variance near zero": (quiet(), quiet_exact()),
+    }.items():
+        fit = pf.fit(problem)
+        for method in (pf.NUTS(), pf.LaplaceDraws()):
+            posterior = fit.posterior(method, seed=0, progress=False)
+            for label, below in exact.items():
+                parts = [f"{below(q):.4f}" for q in np.quantile(posterior[label], [0.025, 0.5, 0.975])]
+                print(f"{name}, {type(method).__name__}, {label}: {', '.join(parts)}")
+            print(
+                "   ", " ".join(str(one) for one in posterior.warnings) or "no warning", posterior.khat or ""
+            )
+
+
+def _below(values: np.ndarray, mass: np.ndarray):
+    """The probability below a value, from weighted points."""
+    order = np.argsort(values.ravel())
+    known, total = values.ravel()[order], np.cumsum(mass.ravel()[order]) / mass.sum()
+    return lambda value: float(np.interp(value, known, total))
+
+
+def michaelis_exact() -> dict:
+    """s = km W(s0/km exp((s0 - vmax t)/km)) on a grid of log(vmax/km) and log km."""
+    from scipy.special import lambertw
+
+    (data,) = michaelis().experiments
+    slope, size = np.meshgrid(np.linspace(-2.5, 1.5, 1500), np.linspace(-12, 14, 1500), indexing="ij")
+    km, vmax = np.exp(size), np.exp(slope + size)
+    cost = (
+        np.log1p((km / 2) ** 2) + np.log1p((vmax / 2) ** 2) - slope - 2 * size
+    )  # priors, and d value / d log
+    for t, y in zip(data.times, data.values[:, 0], strict=True):
+        with np.errstate(over="ignore"):
+            u = 0.5 / km * np.exp(np.minimum((0.5 - vmax * t) / km, 600.0))
+        s = np.where(u < 1e250, km * lambertw(u).real, 0.5 - vmax * t)
+        cost = cost + 0.5 * ((y - s) / 0.02) ** 2
+    mass = np.exp(cost.min() - cost)
+    return {"vmax": _below(vmax, mass), "km": _below(km, mass)}
+
+
+def quiet_exact() -> dict:
+    """x = exp(-k t) on a grid of (k - 0.7)/sigma and log sigma."""
+    (data,) = quiet().experiments
+    gap, size = np.meshgrid(np.sinh(np.linspace(-9, 9, 1501)), np.linspace(-14, 6, 1201), indexing="ij")
+    sigma = np.exp(size)
+    k = 0.7 + gap * sigma
+    cost = np.log1p((sigma / 0.1) ** 2) - 2 * size + 0.5 * k**2
+    cost = cost - np.log(np.cosh(np.linspace(-9, 9, 1501)))[:, None]  # the grid of gap
+    for t, y in zip(data.times, data.values[:, 0], strict=True):
+        with np.errstate(over="ignore"):
+            cost = cost + 0.5 * ((y - np.exp(-k * t)) / sigma) ** 2 + size
+    mass = np.where(k > 0, np.exp(np.nanmin(np.where(k > 0, cost, np.nan)) - cost), 0.0)
+    return {"k": _below(k, mass), "noise.additive": _below(sigma, mass)}
+
+
+# ---- many experiments ----------------------------------------------------------------------------------------------
+
+
+def lorenz(draws: int, experiments: int = 100) -> None:
+    """Lorenz' equations from many starts: three parameters, three noise levels, all initial states."""
+    model, times, rng = pf.examples.lorenz.model(), np.linspace(0.0, 1.5, 16), np.random.default_rng(0)
+    truth, runs = pf.examples.lorenz.TRUTH, []
+    for _ in range(experiments):
+        initial = dict(zip(model.states, rng.uniform(-1, 1, 3) + np.array([0, 0, 1.0]), strict=True))
+        found = pf.simulate(model, truth, initial, times).observables
+        runs.append(
+            pf.Experiment(times, {n: v + 0.1 * rng.standard_normal(len(v)) for n, v in found.items()})
+        )
+    sigma = dict.fromkeys(model.observables, (0.01, 1.0))
+    bounds = {name: (0.2 * value, 3 * value) for name, value in truth.items()}
+    initial = dict.fromkeys(model.states, (-10.0, 10.0))
+    problem = pf.Problem(model, runs, bounds, initial, noise=pf.Noise(additive=sigma))
+    clock, processor = time.perf_counter(), time.process_time()
+    fit = pf.fit(problem, start=truth)
+    print(
+        f"{experiments} experiments, {problem.layout.count()} unknowns: fit in {time.process_time() - processor:.0f} s"
+    )
+    posterior = fit.posterior(pf.NUTS(draws=draws // 4, warmup=150), seed=0)
+    clock, processor = time.perf_counter() - clock, time.process_time() - processor
+    table = posterior.summary()
+    print(
+        f"{draws} draws: {clock:.0f} s of the clock, {processor:.0f} s of the processor; {posterior.drawn.leaps} leaps"
+    )
+    print(
+        f"largest R-hat {table['r_hat'].max():.3f}, least effective {table['ess_bulk'].min():.0f}; "
+        f"log-likelihood wrong by {posterior.error:.1e}"
+    )
+    print("\n".join(map(str, posterior.warnings)))
+
+
+# ---- the engine ----------------------------------------------------------------------------------------------------
+
+
+def engine(calls: int = 200) -> None:
+    """Processor time of the density and its gradient at points of a Hamiltonian path, for four chains."""
+    from picardfit.search.rescue.settings import Rescue
+    from picardfit.search.rescue.shooting import Simulated, measured
+
+    problem = hare_problem()
+    fit = pf.fit(problem)
+    mode = mode_of(fit)
+    target = target_of(fit, mode, 4, np.random.default_rng(0))
+    root, rng = np.linalg.cholesky(mode.covariance), np.random.default_rng(1)
+    direction = root @ rng.standard_normal((len(root), 4))
+    points = [mode.z + np.sin(0.4 * k + np.arange(4))[:, None] * direction.T for k in range(calls)]
+    tracks = [one.track for one in target.positions([(mode.z, None)] * 4)]
+    began = time.process_time()
+    for z in points:
+        _, _, tracks = target.evaluate(z, tracks)
+    each = (time.process_time() - began) / calls
+    steps = target.lanes.work.steps / target.lanes.work.calls
+    print(f"collocation on {len(target.lanes.mesh)} segments: {1e3 * each:.2f} ms, {steps:.1f} Newton steps")
+    exact = np.array([log_likelihood(problem, target.coordinates, z) for z in points[3]])
+    for tolerance in (1e-3, 1e-5, 1e-7):
+        began = time.process_time()
+        for z in points[:20]:
+            unknowns = target.coordinates.unknowns(target.coordinates.internal(z)[0])
+            shots = Simulated(problem, unknowns, tolerance, Rescue(), True)
+            shots.slopes(np.arange(4))
+        each = (time.process_time() - began) / 20
+        unknowns = target.coordinates.unknowns(target.coordinates.internal(points[3])[0])
+        states = Simulated(problem, unknowns, tolerance, Rescue(), False).states
+        rows = measured(problem, unknowns, states)
+        gap = max(abs(problem.objective.value(row) + one) for row, one in zip(rows, exact, strict=True))
+        print(
+            f"batched Rosenbrock steps at {tolerance:.0e}: {1e3 * each:.1f} ms, log-likelihood wrong by {gap:.1e}"
+        )
+    unknowns = target.coordinates.unknowns(target.coordinates.internal(points[3])[0])
+    costs = target.lanes.solve(unknowns, [None] * 4, False).cost
+    print(f"collocation: log-likelihood wrong by {np.abs(costs + exact).max():.1e}")
+
+
+def main() -> None:
+    command, *numbers = sys.argv[1:] or ["hares"]
+    first = int(numbers[0]) if numbers else None
+    tasks = {
+        "hares": lambda: compared(hare_problem(), HARES, first or 1000),
+        "epidemic": lambda: compared(epidemic_problem(), EPIDEMIC, first or 1000),
+        "calibration": lambda: calibrate(first or 200),
+        "tails": tails,
+        "lorenz": lambda: lorenz(first or 1000),
+        "engine": engine,
+    }
+    if command not in tasks:
+        sys.exit(f"{command!r} is none of {', '.join(tasks)}")
+    tasks[command]()
+
+
+if __name__ == "__main__":
+    main()

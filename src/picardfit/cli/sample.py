@@ -1,0 +1,114 @@
+"""`picardfit sample`: draws of the posterior."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from picardfit.cli.common import (
+    HERE,
+    AsJson,
+    ProblemPath,
+    Quiet,
+    as_far_as_possible,
+    complaints,
+    console,
+    print_json,
+    print_table,
+    tell_unwritten,
+    with_errors,
+)
+from picardfit.cli.fit import Out, Report
+from picardfit.cli.profile import fit_of
+
+if TYPE_CHECKING:
+    from picardfit.inference.posterior.posterior import Posterior
+
+
+class Sampler(Enum):
+    """How draws are made."""
+
+    NUTS = "nuts"
+    LAPLACE = "laplace"
+
+
+def sample(
+    problem: ProblemPath = HERE,
+    sampler: Annotated[
+        Sampler,
+        typer.Option(
+            "--method", help="Chains, or a weighted Gaussian at the optimum, which answers at once."
+        ),
+    ] = Sampler.NUTS,
+    draws: Annotated[
+        int | None, typer.Option(min=1, help="Draws of each chain (1000), or in all (4000).")
+    ] = None,
+    chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
+    warmup: Annotated[int, typer.Option(min=0, help="Iterations of each chain before its draws.")] = 400,
+    accept: Annotated[
+        float,
+        typer.Option(help="Wanted acceptance; nearer to 1 takes shorter steps and removes divergences."),
+    ] = 0.8,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
+    out: Out = None,
+    report: Report = True,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw from the posterior: the likelihood times the priors of the problem file, flat where it gives none.
+
+    PROBLEM may also be a saved fit.json. Writes draws.csv, posterior.csv and report.html. Ctrl-C keeps what is drawn.
+    """
+    with complaints(as_json):
+        from picardfit.inference.posterior.methods import NUTS, LaplaceDraws
+        from picardfit.whole_files import write_text
+
+        if sampler is Sampler.NUTS:
+            method: NUTS | LaplaceDraws = NUTS(draws or 1000, chains, warmup, accept)
+        else:
+            method = LaplaceDraws(draws or 4000)
+        result, folder = fit_of(problem, out, quiet or as_json)
+        found = result.posterior(method, seed=seed, progress=False if quiet or as_json else None)
+        table = found.summary().rename_axis("name").to_csv(lineterminator="\n")
+        names = ["draws.csv", "posterior.csv"] + (["report.html"] if report else [])
+
+        def write(path: Path) -> Path:
+            if path.name == "report.html":
+                return result.report(path, posterior=found)
+            return found.save(path) if path.name == "draws.csv" else write_text(path, table)
+
+        written, unwritten = as_far_as_possible(write(folder / name) for name in names)
+        if as_json:
+            print_json(with_errors(_record(found, written), unwritten))
+        elif not quiet:
+            _show(found)
+            typer.echo(f"written to {folder}: {', '.join(path.name for path in written) or 'nothing'}")
+        tell_unwritten(unwritten, as_json)
+    raise typer.Exit(0 if found.trusted else 1)
+
+
+def _record(found: Posterior, written: list[Path]) -> dict[str, object]:
+    """The result for machines."""
+    chains, draws = found.shape
+    return {
+        "success": found.trusted,
+        "chains": chains,
+        "draws": draws,
+        "divergences": found.divergences,
+        "khat": found.khat,
+        "summary": found.summary().to_dict(orient="index"),
+        "warnings": [one.sentence() for one in found.warnings],
+        "files": [str(path) for path in written],
+    }
+
+
+def _show(found: Posterior) -> None:
+    from picardfit.display.posteriors import HEADER, headline, summary_rows, verdict
+
+    typer.echo(headline(found))
+    print_table(console(), HEADER, summary_rows(found), numeric=tuple(range(1, len(HEADER))))
+    for sentence in verdict(found):
+        typer.echo(sentence)

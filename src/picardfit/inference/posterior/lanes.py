@@ -1,0 +1,435 @@
+"""Solutions of a problem for several sets of unknowns side by side, with the gradient of the data's cost.
+
+A lane is a copy of all experiments with unknowns of its own, on a mesh that all lanes share and that does not change:
+costs and gradients are then those of one smooth function, whose energy a Hamiltonian path keeps. A Newton step for
+u = P u with continuity at the knots is, with M = I - h A (x) f_x,
+
+    w = M^-1 (P u - u),   d_(j+1) = E_j d_j + w_j(end) + c_j,   u <- u + w + S d,   x <- x + d,
+
+where S = M^-1 [I] is the derivative of a segment's path by its start state, E its last node and c the jumps. Lanes
+start from the path, and the matrices, of a point close by. The gradient comes from the adjoint equations with the same
+matrices: y_j = g_j + E_j' y_(j+1) along the knots, and v = b M^-1 on each segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from picardfit.collocation.discretisation import Discretisation
+from picardfit.collocation.mesh import Flags, Indices, Mesh, QuickIndex
+from picardfit.collocation.picard import apply
+from picardfit.formulas.kernels import Array
+from picardfit.problem.least_squares import LeastSquares
+from picardfit.problem.problem import Problem
+from picardfit.simulation.trajectories import Run, trajectories
+
+
+@dataclass(frozen=True)
+class LaneSettings:
+    """When a lane has been solved; errors are relative to the states' scale. The values are chosen."""
+
+    tolerance: float = (
+        1e-6  # |u - P u| and jumps at which a lane is solved: errors of costs are far below 1e-4
+    )
+    steps: int = 12  # of Newton's method at most; beyond these an integration starts the lane again
+    fresh: int = 4  # steps with new matrices at most
+    slow: float = 0.1  # fraction of the error that a step may leave before new matrices are made
+    exact: float = (
+        3e-3  # distance from where the matrices were made up to which they give the gradient: its relative
+    )
+    # error is about as large, far below what the steps of a Hamiltonian path leave
+    whole: int = (
+        100_000  # numbers in the products of all E, up to which these are formed: fewer calls, more flops
+    )
+    integration: float = 1e-8  # relative tolerance of that integration
+
+
+@dataclass(frozen=True)
+class Track:
+    """The solution of one lane, from which another one close by can start."""
+
+    states: Array  # (segments, states): start state of each segment
+    path: Array  # (segments, nodes, states)
+    inverse: Array  # (segments, ...): inverses of the Newton matrices (`Field.inverses`)
+    by_start: Array  # (segments, nodes * states, states): S
+    moved: float = 0.0  # how far the path is from where the matrices were made, relative to the states' scale
+    products: Array | None = None  # (experiments, ...): products of all E, where they are formed
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Lanes side by side. Where a lane has no solution, its cost is infinite and its slope zero."""
+
+    cost: Array  # (lanes,): -log likelihood
+    slope: (
+        Array | None
+    )  # (lanes, experiments, width): by the unknowns; shared ones have a part in every experiment
+    rows: Array  # (lanes, samples, rows)
+    tracks: tuple[Track | None, ...]
+
+
+@dataclass
+class Work:
+    """What was done so far."""
+
+    calls: int = 0
+    steps: int = 0
+    integrations: int = 0
+    failures: int = 0
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """Copies of a problem on one mesh, side by side."""
+
+    problem: Problem
+    mesh: Mesh  # of one lane
+    scale: Array  # (states,)
+    count: int
+    settings: LaneSettings = LaneSettings()
+    work: Work = field(default_factory=Work)
+
+    @cached_property
+    def system(self) -> Discretisation:
+        """The problem with all its experiments once for each lane."""
+        copies = [
+            replace(one, name=f"{one.name} ({k})", table=None, remarks=())
+            for k in range(self.count)
+            for one in self.problem.experiments
+        ]
+        whole = self.problem.with_experiments(copies)
+        return Discretisation(whole, Mesh(self.mesh.rule, self.mesh.knots * self.count))
+
+    @cached_property
+    def _order(self) -> list[tuple[QuickIndex, QuickIndex, QuickIndex]]:
+        """For each step along the knots: the segments, their successors and their links, of all lanes."""
+        mesh, counts = self.system.mesh, self.system.mesh.counts
+        link = np.full(len(mesh), -1)
+        link[mesh.linked] = np.arange(len(mesh.linked))
+        if (counts == counts[0]).all():
+            n = int(counts[0])
+            return [(slice(j, None, n), slice(j + 1, None, n), slice(j, None, n - 1)) for j in range(n - 1)]
+        found: list[tuple[QuickIndex, QuickIndex, QuickIndex]] = []
+        for step in range(int(counts.max()) - 1):
+            segment = mesh.first[counts > step + 1] + step
+            found.append((segment, segment + 1, link[segment]))
+        return found
+
+    def solve(self, unknowns: Array, tracks: Sequence[Track | None], gradient: bool = True) -> Solved:
+        """Solve for unknowns (lanes, experiments, width), each lane from a track close by, or from an integration."""
+        self.work.calls += 1
+        with np.errstate(all="ignore"):
+            return _Attempt(self, unknowns, list(tracks)).solve(gradient)
+
+    def tails(self, track: Track) -> Array:
+        """(segments,): the last Legendre modes of a path, relative to the states' scale: what is not resolved."""
+        rule = self.mesh.rule
+        modes = rule.tail[:, :1] * track.states[:, None, :] + rule.tail[:, 1:] @ track.path
+        found: Array = (np.abs(modes).max(axis=1) / self.scale).max(axis=1)
+        return found
+
+    @cached_property
+    def _even(self) -> int:
+        """Segments of each experiment if all have equally many, and few; else 0."""
+        counts, states = self.system.mesh.counts, len(self.scale)
+        few = len(counts) * (int(counts[0]) * states) ** 2 <= self.settings.whole
+        return int(counts[0]) if few and (counts == counts[0]).all() else 0
+
+    @cached_property
+    def first_samples(self) -> Indices:
+        """(lanes * experiments,): the first sample of each."""
+        owner = self.system.problem.samples.experiment
+        return np.asarray(np.searchsorted(owner, np.arange(len(self.system.mesh.counts))))
+
+    def integrated(self, unknowns: Array) -> tuple[Array, Array] | None:
+        """States (segments, states) and path of one lane (experiments, width) by SciPy; None if it explodes."""
+        self.work.integrations += 1
+        problem, mesh = self.problem, self.mesh
+        layout, model = problem.layout, problem.solved_model
+        initial, params = layout.initial(unknowns)[0], layout.model_values(unknowns)
+        tasks, wanted = [], []
+        for e, one in enumerate(problem.experiments):
+            mine = slice(mesh.first[e], mesh.first[e] + mesh.counts[e])
+            times = np.unique(np.concatenate([mesh.start[mine], mesh.node_times[mine].ravel()]))
+            events = problem.events(e)
+            tasks.append(
+                Run(one.t0, initial[e], params[e], one.signals, times, *events, sizes=problem.state_sizes[e])
+            )
+            wanted.append((times, mine))
+        solved = trajectories(model, tasks, self.settings.integration)
+        states = np.empty((len(mesh), len(model.states)))
+        path = np.empty((*mesh.node_times.shape, len(model.states)))
+        for found, (times, mine) in zip(solved, wanted, strict=True):
+            if found is None:
+                return None
+            states[mine] = found[np.searchsorted(times, mesh.start[mine])]
+            path[mine] = found[np.searchsorted(times, mesh.node_times[mine])]
+        if problem.increments is not None:  # running states begin anew at every knot that resets them
+            states, path = self._restarted(states, path)
+        return states, path
+
+    def _restarted(self, states: Array, path: Array) -> tuple[Array, Array]:
+        """Running states since their last reset in place of since t0."""
+        assert self.problem.increments is not None
+        first, states, path = self.problem.increments.states, states.copy(), path.copy()
+        for e, resets in enumerate(self.problem.increments.resets):
+            mine = slice(self.mesh.first[e], self.mesh.first[e] + self.mesh.counts[e])
+            for k, times in enumerate(resets):
+                at = np.searchsorted(self.mesh.start[mine], times - 1e-12 * abs(times))
+                last = np.searchsorted(at, np.arange(self.mesh.counts[e]), side="right") - 1
+                base = np.where(
+                    last >= 0, states[mine, first + k][at[np.maximum(last, 0)]] if len(at) else 0.0, 0.0
+                )
+                states[mine, first + k] -= base
+                path[mine, :, first + k] -= base[:, None]
+        return states, path
+
+
+class _Attempt:
+    """One solution of all lanes; arrays over segments are lane after lane."""
+
+    def __init__(self, lanes: Lanes, unknowns: Array, tracks: list[Track | None]) -> None:
+        self.lanes, self.system, self.settings = lanes, lanes.system, lanes.settings
+        self.count, self.segments = lanes.count, len(lanes.mesh)
+        self.unknowns = unknowns.reshape(-1, unknowns.shape[-1])
+        self.given, self.tracks = unknowns, tracks
+        layout = self.system.problem.layout
+        self.params = layout.measured_values(self.unknowns)
+        self.initial, self.by_unknowns = layout.initial(self.unknowns)
+        self.spread = self.system.spread(self.params)
+        self.whole: Array | None = None
+        self.wrt_p: Array | None = None  # derivatives by parameters where the matrices were made
+        self.moved = 0.0  # since the matrices were made
+        self.alive = np.isfinite(self.initial).reshape(self.count, -1).all(axis=1)
+
+    def solve(self, gradient: bool) -> Solved:
+        self._begin()
+        for attempt in range(2):
+            error = self._contract()
+            lost = self.alive & ~(error <= self.settings.tolerance)
+            if not lost.any():
+                break
+            for k in np.flatnonzero(lost):
+                self._again(int(k), last=attempt == 1)
+        rows, cost = self._costs()
+        alive = self.alive & np.isfinite(cost)
+        self.lanes.work.failures += int((~alive).sum())
+        slope = self._slope(rows, alive) if gradient else None
+        shape = (self.count, self.segments)
+        states, path = (a.reshape(*shape, *a.shape[1:]) for a in (self.x, self.path))
+        inverse, by_start = (a.reshape(*shape, *a.shape[1:]) for a in (self.inverse, self.by_start))
+        whole: list[Array | None] = [None] * self.count
+        if self.whole is not None:
+            whole = [*np.split(self.whole, self.count)]
+        tracks = tuple(
+            Track(states[k], path[k], inverse[k], by_start[k], self.moved, whole[k]) if alive[k] else None
+            for k in range(self.count)
+        )
+        return Solved(
+            np.where(alive, cost, np.inf), slope, rows.reshape(self.count, -1, rows.shape[1]), tracks
+        )
+
+    def _begin(self) -> None:
+        """Start every lane from its track, and those without one from an integration."""
+        usable: Track | None = next((track for track in self.tracks if track is not None), None)
+        fresh = [k for k, track in enumerate(self.tracks) if track is None]
+        if usable is None:
+            self.x, self.path = (np.concatenate(parts) for parts in self._integrated(fresh))
+            self._place_initial()
+            self._linearise()
+            return
+        every = [track or usable for track in self.tracks]
+        self.x = np.concatenate([track.states for track in every])
+        self.path = np.concatenate([track.path for track in every])
+        self.inverse = np.concatenate([track.inverse for track in every])
+        self.by_start = np.concatenate([track.by_start for track in every])
+        self.moved = max(track.moved for track in every)
+        if self.lanes._even and all(track.products is not None for track in every):
+            self.whole = np.concatenate([track.products for track in every if track.products is not None])
+        if fresh:
+            for k, states, path in zip(fresh, *self._integrated(fresh), strict=True):
+                mine = slice(k * self.segments, (k + 1) * self.segments)
+                self.x[mine], self.path[mine] = states, path
+        self._place_initial()
+        if fresh:
+            self._linearise()
+
+    def _integrated(self, chosen: Sequence[int]) -> tuple[list[Array], list[Array]]:
+        """States and paths of lanes; those that explode are given up and stay at their initial states."""
+        states, paths = [], []
+        for k in chosen:
+            found = self.lanes.integrated(self.given[k]) if self.alive[k] else None
+            if found is None:
+                self.alive[k] = False
+                mesh = self.lanes.mesh
+                first = self.initial.reshape(self.count, -1, self.initial.shape[1])[k][mesh.experiment]
+                found = first, np.repeat(first[:, None, :], len(mesh.rule.nodes), axis=1)
+            states.append(found[0])
+            paths.append(found[1])
+        return states, paths
+
+    def _again(self, lane: int, last: bool) -> None:
+        """Give a lane up, or start it from an integration with fresh matrices."""
+        if last:
+            self.alive[lane] = False
+            return
+        mine = slice(lane * self.segments, (lane + 1) * self.segments)
+        (states,), (path,) = self._integrated([lane])
+        self.x[mine], self.path[mine] = states, path
+        self._place_initial()
+        self._linearise()
+
+    def _place_initial(self) -> None:
+        self.x[self.system.mesh.first] = self.initial
+
+    def _linearise(self) -> None:
+        """Newton matrices and S along the path; derivatives by parameters are kept for the gradient."""
+        field, self.whole, self.moved = self.system.field, None, 0.0
+        _, wrt_x, self.wrt_p = field.linearise(self.path, self.spread)
+        self.inverse = field.inverses(wrt_x)
+        unit = np.tile(np.eye(self.x.shape[1]), (len(field.mesh.rule.nodes), 1))
+        if field.plan is None:
+            self.by_start = self.inverse @ unit
+        else:
+            self.by_start = field.solve(self.inverse, np.repeat(unit[None], len(self.path), axis=0))
+
+    def _contract(self) -> Array:
+        """(lanes,): the error after Newton steps.
+
+        The first step uses the matrices of the track. New ones are made after it where the path has moved so far that
+        the gradient needs them, and whenever a step leaves too much of the error.
+        """
+        system, rules = self.system, self.settings
+        mesh, left, before = system.mesh, rules.fresh, np.inf
+        for step in range(rules.steps + 1):
+            slopes = system.field.slopes(self.path, self.spread)
+            gap = apply(mesh, self.x, slopes) - self.path
+            jump = system.end_states(self.x, self.path) - self.x[mesh.inner_rows]
+            error = self._errors(gap, jump)
+            worst = float(np.max(np.where(self.alive, error, 0.0)))
+            if worst <= rules.tolerance or not np.isfinite(worst) or step == rules.steps:
+                break
+            if left and step and (self.moved > rules.exact or worst > rules.slow * before):
+                self._linearise()
+                left -= 1
+            before = worst
+            self._step(gap, jump)
+            self.lanes.work.steps += 1
+        return error
+
+    def _errors(self, gap: Array, jump: Array) -> Array:
+        scale = self.lanes.scale
+        own = (np.abs(gap) / scale).reshape(self.count, -1).max(axis=1)
+        if not len(jump):
+            return own
+        return np.maximum(own, (np.abs(jump) / scale).reshape(self.count, -1).max(axis=1))
+
+    def _step(self, gap: Array, jump: Array) -> None:
+        """One Newton step of path and start states."""
+        states = self.x.shape[1]
+        change = self.system.field.solve(self.inverse, gap.reshape(len(gap), -1, 1))[..., 0]
+        added = self.system.felt(change[self.system.mesh.linked_rows, -states:]) + jump
+        move = self._forward(added)
+        change += (self.by_start @ move)[..., 0]
+        self.x = self.x + move[..., 0]
+        change = change.reshape(self.path.shape)
+        self.path = self.path + change
+        size = (np.abs(change) / self.lanes.scale).reshape(self.count, -1).max(axis=1)
+        self.moved += float(np.max(np.where(self.alive, size, 0.0)))
+
+    def _links(self) -> Array:
+        """(linked, states, states): E, the derivative of the start of the next segment by that of each one."""
+        return self.system.felt(self.by_start[self.system.mesh.linked_rows, -self.x.shape[1] :])
+
+    def _products(self) -> Array:
+        """(experiments, segments * states, segments * states): derivative of start states by earlier ones.
+
+        Those of all experiments, with as many segments each; made once for each set of matrices.
+        """
+        if self.whole is None:
+            even, states = self.lanes._even, self.x.shape[1]
+            links = self._links().reshape(-1, even - 1, states, states)
+            whole, unit = np.zeros((len(links), even, states, even * states)), np.eye(states)
+            whole[:, 0, :, :states] = unit
+            for j in range(1, even):
+                np.matmul(links[:, j - 1], whole[:, j - 1], out=whole[:, j])
+                whole[:, j, :, j * states : (j + 1) * states] = unit
+            self.whole = whole.reshape(len(links), even * states, even * states)
+        return self.whole
+
+    def _forward(self, added: Array) -> Array:
+        """(segments, states, 1): d with d_(j+1) = E_j d_j + added_j (linked, states), zero at the first segments."""
+        move = np.zeros((*self.x.shape, 1))
+        if self.lanes._even:
+            states = self.x.shape[1]
+            flat = added.reshape(len(self.unknowns), -1, 1)
+            return np.asarray(self._products()[:, :, states:] @ flat).reshape(move.shape)
+        links, added = self._links(), added[..., None]
+        for here, after, link in self.lanes._order:
+            move[after] = links[link] @ move[here] + added[link]
+        return move
+
+    def _backward(self, total: Array) -> Array:
+        """(segments, states): y_j = g_j + E_j' y_(j+1) from g (segments, states)."""
+        if self.lanes._even:
+            flat = total.reshape(len(self.unknowns), 1, -1)
+            return np.asarray(flat @ self._products()).reshape(total.shape)
+        links, total = self._links().transpose(0, 2, 1), total[..., None].copy()
+        for here, after, link in reversed(self.lanes._order):
+            total[here] += links[link] @ total[after]
+        return total[..., 0]
+
+    def _costs(self) -> tuple[Array, Array]:
+        """Rows at the samples (all samples, rows) and the cost of each lane."""
+        system = self.system
+        self.sampled = system.at_samples(self.x, self.path)
+        rows = system.outputs(self.sampled, self.params)
+        assert not isinstance(system.objective, LeastSquares), "draws need a likelihood"
+        each = system.objective.costs(rows)
+        cost = each.reshape(self.count, -1).sum(axis=1)
+        return rows, cost
+
+    def _slope(self, rows: Array, alive: Flags) -> Array:
+        """(lanes, experiments, width): adjoint derivative of the costs by the unknowns."""
+        system, layout = self.system, self.system.problem.layout
+        if not self.moved <= self.settings.exact:
+            self._linearise()
+        self.wrt_p = system.field.linearise(self.path, self.spread)[2] if self.wrt_p is None else self.wrt_p
+        by_rows = system.objective.terms(rows).slope
+        if system.selected is not None:
+            by_states, direct = np.zeros_like(self.sampled), None
+            by_states[:, system.selected] = by_rows
+        else:
+            _, out_x, out_p = system.linearised_outputs(self.sampled, self.params)
+            by_states = (by_rows[:, None, :] @ out_x)[:, 0]
+            direct = (by_rows[:, None, :] @ out_p[..., layout.free_columns])[:, 0]
+        by_params, by_initial = self._adjoint(by_states)
+        slope = (self.by_unknowns.transpose(0, 2, 1) @ by_initial[..., None])[..., 0]
+        if direct is not None:
+            by_params += np.add.reduceat(direct, self.lanes.first_samples)
+        chain = 1.0 if layout.linear else layout.parameter_slopes(self.unknowns)
+        slope[:, layout.columns.index] += by_params * chain
+        slope = slope.reshape(self.given.shape)
+        slope[~alive] = 0.0
+        return slope
+
+    def _adjoint(self, by_states: Array) -> tuple[Array, Array]:
+        """Derivatives by free parameters (all experiments, parameters) and initial states (all experiments, states)."""
+        system, mesh = self.system, self.system.mesh
+        blocks, (of_start, of_nodes) = system.blocks, system.along
+        padded = blocks.padded(by_states)
+        on_path = blocks.by_segment(of_nodes.transpose(0, 2, 1) @ padded)
+        on_start = blocks.by_segment((of_start.transpose(0, 2, 1) @ padded)[:, 0])
+        flat = on_path.reshape(len(on_path), 1, -1)
+        total = self._backward(on_start + (flat @ self.by_start)[:, 0])
+        on_path[mesh.linked_rows, -1] += system.felt(total[mesh.inner_rows])
+        weights = system.field.solve_transposed(self.inverse, flat)[:, 0].reshape(on_path.shape)
+        weights = mesh.integral.transpose(0, 2, 1) @ weights
+        assert self.wrt_p is not None, "the matrices are those of this point"
+        by_p = self.wrt_p[..., system.problem.layout.free_columns]
+        found = (weights.reshape(len(weights), 1, -1) @ by_p.reshape(len(by_p), -1, by_p.shape[-1]))[:, 0]
+        return np.add.reduceat(found, mesh.first), total[mesh.first]

@@ -1,0 +1,378 @@
+"""Posterior: draws of the unknowns given the data, with what is known of their quality."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from picardfit.checks import as_whole
+from picardfit.display.hook import picture, shown
+from picardfit.errors import InputError, Notice, closest
+from picardfit.evidence.curves import checked_times
+from picardfit.fit import Fit, fit
+from picardfit.inference.bands import Bands, sampled_bands
+from picardfit.inference.posterior.comparison import Comparison, loo, waic
+from picardfit.inference.posterior.coordinates import Coordinates, coordinates_of
+from picardfit.inference.posterior.methods import NUTS, Drawn, LaplaceDraws, run_laplace, run_nuts
+from picardfit.inference.posterior.mixing import Mixing, e_bfmi, ess_bulk, ess_tail, mcse_mean, r_hat
+from picardfit.inference.posterior.pareto import TRUSTED
+from picardfit.inference.posterior.predictive import data_costs, new_data, prior_draws, some_of
+from picardfit.inference.posterior.setup import (
+    MeshSettings,
+    Mode,
+    check_fit,
+    mode_of,
+    target_of,
+    verified,
+)
+from picardfit.parallel.progress import Bar
+from picardfit.problem.named_values import experiment_index, labels_of
+from picardfit.problem.problem import Problem
+from picardfit.search.policy import SearchPolicy
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+News = Callable[[int, int, int], None] | Literal[False] | None
+QUANTILES = (0.025, 0.5, 0.975)
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Which other optima of a fit chains begin at too; the value is chosen."""
+
+    worse: float = (
+        6.0  # log-density below the best up to which another optimum could hold draws: e^-6 is 0.25 %
+    )
+
+
+USUAL_MESH, USUAL_MODES = MeshSettings(), Modes()
+
+
+@shown
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Draws of `fit.posterior()`. `posterior["k"]` are those of an unknown, (chains, draws), in natural units."""
+
+    fit: Fit
+    method: NUTS | LaplaceDraws
+    seed: int
+    drawn: Drawn = field(repr=False)
+    modes: int  # optima that chains began at
+    error: float  # standard deviation of the log-likelihood's error over some draws; NaN if unknown
+    seconds: float
+    notices: tuple[Notice, ...] = ()  # what was found while drawing
+    limits: Mixing = field(default_factory=Mixing, repr=False)
+
+    @property
+    def problem(self) -> Problem:
+        return self.fit.problem
+
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        return coordinates_of(self.problem)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the unknowns: parameters, then initial states."""
+        return tuple(labels_of(self.problem))
+
+    @cached_property
+    def draws(self) -> dict[str, np.ndarray]:
+        """unknown -> (chains, draws), natural units."""
+        natural = self.coordinates.natural(self.coordinates.internal(self.drawn.z)[0])
+        own = {name: natural[..., k] for k, name in enumerate(self.coordinates.labels)}
+        return {name: own[name] for name in self.labels}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.draws:
+            raise InputError(
+                "inference.no_draws_of",
+                str(name),
+                known=list(self.draws),
+                close=closest(str(name), self.draws),
+            )
+        return self.draws[name]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Chains and draws of each."""
+        chains, draws = self.drawn.log_density.shape
+        return chains, draws
+
+    @property
+    def unknowns(self) -> np.ndarray:
+        """(chains * draws, experiments, width): all draws in internal coordinates, chain after chain."""
+        z = self.drawn.z.reshape(-1, self.drawn.z.shape[-1])
+        return self.coordinates.unknowns(self.coordinates.internal(z)[0])
+
+    @property
+    def divergences(self) -> int:
+        """Draws whose path left the solution: parts of the posterior may be missing."""
+        return 0 if self.drawn.divergent is None else int(self.drawn.divergent.sum())
+
+    @property
+    def khat(self) -> float | None:
+        """The shape of the largest importance weights of `pf.LaplaceDraws`; None for chains."""
+        return self.drawn.khat
+
+    @property
+    def e_bfmi(self) -> np.ndarray:
+        """(chains,): how well the momenta explore the energies; empty without chains."""
+        return np.zeros(0) if self.drawn.energy is None else e_bfmi(self.drawn.energy)
+
+    @cached_property
+    def _table(self) -> dict[str, dict[str, float]]:
+        return {name: self._row(values) for name, values in self.draws.items()}
+
+    def _row(self, values: np.ndarray) -> dict[str, float]:
+        low, middle, high = np.quantile(values, QUANTILES).tolist()
+        sd = float(np.std(values, ddof=1)) if values.size > 1 else np.nan
+        row = {"mean": float(values.mean()), "sd": sd, "q2.5": low, "q50": middle, "q97.5": high}
+        if self.drawn.effective is not None:
+            count = self.drawn.effective
+            own = {"mcse": sd / np.sqrt(count), "ess_bulk": count, "ess_tail": count, "r_hat": np.nan}
+        else:
+            own = {
+                "mcse": mcse_mean(values),
+                "ess_bulk": ess_bulk(values),
+                "ess_tail": ess_tail(values),
+                "r_hat": r_hat(values),
+            }
+        return row | own
+
+    def summary(self) -> pd.DataFrame:
+        """A row for each unknown: mean, sd, quantiles, Monte Carlo error of the mean, effective draws and R-hat.
+
+        `posterior.warnings` says whether these numbers may be trusted.
+        """
+        import pandas as pd
+
+        return pd.DataFrame.from_dict(self._table, orient="index")
+
+    @cached_property
+    def warnings(self) -> tuple[Notice, ...]:
+        """Why the draws may not represent the posterior; empty if nothing speaks against it."""
+        return (*_mixing_notices(self), *self.notices)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether no warning concerns the draws themselves."""
+        return not any(one.code in DOUBTS for one in self.warnings)
+
+    # ---- predictions -----------------------------------------------------------------------------------------------
+
+    def predict(
+        self,
+        experiment: str,
+        times: ArrayLike,
+        level: float = 0.95,
+        *,
+        noise: bool = False,
+        inputs: Mapping[str, object] | None = None,
+        initial: Mapping[str, float] | None = None,
+        most: int = 400,
+    ) -> Bands:
+        """States and observables with pointwise bands of the posterior, around their medians, at any times from t0 on.
+
+        With `noise` the bands of the observables are those of new measurements. `inputs`, `initial`: other inputs,
+        other (known) initial states. `most`: how many of the draws are integrated.
+        """
+        e = experiment_index(self.problem, experiment)
+        at = checked_times(self.problem.experiments[e].times_at(times))
+        some = some_of(self.unknowns, as_whole(most, "most", 2))
+        return sampled_bands(self.fit, e, at, some, level, noise, inputs, initial, self.seed)
+
+    def new_data(self, most: int = 400) -> np.ndarray:
+        """(draws, samples, observables): data as they would be measured again, each from one of the draws."""
+        return new_data(self.problem, some_of(self.unknowns, as_whole(most, "most", 1)), self.seed)
+
+    def prior_data(self, draws: int = 400) -> np.ndarray:
+        """(draws, samples, observables): data from the priors (flat between bounds where there is none)."""
+        rng = np.random.default_rng([self.seed, 3])
+        unknowns = prior_draws(self.problem, as_whole(draws, "draws", 1), rng)
+        return new_data(self.problem, unknowns, self.seed)
+
+    @cached_property
+    def _costs(self) -> np.ndarray:
+        """(draws, measurements): -log density of each measurement."""
+        return data_costs(self.problem, some_of(self.unknowns, 2000))
+
+    def loo(self) -> Comparison:
+        """Expected log predictive density by leave-one-out (PSIS-LOO): larger is better."""
+        return loo(-self._costs)
+
+    def waic(self) -> Comparison:
+        """The widely applicable information criterion as an expected log predictive density."""
+        return waic(-self._costs)
+
+    # ---- output ----------------------------------------------------------------------------------------------------
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each draw: chain, draw, the unknowns, and what the sampler says of it."""
+        from picardfit.inference.posterior.export import draws_frame
+
+        return draws_frame(self)
+
+    def to_arviz(self) -> object:
+        """The draws as ArviZ has them; needs the extra `picardfit[arviz]`."""
+        from picardfit.inference.posterior.export import to_arviz
+
+        return to_arviz(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the draws as a table (.csv) or for ArviZ and other languages (.nc, with the extra)."""
+        from picardfit.inference.posterior.export import save
+
+        return save(self, path)
+
+    def plot(
+        self, kind: str = "trace", path: str | Path | None = None, names: list[str] | None = None
+    ) -> Figure:
+        """A picture of the draws, written to `path` if given.
+
+        `kind`: "trace", "rank", "pairs", "forest", "marginals" (with the priors) or "predictive" (with the data);
+        `names`: of the unknowns to draw, by default the first ones.
+        """
+        return picture(DrawsPicture(self, kind, names), path)
+
+    def __repr__(self) -> str:
+        chains, draws = self.shape
+        return f"<Posterior: {chains} x {draws} draws of {len(self.labels)} unknowns, {self.divergences} divergent>"
+
+
+@dataclass(frozen=True, eq=False)
+class DrawsPicture:
+    """A picture of draws that is wanted."""
+
+    posterior: Posterior
+    kind: str
+    names: list[str] | None = None
+
+
+DOUBTS = {
+    "inference.not_mixed",
+    "inference.few_effective",
+    "inference.divergent",
+    "inference.low_energy",
+    "inference.weights_not_trusted",
+    "inference.posterior_inexact",
+    "inference.several_modes",
+    "inference.no_diagnostics",
+}
+
+
+def _mixing_notices(one: Posterior) -> list[Notice]:
+    """What R-hat, effective draws, divergences and energies say."""
+    limits, table, found = one.limits, one._table, []
+    if one.drawn.khat is not None:
+        if not one.drawn.khat < TRUSTED:
+            found.append(Notice("inference.weights_not_trusted", "", {"khat": one.drawn.khat}))
+        return found
+    chains, draws = one.shape
+    if draws < 4:
+        return [Notice("inference.no_diagnostics", "", {"draws": draws})]
+    worst = max(table, key=lambda name: np.nan_to_num(table[name]["r_hat"], nan=np.inf))
+    if not table[worst]["r_hat"] <= limits.r_hat:
+        found.append(Notice("inference.not_mixed", worst, {"r_hat": table[worst]["r_hat"]}))
+    least = {
+        name: float(np.nan_to_num(np.minimum(row["ess_bulk"], row["ess_tail"])))
+        for name, row in table.items()
+    }
+    poorest = min(least, key=lambda name: least[name])
+    if least[poorest] < limits.effective * chains:
+        found.append(
+            Notice(
+                "inference.few_effective",
+                poorest,
+                {"count": least[poorest], "wanted": limits.effective * chains},
+            )
+        )
+    if one.divergences:
+        found.append(Notice("inference.divergent", "", {"count": one.divergences, "draws": chains * draws}))
+    assert isinstance(one.method, NUTS)
+    full = 0 if one.drawn.depth is None else int((one.drawn.depth >= one.method.depth).sum())
+    if full:
+        found.append(
+            Notice("inference.deep", "", {"count": full, "draws": chains * draws, "depth": one.method.depth})
+        )
+    low = float(np.min(one.e_bfmi, initial=np.inf))
+    if low < limits.energy:
+        found.append(Notice("inference.low_energy", "", {"value": low}))
+    return found
+
+
+def posterior(
+    given: Fit,
+    method: NUTS | LaplaceDraws | None = None,
+    seed: int = 0,
+    progress: News = None,
+    mesh: MeshSettings = USUAL_MESH,
+    others: Modes = USUAL_MODES,
+) -> Posterior:
+    """Draws of the posterior of a fit's problem; see `Fit.posterior`."""
+    method = NUTS() if method is None else method
+    if not isinstance(method, NUTS | LaplaceDraws):
+        raise InputError("inference.posterior_method", value=method)
+    seed = as_whole(seed, "seed", 0)
+    check_fit(given)
+    began = time.perf_counter()
+    modes = [mode_of(given), *_other_modes(given, others)]
+    lanes = method.chains if isinstance(method, NUTS) else min(method.lanes, method.draws)
+    target = target_of(given, modes[0], lanes, np.random.default_rng([seed, 0]), mesh)
+    bar = Bar("iterations" if isinstance(method, NUTS) else "draws") if progress is None else None
+
+    def show(done: int, total: int, divergent: int) -> None:
+        if bar:
+            bar.show(done, total, f"{divergent} divergent" if divergent else "")
+        if progress:
+            progress(done, total, divergent)
+
+    try:
+        if isinstance(method, NUTS):
+            drawn = run_nuts(method, target, modes, seed, show)
+        else:
+            drawn = run_laplace(method, target, modes[0], seed, show)
+    finally:
+        if bar:
+            bar.close()
+    error = verified(target, drawn.z.reshape(-1, drawn.z.shape[-1]), mesh)
+    notices = _notices(given, drawn, modes, error, mesh)
+    return Posterior(given, method, seed, drawn, len(modes), error, time.perf_counter() - began, notices)
+
+
+def _other_modes(given: Fit, others: Modes) -> list[Mode]:
+    """The other optima of the searches that could hold draws, each found again from its parameters."""
+    found, best = [], given.optima[0].loss if given.optima else np.inf
+    for one in given.optima[1:]:
+        if one.loss - best > others.worse:
+            continue
+        again = fit(given.problem, start=one.parameters, policy=SearchPolicy(most=1), progress=False)
+        if again.status.converged and abs(again.objective - one.loss) < 0.01 * (1 + abs(one.loss)):
+            found.append(mode_of(again))
+    return found
+
+
+def _notices(
+    given: Fit, drawn: Drawn, modes: list[Mode], error: float, mesh: MeshSettings
+) -> tuple[Notice, ...]:
+    found = list(given.problem.remarks)
+    if len(modes) > 1:
+        found.append(Notice("inference.several_modes", "", {"count": len(modes)}))
+    for name in modes[0].at_bound:
+        found.append(Notice("inference.mode_at_bound", name))
+    if drawn.exploded:
+        found.append(Notice("inference.exploded", "", {"count": drawn.exploded}))
+    if not error <= mesh.biased:
+        found.append(Notice("inference.posterior_inexact", "", {"error": error}))
+    if drawn.missing:
+        found.append(Notice("inference.posterior_interrupted", "", {"missing": drawn.missing}))
+    return tuple(found)

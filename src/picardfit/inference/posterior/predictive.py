@@ -1,0 +1,86 @@
+"""What draws predict: costs of the measurements, and new data from the posterior or the prior."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from picardfit.errors import InputError
+from picardfit.formulas.kernels import Array
+from picardfit.inference.posterior.coordinates import coordinates_of
+from picardfit.model.prior_terms import draws
+from picardfit.model.priors import Prior
+from picardfit.problem.common_noise import CommonNoise
+from picardfit.problem.least_squares import LeastSquares
+from picardfit.problem.problem import Problem
+from picardfit.simulation.trajectories import Integration
+
+ENOUGH = 1e-6  # relative accuracy of curves that are compared with noisy data
+
+
+def some_of(unknowns: Array, most: int) -> Array:
+    """At most this many of the draws, evenly spread over them."""
+    if len(unknowns) <= most:
+        return unknowns
+    chosen: Array = unknowns[np.linspace(0, len(unknowns) - 1, most).astype(int)]
+    return chosen
+
+
+def rows_of(problem: Problem, unknowns: Array) -> Array | None:
+    """(samples, rows) by independent integration; None without a solution."""
+    layout = problem.layout
+    values, initial = layout.measured_values(unknowns), layout.initial(unknowns)[0]
+    if not np.isfinite(initial).all():
+        return None
+    return problem.predicted_rows(values, initial, ENOUGH, Integration())
+
+
+def data_costs(problem: Problem, many_unknowns: Array) -> Array:
+    """(draws, measurements): -log density of each measurement; draws without a solution are left out.
+
+    With noise that the outputs of an instant share, an instant counts as one measurement.
+    """
+    objective, found = problem.objective, []
+    assert not isinstance(objective, LeastSquares), "draws need a likelihood"
+    measured = np.isfinite(problem.samples.data)
+    chosen = measured.any(axis=1, keepdims=True) if isinstance(objective, CommonNoise) else measured
+    for unknowns in many_unknowns:
+        rows = rows_of(problem, unknowns)
+        if rows is not None:
+            found.append(objective.costs(rows)[chosen])
+    return np.array(found)
+
+
+def new_data(problem: Problem, many_unknowns: Array, seed: int) -> Array:
+    """(draws, samples, observables): measurements drawn at each set of unknowns, NaN where nothing is measured."""
+    rng = np.random.default_rng([seed, 4])
+    shape, found = problem.samples.data.shape, []
+    objective = problem.objective
+    assert not isinstance(objective, LeastSquares), "draws need a likelihood"
+    for unknowns in many_unknowns:
+        rows = rows_of(problem, unknowns)
+        found.append(np.full(shape, np.nan) if rows is None else objective.sample(rows, rng))
+    return np.array(found)
+
+
+def priors_by_label(problem: Problem) -> dict[str, tuple[Prior, float, float]]:
+    """unknown -> its prior and its bounds in natural units."""
+    layout = problem.layout
+    entries = () if problem.priors is None else problem.priors.entries
+    lower, upper = layout.natural(layout.lower), layout.natural(layout.upper)
+    return {layout.label(e, c): (prior, float(lower[e, c]), float(upper[e, c])) for e, c, _, prior in entries}
+
+
+def prior_draws(problem: Problem, count: int, rng: np.random.Generator) -> Array:
+    """(count, experiments, width): unknowns from their priors; flat where there is none, logarithms in themselves."""
+    coordinates = coordinates_of(problem)
+    believed, scales = priors_by_label(problem), coordinates.scales
+    y = np.empty((count, coordinates.count))
+    for k, label in enumerate(coordinates.labels):
+        low, high, scale = coordinates.lower[k], coordinates.upper[k], scales[k]
+        if label in believed:
+            y[:, k] = scale.internal(draws(*believed[label], rng, count))
+        elif not np.isfinite(high - low):
+            raise InputError("inference.prior_open", label)
+        else:
+            y[:, k] = scale.between(low, high, rng.uniform(size=count))
+    return coordinates.unknowns(y)

@@ -1,0 +1,217 @@
+"""From a fit to what samplers need: a mesh that is fine enough, a starting point and a metric for each mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from picardfit.collocation.adaptation import merge_breaks, split, state_scale
+from picardfit.collocation.mesh import Mesh, rule
+from picardfit.errors import InputError
+from picardfit.formulas.kernels import Array
+from picardfit.inference.posterior.coordinates import Coordinates, coordinates_of
+from picardfit.inference.posterior.density import Position, Target
+from picardfit.inference.posterior.lanes import Lanes, LaneSettings, Track
+from picardfit.inference.posterior.nuts import root_of
+from picardfit.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from picardfit.fit import Fit
+
+
+@dataclass(frozen=True)
+class MeshSettings:
+    """The mesh of the draws: coarse, as long as the log-likelihood is exact enough. The values are chosen."""
+
+    nodes: int = 6
+    fewest: int = 4  # segments of an experiment
+    aligned: int = 40  # sampling times up to which they are all knots, where collocation is most accurate
+    resolutions: tuple[float, ...] = (0.1, 0.02, 4e-3, 8e-4, 1e-4, 1e-5)  # last Legendre modes, tried in turn
+    rounds: int = 12  # halvings of a segment
+    segments: int = 100_000  # of all experiments, at most
+    error: float = (
+        2e-3  # of the log-likelihood at a few points: a density that is wrong by 0.2 % shows in no draw
+    )
+    points: int = 4  # at which it is compared with an independent integration: the mode, and others around it
+    spread: float = 1.5  # standard deviations of these others
+    verified: int = 12  # draws that are compared in the end
+    biased: float = (
+        0.05  # standard deviation of the log-likelihood's error over draws that is worth a warning
+    )
+    least_state: float = 1e-6  # scale of a state that is zero throughout, relative to the largest
+
+
+@dataclass(frozen=True)
+class Mode:
+    """An optimum in unconstrained coordinates, with the covariance that the Fisher information promises there."""
+
+    z: Array  # (d,)
+    covariance: Array  # (d, d)
+    at_bound: tuple[str, ...]  # unknowns whose optimum is at a bound
+
+
+def check_fit(fit: Fit) -> None:
+    """InputError unless a fit has a posterior: a noise model, an optimum, and nothing that is left entirely open."""
+    problem = fit.problem
+    if problem.scatter is None:
+        raise InputError("inference.posterior_without_noise")
+    if fit.solution is None or not fit.status.converged:
+        raise InputError("inference.posterior_of_failed_fit", ended=fit.conclusion)
+    coordinates = coordinates_of(problem)
+    closed = np.isfinite(coordinates.lower) & np.isfinite(coordinates.upper) | coordinates.believed
+    open_ = {label for label, shut in zip(coordinates.labels, closed, strict=True) if not shut}
+    lost = [label for label in fit.information.undetermined if label in open_]
+    if lost:
+        raise InputError("inference.posterior_improper", lost[0], names=lost)
+
+
+def mode_of(fit: Fit) -> Mode:
+    """The optimum of a fit; unknowns at a bound move to where the density of z is largest.
+
+    At a distance d from its bound the cost of such an unknown is about g d + h d^2 / 2, and z = log d is most probable
+    where g d + h d^2 = 1.
+    """
+    assert fit.solution is not None
+    coordinates, found = coordinates_of(fit.problem), fit.whole_information
+    y = fit.solution.unknowns[tuple(coordinates.index.T)].copy()
+    hessian = np.where(np.isfinite(found.matrix), found.matrix, 0.0)
+    slope, curvature = np.where(np.isfinite(found.slope), found.slope, 0.0), np.diag(hessian)
+    named = set(fit.information.at_bound)
+    at_bound = np.array([label in named for label in coordinates.labels], bool)
+    for k in np.flatnonzero(at_bound):
+        low, high = coordinates.lower[k], coordinates.upper[k]
+        side = 1.0 if y[k] - low <= high - y[k] else -1.0
+        g, h = max(side * float(slope[k]), 0.0), max(float(curvature[k]), 0.0)
+        room = 0.5 * (high - low) if np.isfinite(high - low) else 1.0
+        distance = 2 / (g + np.sqrt(g * g + 4 * h)) if g + h > 0 else room
+        y[k] = (low if side > 0 else high) + side * min(distance, room)
+    z = coordinates.external(y, room=1e-6)
+    _, by_z, _, by_volume = coordinates.internal(z)
+    bent = np.where(at_bound, np.maximum(slope * by_z * by_volume, 0.0), 0.0)
+    both = np.isfinite(coordinates.lower) & np.isfinite(coordinates.upper)
+    matrix = by_z[:, None] * hessian * by_z + np.diag(bent + np.where(both, 0.5 * (1 - by_volume**2), 0.0))
+    labels = tuple(np.array(coordinates.labels, object)[at_bound])
+    return Mode(z, inverse_of(matrix), labels)
+
+
+def inverse_of(matrix: Array, widest: float = 1e4) -> Array:
+    """The inverse of a curvature; directions that have next to none get the variance `widest`."""
+    size = np.sqrt(np.maximum(np.abs(np.diag(matrix)), 1 / widest))
+    values, vectors = np.linalg.eigh(matrix / size[:, None] / size)
+    values = np.maximum(values, 1e-8)
+    covariance = (vectors / values) @ vectors.T / size[:, None] / size
+    shrink = np.sqrt(np.minimum(1.0, widest / np.maximum(np.diag(covariance), 1e-300)))
+    return np.asarray(shrink[:, None] * covariance * shrink)
+
+
+def target_of(
+    fit: Fit, mode: Mode, lanes: int, rng: np.random.Generator, settings: MeshSettings = MeshSettings()
+) -> Target:
+    """The log-density on the coarsest mesh whose error does not matter, checked by independent integrations."""
+    assert fit.solution is not None
+    problem, coordinates = fit.problem, coordinates_of(fit.problem)
+    scale = state_scale(problem, [fit.solution.path.copy()], least=settings.least_state)
+    root = root_of(mode.covariance)
+    points = [mode.z]
+    points += [
+        mode.z + settings.spread * root @ rng.standard_normal(len(root)) for _ in range(settings.points - 1)
+    ]
+    exact = [log_likelihood(problem, coordinates, z) for z in points]
+    chosen = [k for k, one in enumerate(exact) if np.isfinite(one)] or [0]
+    mesh = first_mesh(problem, settings)
+    target = Target(coordinates, Lanes(problem, mesh, scale, lanes, LaneSettings()))
+    for resolution in settings.resolutions:
+        target, costs = _resolved(target, [points[k] for k in chosen], resolution, settings)
+        gaps = [abs(cost + exact[k]) for cost, k in zip(costs, chosen, strict=True)]
+        if max(gaps) <= settings.error or not np.isfinite(exact[chosen[0]]):
+            break
+    return target
+
+
+def first_mesh(problem: Problem, settings: MeshSettings) -> Mesh:
+    """Few segments; sampling times are knots where there are not many of them."""
+    knots = []
+    for e, one in enumerate(problem.experiments):
+        start, stop = problem.span(e)
+        if stop <= start:
+            knots.append(np.array([start, start + 64 * np.spacing(max(abs(start), 1e-30))]))
+            continue
+        times = np.unique(one.times[(one.times > start) & (one.times < stop)])
+        even = np.linspace(start, stop, settings.fewest + 1)
+        inside = times if settings.fewest <= len(times) + 1 <= settings.aligned else even[1:-1]
+        knots.append(merge_breaks(np.concatenate([[start], inside, [stop]]), problem.knots(e)))
+    return Mesh(rule(settings.nodes), tuple(knots))
+
+
+def _resolved(
+    target: Target, points: list[Array], resolution: float, settings: MeshSettings
+) -> tuple[Target, list[float]]:
+    """A target whose mesh resolves the paths of these points, and the cost of the data at each."""
+    costs: list[float] = []
+    for _ in range(settings.rounds):
+        found = _solved(target, points)
+        costs = [cost for cost, _ in found]
+        tails = [target.lanes.tails(track) for _, track in found if track is not None]
+        if not tails:
+            return target, costs
+        coarse = np.max(tails, axis=0) > resolution
+        if not coarse.any() or len(coarse) + coarse.sum() > settings.segments:
+            break
+        finer, _, _ = split(target.lanes.mesh, coarse)
+        target = replace(target, lanes=replace(target.lanes, mesh=finer))
+    return target, costs
+
+
+def _solved(target: Target, points: list[Array]) -> list[tuple[float, Track | None]]:
+    """Cost of the data and solution at each point."""
+    lanes, found = target.lanes, []
+    for first in range(0, len(points), lanes.count):
+        some = points[first : first + lanes.count]
+        z = np.array([*some, *[some[0]] * (lanes.count - len(some))])
+        solved = lanes.solve(
+            target.coordinates.unknowns(target.coordinates.internal(z)[0]), [None] * len(z), False
+        )
+        found += list(zip(solved.cost.tolist(), solved.tracks, strict=True))[: len(some)]
+    return found
+
+
+def log_likelihood(problem: Problem, coordinates: Coordinates, z: Array) -> float:
+    """By an integration that is independent of the mesh; -inf without a solution."""
+    unknowns = coordinates.unknowns(coordinates.internal(z[None])[0])[0]
+    rows = problem.predicted_rows(
+        problem.layout.measured_values(unknowns), problem.layout.initial(unknowns)[0]
+    )
+    if rows is None:
+        return -np.inf
+    value = problem.objective.value(rows)
+    return -float(value) if np.isfinite(value) else -np.inf
+
+
+def verified(target: Target, draws: Array, settings: MeshSettings = MeshSettings()) -> float:
+    """Standard deviation of the error of the log-likelihood over some of the draws (k, d); NaN if there is none."""
+    chosen = draws[np.linspace(0, len(draws) - 1, min(settings.verified, len(draws))).astype(int)]
+    problem, gaps = target.lanes.problem, []
+    for (cost, _), z in zip(_solved(target, list(chosen)), chosen, strict=True):
+        exact = log_likelihood(problem, target.coordinates, z)
+        if np.isfinite(exact) and np.isfinite(cost):
+            gaps.append(cost + exact)
+    return float(np.std(gaps)) if len(gaps) > 1 else np.nan
+
+
+def starting_points(
+    target: Target, mode: Mode, count: int, rng: np.random.Generator, spread: float
+) -> list[Position]:
+    """Points scattered around a mode by `spread` standard deviations; the mode where those have no solution."""
+    root, found = root_of(mode.covariance), []
+    centre = target.positions([(mode.z, None)])[0]
+    for _ in range(count):
+        step, here = spread * root @ rng.standard_normal(len(root)), centre
+        for halving in range(8):
+            trial = target.positions([(mode.z + step / 2**halving, centre.track)])[0]
+            if trial.possible:
+                here = trial
+                break
+        found.append(here)
+    return found
