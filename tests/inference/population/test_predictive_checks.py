@@ -208,6 +208,7 @@ def test_part_below_the_limit_lies_in_its_band():
         ({"observable": "conz"}, "inference.vpc_observable"),
         ({"quantiles": (5, 50, 95)}, "inference.vpc_quantiles"),
         ({"level": 95}, "inference.vpc_quantiles"),
+        ({"quantiles": "median"}, "inference.vpc_quantiles"),
         ({"bins": [3.0]}, "inference.vpc_bins"),
         ({"bins": 0}, "errors.not_whole"),
         ({"simulations": 0}, "errors.not_whole"),
@@ -272,4 +273,5 @@ def test_a_new_population_can_be_fitted():
 
 def test_designs_are_experiments(fitted):
     assert complaint(fitted.population.simulate, 3, designs=["1"]).code == "inference.simulate_designs"
+    assert complaint(fitted.population.simulate, 3, designs=5).code == "inference.simulate_designs"
     assert complaint(fitted.population.simulate, 0).code == "errors.not_whole"

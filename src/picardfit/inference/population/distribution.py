@@ -266,7 +266,7 @@ class Population:
         return self._checks.vpc(observable, bins, quantiles, corrected, level, simulations, seed)
 
     def simulate(
-        self, n: int, seed: int = 0, designs: Iterable[Experiment] | None = None
+        self, n: int, seed: int = 0, designs: Iterable[Experiment] | Experiment | None = None
     ) -> SimulatedPopulation:
         """`n` new individuals with measurements; doses, times and covariates of one drawn from the data each.
 

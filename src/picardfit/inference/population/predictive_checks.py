@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from picardfit.checks import as_whole
+from picardfit.checks import as_whole, is_number
 from picardfit.collocation.mesh import Flags, Indices
 from picardfit.display.hook import shown
 from picardfit.errors import InputError, closest
@@ -136,8 +136,8 @@ def check_of(
     """The check of an observable, by default of the first that was measured, from studies (K, measurements)."""
     m, problem = residuals.measurements, residuals.source.study.setting.problem
     output = _output(problem.model.observables, observable, m.output)
-    wanted = tuple(sorted(float(one) for one in quantiles))
-    if not wanted or not all(0 < one < 1 for one in (*wanted, level)):
+    wanted = tuple(sorted(quantiles)) if isinstance(quantiles, Iterable) else (quantiles,)
+    if not wanted or not all(is_number(one) and 0 < one < 1 for one in (*wanted, level)):
         raise InputError("inference.vpc_quantiles", value=[*wanted, level])
     mine = m.output == output
     times, limits = problem.samples.times[m.sample[mine]], natural(m, quantification_limits(m))[mine]

@@ -103,12 +103,14 @@ def simulate_population(
     source: Distribution,
     n: object,
     seed: int = 0,
-    designs: Iterable[Experiment] | None = None,
+    designs: Iterable[Experiment] | Experiment | None = None,
     settings: SimulationSettings = SimulationSettings(),
 ) -> SimulatedPopulation:
     """`n` new individuals, each with the design of one that is drawn from `designs`, by default from the data."""
     count, own = as_whole(n, "n", 1), source.study.setting
-    given = list(own.problem.experiments) if designs is None else list(designs)
+    given = list(own.problem.experiments)
+    if designs is not None:
+        given = list(designs) if isinstance(designs, Iterable) else [designs]
     if not given or not all(isinstance(one, Experiment) for one in given):
         raise InputError("inference.simulate_designs")
     rng = np.random.default_rng(seed)
