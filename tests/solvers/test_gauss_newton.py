@@ -543,3 +543,16 @@ def test_stiffer_links_close_a_long_chain_in_fewer_steps():
     assert stiff.status is soft.status is pf.Status.CONVERGED
     assert stiff.iterations < soft.iterations
     np.testing.assert_allclose(stiff.solution.unknowns, soft.solution.unknowns, rtol=1e-6)
+
+
+def test_memory_limits_the_segments_of_large_models():
+    rules = pf.LiftedGaussNewton().refinement
+    assert rules.most_segments(1, 40) == rules.numbers // 1600
+    assert rules.most_segments(1000, 24) > 50_000  # a thousand experiments of three states, 8 nodes
+
+
+def test_a_mesh_stays_within_its_memory():
+    usual = pf.LiftedGaussNewton()
+    tight = replace(usual, refinement=replace(usual.refinement, numbers=12 * 10**2))
+    fit = pf.fit(lotka(), tight, policy=pf.SearchPolicy(most=1))
+    assert fit.certificate.segments <= 12 < pf.fit(lotka(), usual).certificate.segments

@@ -55,7 +55,8 @@ def pareto_fit(values: Array) -> tuple[float, float]:
     grid = grid / (prior * max(quartile, np.finfo(float).tiny)) + 1 / x[-1]
     shapes = np.mean(np.log1p(-grid[:, None] * x), axis=1)
     likelihood = count * (np.log(-grid / shapes) - shapes - 1)
-    weights = 1 / np.exp(likelihood - likelihood[:, None]).sum(axis=1)
+    weights = np.exp(likelihood - likelihood.max())
+    weights = weights / weights.sum()
     kept = weights >= 10 * np.finfo(float).eps
     weights, grid = weights[kept] / weights[kept].sum(), grid[kept]
     theta = float(np.sum(grid * weights))

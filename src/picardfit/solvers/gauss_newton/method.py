@@ -128,7 +128,7 @@ class LiftedGaussNewton:
             point, failed = contract_from(system, unknowns, states, scale, loose, borrow)
             return (system, point), failed
 
-        rounds, segments = self.refinement.first_rounds, self.max_segments
+        rounds, segments = self.refinement.first_rounds, self._most_segments(problem, self.nodes)
         system, point = resolve(mesh, partial(attempt, borrow=False), rounds, segments)
         if point is None:  # with no more segments than those rounds could make
             segments, rounds = min(segments, len(mesh) << rounds), self.refinement.borrowing_rounds
@@ -367,13 +367,20 @@ class LiftedGaussNewton:
 
     def _between_stages(self, state: State) -> tuple[Resolution, ...]:
         """What a mesh must resolve at the start of a stage; the last one begins with the nodes of the final mesh."""
-        coarse = Resolution(None, self.coarse_resolution, self.refinement.open_rounds, self.max_segments)
+        most = self._most_segments(state.system.problem, len(state.system.mesh.rule.nodes))
+        coarse = Resolution(None, self.coarse_resolution, self.refinement.open_rounds, most)
         return (coarse, self._final(state, rounds=1)) if self._is_last(state) else (coarse,)
 
     def _final(self, state: State, rounds: int) -> Resolution:
         """What the final mesh must resolve: with more nodes for small models, where they are cheap."""
         nodes = max(self.nodes, min(self.polish_nodes, self.refinement.block // len(state.scale)))
-        return Resolution(rule(nodes, self.family), self.resolution, rounds, self.max_segments)
+        most = self._most_segments(state.system.problem, nodes)
+        return Resolution(rule(nodes, self.family), self.resolution, rounds, most)
+
+    def _most_segments(self, problem: Problem, nodes: int) -> int:
+        """How many segments a mesh may have in all."""
+        block = nodes * len(problem.solved_model.states)
+        return min(self.max_segments, self.refinement.most_segments(len(problem.experiments), block))
 
 
 def _are_positive(values: object) -> bool:

@@ -121,6 +121,11 @@ class MeshRefinement:
     block: int = 120  # nodes times states of a segment up to which more nodes are cheap
     joined_segments: int = 64  # meshes up to this many segments are not worth joining (docs/decisions/006)
     joined_again: float = 0.01  # fraction of the jumps at the last attempt at which the next one follows
+    numbers: int = 30_000_000  # in the Newton matrices of the segments, at most, for each experiment: 240 MB
+
+    def most_segments(self, experiments: int, block: int) -> int:
+        """How many segments the memory allows; `block`: nodes times states of a segment."""
+        return max(1, experiments * self.numbers // block**2)
 
 
 class Next(Enum):
