@@ -33,7 +33,7 @@ ARVIZ = {  # R-hat, bulk and tail effective sizes, Monte Carlo error of the mean
 
 
 @pytest.mark.parametrize("kind", DRAWS)
-@pytest.mark.parametrize("number, function", enumerate([r_hat, ess_bulk, ess_tail, mcse_mean]))
+@pytest.mark.parametrize("number, function", list(enumerate([r_hat, ess_bulk, ess_tail, mcse_mean])))
 def test_numbers_are_those_of_arviz(kind, number, function):
     assert function(DRAWS[kind]) == pytest.approx(ARVIZ[kind][number], rel=1e-9)
 
