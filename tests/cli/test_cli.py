@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -272,6 +273,17 @@ def test_an_import_that_ctrl_c_stopped_is_no_bug(capsys):
 
 
 # ---- internal errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("options", [["--json"], []])
+def test_a_full_standard_output_is_one_sentence(ponds, options):
+    command = [sys.executable, "-m", "picardfit", "check", str(ponds), "--quick", *options]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("picardfit: Standard output cannot be written")
 
 
 @pytest.fixture
