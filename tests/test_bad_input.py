@@ -568,6 +568,12 @@ def test_starts_which_are_no_count(starts):
     assert record(complaint(pf.fit, problem(), starts=starts)) == ("errors.not_whole", "starts", ())
 
 
+def test_more_starts_than_can_ever_end():
+    found = complaint(pf.fit, problem(), starts=1_000_000_000)
+    assert record(found) == ("errors.too_many", "starts", ())
+    assert found.values["most"] == 100_000
+
+
 def test_starts_may_be_a_numpy_integer():
     assert len(pf.fit(problem(), starts=np.int64(2)).searches) == 2
 

@@ -18,6 +18,8 @@ EQUATIONS = {
     "x' = " + "(" * 1_000_000: "formulas.long_text",
     "x' = " + "(" * 400_000: "formulas.never_closed",
     "x' = " + "a" * 400_000: "formulas.too_long",
+    "\n".join(f"y{i}' = -k*y{i}" for i in range(3000)): "formulas.large_model",
+    "\n".join(f"y{i}' = -k{i}*y0 - l{i}" for i in range(900)): "formulas.large_model",
     "x' = -k\ud800*x": "formulas.unexpected_character",
     "x' = ((9*x)**900)**900": "formulas.exponent_too_large",
 }

@@ -647,6 +647,17 @@ def test_check_gives_up_on_an_examination_that_takes_too_long(ponds):
     assert [one.code for one in examination.warnings] == ["cli.not_examined_in_time", "cli.no_constants"]
 
 
+def test_check_does_not_examine_a_large_model_and_cuts_its_lists(tmp_path):
+    equations = "\n".join(f"y{i}' = -k*y{i}" for i in range(300))
+    (tmp_path / "data.csv").write_text("t,y0\n0,1\n1,0.5\n2,0.3\n")
+    text = f'equations = """\n{equations}\n"""\ndata = "data.csv"\n[parameters]\nk = [0.1, 2]\n'
+    (tmp_path / "problem.toml").write_text(text)
+    told = run("check", tmp_path)
+    assert told.exit_code == 0
+    assert "300 states with 301 unknowns" in " ".join(told.stdout.split())
+    assert len(told.stdout) < 20_000
+
+
 def test_check_tells_that_equations_cannot_be_integrated():
     run = pf.Experiment([0, 1, 2], {"x": [1.0, 2.0, 3.0]})
     exploding = pf.Problem(pf.Model("x' = k*x**2"), run, {"k": (50, 90)}, {"x": (5, 9)})
