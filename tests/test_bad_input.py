@@ -57,6 +57,12 @@ def test_observable_with_the_wrong_case():
     assert record(complaint(problem, data={"X": DATA})) == ("problem.unknown_observable", "X", ("data",))
 
 
+def test_an_observable_without_a_state_names_all_that_could_be_meant():
+    error = complaint(pf.Model, "S' = -b*S", observables={"y": "rho*Q"})
+    assert record(error) == ("model.no_state_in_formula", "y", ("observables", "y"))
+    assert error.values["names"] == ["rho", "Q"]
+
+
 def test_misspelt_column_of_a_file_meets_the_model():
     ponds = table("time,prei\n0,1\n1,2\n")
     assert record(complaint(pf.Problem, pf.Model("prey' = -k*prey"), ponds)) == (
