@@ -542,7 +542,7 @@ class Fit:
         """The observables of an experiment at any times, or dates where its data have dates, from its t0 on.
 
         With `bands` their confidence bands of this `level` as well, as `fit.bands` gives them; with `noise` those in
-        which a new measurement lies.
+        which a new measurement lies. Increments are those since the time before, the first since t0.
         """
         if bands:
             return self.bands(experiment, times, level, noise=noise)

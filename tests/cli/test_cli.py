@@ -919,3 +919,7 @@ def test_counts_of_new_cases_from_simulation_to_fit(tmp_path):
     told = [row for row in predicted if row["cases"] not in ("", "nan")]
     assert [float(row["time"]) for row in told] == pytest.approx(np.linspace(0.25, 3, 12))
     assert sum(float(row["cases"]) for row in told) == pytest.approx(float(predicted[-1]["c"]), rel=1e-6)
+    ahead = run("predict", tmp_path, "--times", "2,3")
+    first, second = (float(row["cases"]) for row in rows_of(ahead.stdout))
+    assert first + second == pytest.approx(float(predicted[-1]["c"]), rel=1e-4)
+    assert "count since the row before, the first since t0" in ahead.stderr
