@@ -24,6 +24,14 @@ def test_individuals_with_doses_samples_and_covariates():
     assert (first.covariates, second.covariates) == ({"wt": 79.6}, {"wt": 60.0})
 
 
+def test_columns_that_nothing_uses_are_named():
+    (one,) = read(
+        "C,ID,TIME,DV,AGE,SITE\n.,1,0,2,41,a\n.,1,1,1,41,a\n", observables="conc", covariates=["AGE"]
+    )
+    (remark,) = one.remarks
+    assert (remark.code, remark.values["columns"]) == ("problem.column_ignored", ["SITE"])
+
+
 def test_a_table_without_doses_needs_three_columns():
     (one,) = read("id,time,dv\n1,0,10.68\n1,1,3.6837\n", observables="conc")
     assert one.observations["conc"].tolist() == [10.68, 3.6837]
