@@ -39,6 +39,12 @@ def test_equations(text, code):
     assert refusal(pf.Model, text) == code
 
 
+def test_oscillations_of_a_fixed_parameter_that_no_data_resolve():
+    data = pf.Experiment(np.linspace(0, 10, 9), {"x": np.ones(9)})
+    problem = pf.Problem(pf.Model("x' = sin(w*t) - k*x"), data, {"k": (0.1, 5), "w": 1e6})
+    assert refusal(pf.fit, problem) == "formulas.fast_oscillation"
+
+
 @pytest.mark.parametrize("in_equations", [True, False])
 def test_oscillations_that_no_data_resolve(in_equations):
     model = pf.Model("x' = sin(1e6*t) - k*x") if in_equations else pf.Model("x' = u - k*x", inputs=["u"])

@@ -367,9 +367,10 @@ class Problem:
     def check_inputs(self) -> None:
         """InputError when an input is not finite somewhere in its experiment, or oscillates too fast."""
         rates = self.model.rhs.expressions if isinstance(self.model.rhs, BatchedMap) else ()
+        fixed = {name: one.fixed for name, one in self.parameters.items() if one.fixed is not None}
         for one in self.experiments:
             one.check_inputs(self.model.inputs)
-            check_oscillations(rates, one.t0, float(one.times[-1]))
+            check_oscillations(rates, one.t0, float(one.times[-1]), fixed)
 
     def mean_loss(self, value: float) -> float:
         """The objective as it is reported: the paper's L_ls, divided by the number of sampling instants N_s.
