@@ -195,6 +195,6 @@ def _lines(history: History, part: _Part) -> SampleLines:
         found[observable] = np.array(times), history.numbering[list(rows)]
     for state in dict.fromkeys(event.state for event in history.events if event.state):
         given = [event for event in history.events if event.state == state]
-        rows = [event.row for event in given]
-        found[dose_name(state)] = np.array([event.time for event in given]), history.numbering[rows]
+        lines = history.numbering[[event.row for event in given]]
+        found[dose_name(state)] = np.array([event.time for event in given]), lines
     return SampleLines(found, history.place)
