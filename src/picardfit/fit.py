@@ -612,6 +612,12 @@ class Fit:
 
         return plot_convergence(self, path)
 
+    def picture(self, name: str, path: str | Path | None = None) -> Figure:
+        """A picture by the name that `picardfit plot --what` takes: fit, overlay, residuals, and others."""
+        from picardfit.display.gallery import draw
+
+        return draw(self, name, path)
+
     def plots(self, folder: str | Path, ending: str = "png", band: float | None = 0.95) -> list[Path]:
         """Write all figures of this fit into a folder, as files with this ending, and return their paths."""
         from picardfit.display.plots import write_plots

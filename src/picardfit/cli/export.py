@@ -9,6 +9,7 @@ import typer
 
 from picardfit.cli.common import HERE, AsJson, ProblemPath, Quiet, complaints, print_json
 from picardfit.cli.profile import fit_of
+from picardfit.cli.saved import with_curves
 from picardfit.errors import Audience, InputError
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def export(
         result, folder = fit_of(problem, None if out is None else out.parent, quiet or as_json)
         if result.solution is None:
             raise InputError("cli.nothing_to_export", ended=result.conclusion)
+        result = with_curves(result)
         target = folder / f"model{FORMATS[kind].endings[0]}" if out is None else out
         written = export(result, target, kind, experiment)
         if as_json:

@@ -22,6 +22,7 @@ class Starter(StrEnum):
     FITZHUGH_NAGUMO = "fitzhugh-nagumo"
     VAN_DER_POL = "van-der-pol"
     PHARMACOKINETICS = "pharmacokinetics"
+    POPULATION = "population"
 
 
 def new(

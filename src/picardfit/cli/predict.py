@@ -10,7 +10,7 @@ import typer
 
 from picardfit.cli.common import HERE, AsJson, complaints, csv_text, print_json
 from picardfit.cli.figures import Dpi, Experiments, LogX, LogY, Size, Style, look_of
-from picardfit.cli.saved import FitPath, saved_fit
+from picardfit.cli.saved import FitPath, saved_fit, with_curves
 from picardfit.errors import InputError, closest
 
 if TYPE_CHECKING:
@@ -74,8 +74,9 @@ def predict(
         result = saved_fit(folder, quiet=as_json)
         if result.solution is None:
             raise InputError("cli.nothing_to_predict", ended=result.conclusion)
+        result, banded = with_curves(result), result.problem.random is None and result.status.converged
         names = _names(result, observables or [], noise)
-        found = _predictions(result, experiments or result.problem.names, times, level, noise)
+        found = _predictions(result, experiments or result.problem.names, times, level, noise, banded)
         header, rows = _table(result, found, names)
         for path in files:
             _write(path, result, found, names, (header, rows), noise, look)
@@ -90,8 +91,9 @@ def predict(
         if counted and not as_json:
             said = f"picardfit: rows of {', '.join(counted)} count since the row before, the first since t0."
             typer.echo(said, err=True)
-        if not result.status.converged and not as_json:
-            typer.echo("picardfit: the fit did not converge, so that there are no bands.", err=True)
+        if not banded and not as_json:
+            why = "these are curves of individuals" if result.status.converged else "the fit did not converge"
+            typer.echo(f"picardfit: {why}, so that there are no bands.", err=True)
     raise typer.Exit(0 if result.success else 1)
 
 
@@ -123,7 +125,7 @@ def _names(fit: Fit, wanted: Sequence[str], noise: bool) -> list[str]:
 
 
 def _predictions(
-    fit: Fit, experiments: Sequence[str], times: str | None, level: float, noise: bool
+    fit: Fit, experiments: Sequence[str], times: str | None, level: float, noise: bool, banded: bool
 ) -> dict[str, Bands]:
     """The predictions of these experiments, each at the given times or along its data."""
     import numpy as np
@@ -138,7 +140,7 @@ def _predictions(
             at = np.linspace(one.t0, float(one.times[-1]), POINTS)
         else:
             at = TimesText(times).of(one)
-        if fit.status.converged:
+        if banded:
             found[name] = fit.predict(name, at, bands=True, level=level, noise=noise)
         else:
             found[name] = _without_bands(fit, one, at, level)

@@ -35,6 +35,19 @@ def saved_fit(path: Path, quiet: bool = False) -> Fit:
     return load(file)
 
 
+def with_curves(fit: Fit) -> Fit:
+    """The fit; of a population, the curves of its individuals at their most probable parameters."""
+    from picardfit.inference.population.answer import PopulationFit
+
+    return fit.individual_fit if isinstance(fit, PopulationFit) else fit
+
+
+def check_single(fit: Fit, command: str, path: Path) -> None:
+    """InputError for a population, where a command has no meaning for one."""
+    if fit.problem.random is not None:
+        raise InputError("cli.not_of_populations", str(path), command=command)
+
+
 def fit_file(path: Path) -> Path:
     """The fit.json that is meant: the path itself, in the folder, or in the results of the folder."""
     path = sound_path(path)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from picardfit.cli.common import AsJson, Quiet, complaints, console, print_json, print_table
+from picardfit.cli.saved import check_single
 
 if TYPE_CHECKING:
     from picardfit.fit import Fit
@@ -40,6 +41,8 @@ def select(
         from picardfit.inference.model_comparison import compare_models
 
         fits = {name: fit_at(path, quiet or as_json) for name, path in _names(problems).items()}
+        for path, one in zip(problems, fits.values(), strict=True):
+            check_single(one, "select", path)
         found = compare_models(fits)
         if as_json:
             print_json({"success": True, **comparison_record(found)})

@@ -271,7 +271,10 @@ def _values(
         from picardfit.files.fit_file import load
 
         result = load(fitted)
-        sources.append((result.parameters, result.initial_states))
+        single = (
+            result.problem.random is None
+        )  # typical values of a population; its states are formulas of them
+        sources.append((result.parameters, result.initial_states if single else {}))
     values: dict[str, float] = {}
     for parameters, initial in sources:
         values |= parameters

@@ -22,6 +22,7 @@ from picardfit.cli.common import (
     tell_unwritten,
     with_errors,
 )
+from picardfit.cli.saved import check_single
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def validate(
             raise InputError("cli.validate_saved", str(problem))
         experiments = read_other_data(problem, data) if data else None
         result = fit_at(problem, quiet or as_json)
+        check_single(result, "validate", problem)
         with processes(workers) as executor:
             found = result.validate(
                 experiments,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from picardfit.errors import InputError, closest
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from picardfit.display.plots.style import Look
     from picardfit.fit import Fit
+    from picardfit.inference.population.answer import PopulationFit
 
 NEEDS: dict[
     str, Callable[[Fit], bool]
@@ -32,6 +33,9 @@ NEEDS: dict[
     "display.nothing_to_correlate": lambda fit: bool(fit.diagnostics.autocorrelation),
     "display.needs_trace": lambda fit: len(fit.trace) > 0,
     "display.needs_experiments": lambda fit: len(fit.problem.experiments) > 1,
+    "display.not_of_populations": lambda fit: fit.problem.random is None,
+    "display.needs_population": lambda fit: fit.problem.random is not None,
+    "display.needs_covariates": lambda fit: any(one.covariates for one in fit.problem.experiments),
 }
 
 
@@ -50,6 +54,8 @@ class Entry:
 
 
 AXES = {"log_x": "", "log_y": ""}
+SINGLE = "display.not_of_populations"  # first among needs: a population fit lacks what the others ask for
+POPULATION = ("display.needs_population", "display.needs_solution")
 PICTURES: dict[str, Entry] = {
     "fit": Entry(
         "plots.curves:plot_fit",
@@ -71,31 +77,72 @@ PICTURES: dict[str, Entry] = {
     "autocorrelation": Entry(
         "plots.correlograms:plot_fit_autocorrelation",
         "correlations of the residuals by lag, among themselves and with the inputs",
-        ("display.needs_solution", "display.nothing_to_correlate"),
+        (SINGLE, "display.needs_solution", "display.nothing_to_correlate"),
         {"level": "level"},
     ),
     "identifiability": Entry(
         "plots.estimates:plot_errors",
         "relative standard errors of the unknowns",
-        ("display.needs_convergence",),
+        (SINGLE, "display.needs_convergence"),
     ),
     "correlation": Entry(
         "plots.estimates:plot_correlation",
         "correlations of the estimates",
-        ("display.needs_convergence", "display.needs_two_unknowns"),
+        (SINGLE, "display.needs_convergence", "display.needs_two_unknowns"),
     ),
     "profiles": Entry(
         "plots.estimates:plot_fit_profiles",
         "profile likelihoods of the parameters, which are computed first",
-        ("display.needs_convergence",),
+        (SINGLE, "display.needs_convergence"),
         {"level": "level", "parameters": "names"},
         quick=False,
     ),
     "waterfall": Entry(
-        "plots.estimates:plot_waterfall", "losses of all searches", ("display.needs_searches",)
+        "plots.estimates:plot_waterfall", "losses of all searches", (SINGLE, "display.needs_searches")
     ),
     "convergence": Entry(
-        "plots.estimates:plot_convergence", "loss and residuals by iteration", ("display.needs_trace",)
+        "plots.estimates:plot_convergence", "loss and residuals by iteration", (SINGLE, "display.needs_trace")
+    ),
+    "individuals": Entry(
+        "plots.population:plot_individuals",
+        "of a population: data with the individual's and the typical curve",
+        POPULATION,
+        {"experiments": "experiments", **AXES},
+    ),
+    "observed": Entry(
+        "plots.population:plot_observed",
+        "of a population: data over typical and over individual predictions",
+        POPULATION,
+        AXES,
+    ),
+    "cwres": Entry(
+        "plots.population:plot_cwres",
+        "of a population: conditional weighted residuals over time and prediction",
+        POPULATION,
+        {"log_x": ""},
+    ),
+    "npde": Entry(
+        "plots.population:plot_npde",
+        "of a population: prediction distribution errors over time and prediction",
+        POPULATION,
+        {"log_x": ""},
+    ),
+    "vpc": Entry(
+        "plots.predictive_check:plot_vpc",
+        "of a population: visual predictive check",
+        POPULATION,
+        {"level": "level", **AXES},
+    ),
+    "pcvpc": Entry(
+        "plots.predictive_check:plot_pcvpc",
+        "of a population: visual predictive check, prediction-corrected",
+        POPULATION,
+        {"level": "level", **AXES},
+    ),
+    "effects": Entry(
+        "plots.population:plot_effects",
+        "of a population: random effects over covariates",
+        (*POPULATION, "display.needs_covariates"),
     ),
 }
 
@@ -128,6 +175,11 @@ def draw(
     module, _, function = one.function.partition(":")
     painter = getattr(import_module(f"picardfit.display.{module}"), function)
     arguments = {one.takes[wish]: value for wish, value in given.items()}
+    if fit.problem.random is not None and "display.needs_population" not in one.needs:
+        fit = cast(
+            "PopulationFit", fit
+        ).individual_fit  # the curves of the individuals, which have no bands of their own
+        arguments.pop("band", None)
     return painter(fit, path, **arguments, **({} if look is None else {"look": look}))
 
 

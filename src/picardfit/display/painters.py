@@ -30,6 +30,8 @@ PAINTERS: dict[str, tuple[str, ...]] = {
     "LikelihoodRatio": ("population_text:ratio_text", "notebook:plain_html"),
     "Population": ("population_text:population_text", "notebook:plain_html"),
     "PopulationFit": ("population_text:population_fit_text", "notebook:plain_html"),
+    "PredictiveCheck": ("population_text:check_text", "notebook:plain_html"),
+    "SimulatedPopulation": ("population_text:simulated_text", "notebook:plain_html"),
     "PopulationProfile": ("population_text:population_profile_text", "notebook:plain_html"),
     "ModelComparison": ("comparison:comparison_text", "comparison:comparison_html"),
     "Problem": ("text:problem_text", "notebook:problem_html"),

@@ -6,12 +6,12 @@ import platform
 from datetime import date
 from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from markupsafe import Markup
 
 from picardfit import __version__
-from picardfit.display import plots
+from picardfit.display.gallery import PICTURES, draw
 from picardfit.display.markup import (
     environment,
     equations,
@@ -32,10 +32,11 @@ from picardfit.display.population_text import (
 )
 from picardfit.display.text import effort_words, number
 from picardfit.display.verdicts import verdict_words
-from picardfit.errors import counted
+from picardfit.errors import InputError, counted
 from picardfit.whole_files import write_text
 
 if TYPE_CHECKING:
+    from picardfit.fit import Fit
     from picardfit.inference.population.answer import PopulationFit
 
 
@@ -97,8 +98,27 @@ def _individuals(fit: PopulationFit, most: int = 200) -> Markup:
     return table(header, rows, range(1, len(header)), most, more=len(values) - len(rows))
 
 
+CAPTIONS = {
+    "individuals": "Dots: data. Line: the curve of each individual at its most probable parameters. Dashes: that of "
+    "the typical individual with the same doses and covariates.",
+    "observed": "Measured values over predictions for the typical individual and for the individual itself.",
+    "residuals": "Data minus individual curve, over the noise. Dashed: two standard deviations of the noise.",
+    "cwres": "Conditional weighted residuals: standard normal where the model is right. They should show no trend.",
+    "npde": "Normalised prediction distribution errors by simulation: standard normal where the model is right.",
+    "vpc": "Visual predictive check: quantiles of the data should lie in the bands of simulated studies.",
+    "pcvpc": "The same, corrected for predictions, so that different doses and covariates may share a bin.",
+    "effects": "Random effects over covariates: a trend suggests a covariate that the model lacks.",
+}
+
+
 def _pictures(fit: PopulationFit) -> list[Markup]:
-    own = fit.individual_fit
-    curves = "Dots: data. Line: the curve of each individual at its most probable parameters; at most twelve of them."
-    rest = "Data minus individual curve. Dashed: two standard deviations of the noise."
-    return [picture(plots.plot_fit(own), curves), picture(plots.plot_residuals(own), rest)]
+    """The pictures of the fit; the reason in words where one cannot be drawn."""
+    found = []
+    for name, caption in CAPTIONS.items():
+        if not PICTURES[name].possible(cast("Fit", fit)):
+            continue
+        try:
+            found.append(picture(draw(cast("Fit", fit), name), caption))
+        except InputError as error:
+            found.append(Markup("<p>{}</p>").format(str(error)))
+    return found

@@ -12,7 +12,9 @@ from picardfit.problem.named_values import units_of
 if TYPE_CHECKING:
     from picardfit.inference.population.answer import PopulationFit
     from picardfit.inference.population.distribution import Population
+    from picardfit.inference.population.predictive_checks import PredictiveCheck
     from picardfit.inference.population.profiles import PopulationProfile
+    from picardfit.inference.population.simulation import SimulatedPopulation
     from picardfit.inference.population.structures import LikelihoodRatio
 
 TYPICAL_HEADER = ("", "typical value", "standard error", "95 % from", "to", "unit", "remark")
@@ -139,6 +141,35 @@ def population_profile_text(one: PopulationProfile) -> str:
     low, high = one.interval()
     ends = f"{number(low)} to {number(high)}"
     return f"{one.name} = {number(one.estimate)}, {100 * one.level:g} % interval {ends} by profile likelihood"
+
+
+def check_text(one: PredictiveCheck) -> str:
+    """The quantiles of the data and their bands, bin by bin."""
+    header = ("time", "values", *(f"{100 * q:g} %" for q in one.quantiles))
+    rows = []
+    for k, time in enumerate(one.times):
+        cells = [
+            f"{number(value, 3)} ({number(low, 3)} to {number(high, 3)}){'' if inside else ' *'}"
+            for value, low, high, inside in zip(
+                one.observed[:, k], one.low[:, k], one.high[:, k], one.inside[:, k], strict=True
+            )
+        ]
+        rows.append((number(float(time), 4), str(one.counts[k]), *cells))
+    outside = int((~one.inside).sum())
+    return "\n".join(
+        [
+            f"{one.observable}: quantiles of the data, and where {100 * one.level:g} % of {one.simulations} simulated "
+            "studies have them",
+            *columns([header, *rows], left=()),
+            f"{outside} of {one.inside.size} quantiles lie outside (*)",
+        ]
+    )
+
+
+def simulated_text(one: SimulatedPopulation) -> str:
+    values = count(len(one.to_frame()), "measurement")
+    people = count(len(one.experiments), "simulated individual")
+    return f"{people} with {values}: .experiments, .individuals, .to_frame()"
 
 
 def ratio_text(one: LikelihoodRatio) -> str:

@@ -34,6 +34,8 @@ from picardfit.inference.design_information import (
     of_interest,
     stage_at,
 )
+from picardfit.inference.population.answer import PopulationFit
+from picardfit.inference.population.design import population_stage
 from picardfit.inference.refits import solution_of
 from picardfit.problem.experiment import Experiment, replanned
 from picardfit.problem.least_squares import LeastSquares
@@ -105,8 +107,15 @@ def design(
     estimates, or from priors and bounds. `initial`: unknown initial states of candidates. `interest`: parameters that
     count, by default all global ones of the model and of initial formulas. `repeat`: whether a candidate may be chosen
     again. `sd`: standard deviation of one measurement, by default that of the fit's residuals; a noise model knows it.
+    For the fit of a population, a candidate is the design of one more individual, and the information is that on
+    typical values, noise levels and spreads `sd(ka)`; it takes neither `at`, `initial`, `sd`, `scenarios` nor
+    "c:formula".
     """
     check_criterion(criterion)
+    if _varies(base):
+        given = {"at": at, "initial": initial, "sd": sd, "scenarios": None if scenarios == 1 else scenarios}
+        _check_population(base, criterion, given)
+        return _population_design(base, candidates, criterion, budget, interest, repeat, settings)
     problem, done, offered = _sorted_out(base, candidates)
     budget = _count(budget, "budget", None if repeat else len(offered))
     both = problem.with_experiments([*done, *offered])
@@ -139,6 +148,8 @@ def design_times(
     `candidate`: a `pf.plan`, or the name of a planned experiment of a Problem. The rest is as in `pf.design`.
     """
     check_criterion(criterion)
+    if _varies(base):
+        raise InputError("inference.population_times")
     if isinstance(candidate, str):
         candidate = _named_plan(base, candidate)
     if not isinstance(candidate, Experiment):
@@ -156,6 +167,39 @@ def design_times(
     chosen = choose(stages, criterion, count, repeat, settings)
     found = _report(stages, criterion, [f"{t:g}" for t in rows], chosen, names, settings)
     return replace(found, plan=_sampled(grid, rows[chosen]))
+
+
+# ---- populations --------------------------------------------------------------------------------------------------
+
+
+def _varies(base: object) -> bool:
+    """Whether a design is for a population."""
+    problem = base if isinstance(base, Problem) else getattr(base, "problem", None)
+    return isinstance(problem, Problem) and problem.random is not None
+
+
+def _check_population(base: object, criterion: str, given: Mapping[str, object]) -> None:
+    """InputError for what the design of a population does not take."""
+    if isinstance(base, Problem):
+        raise InputError("inference.population_design_of_problem")
+    for name, value in given.items():
+        if value is not None:
+            raise InputError("inference.population_design_takes", name)
+    if criterion.startswith("c:"):
+        raise InputError("inference.population_criterion", criterion)
+
+
+def _population_design(
+    base: object, candidates, criterion: str, budget: int, interest, repeat: bool, settings: DesignSettings
+) -> Design:
+    assert isinstance(base, PopulationFit)
+    if base.optimum is None:
+        raise InputError("inference.no_solution", ended=base.conclusion)
+    _, done, offered = _sorted_out(base.problem, _offered(() if candidates is None else candidates))
+    budget = _count(budget, "budget", None if repeat else len(offered))
+    names, stage = population_stage(base, done, offered, interest, settings)
+    chosen = choose([stage], criterion, budget, repeat, settings)
+    return _report([stage], criterion, [one.name for one in offered], chosen, names, settings)
 
 
 # ---- checks of the arguments ------------------------------------------------------------------------------------

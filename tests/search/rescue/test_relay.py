@@ -170,3 +170,18 @@ def test_no_candidate_that_can_be_integrated_leaves_none():
     )
     given, further = nothing_given(problem)
     assert not len(find_candidates(problem, given, 0, further, SMALL).values)
+
+
+def test_variations_that_cannot_be_integrated_are_none():
+    """x' = k x^2 from x = 1 explodes before t = 1 for k > 1, where all variations of the only candidate lie."""
+    times = np.linspace(0, 1, 6)
+    run = pf.Experiment(times, {"x": 1 / (1 - 0.5 * times)}, initial={"x": 1.0})
+    problem = pf.Problem(pf.Model("x' = k*x^2"), run, {"k": pf.Parameter(0.5, 1e6, log=True)})
+    far = replace(Rescue().variation, moved=1.0, far=1e3, mixed=0.0, tries=1, loose_cost=0.0)
+    settings = replace(Rescue(), variation=far, patience=30)
+    unknowns = np.full((1, *problem.layout.lower.shape), np.log(0.5))
+    for seed in range(8):  # half of the variations go up
+        *_, found = relay(
+            problem, Candidates(unknowns, np.zeros(1)), 1, np.random.default_rng(seed), settings
+        )
+        assert found.values[0] < 1e-3

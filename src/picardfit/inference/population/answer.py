@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isnan, nan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -326,12 +326,26 @@ class PopulationFit:
     # ---- pictures and files ----------------------------------------------------------------------------------------
 
     def plot(self, path: str | Path | None = None, experiments: Iterable[str] | None = None) -> Figure:
-        """Data and the curve of each individual, by default of the first twelve."""
-        return self.individual_fit.plot(path, None, experiments)
+        """Data with the curve of each individual and of the typical one, at most twelve individuals."""
+        from picardfit.display.plots.population import plot_individuals
+
+        return plot_individuals(self, path, experiments)
+
+    def picture(self, name: str, path: str | Path | None = None) -> Figure:
+        """A picture by name: individuals, observed, residuals, cwres, npde, vpc, pcvpc or effects."""
+        from picardfit.display.gallery import draw
+
+        return draw(cast(Fit, self), name, path)
 
     def plot_residuals(self, path: str | Path | None = None) -> Figure:
         """Data minus the individual curves, over time and over the fitted value."""
         return self.individual_fit.plot_residuals(path)
+
+    def plots(self, folder: str | Path, ending: str = "png") -> list[Path]:
+        """Write all figures of this fit into a folder, as files with this ending, and return their paths."""
+        from picardfit.display.plots import write_plots
+
+        return write_plots(cast(Fit, self), folder, ending)
 
     def report(self, path: str | Path, title: str = "Report of a population fit") -> Path:
         """Write a self-contained HTML report."""

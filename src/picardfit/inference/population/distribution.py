@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +13,10 @@ from picardfit.display.hook import shown
 from picardfit.evidence.fisher import quantile
 from picardfit.formulas.kernels import Array
 from picardfit.inference.population.estimation import Optimum
+from picardfit.inference.population.predictive_checks import Checks, PredictiveCheck
+from picardfit.inference.population.simulation import Distribution, SimulatedPopulation, simulate_population
 from picardfit.inference.population.uncertainty import Errors, Kind, deviation
+from picardfit.problem.experiment import Experiment
 
 
 @dataclass(frozen=True)
@@ -220,6 +224,55 @@ class Population:
             found = 1 - self.optimum.at.eta.std(axis=0, ddof=1) / np.sqrt(np.diag(self._matrix))
         gone = np.diag(self._matrix) == 0
         return pd.Series(np.where(gone, np.nan, found), index=list(self.names))
+
+    # ---- predictions and simulations -------------------------------------------------------------------------------
+
+    @cached_property
+    def distribution(self) -> Distribution:
+        """Typical values and covariance, from which individuals are drawn."""
+        study = self.optimum.at.study
+        theta = study.split(self.optimum.at.point)[0]
+        return Distribution(study, theta, self._matrix, self._matrix_slopes[len(theta) :])
+
+    @cached_property
+    def _checks(self) -> Checks:
+        return Checks(self.optimum, self.distribution)
+
+    def residuals(self) -> pd.DataFrame:
+        """A row for each measurement: individual, time, observable, value, censored, pred, ipred, iwres, cwres."""
+        return self._checks.residuals.table()
+
+    def npde(self, simulations: int | None = None, seed: int = 0) -> pd.DataFrame:
+        """`residuals()` with the column npde: normalised prediction distribution errors by simulation.
+
+        `simulations`: of the study; by default 500, fewer of large studies.
+        """
+        return self._checks.npde(simulations, seed)
+
+    def vpc(
+        self,
+        observable: str | None = None,
+        bins: int | Iterable[float] | None = None,
+        quantiles: Iterable[float] = (0.05, 0.5, 0.95),
+        corrected: bool = False,
+        level: float = 0.95,
+        simulations: int | None = None,
+        seed: int = 0,
+    ) -> PredictiveCheck:
+        """The visual predictive check of an observable, by default of the first; `corrected`: for its prediction.
+
+        `bins`: how many, or their edges in time; `level`: of the bands in which simulations have their quantiles.
+        """
+        return self._checks.vpc(observable, bins, quantiles, corrected, level, simulations, seed)
+
+    def simulate(
+        self, n: int, seed: int = 0, designs: Iterable[Experiment] | Experiment | None = None
+    ) -> SimulatedPopulation:
+        """`n` new individuals with measurements; doses, times and covariates of one drawn from the data each.
+
+        `designs`: experiments, also planned ones (`pf.plan`), to draw from instead.
+        """
+        return simulate_population(self.distribution, n, seed, designs)
 
     def _table(self, matrix: Array) -> pd.DataFrame:
         return pd.DataFrame(matrix, index=list(self.names), columns=list(self.names))

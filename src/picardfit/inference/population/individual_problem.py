@@ -48,6 +48,9 @@ def check_population(problem: Problem) -> None:
     if problem.scatter.common or any(one.shape is not Shape.NORMAL for one in columns):
         raise InputError("inference.population_noise", key=("noise",))
     _check_unknowns(problem)
+    for one in problem.experiments:
+        if any(remark.code == "files.nonmem_divided" for remark in one.remarks):
+            raise InputError("inference.population_divided", one.name, key=("experiments", one.name))
     measured = np.isfinite(problem.samples.data).any(axis=1)
     for e, name in enumerate(problem.names):
         if not measured[problem.samples.experiment == e].any():

@@ -110,11 +110,16 @@ def columns_of(problem: Problem) -> Columns:
 # ---- values --------------------------------------------------------------------------------------------------------
 
 
-def new_paths(problem: Problem, unknowns: Array, settings: PathSettings) -> Paths:
-    """The paths on a new mesh: segments between breaks, halved where they do not contract or are not resolved."""
-    spans = [problem.span(e) for e in range(len(problem.experiments))]
-    knots = tuple(even_knots(problem, e, max(b - a, 1e-300)) for e, (a, b) in enumerate(spans))
-    mesh, columns, scale = Mesh(rule(settings.nodes), knots), columns_of(problem), _first_scale(problem)
+def new_paths(problem: Problem, unknowns: Array, settings: PathSettings, mesh: Mesh | None = None) -> Paths:
+    """The paths on a new mesh: segments between breaks, halved where they do not contract or are not resolved.
+
+    `mesh`: one to begin with.
+    """
+    if mesh is None:
+        spans = [problem.span(e) for e in range(len(problem.experiments))]
+        knots = tuple(even_knots(problem, e, max(b - a, 1e-300)) for e, (a, b) in enumerate(spans))
+        mesh = Mesh(rule(settings.nodes), knots)
+    columns, scale = columns_of(problem), _first_scale(problem)
     for _ in range(settings.rounds):
         found = _marched(Discretisation(problem, mesh), columns, unknowns, scale, None, settings)
         reached = ~found.failed[mesh.experiment]
@@ -318,6 +323,11 @@ def sampled(paths: Paths) -> Sampled:
     return Sampled(
         _at_samples(paths, paths.states, paths.path), _at_samples(paths, paths.starts, paths.by_unknowns)
     )
+
+
+def sampled_states(paths: Paths) -> Array:
+    """(samples, states): states at the samples; the paths need no derivatives."""
+    return _at_samples(paths, paths.states, paths.path)
 
 
 def _at_samples(paths: Paths, starts: Array, nodes: Array) -> Array:

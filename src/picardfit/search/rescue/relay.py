@@ -142,7 +142,8 @@ def relay(
         tries = settings.variation.tries
         varied = variations(problem, parents, tries * (free - len(fresh)), rng, settings.variation)
         chosen = _best_of_each(rank(problem, varied, settings), tries) if len(varied) else varied
-        runners += begin(problem, np.concatenate([fresh, chosen]), tolerance, settings, len(chosen))
+        if len(fresh) + len(chosen):  # none where no variation can be integrated
+            runners += begin(problem, np.concatenate([fresh, chosen]), tolerance, settings, len(chosen))
 
 
 def _distinct(problem: Problem, found: Runners, little: float) -> Runners:
