@@ -57,6 +57,12 @@ def test_observable_with_the_wrong_case():
     assert record(complaint(problem, data={"X": DATA})) == ("problem.unknown_observable", "X", ("data",))
 
 
+def test_an_observable_without_a_state_names_all_that_could_be_meant():
+    error = complaint(pf.Model, "S' = -b*S", observables={"y": "rho*Q"})
+    assert record(error) == ("model.no_state_in_formula", "y", ("observables", "y"))
+    assert error.values["names"] == ["rho", "Q"]
+
+
 def test_misspelt_column_of_a_file_meets_the_model():
     ponds = table("time,prei\n0,1\n1,2\n")
     assert record(complaint(pf.Problem, pf.Model("prey' = -k*prey"), ponds)) == (
@@ -566,6 +572,12 @@ def test_method_which_is_none(method):
 @pytest.mark.parametrize("starts", [0, -1, 2.0, "3", True])
 def test_starts_which_are_no_count(starts):
     assert record(complaint(pf.fit, problem(), starts=starts)) == ("errors.not_whole", "starts", ())
+
+
+def test_more_starts_than_can_ever_end():
+    found = complaint(pf.fit, problem(), starts=1_000_000_000)
+    assert record(found) == ("errors.too_many", "starts", ())
+    assert found.values["most"] == 100_000
 
 
 def test_starts_may_be_a_numpy_integer():

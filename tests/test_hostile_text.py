@@ -18,6 +18,8 @@ EQUATIONS = {
     "x' = " + "(" * 1_000_000: "formulas.long_text",
     "x' = " + "(" * 400_000: "formulas.never_closed",
     "x' = " + "a" * 400_000: "formulas.too_long",
+    "\n".join(f"y{i}' = -k*y{i}" for i in range(3000)): "formulas.large_model",
+    "\n".join(f"y{i}' = -k{i}*y0 - l{i}" for i in range(900)): "formulas.large_model",
     "x' = -k\ud800*x": "formulas.unexpected_character",
     "x' = ((9*x)**900)**900": "formulas.exponent_too_large",
 }
@@ -35,6 +37,12 @@ def refusal(call, *args):
 @pytest.mark.parametrize("text, code", EQUATIONS.items(), ids=lambda one: one[:16])
 def test_equations(text, code):
     assert refusal(pf.Model, text) == code
+
+
+def test_oscillations_of_a_fixed_parameter_that_no_data_resolve():
+    data = pf.Experiment(np.linspace(0, 10, 9), {"x": np.ones(9)})
+    problem = pf.Problem(pf.Model("x' = sin(w*t) - k*x"), data, {"k": (0.1, 5), "w": 1e6})
+    assert refusal(pf.fit, problem) == "formulas.fast_oscillation"
 
 
 @pytest.mark.parametrize("in_equations", [True, False])

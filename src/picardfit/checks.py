@@ -45,11 +45,15 @@ def as_number(value: object, what: str, subject: str = "", infinite: bool = Fals
     return number
 
 
-def as_whole(value: object, subject: str, least: int, example: int | None = None) -> int:
-    """`value` as an int of at least `least`; `example` is what the message proposes, by default `least`."""
+def as_whole(
+    value: object, subject: str, least: int, example: int | None = None, most: int | None = None
+) -> int:
+    """`value` as an int from `least` to `most`; `example` is what the message proposes, by default `least`."""
     if not is_whole(value) or value < least:
         example = least if example is None else example
         raise InputError("errors.not_whole", subject, value=value, least=least, example=example)
+    if most is not None and value > most:
+        raise InputError("errors.too_many", subject, value=int(value), most=most)
     return int(value)
 
 

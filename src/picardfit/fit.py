@@ -43,7 +43,7 @@ from picardfit.problem.named_values import (
 )
 from picardfit.problem.problem import Problem
 from picardfit.search.estimate import estimate
-from picardfit.search.policy import SearchPolicy
+from picardfit.search.policy import START_LIMITS, SearchPolicy
 from picardfit.search.searches import Request
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.loop import Method, Progress, Solution
@@ -94,7 +94,7 @@ def fit(
     face and `population` beside it.
     """
     method = LiftedGaussNewton() if method is None else method
-    starts, seed = as_whole(starts, "starts", 1), as_whole(seed, "seed", 0)
+    starts, seed = as_whole(starts, "starts", 1, most=START_LIMITS.most), as_whole(seed, "seed", 0)
     policy = SearchPolicy() if policy is None else policy
     _check_arguments(problem, method, policy)
     check_tools(executor, ledger, progress, "a pf.Progress")
@@ -542,7 +542,7 @@ class Fit:
         """The observables of an experiment at any times, or dates where its data have dates, from its t0 on.
 
         With `bands` their confidence bands of this `level` as well, as `fit.bands` gives them; with `noise` those in
-        which a new measurement lies.
+        which a new measurement lies. Increments are those since the time before, the first since t0.
         """
         if bands:
             return self.bands(experiment, times, level, noise=noise)

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -272,6 +273,17 @@ def test_an_import_that_ctrl_c_stopped_is_no_bug(capsys):
 
 
 # ---- internal errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("options", [["--json"], []])
+def test_a_full_standard_output_is_one_sentence(ponds, options):
+    command = [sys.executable, "-m", "picardfit", "check", str(ponds), "--quick", *options]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("picardfit: Standard output cannot be written")
 
 
 @pytest.fixture
@@ -635,6 +647,17 @@ def test_check_gives_up_on_an_examination_that_takes_too_long(ponds):
     assert [one.code for one in examination.warnings] == ["cli.not_examined_in_time", "cli.no_constants"]
 
 
+def test_check_does_not_examine_a_large_model_and_cuts_its_lists(tmp_path):
+    equations = "\n".join(f"y{i}' = -k*y{i}" for i in range(300))
+    (tmp_path / "data.csv").write_text("t,y0\n0,1\n1,0.5\n2,0.3\n")
+    text = f'equations = """\n{equations}\n"""\ndata = "data.csv"\n[parameters]\nk = [0.1, 2]\n'
+    (tmp_path / "problem.toml").write_text(text)
+    told = run("check", tmp_path)
+    assert told.exit_code == 0
+    assert "300 states with 301 unknowns" in " ".join(told.stdout.split())
+    assert len(told.stdout) < 20_000
+
+
 def test_check_tells_that_equations_cannot_be_integrated():
     run = pf.Experiment([0, 1, 2], {"x": [1.0, 2.0, 3.0]})
     exploding = pf.Problem(pf.Model("x' = k*x**2"), run, {"k": (50, 90)}, {"x": (5, 9)})
@@ -896,3 +919,7 @@ def test_counts_of_new_cases_from_simulation_to_fit(tmp_path):
     told = [row for row in predicted if row["cases"] not in ("", "nan")]
     assert [float(row["time"]) for row in told] == pytest.approx(np.linspace(0.25, 3, 12))
     assert sum(float(row["cases"]) for row in told) == pytest.approx(float(predicted[-1]["c"]), rel=1e-6)
+    ahead = run("predict", tmp_path, "--times", "2,3")
+    first, second = (float(row["cases"]) for row in rows_of(ahead.stdout))
+    assert first + second == pytest.approx(float(predicted[-1]["c"]), rel=1e-4)
+    assert "count since the row before, the first since t0" in ahead.stderr

@@ -24,6 +24,22 @@ def test_individuals_with_doses_samples_and_covariates():
     assert (first.covariates, second.covariates) == ({"wt": 79.6}, {"wt": 60.0})
 
 
+def test_columns_that_nothing_uses_are_named():
+    (one,) = read(
+        "C,ID,TIME,DV,AGE,SITE\n.,1,0,2,41,a\n.,1,1,1,41,a\n", observables="conc", covariates=["AGE"]
+    )
+    (remark,) = one.remarks
+    assert (remark.code, remark.values["columns"]) == ("problem.column_ignored", ["SITE"])
+
+
+def test_a_negative_dose_is_named_with_its_line(tmp_path):
+    table = tmp_path / "d.csv"
+    table.write_text("ID,TIME,DV,AMT\n1,0,.,100\n1,1,3,.\n1,2,.,-50\n1,3,2,.\n")
+    data = pf.read_nonmem(table, doses="gut", observables="gut")
+    error = complaint(pf.Problem, pf.Model("gut' = -k*gut"), data, {"k": (0, 1)}, {"gut": 0})
+    assert (error.code, error.place.file, error.place.line) == ("problem.negative_dose", str(table), 4)
+
+
 def test_a_table_without_doses_needs_three_columns():
     (one,) = read("id,time,dv\n1,0,10.68\n1,1,3.6837\n", observables="conc")
     assert one.observations["conc"].tolist() == [10.68, 3.6837]

@@ -450,6 +450,7 @@ def test_a_fault_has_its_line_key_and_code(write, old, new, line_with, code, sub
         ('"counts.csv"', '"count.csv"', "Did you mean `counts.csv`?"),
         ("data =", "t0 = 5\ndata =", "lower t0"),
         ("[parameters]", "[fit]\nstarts = 0\n[parameters]", "write for example starts = 1."),
+        ("[parameters]", "[fit]\nstarts = 1000000000\n[parameters]", "write at most 100000."),
         ("[parameters]", "[fit]\nmethod = 'newton'\n[parameters]", "lifted-gauss-newton"),
     ],
 )

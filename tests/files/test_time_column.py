@@ -178,3 +178,20 @@ def test_a_missing_date_of_a_frame_is_named_with_its_row():
 def test_a_frame_of_other_dates_is_told_how_to_name_them():
     frame = pd.DataFrame({"time": [0, 1], "sampled": pd.to_datetime(["2021-03-04"] * 2), "x": [1, 2]})
     assert complaint(read_table, frame).code == "files.column_of_dates"
+
+
+@pytest.mark.parametrize(
+    "dates, line",
+    [
+        (["2021-03-04", "2121-03-05", "2021-03-06"], 3),
+        (["1921-03-04", "2021-03-05", "2021-03-06"], 2),
+        (["1921-03-04", "1951-03-05", "2021-03-06"], None),  # decades apart
+        (["1921-03-04", "2021-03-06"], None),
+        (["2021-03-04", "2022-03-05", "2021-03-06"], None),
+    ],
+)
+def test_a_date_many_years_from_the_others_is_named(dates, line):
+    (one,) = table("date,x\n" + "".join(f"{date},1\n" for date in dates))
+    assert [(r.code, r.values["line"]) for r in one.remarks] == (
+        [] if line is None else [("files.far_date", line)]
+    )

@@ -73,6 +73,25 @@ def test_a_table_without_a_usual_step_asks_for_t0(tmp_path):
     assert (one.t0, one.remarks) == (-7.0, ())
 
 
+@pytest.mark.parametrize(
+    "times, cells", [([1, 2, 3, 4, 5], [5, 5, np.nan, 9, 5]), ([1, 2, 4, 5], [5, 5, 9, 5])]
+)
+def test_a_count_after_a_gap_covers_it_and_a_remark_says_so(times, cells):
+    problem = _problem(pf.Experiment(times, {"cases": cells}, "town", t0=0.0))
+    covered = _problem(pf.Experiment([1, 2, 4, 5], {"cases": [5, 5, 9, 5]}, t0=0.0))
+    assert problem.nllh({"b": 4.0}) == covered.nllh({"b": 4.0})
+    (remark,) = _problem(problem.experiments).remarks  # said once, also where a problem is made again
+    said = [remark.values[key] for key in ("experiment", "count", "total", "first", "since", "step")]
+    assert (remark.code, remark.subject) == ("problem.counts_after_gaps", "cases")
+    assert said == ["town", 1, 4, "4", "2", "1"]
+
+
+def test_weekly_counts_beside_daily_sizes_have_no_gaps():
+    days, weekly = np.arange(1.0, 29.0), np.full(28, np.nan)
+    weekly[6::7] = 5.0
+    assert not _problem(pf.Experiment(days, {"cases": weekly, "size": days}, t0=0.0)).remarks
+
+
 def test_t0_first_in_a_problem_file_is_not_moved(tmp_path):
     (tmp_path / "cases.csv").write_text("date,cases\n2020-03-08,5\n2020-03-15,8\n2020-03-22,11\n")
     text = (

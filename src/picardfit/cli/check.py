@@ -37,6 +37,10 @@ class CheckSettings:
     """Limits of `picardfit check`."""
 
     most_experiments: int = 20  # rows of the table of experiments, which fit on one screen
+    most_lines: int = 100  # of the model and of the table of parameters
+    most_alike: int = 10  # warnings of one kind
+    most_unknowns: int = 400  # of one experiment, and states times unknowns, that are examined: within 1 GB
+    most_derivatives: int = 20_000
     patience: float = 20.0  # seconds for each analysis; ordinary models take less than five
     samples: int = 500  # points of the parameter box at which `analyse` evaluates the model
 
@@ -61,11 +65,11 @@ def check(
         settings = CheckSettings(patience=patience)
         examination = Examination() if quick else examine(file.problem, settings, theory)
         notices = [*file.remarks, *file.problem.remarks, *_warnings(file.problem), *examination.warnings]
-        warnings = [one.sentence(Audience.COMMAND) for one in notices]
+        warnings = _told(notices, None if as_json else CheckSettings.most_alike)
         if as_json:
             print_json(_record(file, examination, warnings))
         else:
-            _show(file, examination, warnings)
+            _show(file, examination, warnings, len(notices))
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,10 @@ def examine(problem: Problem, settings: CheckSettings = CheckSettings(), theory:
 
     if _early_start(problem):  # the model would be integrated over a long span without data
         return Examination(warnings=(Notice("cli.not_examined_from_t0"),))
+    states, unknowns = len(problem.model.states), problem.layout.exists.shape[1]
+    if unknowns > settings.most_unknowns or states * unknowns > settings.most_derivatives:
+        size = {"states": states, "unknowns": unknowns}
+        return Examination(warnings=(Notice("cli.not_examined_large", values=size),))
     structure = _in_time(settings.patience, structural, problem)
     analysis = _in_time(settings.patience, _analysis, problem, settings.samples) if theory else None
     warnings = [structure] if isinstance(structure, Notice) else _lost(structure)
@@ -182,6 +190,21 @@ def _warnings(problem: Problem) -> list[Notice]:
     return found + [Notice("cli.not_in_data", name) for name in sorted(never)]
 
 
+def _told(notices: Sequence[Notice], most: int | None) -> list[str]:
+    """The sentences of warnings: of each kind the first `most`, and how many more there are."""
+    kinds: dict[str, list[str]] = {}
+    for one in notices:
+        kinds.setdefault(one.code, []).append(one.sentence(Audience.COMMAND))
+    return [line for alike in kinds.values() for line in _cut(alike, most)]
+
+
+def _cut(lines: Sequence[str], most: int | None) -> list[str]:
+    """The first `most` lines, and one that says how many more there are."""
+    if most is None or len(lines) <= most:
+        return list(lines)
+    return [*lines[:most], f"... and {len(lines) - most} more"]
+
+
 def _early_start(problem: Problem) -> list[Notice]:
     """A warning when an unknown initial state is sought long before the first sample."""
     import numpy as np
@@ -196,15 +219,19 @@ def _early_start(problem: Problem) -> list[Notice]:
     return []
 
 
-def _show(file: _File, examination: Examination, warnings: list[str]) -> None:
+def _show(file: _File, examination: Examination, warnings: list[str], count: int) -> None:
     from picardfit.display.text import EXPERIMENT_HEADER, PARAMETER_HEADER, experiment_row, parameter_row
 
     out, problem, most = console(), file.problem, CheckSettings.most_experiments
     out.print(f"{file.title}  ({file.path})\n", markup=False, style="bold")
-    out.print(str(problem.model), markup=False)
+    lines = CheckSettings.most_lines
+    for line in _cut(str(problem.model).splitlines(), lines):
+        out.print(line if len(line) <= lines**2 else f"{line[: lines**2]} ...", markup=False)
     out.print()
     rows = [parameter_row(n, one, problem.model.unit(n)) for n, one in problem.parameters.items()]
-    print_table(out, PARAMETER_HEADER, rows, numeric=(1, 2))
+    print_table(out, PARAMETER_HEADER, rows[:lines], numeric=(1, 2))
+    if len(rows) > lines:
+        out.print(f"... and {len(rows) - lines} more")
     out.print()
     rows = [experiment_row(one, problem.initial) for one in problem.experiments[:most]]
     print_table(out, EXPERIMENT_HEADER, rows, numeric=(1, 2, 3))
@@ -218,7 +245,7 @@ def _show(file: _File, examination: Examination, warnings: list[str]) -> None:
         out.print(f"\n{_theory(examination.analysis)}", markup=False)
     for warning in warnings:
         out.print(f"\nWarning: {warning}", markup=False, style="yellow")
-    found = f", with {counted(len(warnings), 'warning')}" if warnings else ""
+    found = f", with {counted(count, 'warning')}" if warnings else ""
     out.print(f"\nThe file is in order{found}.")
 
 

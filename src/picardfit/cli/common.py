@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -45,6 +46,7 @@ HERE = Path("problem.toml")
 FIGURES, TABLES = {".pdf", ".png", ".svg", ".eps", ".jpg", ".jpeg"}, {".csv", ".tsv", ".xlsx", ".ods"}
 TEXTS = {".html", ".htm", ".json", ".toml", ".yaml", ".yml", ".txt", ".py", ".xml"}
 FILE_ENDINGS = FIGURES | TABLES | TEXTS  # what people name a file, and no folder
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # why standard output takes no more
 
 
 @contextmanager
@@ -54,7 +56,10 @@ def complaints(as_json: bool = False) -> Iterator[None]:
     2: bad input; 3: an internal error, whose traceback goes to a file; 130: Ctrl-C before there was a result.
     """
     try:
-        yield
+        try:
+            yield
+        finally:
+            sys.stdout.flush()  # while a fault can still be told
     except typer.Exit:
         raise
     except InputError as error:
@@ -68,6 +73,10 @@ def complaints(as_json: bool = False) -> Iterator[None]:
     except Exception as error:  # a bug of picardfit: everything that users can cause is an InputError
         if _comes_from_interrupt(error):
             _tell_interrupted()
+        if isinstance(error, OSError) and error.filename is None and error.errno in NO_ROOM:
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # Python flushes it once more as it ends
+            show_errors(InputError("cli.output_lost", reason=error.strerror), as_json=False)
+            raise typer.Exit(2) from None
         show_errors(internal_error(error), as_json)
         raise typer.Exit(3) from None
 

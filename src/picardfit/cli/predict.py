@@ -64,7 +64,8 @@ def predict(
 ) -> None:
     """Predict observables of a saved fit at any times, also beyond the data, with confidence bands.
 
-    The table has the columns NAME, NAME_lower and NAME_upper of every observable.
+    The table has the columns NAME, NAME_lower and NAME_upper of every observable. Increments count since the row
+    before, the first of an experiment since t0.
     """
     with complaints(as_json):
         if not 0 < level < 1:
@@ -86,6 +87,10 @@ def predict(
             typer.echo(f"written to {', '.join(map(str, files))}")
         else:
             typer.echo(csv_text(header, rows), nl=False)
+        counted = [name for name in names if name in result.problem.model.increments]
+        if counted and not as_json:
+            said = f"picardfit: rows of {', '.join(counted)} count since the row before, the first since t0."
+            typer.echo(said, err=True)
         if not banded and not as_json:
             why = "these are curves of individuals" if result.status.converged else "the fit did not converge"
             typer.echo(f"picardfit: {why}, so that there are no bands.", err=True)

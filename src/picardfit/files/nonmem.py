@@ -18,7 +18,7 @@ from picardfit.files.nonmem_events import Event, History, experiments_of
 from picardfit.files.raw_tables import RawTable, read_raw_table
 from picardfit.files.tables import covariate_of, held_input, left_out
 from picardfit.problem.calendar import as_order
-from picardfit.problem.columns import find_name
+from picardfit.problem.columns import columns_ignored, find_name
 from picardfit.problem.dates import Order, read_moments
 from picardfit.problem.experiment import Experiment
 
@@ -134,9 +134,17 @@ class _Reader:
             blank += [] if parts else [name]
         if not found:
             raise InputError("files.no_measurement", self.table.origin.name, columns=["DV"])
-        if blank:
-            found[0] = replace(found[0], remarks=(*found[0].remarks, left_out(blank, self.table.origin.name)))
+        remarks = [left_out(blank, self.table.origin.name)] if blank else []
+        if unused := self._unused():
+            remarks.insert(0, columns_ignored(unused, self.table.origin.name))
+        found[0] = replace(found[0], remarks=(*found[0].remarks, *remarks))
         return found
+
+    def _unused(self) -> list[str]:
+        """The columns that nothing reads."""
+        read = (self.identity, "DV", "TIME", "C", *COLUMNS, *DATES, *self.covariates, *self.inputs)
+        used = {find_name(self.table.columns, name) for name in read}
+        return [column for column in self.table.columns if column not in used]
 
     def _event(self, row: int) -> Event:
         """What happens in a row."""

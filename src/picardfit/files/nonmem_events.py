@@ -13,7 +13,7 @@ from picardfit.model.doses import Doses
 from picardfit.model.inputs import Input
 from picardfit.problem.experiment import Experiment
 from picardfit.problem.rest import Rest
-from picardfit.problem.sample_rows import SampleLines
+from picardfit.problem.sample_rows import SampleLines, dose_name
 
 BEFORE_FIRST = (
     1e-9  # of the time of an individual: how long before a dose at its first time a sample was taken
@@ -187,10 +187,14 @@ def _experiment(history: History, part: _Part, number: int) -> Experiment:
 
 
 def _lines(history: History, part: _Part) -> SampleLines:
-    """Where the samples of a part stand in the table."""
+    """Where the samples of a part stand in the table, and the doses of the individual."""
     found = {}
     for observable in dict.fromkeys(event.observable for event, _ in part.samples):
         mine = [(time, event.row) for event, time in part.samples if event.observable == observable]
         times, rows = zip(*mine, strict=True)
         found[observable] = np.array(times), history.numbering[list(rows)]
+    for state in dict.fromkeys(event.state for event in history.events if event.state):
+        given = [event for event in history.events if event.state == state]
+        lines = history.numbering[[event.row for event in given]]
+        found[dose_name(state)] = np.array([event.time for event in given]), lines
     return SampleLines(found, history.place)

@@ -11,7 +11,7 @@ import numpy as np
 from picardfit.errors import InputError, Notice
 from picardfit.files.measured_columns import Reading, first_found, measured_columns, required_column
 from picardfit.files.raw_tables import RawTable, read_raw_table
-from picardfit.files.time_column import ALL, TimeSettings, read_times, time_column
+from picardfit.files.time_column import ALL, FarDates, Times, TimeSettings, read_times, time_column
 from picardfit.model.inputs import Constant, Input, Table
 from picardfit.problem.experiment import Experiment
 
@@ -82,6 +82,7 @@ def _experiments(table: RawTable, reading: Reading) -> list[Experiment]:
     experiments, blank = [], []
     for group, rows in _groups(table, columns.group, reading.name):
         own = times.of(rows, reading.times)
+        remarks += _far_dates(table, own, rows)
         found = samples.of(own.values, rows)
         if not found.any:
             blank.append(group)
@@ -134,6 +135,16 @@ class _Columns(NamedTuple):
             for names in (self.inputs, self.covariates)
         )
         return inputs, covariates
+
+
+def _far_dates(table: RawTable, times: Times, rows: np.ndarray) -> list[Notice]:
+    """The remark that a date of an experiment, in these rows of a table, lies far from the others."""
+    far = FarDates().row(times)
+    if far is None or times.calendar is None:
+        return []
+    (date,) = times.calendar.texts(times.values[[far]])
+    line = int(table.numbering[rows[far]])
+    return [Notice("files.far_date", date, {"line": line, "table": table.origin.name})]
 
 
 def _left_out(table: RawTable, blank: list[str]) -> list[Notice]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from picardfit.errors import InputError, closest
 from picardfit.files.raw_tables import RawTable
-from picardfit.problem.calendar import Calendar, as_order, as_unit, known_unit
+from picardfit.problem.calendar import SECONDS, Calendar, as_order, as_unit, known_unit
 from picardfit.problem.columns import unit_in, without_unit
 from picardfit.problem.dates import (
     Moments,
@@ -74,6 +74,32 @@ class Times(NamedTuple):
             return self._replace(values=own)
         first = float(own.min())
         return self._replace(values=own - first, calendar=self.calendar.moved(first))
+
+
+@dataclass(frozen=True)
+class FarDates:
+    """When some dates of an experiment lie so far from the others that a wrong year is likely; both are chosen."""
+
+    years: float = 10.0  # the least gap
+    spans: float = 20.0  # the least gap, in spans of all dates without it
+
+    def row(self, times: Times) -> int | None:
+        """The first row beyond such a gap, on the side with fewer rows; None without a gap."""
+        if times.calendar is None or not times.dates:
+            return None
+        distinct = np.unique(times.values)
+        if len(distinct) < 3:
+            return None
+        steps = np.diff(distinct)
+        k = int(np.argmax(steps))
+        rest = float(distinct[-1] - distinct[0] - steps[k])
+        if (
+            steps[k] * SECONDS[times.calendar.unit] < self.years * SECONDS["year"]
+            or steps[k] < self.spans * rest
+        ):
+            return None
+        late = times.values > distinct[k]
+        return int(np.argmax(late if late.sum() <= len(late) / 2 else ~late))
 
 
 def time_column(table: RawTable) -> str:

@@ -30,6 +30,8 @@ class Limits:
     exponent: int = 1000  # float**1000 overflows for every base above 2, so a larger exponent is a mistake
     characters: int = 20_000  # of one formula: several pages
     text: int = 500_000  # characters of all equations: a hundred times the largest model written by hand
+    states: int = 1000  # of a text: its Jacobians are dense, 8 MB for each of hundreds of nodes
+    parameters: int = 1500  # names in a text besides states and inputs, for the same reason
     choices: int = 100  # arguments of min, max and piecewise, which are nested in code and in derivatives
     chain: int = 16  # cases of a distinction that are nested in each other; more are halved again and again
     nesting: int = 150  # of parentheses and calls: well below Python's own recursion limit

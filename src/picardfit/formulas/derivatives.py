@@ -7,7 +7,8 @@ The rules are our own: those of SymPy divide by the base of a power (x**n -> n*x
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 import sympy
 from sympy.core.relational import Relational
@@ -126,12 +127,18 @@ def zeros_in_time(differences: Iterable[sympy.Expr]) -> tuple[float, ...]:
     return tuple(sorted(found))
 
 
-def frequencies(expressions: Iterable[sympy.Expr]) -> dict[sympy.Expr, float]:
-    """sin, cos and tan of expressions linear in t alone -> their frequency, in periods per unit of time."""
+def frequencies(
+    expressions: Iterable[sympy.Expr], known: Mapping[str, float] = MappingProxyType({})
+) -> dict[sympy.Expr, float]:
+    """sin, cos and tan of expressions linear in t and without unknowns -> their frequency, in periods per unit of time.
+
+    `known`: the values of fixed parameters.
+    """
     slopes, found = Slopes(), {}
+    values = {symbol(name): sympy.Float(value) for name, value in known.items()}
     for node in set().union(*(expr.atoms(sympy.sin, sympy.cos, sympy.tan) for expr in expressions)):
-        if slopes.free(node.args[0]) == {TIME}:
-            slope = slopes.slope(node.args[0], TIME)
+        if TIME in (free := slopes.free(node.args[0])) and free <= {TIME, *values}:
+            slope = slopes.slope(node.args[0], TIME).xreplace(values)
             if slope.is_number:
                 found[node] = abs(float(slope)) / (2 * math.pi)
     return found

@@ -59,6 +59,7 @@ def read_equations(text: str, inputs: tuple[str, ...]) -> Equations:
     _check_statements(statements, inputs)
     lines = {s.name: s.line for s in statements if not s.is_state}
     states = [s.name for s in statements if s.is_state]
+    _check_size("states", len(states), LIMITS.states)
     rates: dict[str, sympy.Expr] = {}
     helpers: Helpers = {}
     names: list[str] = []
@@ -73,7 +74,13 @@ def read_equations(text: str, inputs: tuple[str, ...]) -> Equations:
             names += spell_out(used, helpers)
         else:
             helpers[statement.name] = (expr, spell_out(used, helpers))
+    _check_size("parameters", len({*names} - {*states, *inputs}), LIMITS.parameters)
     return Equations(rates, helpers, names)
+
+
+def _check_size(kind: str, count: int, most: int) -> None:
+    if count > most:
+        raise InputError("formulas.large_model", kind, key=EQUATIONS, count=count, most=most)
 
 
 def _check_order(
@@ -109,9 +116,12 @@ def equation_faults(text: str) -> list[InputError]:
     """One error for every statement that is wrong by itself; conflicts between statements are not checked."""
     try:
         pieces = _split(text)
+        states = [
+            match[1] for _, piece in pieces if (match := _PRIMED.match(piece) or _QUOTIENT.match(piece))
+        ]
+        _check_size("states", len(states), LIMITS.states)
     except InputError as error:
         return [error]
-    states = [match[1] for _, piece in pieces if (match := _PRIMED.match(piece) or _QUOTIENT.match(piece))]
     faults = []
     for line, piece in pieces:
         try:

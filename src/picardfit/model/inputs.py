@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -304,10 +305,17 @@ def check_finite(
 
 
 def check_oscillations(
-    expressions: Sequence[sympy.Expr], first: float, last: float, most_periods: float = 1e4
+    expressions: Sequence[sympy.Expr],
+    first: float,
+    last: float,
+    known: Mapping[str, float] = MappingProxyType({}),
+    most_periods: float = 1e4,
 ) -> None:
-    """InputError for sin(1e6*t) and the like: no mesh resolves more than `most_periods`, and no data show them."""
-    for node, frequency in frequencies(expressions).items():
+    """InputError for sin(1e6*t) and the like: no mesh resolves more than `most_periods`, and no data show them.
+
+    `known`: the values of fixed parameters.
+    """
+    for node, frequency in frequencies(expressions, known).items():
         if frequency * (last - first) > most_periods:
             values = {"first": first, "last": last, "most": most_periods}
             periods = frequency * (last - first)

@@ -412,9 +412,14 @@ def _check_observable(used: Sequence[str], variables: Sequence[str], known: set[
     """
     absent = [v for v in variables if v not in used and len(v) >= 3]
     anchored = any(v in used for v in variables)
-    for unknown in (n for n in used if n not in known):
+    unknowns = [n for n in used if n not in known]
+    for unknown in unknowns:
         near = [v for v in absent if abs(len(v) - len(unknown)) <= 1]
         close = difflib.get_close_matches(unknown, near, n=1, cutoff=0.8)
+        if (
+            not (close or complete or anchored) and len(unknowns) > 1
+        ):  # one is a state, misspelt; nobody knows which
+            raise InputError("model.no_state_in_formula", names=unknowns, states=list(variables))
         if close or complete or not anchored:
             code = "model.undeclared_name" if complete else "model.unknown_name"
             raise InputError(code, unknown, close=closest(unknown, close or [*variables, *sorted(known)]))

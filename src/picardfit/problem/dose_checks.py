@@ -17,6 +17,7 @@ from picardfit.model.noise_models import NoiseModel
 from picardfit.model.scatter import bind
 from picardfit.problem.experiment import Experiment
 from picardfit.problem.rest import Rest
+from picardfit.problem.sample_rows import dose_name
 
 
 @dataclass(frozen=True)
@@ -108,10 +109,12 @@ def check_doses(
     for one in experiments:
         for dose in _every_dose(one):
             if (dose.amounts < 0).any() and dose.into in not_negative(model):
-                amount = float(dose.amounts.min())
-                raise InputError(
-                    "problem.negative_dose", dose.into, key=("doses",), experiment=one.name, amount=amount
-                )
+                which = int(np.argmin(dose.amounts))
+                said = {"experiment": one.name, "amount": float(dose.amounts[which])}
+                error = InputError("problem.negative_dose", dose.into, key=("doses",)).with_values(**said)
+                if one.lines is not None:
+                    error = one.lines.at(error, dose_name(dose.into), float(dose.times[which]))
+                raise error
         unknown = [s for s in model.states if reset_value(s, initial[one.name][s]) is None]
         if one.resets and unknown:
             raise InputError("problem.reset_to_unknown", unknown[0], key=("resets",), experiment=one.name)

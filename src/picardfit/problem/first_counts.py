@@ -1,7 +1,8 @@
-"""When the first count of an increment begins, where nobody says so.
+"""When counts of an increment begin, where nobody says so.
 
 A table of new cases per week gives the first week a number too, at its end. Its beginning, which is t0, stands nowhere:
-it is one usual step of the table before the first count.
+it is one usual step of the table before the first count. A count after blank cells or missing rows covers all the time
+since the count before; that may be meant or not, so a remark says it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,34 @@ def with_first_counts(
     return tuple(
         one if value is None or not one.assumed_t0 else _moved(model, one, regular) for one, value in counted
     )
+
+
+def with_gaps(
+    model: Model, experiments: Sequence[Experiment], regular: RegularSteps = RegularSteps()
+) -> tuple[Experiment, ...]:
+    """The experiments, with remarks on counts that cover more than the usual step between counts."""
+    return tuple(
+        replace(one, remarks=(*one.remarks, *found)) if (found := _gaps(model, one, regular)) else one
+        for one in experiments
+    )
+
+
+def _gaps(model: Model, one: Experiment, regular: RegularSteps) -> list[Notice]:
+    found = []
+    for name in (name for name in model.increments if name in one.observables):
+        times = np.unique(one.times[one.sampled[:, one.observables.index(name)]])
+        step = regular.step(times)
+        if step is None:
+            continue
+        begins = np.append(one.t0, times[:-1])
+        late = np.flatnonzero(times - begins > (2 - regular.tolerance) * step)
+        if len(late):
+            first, since = one.time_texts(np.array([times[late[0]], begins[late[0]]]))
+            unit = "" if one.calendar is None else f" {one.calendar.unit}"
+            said = {"experiment": one.name, "count": len(late), "total": len(times), "first": first}
+            said |= {"since": since, "step": f"{step:.6g}{unit}"}
+            found.append(Notice("problem.counts_after_gaps", name, said))
+    return [notice for notice in found if notice not in one.remarks]  # a problem may be made of another's
 
 
 def check_first_counts(model: Model, one: Experiment) -> None:

@@ -30,7 +30,7 @@ from picardfit.problem.columns import used_columns
 from picardfit.problem.derived import derived_quantities
 from picardfit.problem.dose_checks import adapted, check_doses, late_doses, reset_value, unused_covariates
 from picardfit.problem.experiment import Experiment, runs
-from picardfit.problem.first_counts import with_first_counts
+from picardfit.problem.first_counts import with_first_counts, with_gaps
 from picardfit.problem.increment_samples import IncrementSamples, increment_samples
 from picardfit.problem.least_squares import LeastSquares
 from picardfit.problem.likelihood import Objective, likelihood
@@ -115,7 +115,7 @@ class Problem:
         scatter = None if noise is None else bind(noise, model)
         trials = () if scatter is None else scatter.trials_columns
         named = used_columns(named, (*model.observables, *trials))
-        named = with_first_counts(model, named)
+        named = with_gaps(model, with_first_counts(model, named))
         check_experiments(model, named, trials)
         common = as_mapping(initial, "initial", "(0, 1)")
         each = tuple(initial_of(model, one, common) for one in named)
@@ -367,9 +367,10 @@ class Problem:
     def check_inputs(self) -> None:
         """InputError when an input is not finite somewhere in its experiment, or oscillates too fast."""
         rates = self.model.rhs.expressions if isinstance(self.model.rhs, BatchedMap) else ()
+        fixed = {name: one.fixed for name, one in self.parameters.items() if one.fixed is not None}
         for one in self.experiments:
             one.check_inputs(self.model.inputs)
-            check_oscillations(rates, one.t0, float(one.times[-1]))
+            check_oscillations(rates, one.t0, float(one.times[-1]), fixed)
 
     def mean_loss(self, value: float) -> float:
         """The objective as it is reported: the paper's L_ls, divided by the number of sampling instants N_s.

@@ -17,7 +17,9 @@ from picardfit.model.number_arrays import measurements, number_array, read_only
 class SampleLines:
     """Where the measurements of an experiment stand in a table, whatever order an experiment brings them into."""
 
-    columns: Mapping[str, tuple[np.ndarray, np.ndarray]]  # observable -> times (n,) and numbers of lines (n,)
+    columns: Mapping[
+        str, tuple[np.ndarray, np.ndarray]
+    ]  # observable, or `dose_name` -> times (n,), lines (n,)
     place: Callable[[int, InputError], InputError]  # an error with the place of a line of the table
 
     def at(self, error: InputError, observable: str, time: float, rank: int = 0) -> InputError:
@@ -36,6 +38,11 @@ class SampleLines:
         return SampleLines(
             {names[column]: found for column, found in self.columns.items() if column in names}, self.place
         )
+
+
+def dose_name(state: str) -> str:
+    """What stands for the doses into a state among the columns of `SampleLines`."""
+    return f"dose into {state}"
 
 
 # times (n,), values (n, k), limits (n, k, 2) or None, planned (n, k) or None

@@ -54,6 +54,16 @@ class SearchPolicy:
             raise InputError("search.policy_rescue", value=self.rescue)
 
 
+@dataclass(frozen=True)
+class StartLimits:
+    """How many starts a fit may be asked for."""
+
+    most: int = 100_000  # chosen: a day of the quickest fits; all points of a billion would fill the memory
+
+
+START_LIMITS = StartLimits()
+
+
 class Next(Enum):
     """What to do next."""
 

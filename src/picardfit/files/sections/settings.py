@@ -11,6 +11,7 @@ from picardfit.errors import Key
 from picardfit.files.toml_source import Source, kind_of, schema
 from picardfit.inference.population.marginals import Marginal
 from picardfit.model.model import Model
+from picardfit.search.policy import START_LIMITS
 from picardfit.solvers.gauss_newton.method import LiftedGaussNewton
 from picardfit.solvers.picard_gradient.algorithms import (
     ExtendedGradientContractMultiplier,
@@ -43,9 +44,7 @@ class Limits:
     polish_nodes: int = 100
     segments: int = 100_000
     order: int = 1000
-    whole: int = (
-        2**31 - 1
-    )  # of starts, seed, workers, max_iterations: NumPy's seeds and C integers hold no more
+    whole: int = 2**31 - 1  # of seed, workers, max_iterations: NumPy's seeds and C integers hold no more
 
 
 LIMITS = Limits()
@@ -146,8 +145,9 @@ def read_settings(
 
 def _count(source: Source, key: Key, value: object, least: int) -> int | None:
     number = source.attempt(key, as_whole, value, str(key[-1]), least, max(least, 1))
-    if number is not None and number > LIMITS.whole:
-        source.fault(key, "files.too_many", str(key[-1]), value=value, most=LIMITS.whole)
+    most = START_LIMITS.most if key[-1] == "starts" else LIMITS.whole
+    if number is not None and number > most:
+        source.fault(key, "files.too_many", str(key[-1]), value=value, most=most)
     return number
 
 
