@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.display.plots import plot_fit, plot_residuals
+from picardfit.display.plots import plot_fit, plot_overlay, plot_residuals
 from picardfit.display.plots.marks import dots_of
 from picardfit.display.plots.style import SCREEN, STYLE, Look
 
@@ -55,6 +55,15 @@ def test_censored_values_have_residuals_as_well():
     values = [f"<{1}" if value < 1 else float(value) for value in EXACT]
     fit = fitted(pf.LogNormal(0.2), values)
     assert np.isfinite(dots(plot_residuals(fit).axes[0]).get_ydata()).sum() == len(TIMES)
+
+
+def test_censored_values_are_triangles_where_experiments_share_an_axis():
+    values = [f"<{1}" if value < 1 else float(value) for value in EXACT]
+    fit = fitted(pf.LogNormal(0.2), values)
+    lines = plot_overlay(fit).axes[0].lines
+    below = next(one for one in lines if one.get_marker() == "v")
+    np.testing.assert_array_equal(below.get_ydata(), np.ones(int((EXACT < 1).sum())))
+    assert len(dots(plot_overlay(fit).axes[0]).get_ydata()) == (EXACT >= 1).sum()
 
 
 def test_many_dots_are_small_translucent_and_under_the_line():

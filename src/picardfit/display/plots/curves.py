@@ -189,7 +189,7 @@ class Stack:
             if quantity in curves and not counted:
                 self._draw_curve(panel, quantity, along, curves[quantity])
             if quantity in one.observables:
-                draw_data(panel, fit.problem, one, quantity)
+                draw_data(panel, fit.problem, one, quantity, one.calendar)
                 if counted and fit.solution is not None:
                     self._draw_increments(panel, quantity)
             if bands is not None and not counted:

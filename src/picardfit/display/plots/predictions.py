@@ -107,7 +107,7 @@ def _draw(fit: Fit, panel: Axes, one: Experiment, quantity: str, bands: Bands, n
         words = f"{100 * bands.level:g} % of new measurements" if noise else None
         draw_band(panel, along, low, high, bands.level, words)
         if measured:
-            draw_data(panel, fit.problem, one, quantity, markeredgecolor=INK)
+            draw_data(panel, fit.problem, one, quantity, one.calendar, markeredgecolor=INK)
     last = float(one.times[-1])
     if bands.times.max() > last > bands.times.min():
         end = float(on_axis(one, np.array([last]), one.calendar)[0])
