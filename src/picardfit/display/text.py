@@ -36,6 +36,7 @@ ESTIMATES_HEADER = (
     "true value",
 )
 ESTIMATES_NUMERIC = (1, 2, 3, 4, 5, 8)  # columns under it that hold numbers
+ANOTHER_VALUE = "another value fits as well"
 NO_ERRORS = (
     "Standard errors and intervals are not given, because the fit did not converge: the values are only where the "
     "search stopped."
@@ -200,6 +201,8 @@ def estimates(fit: Fit, level: float = 0.95) -> list[Estimate]:
             remark = "not determined by these data"
         elif (low, high) == bounds[name]:
             remark = "its interval spans its bounds"
+        elif name in others:
+            remark = ANOTHER_VALUE
         if not fit.status.converged:
             error = low = high = None
         found.append(Estimate(name, value, error, low, high, others.get(name), units.get(name, ""), remark))

@@ -48,7 +48,7 @@ def verdict_words(one: Verdict) -> str:
     elif math.isnan(one.error):
         said = f"{number(one.value, 4)}, but no measurement is left to estimate the noise from"
     elif one.kind is not Determination.NONE:
-        said = f"{one.kind}, {number(one.value, 4)} {told}"
+        said = f"{'locally ' if one.alternatives else ''}{one.kind}, {number(one.value, 4)} {told}"
     else:
         said = f"not determined{' within its bounds' if one.exceeds_bounds else ''} by these data ({told})"
     if one.at_bound:
@@ -227,6 +227,10 @@ def _judged_words(kind: str, judged: Mapping[str, Verdict], most: int = 4) -> st
         worst = max(judged, key=lambda name: judged[name].error)
         parts[0] += f" to {spread(judged[worst])}"
         parts[0] += f" or better (least certain: {worst})" if total > 1 else ""
+    if several := [name for name, one in judged.items() if one.alternatives]:
+        parts.append(
+            f"but only near this optimum: other values of {words(several, most)} fit the data as well"
+        )
     return "; ".join(parts) + "."
 
 
