@@ -24,7 +24,7 @@ from picardfit.cli.common import (
     tell_unwritten,
     with_errors,
 )
-from picardfit.errors import Audience, Status
+from picardfit.errors import Audience
 from picardfit.whole_files import make_folder
 
 if TYPE_CHECKING:
@@ -191,8 +191,8 @@ def write_fit(
 
 
 def failed(fit: Fit) -> bool:
-    """Whether the values of a fit are no estimates: not even those at which its method means to stop."""
-    return not (fit.status.converged or fit.status is Status.APPROXIMATE)
+    """Whether the values of a fit are no estimates."""
+    return not fit.status.estimated
 
 
 def set_aside(folder: Path, written: Sequence[Path]) -> dict[str, str]:
