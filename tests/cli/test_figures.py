@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,14 @@ def test_plot_writes_the_format_of_the_ending(oscillator, tmp_path, ending):
     assert (tmp_path / f"figure.{ending}").read_bytes().startswith(MAGIC[ending])
 
 
+def test_a_picture_of_a_fit_that_did_not_converge_says_so(fit, tmp_path):
+    replace(fit, status=pf.Status.ITERATION_LIMIT).save(tmp_path / "fit.json")
+    result = run("plot", tmp_path, "--out", tmp_path / "x.svg")
+    assert result.exit_code == 1
+    assert "the fit did not converge" in result.stderr
+    assert "The fit did not converge" in (tmp_path / "x.svg").read_text()
+
+
 @pytest.mark.parametrize("name", list(PICTURES))
 @pytest.mark.parametrize("style", ["screen", "print"])
 def test_every_picture_of_the_table_is_drawn(oscillator, tmp_path, name, style):
@@ -107,6 +116,7 @@ def test_a_picture_for_print_is_as_wide_as_a_page_and_keeps_its_texts(oscillator
         (["--size", "10x5000cm"], "cli.size_range", "10x5000cm"),
         (["--experiments", "run 9"], "problem.no_such_experiment", "run 9"),
         (["--what", "correlation", "--log-x"], "display.picture_takes_no", "correlation"),
+        (["--log-y"], "display.log_of_values", "x"),
         (["--what", "fit", "--parameter", "mu"], "display.picture_takes_no", "fit"),
         (["--level", "95"], "cli.level", ""),
         (["--out", "nowhere/x.png"], "files.no_folder", "nowhere"),
@@ -116,6 +126,14 @@ def test_a_wish_that_cannot_be_fulfilled_is_named(oscillator, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     assert error_of("plot", oscillator, *wishes) == (code, subject)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["plot", "predict"])
+def test_dates_have_no_logarithm(dated, tmp_path, command):
+    assert error_of(command, dated, "--log-x", "--out", tmp_path / "x.png") == (
+        "display.log_of_dates",
+        "pond",
+    )
 
 
 @pytest.mark.parametrize(

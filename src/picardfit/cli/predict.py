@@ -67,6 +67,8 @@ def predict(
     The table has the columns NAME, NAME_lower and NAME_upper of every observable.
     """
     with complaints(as_json):
+        from picardfit.display.plots.axes import check_axes
+
         if not 0 < level < 1:
             raise InputError("cli.level", level=level)
         look, files = look_of(style, size, dpi, log_x, log_y), list(map(_checked, out or []))
@@ -74,6 +76,7 @@ def predict(
         if result.solution is None:
             raise InputError("cli.nothing_to_predict", ended=result.conclusion)
         names = _names(result, observables or [], noise)
+        check_axes(result, look, experiments, names)
         found = _predictions(result, experiments or result.problem.names, times, level, noise)
         header, rows = _table(result, found, names)
         for path in files:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from picardfit.display.plots.style import Look
     from picardfit.fit import Fit
 
+NO_ESTIMATES = "The fit did not converge"  # title of every picture of such a fit
 NEEDS: dict[
     str, Callable[[Fit], bool]
 ] = {  # code of the sentence if a fit does not have it -> whether it does
@@ -125,10 +126,18 @@ def draw(
     for need in one.needs:
         if not NEEDS[need](fit):
             raise InputError(need, name)
+    style = import_module("picardfit.display.plots.style")
+    if look is not None:
+        import_module("picardfit.display.plots.axes").check_axes(fit, look, given.get("experiments"))
     module, _, function = one.function.partition(":")
     painter = getattr(import_module(f"picardfit.display.{module}"), function)
     arguments = {one.takes[wish]: value for wish, value in given.items()}
-    return painter(fit, path, **arguments, **({} if look is None else {"look": look}))
+    figure = painter(fit, None, **arguments, **({} if look is None else {"look": look}))
+    if not fit.status.estimated:
+        figure.suptitle(NO_ESTIMATES, fontsize=(look or style.SCREEN).text + 1.5)
+    if path is not None:
+        style.save_figure(figure, path)
+    return figure
 
 
 def quick_pictures(fit: Fit) -> Iterator[str]:

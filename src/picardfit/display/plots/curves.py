@@ -195,7 +195,7 @@ class Stack:
             if bands is not None and not counted:
                 found = bands[quantity]
                 draw_band(panel, along, found.low, found.high, bands.level)
-            if self.look.log_y and _positive(panel):
+            if self.look.log_y and (quantity in one.observables or _positive(panel)):
                 panel.set_yscale("log")
         for panel, row in zip(self.panels[len(self.rows.quantities) :], self.rows.driving, strict=True):
             panel.set_label(SLIM)
