@@ -239,6 +239,43 @@ def test_dates_are_read_and_shown_again(dated):
     assert [float(row["time"]) for row in rows] == list(range(91))
 
 
+@pytest.fixture(scope="module")
+def pumps(tmp_path_factory):
+    """A folder with a fit of two tanks with an input table, of which the second begins later."""
+    folder, times = tmp_path_factory.mktemp("pumps"), np.arange(0.0, 6)
+    level = 2 - np.exp(-0.5 * times)
+    runs = [
+        pf.Experiment(t0 + times, {"x": level}, name, inputs={"u": pf.Table([0, 5], [1, 1])}, t0=t0)
+        for name, t0 in (("early", 0.0), ("late", 2.0))
+    ]
+    model = pf.Model("x' = u - k*x", inputs=["u"])
+    pf.fit(pf.Problem(model, runs, {"k": (0, 2)}), progress=False).save(folder / "fit.json")
+    return folder
+
+
+def test_times_before_an_experiment_are_left_out_of_several(pumps):
+    result = run("predict", pumps, "--times", "0,1,3,4")
+    times = [(row["experiment"], float(row["time"])) for row in table(result)]
+    assert times == [*(("early", t) for t in (0, 1, 3, 4)), ("late", 3), ("late", 4)]
+    assert "beginning of late" in result.stderr
+
+
+def test_an_experiment_that_begins_after_all_times_is_left_out(pumps):
+    found = json.loads(run("predict", pumps, "--times", "0,1", "--json").stdout)
+    assert list(found["predictions"]) == ["early"]
+    assert "late" in found["remarks"][0]
+
+
+def test_times_before_the_only_experiment_are_refused(pumps):
+    assert error_of("predict", pumps, "--times", "0,3", "-e", "late") == ("evidence.before_t0", "late")
+
+
+@pytest.mark.parametrize("last, held", [(5, False), (9, True)])
+def test_inputs_that_are_held_beyond_their_table_are_told(pumps, last, held):
+    found = json.loads(run("predict", pumps, "--times", f"4,{last}", "-e", "early", "--json").stdout)
+    assert any("table of u ends" in one for one in found["remarks"]) is held
+
+
 def test_json_has_the_predictions(dated):
     found = json.loads(run("predict", dated, "--times", "2021-03-04,2021-03-11", "--json").stdout)
     pond = found["predictions"]["pond"]
