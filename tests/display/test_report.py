@@ -152,6 +152,13 @@ def test_tests_of_the_residuals_are_shown(fit, outline):
     assert cells[1:] == [f"{found.statistic:.4g}", str(found.freedom), f"{found.probability:.2g}"]
 
 
+@pytest.mark.parametrize("name", ["report.pdf", "report"])
+def test_a_report_is_a_page(fit, tmp_path, name):
+    with pytest.raises(pf.InputError) as error:
+        fit.report(tmp_path / name)
+    assert (error.value.code, error.value.subject) == ("display.report_format", str(tmp_path / name))
+
+
 def test_a_missing_folder_is_named(fit, tmp_path):
     with pytest.raises(pf.InputError) as error:
         fit.report(tmp_path / "nowhere" / "report.html")

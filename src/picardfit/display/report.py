@@ -23,6 +23,7 @@ from markupsafe import Markup
 
 from picardfit.display import plots
 from picardfit.display.markup import (
+    check_page,
     draw,
     environment,
     equations,
@@ -86,6 +87,7 @@ def write_report(
     posterior: Posterior | None = None,
 ) -> Path:
     """Write the report of a fit, with draws of its posterior if given, as one self-contained HTML file."""
+    check_page(path)
     content = _content(fit, title, settings)
     if posterior is not None:
         content["posterior"] = _section_of(fit, posterior)

@@ -47,7 +47,7 @@ COLOURS = (
 )  # of experiments, after the same
 MARKERS = "osD^vP*X<>hp"
 SLIM = "slim"  # label of a panel that is too low for many ticks
-FORMATS = ("png", "svg", "pdf")  # endings of pictures that messages name; Matplotlib's others work as well
+FORMATS = ("png", "svg", "pdf")  # endings of pictures
 
 
 @dataclass(frozen=True)
@@ -367,7 +367,7 @@ def spans_decades(times: np.ndarray) -> bool:
 def check_format(path: str | Path) -> str:
     """The format that the ending of a file names."""
     ending = Path(path).suffix[1:].lower()
-    if ending not in Figure().canvas.get_supported_filetypes():
+    if ending not in FORMATS:
         raise InputError("display.picture_format", str(path), known=[f".{one}" for one in FORMATS])
     return ending
 
