@@ -134,7 +134,7 @@ def draw(
     arguments = {one.takes[wish]: value for wish, value in given.items()}
     figure = painter(fit, None, **arguments, **({} if look is None else {"look": look}))
     if not fit.status.estimated:
-        figure.suptitle(NO_ESTIMATES, fontsize=(look or style.SCREEN).text + 1.5)
+        style.add_title(figure, NO_ESTIMATES)
     if path is not None:
         style.save_figure(figure, path)
     return figure

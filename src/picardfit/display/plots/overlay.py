@@ -71,7 +71,12 @@ def plot_overlay(
         if panel is not panels[-1]:
             panel.tick_params(labelbottom=False)
     panels[-1].set_xlabel(time_label(fit, calendar), parse_math=False)
-    legend(figure, panels, not_drawn(len(measured) - len(shown), "observables"))
+    censored = any(one.limits is not None for one in members)
+    notes = [
+        "triangles up and down: censored" if censored else "",
+        not_drawn(len(measured) - len(shown), "observables"),
+    ]
+    legend(figure, panels, "; ".join(filter(None, notes)))
     return written(figure, path)
 
 
@@ -95,7 +100,7 @@ def _draw(
         points = int(np.clip(STYLE.all_points // count, STYLE.points[0] // 2, STYLE.points[1]))
         knots = fit.solution.system.mesh.knots[fit.problem.names.index(one.name)]
         times = grid(one, knots, panel.get_xscale() == "log", points)
-    line: dict[str, Any] = {"linewidth": STYLE.line, "label": "_"}
+    line: dict[str, Any] = {"linewidth": STYLE.line, "linestyle": look["line"], "label": "_"}
     if colour == GREY:
         line = {**line, "linewidth": STYLE.grid_line, "zorder": 1.2, "alpha": STYLE.box}
     panel.plot(on_axis(one, times, calendar), fit.predict(one.name, times)[name], color=colour, **line)

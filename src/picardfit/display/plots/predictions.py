@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.display.plots.choice import Choice
-from picardfit.display.plots.curves import draw_band
+from picardfit.display.plots.curves import draw_band, share
 from picardfit.display.plots.labels import distinct, not_drawn, time_label, with_unit
 from picardfit.display.plots.marks import draw_data
 from picardfit.display.plots.style import (
@@ -77,6 +77,8 @@ def plot_predictions(
             panel.tick_params(labelbottom=False)
         own[0].set_title(titles[name], parse_math=False)
         own[-1].set_xlabel(time_label(fit, one.calendar), parse_math=False)
+    for k in range(rows):
+        share(panels[k::rows].ravel()[: len(choice.names)].tolist(), "y")
     for row in panels[(blocks - 1) * rows :]:
         for panel in row[len(choice.names) - (blocks - 1) * columns :]:
             panel.set_axis_off()
