@@ -235,6 +235,15 @@ def derived_text(one: DerivedEstimate) -> str:
     return f"{told}{f' {one.unit}' if one.unit else ''} ({shown.remark[2:]})"
 
 
+def derived_table(found: Mapping[str, DerivedEstimate]) -> str:
+    """A row for every derived quantity, with its interval and formula."""
+    rows = [_cells(_derived(one, 0.95)) for one in found.values()]
+    shown = [("", "estimate", "std. error", "95 % from", "to", "", "unit", "formula"), *rows]
+    used = [k for k in range(len(shown[0])) if k == 0 or any(row[k] for row in rows)]
+    left = [used.index(k) for k in (0, 6, 7) if k in used]
+    return "\n".join(columns([[row[k] for k in used] for row in shown], left))
+
+
 def _other_values(fit: Fit) -> dict[str, float]:
     """Unknowns that differ in the first other optimum that fits as well."""
     if not (fit.success and fit.rivals):
