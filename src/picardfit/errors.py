@@ -185,6 +185,11 @@ class Status(Enum):
         """Whether the search ended at an optimum whose curvature gives standard errors."""
         return self.success or self is Status.UNDECIDED
 
+    @property
+    def estimated(self) -> bool:
+        """Whether the values are estimates: those of an optimum, or those at which the method means to stop."""
+        return self.converged or self is Status.APPROXIMATE
+
     def sentence(self, audience: Audience = Audience.PYTHON) -> str:
         return sentence(self.value, "", {}, audience)
 

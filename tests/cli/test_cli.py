@@ -486,6 +486,18 @@ def test_no_number_is_cut_on_a_terminal(fitted, monkeypatch, width):
     assert "…" not in text
 
 
+def test_what_the_residuals_say_is_shown(capsys):
+    from picardfit.cli import show
+
+    times = np.linspace(0, 10, 41)
+    data = pf.Experiment(times, {"x": 5 * np.exp(-0.3 * times) + 0.3 * np.sin(2 * times)})
+    fit = pf.fit(pf.Problem(pf.Model("x' = -k*x"), data, {"k": (0, 2)}), progress=False)
+    show.show_fit(fit)
+    assert fit.diagnostics.remarks
+    shown = " ".join(capsys.readouterr().out.split())
+    assert all(" ".join(str(remark).split()) in shown for remark in fit.diagnostics.remarks)
+
+
 @pytest.mark.parametrize(
     "value, error, text",
     [

@@ -32,6 +32,7 @@ def test_a_folder_is_fitted_and_written(tmp_path):
 def test_a_saved_fit_is_written_beside_itself(saved):
     said = run("export", saved, "--format", "modelica", "-e", "two")
     assert said.exit_code == 0
+    assert "choose with" not in said.stdout
     assert "Experiment two" in (saved.parent / "model.mo").read_text()
 
 

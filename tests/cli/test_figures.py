@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,14 @@ def test_plot_writes_the_format_of_the_ending(oscillator, tmp_path, ending):
     assert (tmp_path / f"figure.{ending}").read_bytes().startswith(MAGIC[ending])
 
 
+def test_a_picture_of_a_fit_that_did_not_converge_says_so(fit, tmp_path):
+    replace(fit, status=pf.Status.ITERATION_LIMIT).save(tmp_path / "fit.json")
+    result = run("plot", tmp_path, "--out", tmp_path / "x.svg")
+    assert result.exit_code == 1
+    assert "the fit did not converge" in result.stderr
+    assert "The fit did not converge" in (tmp_path / "x.svg").read_text()
+
+
 @pytest.mark.parametrize("name", [n for n, one in PICTURES.items() if NEED_RANDOM not in one.needs])
 @pytest.mark.parametrize("style", ["screen", "print"])
 def test_every_picture_of_the_table_is_drawn(oscillator, tmp_path, name, style):
@@ -109,6 +118,7 @@ def test_a_picture_for_print_is_as_wide_as_a_page_and_keeps_its_texts(oscillator
         (["--size", "10x5000cm"], "cli.size_range", "10x5000cm"),
         (["--experiments", "run 9"], "problem.no_such_experiment", "run 9"),
         (["--what", "correlation", "--log-x"], "display.picture_takes_no", "correlation"),
+        (["--log-y"], "display.log_of_values", "x"),
         (["--what", "fit", "--parameter", "mu"], "display.picture_takes_no", "fit"),
         (["--level", "95"], "cli.level", ""),
         (["--out", "nowhere/x.png"], "files.no_folder", "nowhere"),
@@ -118,6 +128,14 @@ def test_a_wish_that_cannot_be_fulfilled_is_named(oscillator, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     assert error_of("plot", oscillator, *wishes) == (code, subject)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["plot", "predict"])
+def test_dates_have_no_logarithm(dated, tmp_path, command):
+    assert error_of(command, dated, "--log-x", "--out", tmp_path / "x.png") == (
+        "display.log_of_dates",
+        "pond",
+    )
 
 
 @pytest.mark.parametrize(
@@ -221,6 +239,43 @@ def test_dates_are_read_and_shown_again(dated):
     rows = table(run("predict", dated, "--times", "2021-03-04:2021-06-02:1.0"))
     assert (rows[0]["date"], rows[-1]["date"]) == ("2021-03-04", "2021-06-02")
     assert [float(row["time"]) for row in rows] == list(range(91))
+
+
+@pytest.fixture(scope="module")
+def pumps(tmp_path_factory):
+    """A folder with a fit of two tanks with an input table, of which the second begins later."""
+    folder, times = tmp_path_factory.mktemp("pumps"), np.arange(0.0, 6)
+    level = 2 - np.exp(-0.5 * times)
+    runs = [
+        pf.Experiment(t0 + times, {"x": level}, name, inputs={"u": pf.Table([0, 5], [1, 1])}, t0=t0)
+        for name, t0 in (("early", 0.0), ("late", 2.0))
+    ]
+    model = pf.Model("x' = u - k*x", inputs=["u"])
+    pf.fit(pf.Problem(model, runs, {"k": (0, 2)}), progress=False).save(folder / "fit.json")
+    return folder
+
+
+def test_times_before_an_experiment_are_left_out_of_several(pumps):
+    result = run("predict", pumps, "--times", "0,1,3,4")
+    times = [(row["experiment"], float(row["time"])) for row in table(result)]
+    assert times == [*(("early", t) for t in (0, 1, 3, 4)), ("late", 3), ("late", 4)]
+    assert "beginning of late" in result.stderr
+
+
+def test_an_experiment_that_begins_after_all_times_is_left_out(pumps):
+    found = json.loads(run("predict", pumps, "--times", "0,1", "--json").stdout)
+    assert list(found["predictions"]) == ["early"]
+    assert "late" in found["remarks"][0]
+
+
+def test_times_before_the_only_experiment_are_refused(pumps):
+    assert error_of("predict", pumps, "--times", "0,3", "-e", "late") == ("evidence.before_t0", "late")
+
+
+@pytest.mark.parametrize("last, held", [(5, False), (9, True)])
+def test_inputs_that_are_held_beyond_their_table_are_told(pumps, last, held):
+    found = json.loads(run("predict", pumps, "--times", f"4,{last}", "-e", "early", "--json").stdout)
+    assert any("table of u ends" in one for one in found["remarks"]) is held
 
 
 def test_json_has_the_predictions(dated):

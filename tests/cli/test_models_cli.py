@@ -153,6 +153,21 @@ def test_validate_as_json(folder, tmp_path):
     assert found["files"] == [str(tmp_path / "out" / "validation.png")]
 
 
+def test_validate_writes_the_picture_that_was_named(folder, tmp_path):
+    result = run(
+        "validate", folder / "saturated", "--data", folder / "third.csv", "--out", tmp_path / "y.pdf"
+    )
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "y.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_validate_names_a_missing_file_as_it_was_given(folder):
+    (error,) = json.loads(run("validate", folder / "saturated", "--data", "no.csv", "--json").stdout)[
+        "errors"
+    ]
+    assert (error["code"], error["subject"]) == ("cli.no_data_file", "no.csv")
+
+
 def test_validate_leaves_one_out(folder, tmp_path):
     found = json.loads(
         run("validate", folder / "saturated", "--leave-one-out", "--out", tmp_path, "--json").stdout
@@ -168,7 +183,7 @@ def test_validate_leaves_one_out(folder, tmp_path):
         (("--data", "third.csv", "--leave-one-out"), "cli.validate_both"),
         (("--data", "third.csv", "--initial", "free"), "inference.validation_initial"),
         (("--data", "third.csv", "--initial", "given"), "inference.validation_unknown"),
-        (("--data", "missing.csv"), "files.no_table"),
+        (("--data", "missing.csv"), "cli.no_data_file"),
         (("--data", "other.csv"), "files.column_not_observed"),
     ],
 )

@@ -1,10 +1,15 @@
 """Two optima that fit equally well stand beside each other in every table."""
 
+import csv
+
 import numpy as np
 import pytest
 
 import picardfit as pf
+from picardfit.cli.fit import write_fit
+from picardfit.cli.show import remarked
 from picardfit.display.text import estimates
+from picardfit.display.verdicts import summary
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +40,16 @@ def test_text_notebook_and_report_show_it(fit, tmp_path):
 def test_a_saved_fit_keeps_it(fit, tmp_path):
     again = pf.load(fit.save(tmp_path / "fit.json"))
     assert [one.rival for one in estimates(again)] == [one.rival for one in estimates(fit)]
+
+
+def test_no_verdict_calls_such_a_value_determined(fit):
+    assert {one.remark for one in estimates(fit)} == {"another value fits as well"}
+    assert {remark for _, remark in remarked(fit, 0.95)} == {"another value fits as well"}
+    assert "other values of a and b fit the data as well" in summary(fit).headline
+    assert all(str(fit.identifiability().verdicts[n]).startswith(f"{n}: locally ") for n in ("a", "b"))
+
+
+def test_the_table_of_parameters_has_a_column_for_it(fit, tmp_path):
+    *_, path = (one for one in write_fit(fit, tmp_path, report=False) if one.name == "parameters.csv")
+    rows = {row["name"]: row for row in csv.DictReader(path.open())}
+    assert float(rows["a"]["also_fits"]) == pytest.approx(float(rows["b"]["estimate"]), rel=1e-3)

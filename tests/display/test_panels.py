@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import picardfit as pf
-from picardfit.display.plots import plot_fit, plot_residuals
+from picardfit.display.plots import plot_fit, plot_overlay, plot_predictions, plot_residuals
 from picardfit.display.plots.marks import dots_of
 from picardfit.display.plots.style import SCREEN, STYLE, Look
 
@@ -55,6 +55,38 @@ def test_censored_values_have_residuals_as_well():
     values = [f"<{1}" if value < 1 else float(value) for value in EXACT]
     fit = fitted(pf.LogNormal(0.2), values)
     assert np.isfinite(dots(plot_residuals(fit).axes[0]).get_ydata()).sum() == len(TIMES)
+
+
+def test_censored_values_are_triangles_where_experiments_share_an_axis():
+    values = [f"<{1}" if value < 1 else float(value) for value in EXACT]
+    fit = fitted(pf.LogNormal(0.2), values)
+    lines = plot_overlay(fit).axes[0].lines
+    below = next(one for one in lines if one.get_marker() == "v")
+    np.testing.assert_array_equal(below.get_ydata(), np.ones(int((EXACT < 1).sum())))
+    assert len(dots(plot_overlay(fit).axes[0]).get_ydata()) == (EXACT >= 1).sum()
+
+
+def test_no_two_experiments_on_one_axis_look_alike():
+    runs = [pf.Experiment(TIMES, {"x": EXACT * (1 + 0.1 * k)}, f"S{k}") for k in range(12)]
+    fit = pf.fit(pf.Problem(DECAY, runs, {"k": (0.1, 5)}, {"x": (1, 200)}), progress=False)
+    curves = [one for one in plot_overlay(fit).axes[0].lines if one.get_linestyle() != "None"]
+    assert len({(one.get_color(), one.get_linestyle()) for one in curves}) == 12
+
+
+def test_ticks_of_a_few_decades_are_plain_numbers():
+    fit = fitted(None, EXACT)
+    (panel, *_) = plot_fit(fit, look=Look(log_y=True)).axes
+    panel.figure.canvas.draw()
+    shown = [one.get_text() for one in panel.get_yticklabels()]
+    assert all(float(text) > 0 for text in shown)
+
+
+def test_predictions_of_alike_experiments_share_their_axis():
+    runs = [pf.Experiment(TIMES, {"x": EXACT * size}, name) for name, size in (("a", 1.0), ("b", 1.5))]
+    fit = pf.fit(pf.Problem(DECAY, runs, {"k": (0.1, 5)}, {"x": (1, 200)}), progress=False)
+    found = {name: fit.predict(name, TIMES, bands=True) for name in ("a", "b")}
+    first, second = plot_predictions(fit, found, ["x"]).axes
+    assert first.get_ylim() == second.get_ylim()
 
 
 def test_many_dots_are_small_translucent_and_under_the_line():

@@ -126,6 +126,7 @@ def test_the_ending_names_the_format(neuron, tmp_path, ending, magic):
     [
         ("fit.doc", "display.picture_format", "fit.doc"),
         ("fit", "display.picture_format", "fit"),
+        ("fit.tiff", "display.picture_format", "fit.tiff"),
         ("a/b.png", "files.no_folder", "a"),
     ],
 )

@@ -80,7 +80,7 @@ def test_style_fetches_nothing(page):
     assert re.search(r"@import|url\((?!#)", page) is None
 
 
-@pytest.mark.parametrize("count, tag", [(5, "svg"), (1, "h1"), (8, "h2")])
+@pytest.mark.parametrize("count, tag", [(6, "svg"), (1, "h1"), (8, "h2")])
 def test_parts_are_there(outline, count, tag):
     assert outline.tags.count(tag) == count
 
@@ -141,6 +141,22 @@ def test_a_failed_fit_is_reported_without_a_table(fit, tmp_path):
     page = failed.report(tmp_path / "report.html").read_text()
     assert "The fit did not succeed." in page
     assert "no solution was found" in page
+
+
+def test_tests_of_the_residuals_are_shown(fit, outline):
+    (found,) = fit.diagnostics.autocorrelation.values()
+    shown = outline.texts
+    name = next(iter(fit.diagnostics.autocorrelation))
+    place = shown.index(f"autocorrelation, {name}")
+    cells = [text for text in shown[place : place + 10] if text.strip()][:4]
+    assert cells[1:] == [f"{found.statistic:.4g}", str(found.freedom), f"{found.probability:.2g}"]
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "report"])
+def test_a_report_is_a_page(fit, tmp_path, name):
+    with pytest.raises(pf.InputError) as error:
+        fit.report(tmp_path / name)
+    assert (error.value.code, error.value.subject) == ("display.report_format", str(tmp_path / name))
 
 
 def test_a_missing_folder_is_named(fit, tmp_path):

@@ -1,5 +1,7 @@
 """Which format a file has, and what cannot be exported."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,14 @@ def test_a_stan_program_has_two_files_beside_it(tmp_path):
 def test_a_file_for_one_experiment_says_what_it_leaves_out(tmp_path):
     written = export(clinic_fit(), tmp_path / "model.mo")
     assert (written.experiments, written.others) == (("one",), ("two",))
+
+
+@pytest.mark.parametrize("ending", [one.endings[0] for one in FORMATS.values()])
+def test_a_file_of_a_fit_that_did_not_converge_says_so(tmp_path, ending):
+    good = clinic_fit()
+    bad = replace(good, status=pf.Status.ITERATION_LIMIT)
+    texts = [fit.export(tmp_path / f"model{ending}").read_text() for fit in (good, bad)]
+    assert ["The fit did not converge" in text for text in texts] == [False, True]
 
 
 @pytest.mark.parametrize(

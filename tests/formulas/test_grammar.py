@@ -427,3 +427,9 @@ def test_what_is_not_available_comes_with_a_remedy(text, words):
     with pytest.raises(InputError) as caught:
         parse(text)
     assert words in str(caught.value)
+
+
+def test_a_delay_is_named():
+    with pytest.raises(InputError) as error:
+        parse("-k*x(t - 1)")
+    assert (error.value.code, error.value.subject) == ("formulas.delay", "x")

@@ -241,3 +241,30 @@ def test_a_column_of_trials_is_no_matter_of_structure(noise):
     bounds = {"k": (0.01, 3), "s": (0.1, 1)}
     found = pf.structural(pf.Problem(model, run, bounds, {"x": (0.1, 1)}, noise=noise))
     assert (found.rank, found.sampled_rank, found.groups[0].names) == (2, 2, ("x(0)", "s"))
+
+
+BATEMAN = pf.Model("a' = -k1*a; b' = k1*a - k2*b", observables={"y": "b"})
+
+
+def bateman(**options):
+    """A metabolite that begins at zero, where a logarithm has no value."""
+    times = np.linspace(0.5, 8, 8)
+    data = pf.Experiment(times, {"y": np.exp(-0.3 * times) - np.exp(-2 * times)})
+    bounds = {"k1": (0.01, 10), "k2": (0.01, 10)}
+    return pf.Problem(BATEMAN, data, bounds, {"a": (0.1, 10), "b": 0.0}, **options)
+
+
+@pytest.mark.parametrize("noise", [pf.LogNormal(0.1), pf.LogNormal((0.01, 1)), pf.Noise(proportional=0.1)])
+def test_the_noise_model_does_not_change_the_structure(noise):
+    found = pf.structural(bateman(noise=noise))
+    assert found.unknowns == ("a(0)", "k1", "k2")
+    assert (found.rank, found.agreeing) == (3, 5)
+
+
+def test_values_near_the_start_are_tried_with_noise_levels_to_estimate():
+    """x' = x^2 leaves every bound within the span at nearly all values that the bounds allow."""
+    times = np.linspace(0, 1, 9)
+    model = pf.Model("x' = k*x^2")
+    data = pf.Experiment(times, {"x": 1 / (2 - times)})
+    problem = pf.Problem(model, data, {"k": (1, 1e6)}, {"x": (0.1, 1e6)}, noise=pf.LogNormal((0.01, 1)))
+    assert pf.structural(problem).rank == 2

@@ -154,7 +154,7 @@ def test_picture_text_and_html(fit, tmp_path):
     ("arguments", "options", "code"),
     [
         ((3,), {}, "inference.not_experiments"),
-        (([],), {}, "inference.not_experiments"),
+        (([],), {}, "inference.no_experiments_to_validate"),
         ((["data.csv"],), {}, "inference.not_experiments"),
         ((), {}, "fit.validate_nothing"),
         ((motor(7, "new"),), {"leave_out": True}, "fit.validate_both"),

@@ -238,3 +238,10 @@ def test_faults_of_problem_files_have_their_line(tmp_path, text, code, line):
         read(tmp_path, text)
     (fault,) = caught.value.faults
     assert (fault.code, fault.place.line) == (code, line)
+
+
+def test_all_of_them_are_a_table(fit):
+    header, *rows = str(fit.derived).splitlines()
+    assert header.split()[0] == "estimate"
+    assert [row.split()[0] for row in rows] == list(fit.derived)
+    assert "half_life" in fit.derived._repr_html_()

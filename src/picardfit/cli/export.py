@@ -68,12 +68,12 @@ def export(
         elif not quiet:
             if not result.success:
                 typer.echo(result.conclusion.sentence(Audience.COMMAND), err=True)
-            _show(written)
+            _show(written, chosen=experiment is not None)
     raise typer.Exit(0 if result.success else 1)
 
 
-def _show(written: Exported) -> None:
-    if written.others:
+def _show(written: Exported, chosen: bool) -> None:
+    if written.others and not chosen:
         name, count = written.experiments[0], len(written.others)
         more = f"{count} more experiment{'s' if count > 1 else ''}"
         typer.echo(f"experiment {name}; the fit has {more}, choose with --experiment")

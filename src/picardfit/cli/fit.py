@@ -24,7 +24,7 @@ from picardfit.cli.common import (
     tell_unwritten,
     with_errors,
 )
-from picardfit.errors import Audience, Status
+from picardfit.errors import Audience
 from picardfit.whole_files import make_folder
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ Starts = Annotated[int | None, typer.Option(min=1, help="Number of starting poin
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the starting points.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Number of processes that share the starts.")]
 MaxIterations = Annotated[int | None, typer.Option(min=1, help="Largest number of iterations per start.")]
-PARAMETER_COLUMNS = ("name", "estimate", "standard_error", "lower", "upper", "unit", "remark")
+PARAMETER_COLUMNS = ("name", "estimate", "standard_error", "lower", "upper", "also_fits", "unit", "remark")
 Report = Annotated[bool, typer.Option("--report/--no-report", help="Write report.html, or do not.")]
 
 
@@ -191,8 +191,8 @@ def write_fit(
 
 
 def failed(fit: Fit) -> bool:
-    """Whether the values of a fit are no estimates: not even those at which its method means to stop."""
-    return not (fit.status.converged or fit.status is Status.APPROXIMATE)
+    """Whether the values of a fit are no estimates."""
+    return not fit.status.estimated
 
 
 def set_aside(folder: Path, written: Sequence[Path]) -> dict[str, str]:
@@ -225,7 +225,7 @@ def _parameters(fit: Fit, level: float) -> list[tuple[object, ...]]:
     for one, remark in remarked(fit, level):
         if not fit.status.converged and one.name in fit.standard_errors:
             remark = remark or "the fit did not converge"
-        rows.append((one.name, one.value, one.error, one.low, one.high, one.unit, remark))
+        rows.append((one.name, one.value, one.error, one.low, one.high, one.rival, one.unit, remark))
     return rows
 
 

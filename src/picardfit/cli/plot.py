@@ -42,7 +42,7 @@ def plot(
 ) -> None:
     """Draw a picture of a saved fit: data and curves, residuals, profiles, correlations, and others."""
     with complaints(as_json):
-        from picardfit.display.gallery import draw, entry
+        from picardfit.display.gallery import NO_ESTIMATES, draw, entry
         from picardfit.display.plots.style import check_format
         from picardfit.whole_files import regular_target
 
@@ -55,6 +55,11 @@ def plot(
         result = saved_fit(folder, quiet=as_json)
         wished = 0.95 if level is None and "level" in chosen.takes else level or None
         draw(result, what, path, look, experiments=experiments, level=wished, parameters=parameter)
+        if not result.status.estimated and not as_json:
+            typer.echo(
+                f"picardfit: {NO_ESTIMATES[0].lower()}{NO_ESTIMATES[1:]}; the picture shows where the search stopped.",
+                err=True,
+            )
         if as_json:
             print_json({"success": result.success, "picture": what, "files": [str(path)]})
         else:

@@ -68,6 +68,8 @@ def predict(
     before, the first of an experiment since t0.
     """
     with complaints(as_json):
+        from picardfit.display.plots.axes import check_axes
+
         if not 0 < level < 1:
             raise InputError("cli.level", level=level)
         look, files = look_of(style, size, dpi, log_x, log_y), list(map(_checked, out or []))
@@ -76,24 +78,35 @@ def predict(
             raise InputError("cli.nothing_to_predict", ended=result.conclusion)
         result, banded = with_curves(result), result.problem.random is None and result.status.converged
         names = _names(result, observables or [], noise)
-        found = _predictions(result, experiments or result.problem.names, times, level, noise, banded)
+        check_axes(result, look, experiments, names)
+        chosen = experiments or result.problem.names
+        found = _predictions(result, chosen, times, level, noise, banded)
+        remarks = [*_left_out(result, chosen, found, times), *_held_inputs(result, found)]
         header, rows = _table(result, found, names)
         for path in files:
             _write(path, result, found, names, (header, rows), noise, look)
         if as_json:
             record = {"success": result.success, "level": level, "noise": noise}
-            print_json({**record, "predictions": _record(found, names), "files": list(map(str, files))})
+            print_json(
+                {
+                    **record,
+                    "predictions": _record(found, names),
+                    "remarks": remarks,
+                    "files": list(map(str, files)),
+                }
+            )
         elif files:
             typer.echo(f"written to {', '.join(map(str, files))}")
         else:
             typer.echo(csv_text(header, rows), nl=False)
         counted = [name for name in names if name in result.problem.model.increments]
-        if counted and not as_json:
-            said = f"picardfit: rows of {', '.join(counted)} count since the row before, the first since t0."
-            typer.echo(said, err=True)
-        if not banded and not as_json:
+        if counted:
+            remarks.append(f"rows of {', '.join(counted)} count since the row before, the first since t0.")
+        if not banded:
             why = "these are curves of individuals" if result.status.converged else "the fit did not converge"
-            typer.echo(f"picardfit: {why}, so that there are no bands.", err=True)
+            remarks.append(f"{why}, so that there are no bands.")
+        for remark in [] if as_json else remarks:
+            typer.echo(f"picardfit: {remark}", err=True)
     raise typer.Exit(0 if result.success else 1)
 
 
@@ -127,24 +140,83 @@ def _names(fit: Fit, wanted: Sequence[str], noise: bool) -> list[str]:
 def _predictions(
     fit: Fit, experiments: Sequence[str], times: str | None, level: float, noise: bool, banded: bool
 ) -> dict[str, Bands]:
-    """The predictions of these experiments, each at the given times or along its data."""
+    """The predictions of these experiments, each at the given times or along its data.
+
+    Of several experiments each leaves out the times before its own t0; one that has no other times is left out.
+    """
+    found = {}
+    for name, at in _times(fit, experiments, times).items():
+        if banded:
+            found[name] = fit.predict(name, at, bands=True, level=level, noise=noise)
+        else:
+            found[name] = _without_bands(
+                fit, fit.problem.experiments[fit.problem.names.index(name)], at, level
+            )
+    return found
+
+
+def _times(fit: Fit, experiments: Sequence[str], times: str | None) -> dict[str, np.ndarray]:
+    """The times of each experiment: those along its data, or the given ones from its own t0 on.
+
+    Times before t0 stay, to be refused, where no experiment has begun by then.
+    """
     import numpy as np
 
     from picardfit.cli.times import TimesText
     from picardfit.problem.named_values import experiment_index
 
-    found = {}
+    given = {}
     for name in dict.fromkeys(experiments):
         one = fit.problem.experiments[experiment_index(fit.problem, name)]
         if times is None:
-            at = np.linspace(one.t0, float(one.times[-1]), POINTS)
+            given[name] = np.linspace(one.t0, float(one.times[-1]), POINTS)
         else:
-            at = TimesText(times).of(one)
-        if banded:
-            found[name] = fit.predict(name, at, bands=True, level=level, noise=noise)
-        else:
-            found[name] = _without_bands(fit, one, at, level)
-    return found
+            given[name] = TimesText(times).of(one)
+    begins = {one.name: one.t0 for one in fit.problem.experiments}
+    if all((at < begins[name]).any() for name, at in given.items()):
+        return given
+    return {name: at[at >= begins[name]] for name, at in given.items() if (at >= begins[name]).any()}
+
+
+def _left_out(
+    fit: Fit, experiments: Sequence[str], found: Mapping[str, Bands], times: str | None
+) -> list[str]:
+    """Which experiments begin after some of the times that were asked for, or after all of them."""
+    from picardfit.cli.times import TimesText
+    from picardfit.display.verdicts import words
+
+    if times is None:
+        return []
+    chosen = [one for one in fit.problem.experiments if one.name in experiments]
+    late = [one.name for one in chosen if (TimesText(times).of(one) < one.t0).any() and one.name in found]
+    none = [one.name for one in chosen if one.name not in found]
+    said = [f"times before the beginning of {words(late)} are left out there."] if late else []
+    return [
+        *said,
+        *([f"{words(none)} begins after the last of these times, and is left out."] if none else []),
+    ]
+
+
+def _held_inputs(fit: Fit, found: Mapping[str, Bands]) -> list[str]:
+    """Which inputs are tables that end before the predictions do, so that their last values hold."""
+    from picardfit.display.verdicts import words
+    from picardfit.model.inputs import Table
+
+    held = {
+        name: None
+        for one in fit.problem.experiments
+        for name, source in one.signals.items()
+        if one.name in found and isinstance(source, Table) and name in fit.problem.model.inputs
+        if found[one.name].times.max() > max(one.times[-1], source.times[-1])
+    }
+    if not held:
+        return []
+    which = (
+        f"the table of {words(list(held))} ends"
+        if len(held) == 1
+        else f"the tables of {words(list(held))} end"
+    )
+    return [f"{which} before the predictions do: the last value is held."]
 
 
 def _without_bands(fit: Fit, one: Experiment, times: np.ndarray, level: float) -> Bands:

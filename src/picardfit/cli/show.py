@@ -67,6 +67,8 @@ def show_fit(fit: Fit, level: float = 0.95, shown: Shown = Shown()) -> None:
         out.print(agreement(fit))
     if fit.solution is not None:
         out.print(_second_opinion(fit.certificate))
+    for remark in fit.diagnostics.remarks if fit.status.converged else ():
+        out.print(remark.sentence(Audience.COMMAND), markup=False)
     for other in alternatives(fit)[: shown.alternatives]:
         told = ", ".join(other_values(fit, other))
         out.print(f"\nWarning: other values fit as well: {told}", markup=False, style="yellow")

@@ -47,7 +47,11 @@ def validate(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes that share the experiments.")] = 1,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for validation.png. By default `results` beside the problem.")
+        Path | None,
+        typer.Option(
+            help="The picture (.png, .svg, .pdf), or a folder for validation.png. By default `results` beside the "
+            "problem."
+        ),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -65,6 +69,10 @@ def validate(
             raise InputError("cli.validate_both" if data else "cli.validate_nothing")
         if problem.suffix == ".json":
             raise InputError("cli.validate_saved", str(problem))
+        for path in data or []:
+            if not path.exists():
+                raise InputError("cli.no_data_file", str(path))
+        picture = _target(out, problem)
         experiments = read_other_data(problem, data) if data else None
         result = fit_at(problem, quiet or as_json)
         check_single(result, "validate", problem)
@@ -76,8 +84,7 @@ def validate(
                 executor=executor,
                 progress=False if quiet or as_json else None,
             )
-        folder = output_folder(out or (problem if problem.is_dir() else problem.parent) / "results")
-        written, unwritten = as_far_as_possible(_picture(found, folder / "validation.png") for _ in range(1))
+        written, unwritten = as_far_as_possible(_picture(found, picture) for _ in range(1))
         if as_json:
             from picardfit.display.validation import validation_record
 
@@ -87,6 +94,18 @@ def validate(
             _show(found)
             typer.echo(f"written to {', '.join(map(str, written)) or 'nothing'}")
         tell_unwritten(unwritten, as_json)
+
+
+def _target(out: Path | None, problem: Path) -> Path:
+    """The file of the picture: the one that was named, or validation.png in a folder."""
+    from picardfit.display.plots.style import FORMATS
+    from picardfit.whole_files import regular_target
+
+    if out is not None and out.suffix[1:].lower() in FORMATS and not out.is_dir():
+        regular_target(out)
+        return out
+    folder = output_folder(out or (problem if problem.is_dir() else problem.parent) / "results")
+    return folder / "validation.png"
 
 
 def _picture(found: Validation, path: Path) -> Path:

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from picardfit.display.plots.labels import short, time_label, with_unit
-from picardfit.display.plots.marks import measured_of
+from picardfit.display.plots.marks import draw_data
 from picardfit.display.plots.style import (
     BLUE,
-    INK,
     ORANGE,
     STYLE,
     date_axis,
@@ -282,9 +281,7 @@ class _Picture:
             times, values = fitted.get(name, (np.zeros(0), np.zeros(0)))
             axes.plot(self._at(times), values, color=BLUE, linewidth=STYLE.line, label="fit")
             if name in one.observables:
-                dots = {"markersize": STYLE.dot, "markerfacecolor": "none", "markeredgecolor": INK}
-                data = measured_of(fit.problem, one, name)
-                axes.plot(self._at(one.times), data, "o", label="data", **dots)
+                draw_data(axes, fit.problem, one, name, one.calendar)
             (line,) = axes.plot([], [], color=ORANGE, linewidth=STYLE.curve, label="sliders", animated=True)
             self._lines[name] = (axes, line)
             axes.set_ylabel(with_unit(name, model.unit(name), STYLE.label), parse_math=False)

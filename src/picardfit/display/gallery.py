@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from picardfit.fit import Fit
     from picardfit.inference.population.answer import PopulationFit
 
+NO_ESTIMATES = "The fit did not converge"  # title of every picture of such a fit
 NEEDS: dict[
     str, Callable[[Fit], bool]
 ] = {  # code of the sentence if a fit does not have it -> whether it does
@@ -172,15 +173,23 @@ def draw(
     for need in one.needs:
         if not NEEDS[need](fit):
             raise InputError(need, name)
+    style = import_module("picardfit.display.plots.style")
+    if look is not None:
+        import_module("picardfit.display.plots.axes").check_axes(fit, look, given.get("experiments"))
     module, _, function = one.function.partition(":")
     painter = getattr(import_module(f"picardfit.display.{module}"), function)
     arguments = {one.takes[wish]: value for wish, value in given.items()}
+    status = fit.status
     if fit.problem.random is not None and "display.needs_population" not in one.needs:
-        fit = cast(
-            "PopulationFit", fit
-        ).individual_fit  # the curves of the individuals, which have no bands of their own
+        # the curves of the individuals, which have no bands of their own
+        fit = cast("PopulationFit", fit).individual_fit
         arguments.pop("band", None)
-    return painter(fit, path, **arguments, **({} if look is None else {"look": look}))
+    figure = painter(fit, None, **arguments, **({} if look is None else {"look": look}))
+    if not status.estimated:
+        style.add_title(figure, NO_ESTIMATES)
+    if path is not None:
+        style.save_figure(figure, path)
+    return figure
 
 
 def quick_pictures(fit: Fit) -> Iterator[str]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -24,6 +25,7 @@ from picardfit.display.text import (
     parameter_row,
 )
 from picardfit.display.typeset import Equation, equations_html
+from picardfit.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,6 +78,12 @@ def environment() -> Environment:
 def draw(macro: str, *content: object) -> Markup:
     """Render one of the macros of templates/macros.html."""
     return getattr(environment().get_template("macros.html").module, macro)(*content)
+
+
+def check_page(path: str | Path) -> None:
+    """InputError for a report whose file has not the ending of a page."""
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise InputError("display.report_format", str(path), page=Path(path).with_suffix(".html").name)
 
 
 def table(

@@ -11,6 +11,7 @@ PAINTERS: dict[str, tuple[str, ...]] = {
     "Certificate": ("uncertainty:certificate_text", "notebook:plain_html"),
     "Combination": ("verdicts:combination_text", "notebook:plain_html"),
     "DerivedEstimate": ("text:derived_text", "notebook:plain_html"),
+    "DerivedEstimates": ("text:derived_table", "notebook:plain_html"),
     "Correlogram": ("verdicts:correlogram_text", "notebook:plain_html", "plots:plot_correlogram"),
     "Contradicted": ("story:contradicted_text", "notebook:plain_html"),
     "Decision": ("story:decision_text", "notebook:plain_html"),

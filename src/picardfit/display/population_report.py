@@ -13,6 +13,7 @@ from markupsafe import Markup
 from picardfit import __version__
 from picardfit.display.gallery import PICTURES, draw
 from picardfit.display.markup import (
+    check_page,
     environment,
     equations,
     experiment_table,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 def write_population_report(fit: PopulationFit, path: str | Path, title: str) -> Path:
     """Write the report of a population fit as one self-contained HTML file with this title."""
+    check_page(path)
     page = environment().get_template("population.html").render(_content(fit, title))
     return write_text(path, page + "\n")
 

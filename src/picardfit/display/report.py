@@ -23,6 +23,7 @@ from markupsafe import Markup
 
 from picardfit.display import plots
 from picardfit.display.markup import (
+    check_page,
     draw,
     environment,
     equations,
@@ -49,7 +50,7 @@ from picardfit.display.text import (
     statistics_lines,
     time_words,
 )
-from picardfit.display.verdicts import percent, summary, verdict_words
+from picardfit.display.verdicts import TESTS_HEADER, percent, summary, tests_rows, verdict_words
 from picardfit.errors import InputError
 from picardfit.evidence.certificate import Certificate, CertificateSettings
 from picardfit.fit import Fit
@@ -86,6 +87,7 @@ def write_report(
     posterior: Posterior | None = None,
 ) -> Path:
     """Write the report of a fit, with draws of its posterior if given, as one self-contained HTML file."""
+    check_page(path)
     content = _content(fit, title, settings)
     if posterior is not None:
         content["posterior"] = _section_of(fit, posterior)
@@ -203,7 +205,13 @@ def _pictures(fit: Fit, settings: ReportSettings) -> dict[str, object]:
         others.append(picture(plots.plot_overlay(fit, look=REPORT), told + _coloured(fit)))
     if fit.solution is not None:
         others.append(picture(plots.plot_residuals(fit, look=REPORT), _residuals_words(fit)))
+    tests = tests_rows(fit.diagnostics) if fit.status.converged else []
+    if tests and fit.diagnostics.autocorrelation:
+        told = "Correlations of the residuals by lag, among themselves and with inputs before. "
+        told += "Outside the shade, the model or its noise misses something."
+        others.append(picture(plots.plot_autocorrelation(fit.diagnostics, look=REPORT), told))
     return {
+        "tests": table(TESTS_HEADER, tests, (1, 2, 3)) if tests else "",
         "chosen": _choice_words(choice),
         "legend": _curve_words(fit, settings.level),
         "curves": curves,

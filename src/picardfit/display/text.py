@@ -36,6 +36,7 @@ ESTIMATES_HEADER = (
     "true value",
 )
 ESTIMATES_NUMERIC = (1, 2, 3, 4, 5, 8)  # columns under it that hold numbers
+ANOTHER_VALUE = "another value fits as well"
 NO_ERRORS = (
     "Standard errors and intervals are not given, because the fit did not converge: the values are only where the "
     "search stopped."
@@ -200,6 +201,8 @@ def estimates(fit: Fit, level: float = 0.95) -> list[Estimate]:
             remark = "not determined by these data"
         elif (low, high) == bounds[name]:
             remark = "its interval spans its bounds"
+        elif name in others:
+            remark = ANOTHER_VALUE
         if not fit.status.converged:
             error = low = high = None
         found.append(Estimate(name, value, error, low, high, others.get(name), units.get(name, ""), remark))
@@ -230,6 +233,15 @@ def derived_text(one: DerivedEstimate) -> str:
         told += f" ± {number(shown.error, 2)}{f' {one.unit}' if one.unit else ''}"
         return f"{told}, 95 % from {number(shown.low)} to {number(shown.high)} ({shown.remark[2:]})"
     return f"{told}{f' {one.unit}' if one.unit else ''} ({shown.remark[2:]})"
+
+
+def derived_table(found: Mapping[str, DerivedEstimate]) -> str:
+    """A row for every derived quantity, with its interval and formula."""
+    rows = [_cells(_derived(one, 0.95)) for one in found.values()]
+    shown = [("", "estimate", "std. error", "95 % from", "to", "", "unit", "formula"), *rows]
+    used = [k for k in range(len(shown[0])) if k == 0 or any(row[k] for row in rows)]
+    left = [used.index(k) for k in (0, 6, 7) if k in used]
+    return "\n".join(columns([[row[k] for k in used] for row in shown], left))
 
 
 def _other_values(fit: Fit) -> dict[str, float]:

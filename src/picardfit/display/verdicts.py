@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from picardfit.fit import Fit
     from picardfit.inference.combinations import Combination
 
+TESTS_HEADER = ("test", "statistic", "degrees", "probability")
 MOST_VERDICTS, MOST_COMBINATIONS = 60, 12  # lines that are printed of each kind
 NUMBER_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -48,7 +49,7 @@ def verdict_words(one: Verdict) -> str:
     elif math.isnan(one.error):
         said = f"{number(one.value, 4)}, but no measurement is left to estimate the noise from"
     elif one.kind is not Determination.NONE:
-        said = f"{one.kind}, {number(one.value, 4)} {told}"
+        said = f"{'locally ' if one.alternatives else ''}{one.kind}, {number(one.value, 4)} {told}"
     else:
         said = f"not determined{' within its bounds' if one.exceeds_bounds else ''} by these data ({told})"
     if one.at_bound:
@@ -128,18 +129,26 @@ def diagnostics_text(found: Diagnostics) -> str:
     line = f"residuals: {'nothing remarkable' if found.tested else 'too few to test'}."
     if found.remarks:
         line = " ".join(map(str, found.remarks))
+    rows = tests_rows(found)
+    if not rows:
+        return line
+    lines = [line, "", *columns([TESTS_HEADER, *rows], left=(0,))]
+    if found.irregular and found.autocorrelation:
+        lines.append(f"Times are irregular in {words(found.irregular, 3)}: a lag counts samples, not time.")
+    return "\n".join(lines)
+
+
+def tests_rows(found: Diagnostics) -> list[tuple[str, str, str, str]]:
+    """The cells under TESTS_HEADER: every test of the residuals that could be made; none of residuals of rounding."""
+    if found.exact:
+        return []
     rows = [(f"runs of equal sign, {name}", "", "", number(p, 2)) for name, p in found.runs.items()]
     if math.isfinite(found.normality):
         rows.append(("normality (Shapiro and Wilk)", "", "", number(found.normality, 2)))
     rows += [_correlogram_row(f"autocorrelation, {n}", one) for n, one in found.autocorrelation.items()]
     for name, several in found.cross_correlation.items():
         rows += [_correlogram_row(f"{name} with the input {by}", one) for by, one in several.items()]
-    if not rows or found.exact:
-        return line
-    lines = [line, "", *columns([("test", "statistic", "degrees", "probability"), *rows], left=(0,))]
-    if found.irregular and found.autocorrelation:
-        lines.append(f"Times are irregular in {words(found.irregular, 3)}: a lag counts samples, not time.")
-    return "\n".join(lines)
+    return rows
 
 
 def _correlogram_row(name: str, one: Correlogram) -> tuple[str, str, str, str]:
@@ -227,6 +236,10 @@ def _judged_words(kind: str, judged: Mapping[str, Verdict], most: int = 4) -> st
         worst = max(judged, key=lambda name: judged[name].error)
         parts[0] += f" to {spread(judged[worst])}"
         parts[0] += f" or better (least certain: {worst})" if total > 1 else ""
+    if several := [name for name, one in judged.items() if one.alternatives]:
+        parts.append(
+            f"but only near this optimum: other values of {words(several, most)} fit the data as well"
+        )
     return "; ".join(parts) + "."
 
 

@@ -49,13 +49,18 @@ class DerivedEstimate:
         return self.value / factor, self.value * factor
 
 
+@shown
+class DerivedEstimates(dict[str, DerivedEstimate]):
+    """Derived quantities by label. `print` them for a table."""
+
+
 def derived_estimates(
     solution: Solution, found: Information | None, variance: float, yardstick: Yardstick
-) -> dict[str, DerivedEstimate]:
+) -> DerivedEstimates:
     """The derived quantities of a solution by label; `found`: the information there, None without convergence."""
     problem = solution.system.problem
     units, formulas = derived_units(problem), derived_formulas(problem)
-    estimates = {}
+    estimates = DerivedEstimates()
     for label, one in problem.derived_quantities.items():
         with np.errstate(all="ignore"):
             value = one.value(problem.layout, solution.unknowns)

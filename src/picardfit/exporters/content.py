@@ -74,6 +74,13 @@ class Content:
     others: tuple[str, ...]  # experiments of the fit that are left out
 
     @property
+    def warning(self) -> str:
+        """What a reader of the file must know of its values first; empty where they are estimates."""
+        if self.fit.status.estimated:
+            return ""
+        return "The fit did not converge: the values are no estimates, only where the search stopped."
+
+    @property
     def states(self) -> tuple[str, ...]:
         return tuple(self.rates)
 

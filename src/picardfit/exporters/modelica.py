@@ -49,6 +49,8 @@ class _Writer:
         said, one = self.said, self.one
         title = plain_text(f"Experiment {one.name}, fitted and written by picardfit {version}")
         yield f"model {self.title} {_string(title)}"
+        if said.warning:
+            yield f"  // {said.warning}"
         if one.clock:
             yield f"  // time is in {plain_text(one.clock)}"
         for here, there in renamed(self.names.given).items():

@@ -60,6 +60,7 @@ def _program(template: str, language: Language, said: Content, path: Path, versi
             example_times=said.courses[0].times[:3].tolist(),
             example=_example(said.courses[0].name),
             version=version,
+            warning=said.warning,
             states=_tuple(map(repr, said.states)),
             scale=_tuple(f"{size:.3g}" for size in said.scale.values()),
             parameters=_mapping(said.parameters, indent=4),

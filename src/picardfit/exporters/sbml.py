@@ -57,7 +57,8 @@ def antimony_model(said: Content, path: Path, version: str) -> str:
     antimony.clearPreviousLoads()
     if antimony.loadSBMLString(text) < 0:
         raise InputError("exporters.antimony_refused", reason=antimony.getLastError().strip())
-    return str(antimony.getAntimonyString(antimony.getMainModuleName()))
+    warning = f"// {said.warning}\n" if said.warning else ""  # Antimony keeps no notes
+    return warning + str(antimony.getAntimonyString(antimony.getMainModuleName()))
 
 
 def _libsbml() -> ModuleType:
@@ -207,6 +208,8 @@ class _Writer:
     def _notes(self, version: str) -> None:
         one, others = self.one, self.said.others
         lines = [f"Experiment {one.name}, fitted and written by picardfit {version}."]
+        if self.said.warning:
+            lines.append(self.said.warning)
         if one.t0:
             lines.append(f"Time 0 of this file is the time {one.t0!r} of the experiment.")
         if one.clock:

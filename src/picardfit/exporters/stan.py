@@ -77,6 +77,7 @@ class Program:
             .get_template("stan.jinja")
             .render(
                 version=version,
+                warning=said.warning,
                 data_file=plain_text(path.with_suffix(".data.json").name),
                 init_file=plain_text(path.with_suffix(".init.json").name),
                 notes=[f"`{plain_text(here)}` is called {there} here." for here, there in changed.items()],

@@ -218,6 +218,8 @@ class _Parser:
 
     def _call(self, token: Token) -> sympy.Basic:
         if token.text not in FUNCTIONS:
+            if [one.text for one in self._tokens[self._next : self._next + 3]] == ["(", "t", "-"]:
+                self._fail(token, "formulas.delay", token.text)
             if close := closest(token.text, FUNCTIONS):
                 self._fail(token, "formulas.misspelt_function", token.text, function=close)
             self._fail(token, "formulas.unknown_function", token.text, functions=", ".join(FUNCTIONS))

@@ -32,6 +32,7 @@ from picardfit.inference.combinations import (
 )
 from picardfit.inference.thinning import thinned
 from picardfit.model.model import Model
+from picardfit.model.noise_models import Noise
 from picardfit.problem.experiment import Experiment, replanned
 from picardfit.problem.problem import Problem
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
@@ -154,11 +155,12 @@ def structural(
     points, seed = as_whole(points, "points", 1, 5), as_whole(seed, "seed", 0)
     measured, thin = problem, [thinned(one, settings.rows) for one in problem.experiments]
     problem = problem.with_experiments(thin)
-    dense = problem.with_experiments(
+    dense = _with_even_noise(
+        problem,
         [
             _densified(one, problem.span(e), settings.dense, problem.model.observables)
             for e, one in enumerate(problem.experiments)
-        ]
+        ],
     )
     index = unknowns_index(dense.layout.exists & _acting(dense.layout), dense.layout.local)
     labels = tuple(dense.layout.label(e, c) for e, c in index)
@@ -215,6 +217,27 @@ def _densified(
     return replanned(one, own)
 
 
+def _with_even_noise(problem: Problem, experiments: list[Experiment]) -> Problem:
+    """The problem with these experiments, and with known additive noise in place of a noise model of its own.
+
+    Structure is about the outputs. A noise model would refuse some of them: the logarithm of an output that begins at
+    zero, a count that is no whole number.
+    """
+    if problem.scatter is None:
+        return problem.with_experiments(experiments)
+    dropped = {*problem.noise_names} - {*problem.initial_names}
+    parameters = {name: one for name, one in problem.parameters.items() if name not in dropped}
+    noise, initial = Noise(additive=1.0), problem.initial
+    return Problem(problem.model, experiments, parameters, initial, noise=noise, random=problem.random)
+
+
+def _common_columns(layout: UnknownsLayout, other: UnknownsLayout) -> list[int]:
+    """The columns of `other` that hold the unknowns of `layout`, whose initial states are the same."""
+    count, theirs = len(layout.initial_states), [other.names[k] for k in other.column_parameters]
+    own = (theirs.index(layout.names[k]) for k in layout.column_parameters)
+    return [*range(count), *(count + k for k in own)]
+
+
 def _acting(layout: UnknownsLayout) -> np.ndarray:
     """(width,) bool: unknowns that act on the states or observables, not on the noise alone."""
     every = np.concatenate([layout.local_parameters, layout.global_parameters])
@@ -240,7 +263,7 @@ def _draws(
     while any(one.planned is not None for one in measured.experiments):
         yield open_values(dense, layout.start, draw(layout, rng))
     with np.errstate(all="ignore"):
-        start = make_start(measured).unknowns
+        start = make_start(measured).unknowns[:, _common_columns(layout, measured.layout)]
     while True:
         moved = start + settings.near * (2 * draw(layout, rng) - 1) * layout.unit(start)
         yield np.clip(moved, layout.lower, layout.upper)

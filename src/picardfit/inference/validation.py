@@ -214,6 +214,8 @@ def _base(found: Fit, initial: Initial) -> tuple[Problem, dict[str, float]]:
 def _experiments(given: object) -> list[Experiment]:
     """The experiments to predict; InputError for anything else, and for one without measurements."""
     many = [given] if isinstance(given, Experiment) else list(given) if isinstance(given, Iterable) else []
+    if isinstance(given, Iterable) and not many:
+        raise InputError("inference.no_experiments_to_validate")
     if not many or not all(isinstance(one, Experiment) for one in many):
         raise InputError("inference.not_experiments", value=given)
     named = [one if one.name else replace(one, name=f"experiment {k}") for k, one in enumerate(many, 1)]

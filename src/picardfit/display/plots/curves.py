@@ -189,13 +189,13 @@ class Stack:
             if quantity in curves and not counted:
                 self._draw_curve(panel, quantity, along, curves[quantity])
             if quantity in one.observables:
-                draw_data(panel, fit.problem, one, quantity)
+                draw_data(panel, fit.problem, one, quantity, one.calendar)
                 if counted and fit.solution is not None:
                     self._draw_increments(panel, quantity)
             if bands is not None and not counted:
                 found = bands[quantity]
                 draw_band(panel, along, found.low, found.high, bands.level)
-            if self.look.log_y and _positive(panel):
+            if self.look.log_y and (quantity in one.observables or _positive(panel)):
                 panel.set_yscale("log")
         for panel, row in zip(self.panels[len(self.rows.quantities) :], self.rows.driving, strict=True):
             panel.set_label(SLIM)
@@ -274,9 +274,9 @@ def align(stacks: Sequence[Stack]) -> list[bool]:
     shared = []
     for several in zip(*(stack.panels for stack in stacks), strict=True):
         _calm(several)
-        shared.append(_share(several, "y"))
+        shared.append(share(several, "y"))
     if len({stack.one.calendar for stack in stacks}) == 1 and len({s.logarithmic for s in stacks}) == 1:
-        _share([panel for stack in stacks for panel in stack.panels], "x")
+        share([panel for stack in stacks for panel in stack.panels], "x")
     for stack in stacks:
         ends = [end for panel in stack.panels if panel.has_data() for end in panel.get_xlim()]
         for panel in stack.panels if ends else ():
@@ -284,7 +284,7 @@ def align(stacks: Sequence[Stack]) -> list[bool]:
     return shared
 
 
-def _share(panels: Sequence[Axes], axis: Literal["x", "y"]) -> bool:
+def share(panels: Sequence[Axes], axis: Literal["x", "y"]) -> bool:
     """One range for all panels, unless that of one of them is so short that nothing would be seen in it.
 
     Flat curves and panels without data take the range of the others. Returns whether there is one range.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from picardfit.model.doses import Doses
     from picardfit.model.inputs import Input
+    from picardfit.problem.calendar import Calendar
     from picardfit.problem.experiment import Experiment
     from picardfit.problem.problem import Problem
 
@@ -36,14 +37,21 @@ def dots_of(count: int, colour: str = INK) -> dict[str, Any]:
     return {**small, "linestyle": "none", "zorder": 1.5, "rasterized": count > STYLE.crowded}
 
 
-def draw_data(panel: Axes, problem: Problem, one: Experiment, quantity: str, **changes: Any) -> None:
+def draw_data(
+    panel: Axes,
+    problem: Problem,
+    one: Experiment,
+    quantity: str,
+    calendar: Calendar | None,
+    **changes: Any,
+) -> None:
     """Measured values as dots; censored ones as triangles that point to the value, intervals as lines.
 
-    `changes`: of the looks of the dots, such as their marker, colour and label.
+    `calendar`: of the axis. `changes`: of the looks of the dots, such as their marker, colour and label.
     """
     data, limits = measured_of(problem, one, quantity), limits_of(one, quantity)
     dots = {"marker": "o", "label": "data", **dots_of(int(np.isfinite(data).sum())), **changes}
-    exact, along = np.isnan(limits[:, 0]) & np.isfinite(data), on_axis(one, one.times, one.calendar)
+    exact, along = np.isnan(limits[:, 0]) & np.isfinite(data), on_axis(one, one.times, calendar)
     panel.plot(along[exact], data[exact], **dots)
     beyond = ~np.isnan(limits[:, 0])
     times, limits = along[beyond], limits[beyond]

@@ -11,7 +11,7 @@ import numpy as np
 from picardfit.display.plots.choice import chosen
 from picardfit.display.plots.curves import grid
 from picardfit.display.plots.labels import not_drawn, time_label, with_unit
-from picardfit.display.plots.marks import limits_of, measured_of
+from picardfit.display.plots.marks import draw_data, measured_of
 from picardfit.display.plots.residuals import experiment_looks, series_dots
 from picardfit.display.plots.style import (
     GREY,
@@ -71,7 +71,12 @@ def plot_overlay(
         if panel is not panels[-1]:
             panel.tick_params(labelbottom=False)
     panels[-1].set_xlabel(time_label(fit, calendar), parse_math=False)
-    legend(figure, panels, not_drawn(len(measured) - len(shown), "observables"))
+    censored = any(one.limits is not None for one in members)
+    notes = [
+        "triangles up and down: censored" if censored else "",
+        not_drawn(len(measured) - len(shown), "observables"),
+    ]
+    legend(figure, panels, "; ".join(filter(None, notes)))
     return written(figure, path)
 
 
@@ -84,13 +89,10 @@ def _draw(
     calendar: Calendar | None,
     count: int,
 ) -> None:
-    """Data and curve of one observable of one experiment; a censored value stands at its limit."""
-    colour = look["color"]
-    data, limits = measured_of(fit.problem, one, name), limits_of(one, name)
-    limit = np.where(np.isfinite(limits[:, 1]), limits[:, 1], limits[:, 0])
-    values = np.where(np.isnan(limits[:, 0]), data, limit)
+    """Data and curve of one observable of one experiment; censored values are triangles in its colour."""
+    colour, data = look["color"], measured_of(fit.problem, one, name)
     dots = series_dots(look, (count if colour == GREY else STYLE.worst) * int(np.isfinite(data).sum()))
-    panel.plot(on_axis(one, one.times, calendar), values, **dots)
+    draw_data(panel, fit.problem, one, name, calendar, **dots)
     if fit.solution is None:
         return
     times = np.unique(one.times[np.isfinite(data)])
@@ -98,7 +100,7 @@ def _draw(
         points = int(np.clip(STYLE.all_points // count, STYLE.points[0] // 2, STYLE.points[1]))
         knots = fit.solution.system.mesh.knots[fit.problem.names.index(one.name)]
         times = grid(one, knots, panel.get_xscale() == "log", points)
-    line: dict[str, Any] = {"linewidth": STYLE.line, "label": "_"}
+    line: dict[str, Any] = {"linewidth": STYLE.line, "linestyle": look["line"], "label": "_"}
     if colour == GREY:
         line = {**line, "linewidth": STYLE.grid_line, "zorder": 1.2, "alpha": STYLE.box}
     panel.plot(on_axis(one, times, calendar), fit.predict(one.name, times)[name], color=colour, **line)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.display.plots.choice import Choice
-from picardfit.display.plots.curves import draw_band
+from picardfit.display.plots.curves import draw_band, share
 from picardfit.display.plots.labels import distinct, not_drawn, time_label, with_unit
 from picardfit.display.plots.marks import draw_data
 from picardfit.display.plots.style import (
@@ -77,6 +77,8 @@ def plot_predictions(
             panel.tick_params(labelbottom=False)
         own[0].set_title(titles[name], parse_math=False)
         own[-1].set_xlabel(time_label(fit, one.calendar), parse_math=False)
+    for k in range(rows):
+        share(panels[k::rows].ravel()[: len(choice.names)].tolist(), "y")
     for row in panels[(blocks - 1) * rows :]:
         for panel in row[len(choice.names) - (blocks - 1) * columns :]:
             panel.set_axis_off()
@@ -107,7 +109,7 @@ def _draw(fit: Fit, panel: Axes, one: Experiment, quantity: str, bands: Bands, n
         words = f"{100 * bands.level:g} % of new measurements" if noise else None
         draw_band(panel, along, low, high, bands.level, words)
         if measured:
-            draw_data(panel, fit.problem, one, quantity, markeredgecolor=INK)
+            draw_data(panel, fit.problem, one, quantity, one.calendar, markeredgecolor=INK)
     last = float(one.times[-1])
     if bands.times.max() > last > bands.times.min():
         end = float(on_axis(one, np.array([last]), one.calendar)[0])

@@ -16,6 +16,7 @@ from picardfit.display.plots.style import (
     COLOURS,
     GREY,
     INK,
+    LINES,
     MARKERS,
     SCREEN,
     STYLE,
@@ -108,9 +109,10 @@ def experiment_looks(fit: Fit, names: Iterable[str]) -> dict[str, dict[str, Any]
     """
     names = list(names)
     if len(names) == 1:
-        return {names[0]: {"color": BLUE, "marker": "o", "label": "_"}}
+        return {names[0]: {"color": BLUE, "marker": "o", "line": "-", "label": "_"}}
     shapes = [
-        {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)]} for k in range(len(MARKERS))
+        {"color": COLOURS[k % len(COLOURS)], "marker": marker, "line": LINES[k // len(COLOURS) % len(LINES)]}
+        for k, marker in enumerate(MARKERS)
     ]
     labels = distinct(names, STYLE.label)
     if len(names) <= len(shapes):
@@ -120,7 +122,7 @@ def experiment_looks(fit: Fit, names: Iterable[str]) -> dict[str, dict[str, Any]
     looks = {
         n: {**s, "label": f"{labels[n]} (misfit {sizes[n]:.2g})"} for n, s in zip(worst, shapes, strict=False)
     }
-    others = {"color": GREY, "marker": "o", "label": f"the {len(names) - len(worst)} others"}
+    others = {"color": GREY, "marker": "o", "line": "-", "label": f"the {len(names) - len(worst)} others"}
     return looks | {name: others for name in names if name not in worst}
 
 

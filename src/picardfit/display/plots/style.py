@@ -21,7 +21,7 @@ from matplotlib import rc_context
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogFormatter, LogLocator, MaxNLocator, NullLocator
 
 from picardfit.errors import InputError
 from picardfit.problem.calendar import Calendar
@@ -45,9 +45,10 @@ COLOURS = (
     "#8C510A",
     "#222222",
 )  # of experiments, after the same
-MARKERS = "osD^vP*X<>hp"
+MARKERS = "osDP*X<>hpd8"  # triangles that point up or down are censored values
+LINES = ("-", "--", ":")  # of experiments, each after all colours
 SLIM = "slim"  # label of a panel that is too low for many ticks
-FORMATS = ("png", "svg", "pdf")  # endings of pictures that messages name; Matplotlib's others work as well
+FORMATS = ("png", "svg", "pdf")  # endings of pictures
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,9 @@ class PlotStyle:
     alike: float = 0.25  # shortest range over the union of all from which on panels share an axis
     log_values: float = 100.0  # ratio of fitted values from which on residuals stand over their logarithm
     decades: float = 1e3  # range of a logarithmic axis that needs no ticks between the decades
+    plain: float = (
+        1e4  # range of a logarithmic axis up to which its ticks are plain numbers, not powers of ten
+    )
     early: float = 0.05  # fraction of the span that holds half the samples where time gets a log axis
     flat_curve: float = 1e-6  # variation that is drawn flat, relative to the quantity in other experiments
     room: float = 0.1  # fraction of the height that is left free above and below
@@ -236,7 +240,12 @@ def _tidy(panel: Axes, grid: bool, look: Look) -> None:
         if isinstance(locator, MaxNLocator):
             locator.set_params(nbins=_ticks(panel, axis))
         elif isinstance(locator, LogLocator):
-            locator.set_params(numticks=_ticks(panel, axis))
+            low, high = sorted(axis.get_view_interval())
+            usual = isinstance(axis.get_major_formatter(), LogFormatter)
+            if usual and low > 0 and high < STYLE.plain * low:
+                log_ticks(axis, low, high)
+            else:
+                locator.set_params(numticks=_ticks(panel, axis))
         axis.label.set_fontsize(look.text + 1)
         axis.get_offset_text().set_fontsize(look.text)
     panel.title.set_fontsize(look.text + 1.5)
@@ -306,6 +315,18 @@ def legend(figure: Picture, panels: Iterable[Axes], note: str, handles: Sequence
             drawn.set_markersize(STYLE.dot)
 
 
+def add_title(figure: Picture, words: str) -> None:
+    """A title over the whole figure: over the entries of its legend, where there is one, with room for it."""
+    size = figure.look.text + STYLE.legend_text - STYLE.text
+    if figure.look.size[1] is None:
+        figure.set_figheight(figure.get_figheight() + 1.5 * STYLE.legend_row * size / STYLE.legend_text)
+    if not figure.legends:
+        figure.suptitle(words, fontsize=size)
+        return
+    title = figure.legends[0].get_title()
+    figure.legends[0].set_title("\n".join(filter(None, [words, title.get_text()])))
+
+
 def wrapped(text: str, figure: Picture) -> str:
     """A note in lines that are as wide as the figure."""
     letters = figure.get_figwidth() * STYLE.letters * STYLE.text / figure.look.text
@@ -367,7 +388,7 @@ def spans_decades(times: np.ndarray) -> bool:
 def check_format(path: str | Path) -> str:
     """The format that the ending of a file names."""
     ending = Path(path).suffix[1:].lower()
-    if ending not in Figure().canvas.get_supported_filetypes():
+    if ending not in FORMATS:
         raise InputError("display.picture_format", str(path), known=[f".{one}" for one in FORMATS])
     return ending
 
