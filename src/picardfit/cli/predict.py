@@ -82,6 +82,7 @@ def predict(
         chosen = experiments or result.problem.names
         found = _predictions(result, chosen, times, level, noise, banded)
         remarks = [*_left_out(result, chosen, found, times), *_held_inputs(result, found)]
+        remarks += [*_first_counts(result, names), *_no_bands(result, banded)]
         header, rows = _table(result, found, names)
         for path in files:
             _write(path, result, found, names, (header, rows), noise, look)
@@ -99,12 +100,6 @@ def predict(
             typer.echo(f"written to {', '.join(map(str, files))}")
         else:
             typer.echo(csv_text(header, rows), nl=False)
-        counted = [name for name in names if name in result.problem.model.increments]
-        if counted:
-            remarks.append(f"rows of {', '.join(counted)} count since the row before, the first since t0.")
-        if not banded:
-            why = "these are curves of individuals" if result.status.converged else "the fit did not converge"
-            remarks.append(f"{why}, so that there are no bands.")
         for remark in [] if as_json else remarks:
             typer.echo(f"picardfit: {remark}", err=True)
     raise typer.Exit(0 if result.success else 1)
@@ -195,6 +190,19 @@ def _left_out(
         *said,
         *([f"{words(none)} begins after the last of these times, and is left out."] if none else []),
     ]
+
+
+def _first_counts(fit: Fit, names: Sequence[str]) -> list[str]:
+    """Since when increments count."""
+    counted = [name for name in names if name in fit.problem.model.increments]
+    said = f"rows of {', '.join(counted)} count since the row before, the first since t0."
+    return [said] if counted else []
+
+
+def _no_bands(fit: Fit, banded: bool) -> list[str]:
+    """Why there are no bands."""
+    why = "these are curves of individuals" if fit.status.converged else "the fit did not converge"
+    return [] if banded else [f"{why}, so that there are no bands."]
 
 
 def _held_inputs(fit: Fit, found: Mapping[str, Bands]) -> list[str]:

@@ -104,7 +104,7 @@ def _draw_individual(
         values, style = source.predict(one.name, times)[name], {"linewidth": STYLE.curve, "label": words}
         panel.plot(on_axis(one, times, one.calendar), values, **style, **line)  # type: ignore[arg-type]
     if name in one.observables:
-        draw_data(panel, fit.problem, one, name)
+        draw_data(panel, fit.problem, one, name, one.calendar)
     if logarithmic:
         panel.set_xscale("log")
     if look.log_y:
