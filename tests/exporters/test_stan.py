@@ -229,3 +229,40 @@ def test_a_steady_state_is_refused(tmp_path):
     assert (caught.value.code, caught.value.subject) == ("exporters.stan_rest", "one")
     found = loaded(fit.export(tmp_path / "model.py")).simulate("one", [0.0])["x"]
     assert found == pytest.approx(2.0 / fit.parameters["k"])  # other formats have its value
+
+
+@pytest.mark.slow
+def test_the_density_of_the_program_is_the_likelihood_of_the_problem(tmp_path):
+    """Differences between two points, because constants do not matter; the program's own priors are added."""
+    stan = pytest.importorskip("stan", reason="pip install pystan")
+    noise = {
+        "y": pf.Noise((0.01, 1), (0.01, 1)),
+        "z": pf.LogNormal((0.01, 1), base=10),
+        "w": pf.StudentT((0.01, 1), degrees=(2, 9)),
+        "n": pf.NegativeBinomial((0.1, 100)),
+        "d": pf.Laplace((0.01, 1)),
+    }
+    observables = {"y": "x", "z": "x", "w": "x", "n": "10*x", "d": "increment(2*x)"}
+    model = pf.Model("x' = -k*x", observables)
+    data = {"y": ["<2.5", 1.6, "1.1..1.3", 0.8, ">0.2"], "z": VALUES, "w": VALUES, "n": [20, 15, 13, 9, 2]}
+    one = pf.Experiment([0.1, 0.5, 1.0, 2.0, 4.0], {**data, "d": [-0.2, -0.8, -0.8, -0.9, -0.9]}, "one")
+    prior = pf.Parameter(0.01, 5, prior=pf.priors.Normal(1.0, 0.5))
+    problem = pf.Problem(model, one, {"k": prior}, noise=noise)
+    fit = pf.fit(problem, policy=ONCE)
+    _, given, init = exported(fit, tmp_path)
+    built = stan.build((tmp_path / "model.stan").read_text(), data=given, random_seed=1)
+    inside = {name: one.bounds for name, one in problem.parameters.items()}
+    points = [
+        {name.replace(".", "_"): low + share * (high - low) for name, (low, high) in inside.items()}
+        | {"x_initial": [2.0 + share]}
+        for share in (0.1, 0.15)
+    ]
+    assert points[0].keys() == init.keys()
+    found, expected = [], []
+    for point in points:
+        found.append(built.log_prob(built.unconstrain_pars(point), adjust_transform=False))
+        values = {name: point[name.replace(".", "_")] for name in problem.parameters}
+        gap = (point["k"] - 1.0) / 0.5
+        priors = -0.5 * gap**2 - sum(np.log(v) for n, v in values.items() if problem.parameters[n].log)
+        expected.append(priors - problem.nllh(values, {"x": point["x_initial"][0]}))
+    assert found[1] - found[0] == pytest.approx(expected[1] - expected[0], abs=1e-4)
