@@ -366,11 +366,18 @@ class Problem:
 
     def check_inputs(self) -> None:
         """InputError when an input is not finite somewhere in its experiment, or oscillates too fast."""
-        rates = self.model.rhs.expressions if isinstance(self.model.rhs, BatchedMap) else ()
-        fixed = {name: one.fixed for name, one in self.parameters.items() if one.fixed is not None}
+        _ = self._inputs_are_sound
+
+    @cached_property
+    def _inputs_are_sound(self) -> bool:
+        """True, or an InputError; checked once, because formulas of large models take long to search."""
         for one in self.experiments:
             one.check_inputs(self.model.inputs)
-            check_oscillations(rates, one.t0, float(one.times[-1]), fixed)
+        rates = self.model.rhs.expressions if isinstance(self.model.rhs, BatchedMap) else ()
+        fixed = {name: one.fixed for name, one in self.parameters.items() if one.fixed is not None}
+        longest = max(self.experiments, key=lambda one: float(one.times[-1]) - one.t0)
+        check_oscillations(rates, longest.t0, float(longest.times[-1]), fixed)
+        return True
 
     def mean_loss(self, value: float) -> float:
         """The objective as it is reported: the paper's L_ls, divided by the number of sampling instants N_s.

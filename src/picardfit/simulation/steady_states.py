@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def remembered(
 
 
 def end_of_integration(
-    slope: Callable[[float, np.ndarray], np.ndarray],
+    slope: Callable[[float, np.ndarray], np.ndarray | list[float]],
     x: np.ndarray,
     length: float,
     accuracy: Mapping[str, object],
@@ -148,15 +148,19 @@ class _Frozen:
     def slope(self, x: np.ndarray) -> np.ndarray:
         return self.rhs.value(self.t, x, self.p, self.u)
 
+    @cached_property
+    def _fixed(self) -> tuple[list[float], list[float]]:
+        return self.p.tolist(), self.u.tolist()
+
     def jacobian(self, x: np.ndarray) -> np.ndarray:
-        return self.rhs.linearise(self.t, x, self.p, self.u)[1]
+        return self.rhs.jacobian_at_point(self.t, x.tolist(), *self._fixed)
 
     def integrated(self, x: np.ndarray, window: float, size: np.ndarray) -> np.ndarray | None:
         """The states after a window of time, or None if there is no solution."""
-        ours = self.settings
+        ours, at_point, t, (p, u) = self.settings, self.rhs.at_point, self.t, self._fixed
         accuracy = {"rtol": ours.rtol, "atol": ours.atol * size, "mxstep": ours.integrator_steps}
         return end_of_integration(
-            lambda _, x: self.slope(x), x, window, accuracy, lambda _, x: self.jacobian(x)
+            lambda _, x: at_point(t, x.tolist(), p, u), x, window, accuracy, lambda _, x: self.jacobian(x)
         )
 
     def laws(self, size: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

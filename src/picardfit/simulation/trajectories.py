@@ -65,6 +65,7 @@ class Integration:
     """Settings of the independent integration."""
 
     smallest_stack: int = 4  # fewer runs are faster one by one
+    most_states: int = 8  # of models whose runs are stacked; larger ones are faster one by one
     fallback: bool = True  # whether Radau follows where LSODA fails, which may take a second
     largest_stack: int = 128  # the most difficult run decides the step of a stack, so larger ones waste work
     budget: Budget = Budget()
@@ -165,7 +166,7 @@ def observed(model: Model, run: Run, states: np.ndarray) -> np.ndarray:
 def _stacked(
     model: Model, runs: list[Run], rtol: float, atol: np.ndarray | None, settings: Integration
 ) -> list[np.ndarray | None]:
-    if len(runs) >= settings.smallest_stack:
+    if len(runs) >= settings.smallest_stack and len(model.states) <= settings.most_states:
         attempt = _Attempt(model, runs, rtol / settings.tolerance.margin, atol, settings)
         if attempt.lsoda():
             return list(attempt.found)
@@ -229,7 +230,8 @@ class _Piece:
     def jacobian(self, tau: float, flat: np.ndarray) -> np.ndarray:
         """(states, states) of a piece of a single run."""
         t = np.clip(self.start + tau, self.first, self.last)
-        return self.model.rhs.linearise(t[0], flat, self.params[0], self._inputs(t)[0])[1]
+        inputs = self._inputs(t)[0].tolist()
+        return self.model.rhs.jacobian_at_point(t.item(), flat.tolist(), self.params[0].tolist(), inputs)
 
     def _inputs(self, t: np.ndarray) -> np.ndarray:
         if not self.varying:
