@@ -178,6 +178,18 @@ class _Frozen:
         rank = int(np.sum(singular > ours.conserved * singular.max(initial=TINY)))
         return basis[rank:], basis[:rank], points
 
+    def _mixed_slopes(self, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """(states, parameters): the weighted sum of the derivatives by parameters at points (k, states)."""
+        if not isinstance(self.rhs, BatchedMap):
+            by_params = self.rhs.linearise(self.t, points, self.p, self.u)[2]
+            return np.einsum("k,ksp->sp", weights, by_params)
+        mixed = np.zeros((len(self.start), len(self.p)))
+        entries = np.array(list(self.rhs.jacobian[1]), int).reshape(-1, 2)
+        mixed[entries[:, 0], entries[:, 1]] = (
+            self.rhs.derivatives(self.t, points, self.p, self.u)[1] @ weights
+        )
+        return mixed
+
     def newton(self, x: np.ndarray, size: np.ndarray) -> np.ndarray | None:
         """The stable steady state next to x, or None."""
         laws, others, _ = self.laws(size)
@@ -205,10 +217,10 @@ class _Frozen:
         laws, others, points = self.laws(size)
         _, jacobian, by_params = self.rhs.linearise(self.t, x, self.p, self.u)
         matrix = np.concatenate([others @ (jacobian / size[:, None] * size), laws])
-        # L f = 0 at all points: dL f = -L df, so that dL (x - x0) = -L df y with f y = x - x0
-        field, _, field_params = self.rhs.linearise(self.t, points, self.p, self.u)
-        y = np.linalg.lstsq((field / size).T, (x - self.start) / size, rcond=None)[0]
-        turned = laws @ np.einsum("k,ksp->sp", y, field_params / size[:, None])
+        turned = np.zeros((0, len(self.p)))
+        if len(laws):  # L f = 0 at all points: dL f = -L df, so that dL (x - x0) = -L df y with f y = x - x0
+            y = np.linalg.lstsq((self.slope(points) / size).T, (x - self.start) / size, rcond=None)[0]
+            turned = laws @ (self._mixed_slopes(points, y) / size[:, None])
         right = np.concatenate([-others @ (by_params / size[:, None]), turned])
         start = np.concatenate([np.zeros_like(others), laws]) / size
         solved = _solve(matrix, np.concatenate([right, start], axis=1))

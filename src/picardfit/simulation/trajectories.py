@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from picardfit.formulas.kernels import BatchedMap
 from picardfit.model.doses import Jumps
 from picardfit.model.increments import differenced
 from picardfit.model.inputs import Input, Table, constant_between_breaks, values_at
@@ -64,8 +65,9 @@ class Tolerance:
 class Integration:
     """Settings of the independent integration."""
 
-    smallest_stack: int = 4  # fewer runs are faster one by one
-    most_states: int = 8  # of models whose runs are stacked; larger ones are faster one by one
+    smallest_stack: int = 20  # fewer runs are faster one by one (docs/decisions/022-likelihoods.md)
+    stack_per_state: float = 1.0  # more runs that a stack needs for each state of the model
+    most_states: int = 40  # of models whose runs are stacked: beyond, the band of a stack is too wide
     fallback: bool = True  # whether Radau follows where LSODA fails, which may take a second
     largest_stack: int = 128  # the most difficult run decides the step of a stack, so larger ones waste work
     budget: Budget = Budget()
@@ -166,7 +168,9 @@ def observed(model: Model, run: Run, states: np.ndarray) -> np.ndarray:
 def _stacked(
     model: Model, runs: list[Run], rtol: float, atol: np.ndarray | None, settings: Integration
 ) -> list[np.ndarray | None]:
-    if len(runs) >= settings.smallest_stack and len(model.states) <= settings.most_states:
+    states = len(model.states)
+    fewest = settings.smallest_stack + settings.stack_per_state * states
+    if len(runs) >= fewest and states <= settings.most_states:
         attempt = _Attempt(model, runs, rtol / settings.tolerance.margin, atol, settings)
         if attempt.lsoda():
             return list(attempt.found)
@@ -232,6 +236,17 @@ class _Piece:
         t = np.clip(self.start + tau, self.first, self.last)
         inputs = self._inputs(t)[0].tolist()
         return self.model.rhs.jacobian_at_point(t.item(), flat.tolist(), self.params[0].tolist(), inputs)
+
+    def band(self, tau: float, flat: np.ndarray) -> np.ndarray:
+        """(2 states - 1, runs * states): the Jacobian of all runs, which do not act on each other, by diagonals."""
+        rhs, (runs, states) = self.model.rhs, (len(self.start), len(self.model.states))
+        assert isinstance(rhs, BatchedMap)
+        t = np.minimum(np.maximum(self.start + tau * self.length[:, 0], self.first), self.last)
+        slopes, _ = rhs.derivatives(t, flat.reshape(runs, states), self.params, self._inputs(t))
+        rows, columns = rhs.state_entries
+        diagonals = np.zeros((2 * states - 1, runs, states))
+        diagonals[rows - columns + states - 1, :, columns] = slopes * self.length[:, 0]
+        return diagonals.reshape(2 * states - 1, runs * states)
 
     def _inputs(self, t: np.ndarray) -> np.ndarray:
         if not self.varying:
@@ -305,8 +320,10 @@ class _Attempt:
             }
             if len(self.runs) == 1:
                 options["Dfun"] = piece.jacobian
-            else:  # runs do not act on each other: differences along a narrow band give the whole Jacobian
+            else:
                 options |= {"ml": width - 1, "mu": width - 1}
+                if isinstance(piece.model.rhs, BatchedMap):
+                    options["Dfun"] = piece.band
             options |= {"mxstep": self.settings.budget.attempt, "tfirst": True, "full_output": True}
             try:
                 with _ONE_AT_A_TIME:
