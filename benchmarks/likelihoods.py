@@ -14,13 +14,11 @@ call, which compiles, is shown apart). "error" is the largest difference of a pr
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 from collections.abc import Callable
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
+
 from versions import Version, answer, both_versions
 
 TIMES = np.array([0, 1, 2, 5, 10, 15, 20, 30, 45, 60.0])
@@ -99,7 +97,11 @@ def problem_of(network: Network, conditions: int, rest: bool = False) -> object:
     seen = min(8, len(network.states))
     columns = [i * (len(network.states) // seen) for i in range(seen)]
     outputs = {f"y{i}": f"s{i}*x{column}" for i, column in enumerate(columns)}
-    model, rng, runs = pf.Model(network.text, observables=outputs, inputs=inputs), np.random.default_rng(2), []
+    model, rng, runs = (
+        pf.Model(network.text, observables=outputs, inputs=inputs),
+        np.random.default_rng(2),
+        [],
+    )
     for c in range(conditions):
         held = {"inhibitor": (c % 3) / 2} if rest else {}
         data = {name: rng.uniform(0.1, 1.5, len(TIMES)) for name in outputs}

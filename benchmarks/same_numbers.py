@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+
 from versions import ROOT, Version, answer, both_versions
 
 STARTERS = ROOT / "src" / "picardfit" / "examples" / "starters"
