@@ -1,21 +1,29 @@
 """How much faster is one likelihood of a large problem than with an older version, and how accurate? One run.
 
-    python benchmarks/likelihoods.py 55876d8 [--only 25] [--repeat 3] [--import] [--gradients]
+    python benchmarks/likelihoods.py 55876d8 [--only 25] [--repeat 3]
+    python benchmarks/likelihoods.py --gradients
+    python benchmarks/likelihoods.py --import
 
-checks the old commit out into a temporary git worktree and computes `problem.nllh` with both versions, one process
-each, turn by turn, on one core, in processor time (the least of `--repeat` calls, each at other parameters; the first
-call, which compiles, is shown apart). "error" is the largest difference of a predicted value from one integrated at
-1e-13, relative to the largest value of its observable, for problems of at most 100 states.
+The first checks the old commit out into a temporary git worktree and computes `problem.nllh` with both versions, one
+process each, turn by turn, on one core, in processor time (the least of `--repeat` calls, each at other parameters; the
+first call, which compiles, is shown apart). "difference" is the largest relative difference of the two versions'
+likelihoods, "error" the largest difference of a predicted value from one integrated at 1e-13, relative to the largest
+value of its observable, for problems of at most 100 states.
 
-`--import` writes each model as SBML with PEtab tables, and measures reading them with both versions.
-`--gradients` measures values with derivatives by all parameters against a likelihood, this version only.
+`--gradients`: predictions with their derivatives by all parameters, against a likelihood.
+`--import`: reading networks as SBML with PEtab tables, each in a process of its own (needs the extra `petab`).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -173,6 +181,65 @@ def error_of(problem: object) -> float:
     return float((np.abs(rows - exact).max(axis=0) / np.where(size > 0, size, 1.0)).max())
 
 
+def gradients() -> None:
+    """Print what predictions with derivatives cost."""
+    from picardfit.collocation.sensitivity import sensitivity
+    from picardfit.problem.named_values import unknowns_from
+    from picardfit.simulation.trajectories import Run
+
+    print("| problem | parameters | likelihood s | with derivatives s | ratio | parameters/4 + 3 |")
+    print("|" + "---|" * 6)
+    for name in ("3 states, 6 conditions", "25 states, 8 conditions", "75 states, 1 condition"):
+        problem = problems()[name]()
+        unknowns = unknowns_from(problem, problem.nominal, None)
+        params, initial = problem.layout.model_values(unknowns), problem.layout.initial(unknowns)[0]
+        runs = [
+            Run(one.t0, initial[e], params[e], one.signals, one.times, *problem.events(e))
+            for e, one in enumerate(problem.experiments)
+        ]
+
+        def derivatives(problem: object = problem, runs: list = runs) -> None:
+            for run in runs:
+                sensitivity(problem.solved_model, run)
+
+        count, seconds = len(problem.parameters), []
+        for task in (lambda problem=problem: problem.nllh(problem.nominal), derivatives):
+            task()
+            seconds.append(min(_timed(task) for _ in range(3)))
+        print(
+            f"| {name} | {count} | {seconds[0]:.3f} | {seconds[1]:.3f} | {seconds[1] / seconds[0]:.1f} "
+            f"| {count / 4 + 3:.0f} |",
+            flush=True,
+        )
+
+
+def _timed(task: Callable[[], object]) -> float:
+    began = time.process_time()
+    task()
+    return time.process_time() - began
+
+
+def imports() -> None:
+    """Print what reading large PEtab problems costs: processor time and the peak of memory, with all imports."""
+    from network_tables import write
+
+    script = "import sys; from picardfit.importers.petab import read; read(sys.argv[1])"
+    print("| states | conditions | measurements | s | MB |")
+    print("|" + "---|" * 5)
+    for states, conditions, repeats in ((25, 36, 1), (25, 120, 4), (25, 480, 1), (75, 6, 1), (500, 4, 1)):
+        network = Network(states, int(1.5 * states), states // 5, 0, most=300)
+        with TemporaryDirectory() as folder:
+            path = write(Path(folder), network, conditions, repeats)
+            command = [sys.executable, "-W", "ignore", "-c", script, str(path)]
+            process = subprocess.Popen(command)
+            _, _, used = os.wait4(process.pid, 0)
+        rows = conditions * 8 * len(TIMES) * repeats
+        print(
+            f"| {states} | {conditions} | {rows} | {used.ru_utime:.1f} | {used.ru_maxrss / 1e3:.0f} |",
+            flush=True,
+        )
+
+
 def compare(old: Version, new: Version, repeat: int, only: str) -> None:
     """Print a row for every problem."""
     print("| problem | first call, old s | new s | next calls, old s | new s | ratio | difference | error |")
@@ -196,10 +263,17 @@ def main() -> None:
     parser.add_argument("commit", nargs="?", help="the old version")
     parser.add_argument("--repeat", type=int, default=3, help="calls after the first; the least time counts")
     parser.add_argument("--only", default="", help="the problems whose name contains this")
+    parser.add_argument("--gradients", action="store_true", help="predictions with derivatives instead")
+    parser.add_argument(
+        "--import", action="store_true", dest="imports", help="reading PEtab problems instead"
+    )
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         worker()
+        return
+    if options.gradients or options.imports:
+        (gradients if options.gradients else imports)()
         return
     if options.commit is None:
         parser.error("name the old commit")
