@@ -72,7 +72,7 @@ class Tolerance:
 class Integration:
     """Settings of the independent integration."""
 
-    smallest_stack: int = 20  # fewer runs are faster one by one (docs/decisions/022-likelihoods.md)
+    smallest_stack: int = 20  # fewer runs are faster one by one (docs/decisions/023-likelihoods.md)
     stack_per_state: float = 1.0  # more runs that a stack needs for each state of the model
     most_states: int = 40  # of models whose runs are stacked: beyond, the band of a stack is too wide
     fallback: bool = True  # whether Radau follows where LSODA fails, which may take a second
