@@ -2,7 +2,7 @@
 
 A table of new cases per week gives the first week a number too, at its end. Its beginning, which is t0, stands nowhere:
 it is one usual step of the table before the first count. A count after blank cells or missing rows covers all the time
-since the count before; that may be meant or not, so a remark says it.
+since the count before; that may be meant or not, so a remark says it. A cell `?` ends that time: the count was lost.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def with_gaps(
 def _gaps(model: Model, one: Experiment, regular: RegularSteps) -> list[Notice]:
     found = []
     for name in (name for name in model.increments if name in one.observables):
-        times = np.unique(one.times[one.sampled[:, one.observables.index(name)]])
+        times = np.unique(one.times[one.counted[:, one.observables.index(name)]])
         step = regular.step(times)
         if step is None:
             continue

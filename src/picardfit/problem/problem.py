@@ -21,7 +21,7 @@ from picardfit.model.inputs import check_oscillations, values_at
 from picardfit.model.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
-from picardfit.model.number_arrays import as_given
+from picardfit.model.number_arrays import as_given, lost_values
 from picardfit.model.parameters import Parameter
 from picardfit.model.prior_terms import Priors
 from picardfit.model.random_effects import RandomEffects
@@ -496,7 +496,10 @@ class Problem:
             mine, columns = self.samples.experiment == e, dict(one.observations)
             for k, name in enumerate(self.model.observables):
                 if name in columns:
+                    lost = lost_values(columns[name])
                     columns[name] = as_given(data[mine, k], None if limits is None else limits[mine, k])
+                    if lost.any():
+                        columns[name] = np.where(lost, "?", columns[name].astype(object))
             for name in () if self.scatter is None else self.scatter.trials_columns:
                 columns.setdefault(name, np.full(int(mine.sum()), typical_trials(self.experiments, name)))
             planned = one.planned if np.isnan(data[mine]).all() else None
