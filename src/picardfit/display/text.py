@@ -206,12 +206,15 @@ def estimates(fit: Fit, level: float = 0.95) -> list[Estimate]:
         if not fit.status.converged:
             error = low = high = None
         found.append(Estimate(name, value, error, low, high, others.get(name), units.get(name, ""), remark))
-    return [*found, *(_derived(one, level) for one in fit.derived.values())]
+    profiled = {name: one.interval(level) for name, one in fit.derived_profiles.items() if level <= one.level}
+    return [*found, *(_derived(one, level, profiled.get(one.name)) for one in fit.derived.values())]
 
 
-def _derived(one: DerivedEstimate, level: float) -> Estimate:
-    """What tables show of a derived quantity."""
+def _derived(one: DerivedEstimate, level: float, profiled: tuple[float, float] | None = None) -> Estimate:
+    """What tables show of a derived quantity; `profiled`: its interval by profile."""
     remark = f"= {one.formula}"
+    if profiled is not None and not any(map(math.isnan, profiled)):
+        remark += f", by profile {number(profiled[0])} to {number(profiled[1])}"
     if one.fixed or math.isnan(one.standard_error):
         error = low = high = None
     else:

@@ -191,7 +191,8 @@ class Experiment:
     @property
     def counted(self) -> np.ndarray:
         """(n, k) bool: where something was measured, or will be, or a count was taken and lost (`?`)."""
-        return self.sampled | np.stack([lost_values(self.observations[n]) for n in self.observables], axis=1)
+        lost = np.stack([lost_values(self.observations[name]) for name in self.observables], axis=1)
+        return np.asarray(self.sampled | lost)
 
     def time_texts(self, times: np.ndarray, digits: int = 6) -> list[str]:
         """Times for people: as dates where the experiment has a calendar, else with this number of digits."""
