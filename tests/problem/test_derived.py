@@ -90,8 +90,13 @@ def test_tables_show_the_interval_by_profile(fit):
     name = next(name for name, one in fit.derived.items() if not one.fixed)
     low, high = fit.profile(name).interval()
     assert fit.derived_profiles[name].interval() == pytest.approx((low, high), rel=1e-3)
-    line = next(line for line in str(fit).splitlines() if line.startswith(name))
-    assert "by profile" in line
+    lines = str(fit).splitlines()
+    below = lines[next(k for k, line in enumerate(lines) if line.startswith(name)) + 1]
+    assert below.split() == [
+        "by",
+        "profile",
+        *(f"{end:.5g}" for end in fit.derived_profiles[name].interval()),
+    ]
     record = derived_record(fit)[name]
     assert record["profile_95"] == fit.derived_profiles[name].interval(0.95)
     assert "profile_99" not in derived_record(fit, 0.99)[name]  # the profiles are followed to 95 %

@@ -194,6 +194,15 @@ class Experiment:
         lost = np.stack([lost_values(self.observations[name]) for name in self.observables], axis=1)
         return np.asarray(self.sampled | lost)
 
+    def count_times(self, observable: str) -> np.ndarray:
+        """The distinct times at which an observable was counted; all times if it was not.
+
+        An increment at one of them is since the one before.
+        """
+        if observable not in self.observables:
+            return np.unique(self.times)
+        return np.unique(self.times[self.counted[:, self.observables.index(observable)]])
+
     def time_texts(self, times: np.ndarray, digits: int = 6) -> list[str]:
         """Times for people: as dates where the experiment has a calendar, else with this number of digits."""
         return time_texts(times, self.calendar, digits)

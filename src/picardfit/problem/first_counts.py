@@ -63,16 +63,17 @@ def with_gaps(
 def _gaps(model: Model, one: Experiment, regular: RegularSteps) -> list[Notice]:
     found = []
     for name in (name for name in model.increments if name in one.observables):
-        times = np.unique(one.times[one.counted[:, one.observables.index(name)]])
+        column, times = one.observables.index(name), one.count_times(name)
+        measured = np.isin(times, one.times[one.sampled[:, column]])
         step = regular.step(times)
         if step is None:
             continue
         begins = np.append(one.t0, times[:-1])
-        late = np.flatnonzero(times - begins > (2 - regular.tolerance) * step)
+        late = np.flatnonzero(measured & (times - begins > (2 - regular.tolerance) * step))
         if len(late):
             first, since = one.time_texts(np.array([times[late[0]], begins[late[0]]]))
             unit = "" if one.calendar is None else f" {one.calendar.unit}"
-            said = {"experiment": one.name, "count": len(late), "total": len(times), "first": first}
+            said = {"experiment": one.name, "count": len(late), "total": int(measured.sum()), "first": first}
             said |= {"since": since, "step": f"{step:.6g}{unit}"}
             found.append(Notice("problem.counts_after_gaps", name, said))
     return [notice for notice in found if notice not in one.remarks]  # a problem may be made of another's
