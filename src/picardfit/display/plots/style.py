@@ -90,6 +90,7 @@ class PlotStyle:
     unknowns: int = 24  # in the picture of correlations
     numbers: int = 12  # unknowns up to which correlations are also written as numbers
     number: float = 0.55  # width of the picture for each unknown, labels included, that numbers need
+    beside: int = 3  # letters of names that fit beside each other under squares
     bars: int = 40  # unknowns in the picture of their errors
     profiles: int = 3  # beside each other
     optima: int = 4  # that get a shape of their own in the waterfall
