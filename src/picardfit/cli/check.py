@@ -41,7 +41,7 @@ class CheckSettings:
     most_alike: int = 10  # warnings of one kind
     most_unknowns: int = 400  # of one experiment, and states times unknowns, that are examined: within 1 GB
     most_derivatives: int = 20_000
-    patience: float = 20.0  # seconds for each analysis; ordinary models take less than five
+    patience: float = 8.0  # seconds for each analysis; starters take one or two
     samples: int = 500  # points of the parameter box at which `analyse` evaluates the model
 
 

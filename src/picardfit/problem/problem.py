@@ -21,7 +21,7 @@ from picardfit.model.inputs import check_oscillations, values_at
 from picardfit.model.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
-from picardfit.model.number_arrays import as_given
+from picardfit.model.number_arrays import as_given, lost_values
 from picardfit.model.parameters import Parameter
 from picardfit.model.prior_terms import Priors
 from picardfit.model.random_effects import RandomEffects
@@ -44,6 +44,7 @@ from picardfit.problem.samples import (
     samples_of,
     typical_trials,
 )
+from picardfit.problem.state_sizes import known_sizes, measured_sizes
 from picardfit.problem.unknowns import UnknownsLayout, layout_of, priors_of
 from picardfit.problem.validation import (
     InitialSpec,
@@ -207,17 +208,13 @@ class Problem:
 
     @cached_property
     def state_sizes(self) -> np.ndarray:
-        """(experiments, states): how large a state is by its data or its known initial value; 0 where nothing tells.
+        """(experiments, states): how large a state is by its data or its known initial value; 0 where nothing tells."""
+        return known_sizes(self)
 
-        Where a state is far smaller than others these sizes tell whether its units are large or whether it is zero.
-        """
-        states, sizes = self.model.states, np.array(np.abs(self.layout.known), float)
-        rows = self.model.output.expressions if isinstance(self.model.output, BatchedMap) else ()
-        for column, (name, row) in enumerate(zip(self.model.observables, rows, strict=False)):
-            if row.is_Symbol and row.name in states and name not in self.model.increments:
-                values = np.abs(np.nan_to_num(self.samples.data[:, column]))
-                np.maximum.at(sizes[:, states.index(row.name)], self.samples.experiment, values)
-        return sizes
+    @cached_property
+    def measured_sizes(self) -> np.ndarray:
+        """(experiments, states): how large a state is by its data; 0 where nothing tells."""
+        return measured_sizes(self)
 
     @cached_property
     def layout(self) -> UnknownsLayout:
@@ -503,7 +500,10 @@ class Problem:
             mine, columns = self.samples.experiment == e, dict(one.observations)
             for k, name in enumerate(self.model.observables):
                 if name in columns:
+                    lost = lost_values(columns[name])
                     columns[name] = as_given(data[mine, k], None if limits is None else limits[mine, k])
+                    if lost.any():
+                        columns[name] = np.where(lost, "?", columns[name].astype(object))
             for name in () if self.scatter is None else self.scatter.trials_columns:
                 columns.setdefault(name, np.full(int(mine.sum()), typical_trials(self.experiments, name)))
             planned = one.planned if np.isnan(data[mine]).all() else None
