@@ -22,6 +22,7 @@ import sympy
 from picardfit.errors import InputError, closest
 from picardfit.formulas.algebra import TIME, add, multiply, names, symbol
 from picardfit.formulas.grammar import RESERVED, names_in_order, parse, to_text
+from picardfit.formulas.petab_math import PETAB
 from picardfit.importers.petab.files import Value
 from picardfit.importers.petab.tables import ObservableRow, ParameterRow, Run, Tables
 from picardfit.importers.sbml import from_document
@@ -166,11 +167,11 @@ class Import:
         if re.fullmatch(r"[^\W\d]\w*", value) is not None:
             close = closest(value, self.tables.parameters)
             raise InputError("importers.no_parameter", value, close=close)
-        found = names_in_order(value)
+        found = names_in_order(value, PETAB)
         unknown = [n for n in found if n not in self.tables.parameters and n not in self.system.constants]
         if unknown:
             raise InputError("importers.formula_of_cell", value, names=unknown)
-        return parse(value, definitions={name: self._cell(name) for name in found})
+        return parse(value, {name: self._cell(name) for name in found}, PETAB)
 
     def _given(self, condition: str) -> dict[str, sympy.Expr]:
         """The values that the parameter table and a condition give, by name in the system or of a new constant."""
@@ -270,7 +271,7 @@ class Import:
     ) -> sympy.Expr:
         """A formula of the observable table; `context`: the code of what it belongs to."""
         try:
-            return self.system.formula(text, also)
+            return self.system.formula(text, also, PETAB)
         except InputError as error:
             raise row.source.at(error.within(context, row.name)) from None
 
