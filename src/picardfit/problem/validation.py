@@ -115,7 +115,9 @@ def _check_unit(model: Model, one: Experiment) -> None:
 def _check_rest(model: Model, one: Experiment, rest: Rest) -> None:
     for name in rest.initial:
         _check_state(model, name, f"initial of the steady state before `{one.name}`")
-    for name in model.states if rest.every is None else ():
+    if rest.after is not None:
+        _check_rest(model, one, rest.after)
+    for name in model.states if rest.every is None and rest.after is None else ():
         if name not in rest.initial:
             raise InputError("problem.rest_without_state", name, experiment=one.name)
     for name in model.signals:

@@ -7,9 +7,10 @@ kinetic law is an amount per time, so that d concentration/dt = sum(stoichiometr
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from picardfit.errors import Audience, InputError
 from picardfit.importers.sbml.reader import Reader
@@ -19,6 +20,9 @@ from picardfit.whole_files import sound_path
 
 if TYPE_CHECKING:
     import libsbml
+
+
+Content = TypeVar("Content")
 
 
 def read(path: str | Path) -> Model:
@@ -40,11 +44,22 @@ def read_document(path: Path) -> libsbml.SBMLDocument:
 
 def from_document(document: libsbml.SBMLDocument, path: Path) -> System:
     """The content of a document of libSBML; `path`: the file it was read from, which errors name."""
-    model = valid_model(document, path)
+    return of_file(path, lambda: Reader(valid_model(document, path)).system())
+
+
+def reader_of(
+    document: libsbml.SBMLDocument, path: Path, set_later: Iterable[str] = (), at_rest: bool = False
+) -> Reader:
+    """The elements of a document, for a problem that sets some of them while the model runs (see Reader)."""
+    return of_file(path, lambda: Reader(valid_model(document, path), set_later, at_rest))
+
+
+def of_file(path: Path, read: Callable[[], Content]) -> Content:
+    """What is read from a file, which errors name."""
     try:
-        return Reader(model).system()
+        return read()
     except InputError as error:
-        raise error.at(file=str(path), audience=Audience.FILE) from None
+        raise error.at(file=error.place.file or str(path), audience=Audience.FILE) from None
 
 
 def valid_model(document: libsbml.SBMLDocument, path: Path) -> libsbml.Model:

@@ -112,14 +112,13 @@ class System:
         if "time" not in (*self.constants, *self.rates, *self.definitions):
             own["time"] = TIME
         meaning = {**self.definitions, **own, **(also or {})}
-        if dialect is not OWN and "t" in names_in_order(text, dialect) and "t" not in meaning:
-            raise InputError("importers.not_in_sbml", "t", close="time")  # other formats call the time `time`
         expr = parse(text, meaning, dialect)
         if expr.is_infinite:
             raise InputError("formulas.not_finite", text)
-        known = {"t", *self.constants, *self.rates, *(n for e in (also or {}).values() for n in names(e))}
-        for name in sorted(names(expr) - known):
-            raise InputError("importers.not_in_sbml", name, close=closest(name, known))
+        known = {*meaning, *self.constants, *self.rates}
+        for name in names_in_order(text, dialect):
+            if name not in known and (name, dialect) != ("t", OWN):  # other formats call the time `time`
+                raise InputError("importers.not_in_sbml", name, close=closest(name, known))
         return expr
 
 
