@@ -344,7 +344,7 @@ class Problem:
         """States of the solved model at the samples, running ones since the last sample (`IncrementSamples`)."""
         return states if self.increments is None else self.increments.since_last_sample(states, axis)
 
-    @property
+    @cached_property
     def sampled(self) -> np.ndarray:
         """(samples, observables) bool: where something was measured, or will be."""
         return sampled_cells(self.model, self.experiments)
@@ -427,6 +427,8 @@ class Problem:
     ) -> np.ndarray | None:
         """Rows (samples, rows), observables first, in the order of `samples`; None if a run fails.
 
+        An observable needs a value only where it is sampled; where it has none elsewhere, it is 0.
+
         They come from integrators that are independent of the Picard operator. `parameters`: (experiments, parameters
         of model and noise); `initial`: (experiments, states).
         """
@@ -454,7 +456,12 @@ class Problem:
             inputs = values_at(run.inputs, model.inputs, run.times)
             rows.append(self.measurement.value(run.times, states, params, inputs))
         outputs = np.concatenate(rows)
-        return outputs if np.isfinite(outputs[:, : len(model.observables)]).all() else None
+        observables = outputs[:, : len(model.observables)]
+        wrong = ~np.isfinite(observables)
+        if (wrong & self.sampled).any():
+            return None
+        observables[wrong] = 0.0  # nobody looks at them, but sums over all cells would not be finite
+        return outputs
 
     def simulate_data(
         self,

@@ -58,6 +58,9 @@ class Tolerance:
     )
     least: float = 1e-12  # smallest size of a component, as a fraction of the largest
     search: float = 1e-8  # relative tolerance when only the time that a run reaches is wanted
+    rounding: float = (
+        10.0  # errors of rounding in a component below which none is asked for, at a second attempt
+    )
 
 
 @dataclass(frozen=True)
@@ -180,6 +183,9 @@ def _alone(
         return attempt.found[0]
     if attempt.exploded or not settings.fallback:
         return None
+    attempt = _Attempt(model, [run], rtol / settings.tolerance.margin, atol, settings, rounded=True)
+    if attempt.lsoda():
+        return attempt.found[0]
     attempt = _Attempt(model, [run], rtol / settings.tolerance.radau_margin, atol, settings)
     return attempt.found[0] if attempt.radau() else None
 
@@ -271,9 +277,16 @@ class _Attempt:
     """Runs with equally many pieces, integrated piece by piece with one method and one budget."""
 
     def __init__(
-        self, model: Model, runs: list[Run], rtol: float, atol: np.ndarray | None, settings: Integration
+        self,
+        model: Model,
+        runs: list[Run],
+        rtol: float,
+        atol: np.ndarray | None,
+        settings: Integration,
+        rounded: bool = False,
     ) -> None:
-        self.settings = settings
+        """`rounded`: ask for no accuracy (of a single run) that the rounding of large states does not allow."""
+        self.settings, self.rounded = settings, rounded
         self.runs, self.rtol, self.atol = runs, max(rtol, settings.tolerance.finest), atol
         self.edges = edges = np.array([run.edges for run in runs])  # (runs, pieces + 1)
         self.pieces = [_piece(model, runs, edges[:, k], edges[:, k + 1]) for k in range(edges.shape[1] - 1)]
@@ -294,13 +307,17 @@ class _Attempt:
         from scipy.integrate import odeint
 
         width = self.x.shape[1]
+        raised = not self.rounded
         for k, piece in enumerate(self.pieces):
             grid, positions = self._samples(k)
-            options: dict[str, Any] = {
-                "rtol": self.rtol,
-                "atol": self._tolerance(piece),
-                "tcrit": [piece.end],
-            }
+            tolerance = self._tolerance(piece)
+            if self.rounded:
+                rounding = self._rounding(piece)
+                raised |= bool((rounding > tolerance).any())
+                tolerance = np.maximum(tolerance, rounding)
+            if not raised and k == len(self.pieces) - 1:  # this attempt would end as the one before it
+                return False
+            options: dict[str, Any] = {"rtol": self.rtol, "atol": tolerance, "tcrit": [piece.end]}
             if len(self.runs) == 1:
                 options["Dfun"] = piece.jacobian
             else:  # runs do not act on each other: differences along a narrow band give the whole Jacobian
@@ -375,6 +392,18 @@ class _Attempt:
         top = size.max(axis=1, keepdims=True)
         size = np.maximum(size, ours.least * np.minimum(np.where(top > 0, top, 1.0), self.told))
         return ours.floor * self.rtol * np.nan_to_num(size, nan=1.0).ravel()
+
+    def _rounding(self, piece: _Piece) -> np.ndarray:
+        """(states,): what rounding of the terms of each equation adds to a state until it forgets it.
+
+        x_i' is a sum of terms of the size |J_ij x_j|, and is wrong by eps times that. Beside states of 1e9 that is much
+        more than a small state's own size times the tolerance, and no step would be short enough for it.
+        """
+        jacobian = np.abs(piece.jacobian(0.0, self.x.ravel()))
+        memory = 1 / np.maximum(np.abs(np.diag(jacobian)), 1 / piece.end)
+        return np.asarray(
+            self.settings.tolerance.rounding * np.finfo(float).eps * memory * (jacobian @ self.size[0])
+        )
 
     def _watched(self, piece: _Piece):
         """The right-hand side, which raises _Failure if it is called too often or if a run explodes."""

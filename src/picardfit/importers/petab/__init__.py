@@ -39,7 +39,11 @@ class Imported:
     @property
     def remarks(self) -> tuple[Notice, ...]:
         """Warnings about the tables."""
-        return tuple(Notice("importers.idle_parameter", name) for name in self.idle)
+        zero = [name for name, row in self.tables.parameters.items() if row.stuck_at_zero]
+        return (
+            *(Notice("importers.idle_parameter", name) for name in self.idle),
+            *(Notice("importers.zero_on_log_scale", name) for name in zero),
+        )
 
     @property
     def ignored(self) -> Notice | None:

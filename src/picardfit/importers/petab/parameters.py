@@ -38,7 +38,7 @@ PRIORS: Mapping[str, tuple[int, Callable[..., Prior]]] = {  # how many numbers, 
 def as_parameter(row: ParameterRow, idle: bool) -> Parameter:
     """A parameter of the table; one that acts on nothing is kept at its nominal value."""
     try:
-        if not row.estimated or idle:
+        if not row.estimated or idle or row.stuck_at_zero:
             return Parameter(fixed=row.lower if row.nominal is None else row.nominal)
         prior = prior_of(row, row.prior, row.prior_parameters, "objective")
         drawn = prior
@@ -46,7 +46,8 @@ def as_parameter(row: ParameterRow, idle: bool) -> Parameter:
             drawn = prior_of(row, row.start_prior, row.start_parameters, "initialization")
         elif not row.one_prior:
             drawn = None
-        return Parameter(row.lower, row.upper, log=row.log, prior=prior, drawn=drawn)
+        log_search = row.log and not (row.nominal is not None and row.nominal <= 0)
+        return Parameter(row.lower, row.upper, log=log_search, prior=prior, drawn=drawn)
     except InputError as error:
         raise row.source.at(error.within("importers.in_parameter", row.name)) from None
 

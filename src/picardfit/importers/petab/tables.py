@@ -33,6 +33,11 @@ class ParameterRow:
     start_parameters: tuple[float, ...] = ()
     one_prior: bool = False  # whether starting points are drawn from the prior too, as in version 2
 
+    @property
+    def stuck_at_zero(self) -> bool:
+        """Whether its nominal value is 0, which a logarithmic scale never reaches: it stays there."""
+        return self.estimated and self.scale != "lin" and self.nominal == 0
+
 
 @dataclass(frozen=True)
 class ObservableRow:
