@@ -1,4 +1,4 @@
-"""SBML (Level 2 and 3) -> Model.
+"""SBML (Level 2 and 3) and Antimony -> Model.
 
 `load` gives the whole content as a `System`: rates, constants, initial values. `read` gives the Model alone.
 A species stands for its concentration, or for its amount where the file says `hasOnlySubstanceUnits`; a
@@ -7,6 +7,7 @@ kinetic law is an amount per time, so that d concentration/dt = sum(stoichiometr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
@@ -26,12 +27,12 @@ Content = TypeVar("Content")
 
 
 def read(path: str | Path) -> Model:
-    """The model of an SBML file: its parameters are parameters, every state is observed."""
+    """The model of an SBML or Antimony (`.ant`) file: its parameters are parameters, every state is observed."""
     return load(path).model()
 
 
 def load(path: str | Path) -> System:
-    """The content of an SBML file."""
+    """The content of an SBML or Antimony (`.ant`) file."""
     path = sound_path(path)
     if not path.is_file():
         raise InputError("importers.no_file", str(path), format="an SBML file")
@@ -39,7 +40,33 @@ def load(path: str | Path) -> System:
 
 
 def read_document(path: Path) -> libsbml.SBMLDocument:
-    return _libsbml().readSBMLFromFile(str(path))
+    """The document of a file; one in Antimony is translated to SBML by Antimony's own library."""
+    if path.suffix.lower() != ".ant":
+        return _libsbml().readSBMLFromFile(str(path))
+    return _libsbml().readSBMLFromString(_translated(path))
+
+
+def _translated(path: Path) -> str:
+    """The SBML text of an Antimony file."""
+    try:
+        import antimony
+    except ImportError:
+        raise InputError("importers.needs_antimony") from None
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except ValueError:
+        raise InputError("importers.invalid_antimony", reason="it is not UTF-8 text").at(
+            file=str(path)
+        ) from None
+    antimony.clearPreviousLoads()
+    antimony.addDirectory(str(path.parent))  # of files that it imports
+    if antimony.loadAntimonyString(text) < 0:
+        said = antimony.getLastError()
+        line = re.search(r"line (\d+)", said)
+        reason = " ".join(said.partition(":")[2].split()) or said
+        error = InputError("importers.invalid_antimony", reason=reason.rstrip(". "))
+        raise error.at(file=str(path), line=int(line.group(1)) if line else None)
+    return str(antimony.getSBMLString(antimony.getMainModuleName()))
 
 
 def from_document(document: libsbml.SBMLDocument, path: Path) -> System:
