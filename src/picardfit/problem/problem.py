@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import inf
+from pathlib import Path
 
 import numpy as np
 
@@ -400,6 +401,22 @@ class Problem:
         rows = self._predicted(unknowns_from(self, parameters, initial))
         value = inf if rows is None else self.objective.nllh(rows)
         return value if np.isfinite(value) or value == -inf else inf
+
+    def to_petab(
+        self,
+        folder: str | Path,
+        parameters: Mapping[str, object] | None = None,
+        initial: Mapping[str, object] | None = None,
+    ) -> Path:
+        """Write the problem as PEtab version 2 (model, tables) into a folder; the path of its YAML file.
+
+        `parameters`, `initial`: the nominal values, as for `loss`; by default those of the problem, and where it has
+        none the starts or the middle of the bounds. What PEtab cannot say is refused by name.
+        """
+        from picardfit.exporters.petab import write_petab
+
+        values = (self.nominal or {}) if parameters is None else parameters
+        return write_petab(self, folder, unknowns_from(self, values, initial, missing="nan"))
 
     def marginal_objective(
         self, parameters: Mapping[str, object], covariance: object, marginal: object = None
