@@ -42,6 +42,7 @@ class CheckSettings:
     most_unknowns: int = 400  # of one experiment, and states times unknowns, that are examined: within 1 GB
     most_derivatives: int = 20_000
     patience: float = 20.0  # seconds for each analysis; ordinary models take less than five
+    petab_patience: float = 1.5  # of what PEtab's data determine: problems are large, and checked to be read
     samples: int = 500  # points of the parameter box at which `analyse` evaluates the model
 
 
@@ -52,8 +53,12 @@ def check(
         bool, typer.Option("--theory", help="Also show the constants of the theorems on the Picard operator.")
     ] = False,
     patience: Annotated[
-        float, typer.Option(min=0, help="Seconds that each analysis may take; 0: any number.")
-    ] = CheckSettings.patience,
+        float | None,
+        typer.Option(
+            min=0,
+            help="Seconds that each analysis may take; 0: any number. By default 20, of PEtab problems 1.5.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Validate a problem file; print the model, the data and what data of this kind can determine.
@@ -62,10 +67,15 @@ def check(
     """
     with complaints(as_json):
         file = _opened(problem)
-        settings = CheckSettings(patience=patience)
+        usual = CheckSettings.petab_patience if is_petab(problem) else CheckSettings.patience
+        settings = CheckSettings(patience=usual if patience is None else patience)
         examination = Examination() if quick else examine(file.problem, settings, theory)
         notices = [*file.remarks, *file.problem.remarks, *_warnings(file.problem), *examination.warnings]
-        value = None if quick else _in_time(patience, at_nominal, file.problem)
+        value = (
+            None
+            if quick
+            else _in_time(CheckSettings.patience if patience is None else patience, at_nominal, file.problem)
+        )
         if isinstance(value, Notice):
             value = None
         elif value is not None and not isfinite(value):

@@ -106,8 +106,10 @@ def _check_names(model: Model, one: Experiment, trials: Sequence[str]) -> None:
 
 def _check_unit(model: Model, one: Experiment) -> None:
     """InputError where dates count in another unit than the model's time."""
+    if one.calendar is None:
+        return
     unit = model.unit("t")
-    if one.calendar is not None and unit and known_unit(unit) != one.calendar.unit:
+    if unit and known_unit(unit) != one.calendar.unit:
         code, key = "problem.unit_of_dates", ("units", "t")
         raise InputError(code, unit, key=key, experiment=one.name, unit=one.calendar.unit)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from math import isfinite
 from typing import NamedTuple
 
@@ -192,11 +192,12 @@ class Conditions:
             raise InputError("importers.no_parameter", name, close=close)
         return value
 
-    @property
+    @cached_property
     def defaults(self) -> Constants:
         """The values of the model with the parameter table alone."""
-        return self._model.start(self._of_parameters())
+        return self._model.start(self._of_parameters)
 
+    @cached_property
     def _of_parameters(self) -> dict[str, sympy.Expr]:
         inside = {n: self._model.spelling.get(n, n) for n in self.tables.parameters}
         return {one: self.parameter(n) for n, one in inside.items() if one in self._model.constants}
@@ -235,7 +236,7 @@ class Conditions:
 
     def _start(self, condition: str | None, kept: Mapping[str, sympy.Expr], time: float) -> Constants:
         own = {} if condition is None else self.given(condition, self.defaults, time)
-        return self.system.start({**self._of_parameters(), **kept, **own})
+        return self.system.start({**self._of_parameters, **kept, **own})
 
     def phases(self, run: Key) -> list[Phase]:
         """The values of constants in all periods of an experiment, or of a pre-equilibration."""
@@ -272,7 +273,7 @@ class Conditions:
             known = set(set_again)
         else:
             set_again = start
-            known = {*self.given(run.condition, self.defaults, run.begin), *self._of_parameters()}
+            known = {*self.given(run.condition, self.defaults, run.begin), *self._of_parameters}
             known |= {*self.system.constants}
         return {s: set_again[origins.get(s, s)] for s in states if origins.get(s, s) in known}
 
@@ -289,9 +290,9 @@ class Conditions:
         self.slots = self._find_slots()
         if not self.slots:
             if self._jumping - set(self._reader.states):
-                self._rebuild(self._make(set_later=self._jumping), [])
+                self._rebuild(self._with_jumps, [])
             return
-        reader = self._make(set_later=self._jumping)
+        reader = self._with_jumps
         resets = []
         for number, slot in enumerate(self.slots, 1):
             time = self._slot_time(slot, number, new_input)
@@ -304,6 +305,10 @@ class Conditions:
                 )
             resets.append(Reset(f"period {number}", time, values, slot.order))
         self._rebuild(reader, resets)
+
+    @cached_property
+    def _with_jumps(self) -> Reader:
+        return self._make(set_later=self._jumping)
 
     def _rebuild(self, reader: Reader, resets: list[Reset]) -> None:
         inputs = {n for reset in resets for e in (reset.time, *reset.values.values()) for n in names(e)}
@@ -362,7 +367,7 @@ class Conditions:
         """A formula in the names of the model; constants have the values of the period before."""
         if isinstance(value, float):
             return self.cell(value, {})
-        reader = self._make(set_later=self._jumping)
+        reader = self._with_jumps
         parts = {}
         for name in names_in_order(value, PETAB):
             identifier = self._identifier(name)
