@@ -198,6 +198,7 @@ def test_the_library_reads_the_same_problem(write):
         ),
         ({"model_files": ["m.xml"]}, "YAML:8", "model_files", ""),
         ({"observable_files": []}, "YAML:12", "no_table", "observable"),
+        ({"parameters": ["A 0 1 1 true - -"]}, "parameters.tsv:4", "parameter_varies", "A"),
     ],
 )
 def test_what_is_refused(write, changed, where, code, subject):

@@ -84,6 +84,7 @@ class Import:
         for name, members in self.members.items():
             for k in members:
                 self._rows_of_run[tables.measurements[k].run, name].append(k)
+        self._check_parameters()
         self._check_columns()
         self.conditions.add_resets(self._new_input)
         self._check_steady()
@@ -133,6 +134,13 @@ class Import:
         return problem, places, tuple(n for n in everything if n in idle & self.estimated)
 
     # -- conditions
+
+    def _check_parameters(self) -> None:
+        """The parameter table gives values of constants; what moves or follows a rule would ignore them."""
+        varying = {*self.system.states, *self.system.definitions, *self.system.origins.values()}
+        for name, row in self.tables.parameters.items():
+            if self.system.spelling.get(name, name) in varying - self.system.constants.keys():
+                raise row.source.at(InputError("importers.parameter_varies", name))
 
     def _check_columns(self) -> None:
         known = {*self.system.definitions, *self.system.constants, *self.system.states}
