@@ -668,6 +668,12 @@ class Fit:
 
         return export(self, path, format, experiment).paths[0]
 
+    def to_petab(self, folder: str | Path) -> Path:
+        """Write the problem with the estimates as PEtab version 2 into a folder; the path of its YAML file."""
+        from picardfit.exporters.petab import write_petab
+
+        return write_petab(self.problem, folder, self._solved.unknowns)
+
     def __repr__(self) -> str:
         from picardfit.display.text import fit_line
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import inf
+from pathlib import Path
 
 import numpy as np
 
@@ -341,7 +342,7 @@ class Problem:
         """States of the solved model at the samples, running ones since the last sample (`IncrementSamples`)."""
         return states if self.increments is None else self.increments.since_last_sample(states, axis)
 
-    @property
+    @cached_property
     def sampled(self) -> np.ndarray:
         """(samples, observables) bool: where something was measured, or will be."""
         return sampled_cells(self.model, self.experiments)
@@ -405,6 +406,22 @@ class Problem:
         value = inf if rows is None else self.objective.nllh(rows)
         return value if np.isfinite(value) or value == -inf else inf
 
+    def to_petab(
+        self,
+        folder: str | Path,
+        parameters: Mapping[str, object] | None = None,
+        initial: Mapping[str, object] | None = None,
+    ) -> Path:
+        """Write the problem as PEtab version 2 (model, tables) into a folder; the path of its YAML file.
+
+        `parameters`, `initial`: the nominal values, as for `loss`; by default those of the problem, and where it has
+        none the starts or the middle of the bounds. What PEtab cannot say is refused by name.
+        """
+        from picardfit.exporters.petab import write_petab
+
+        values = (self.nominal or {}) if parameters is None else parameters
+        return write_petab(self, folder, unknowns_from(self, values, initial, missing="nan"))
+
     def marginal_objective(
         self, parameters: Mapping[str, object], covariance: object, marginal: object = None
     ) -> float:
@@ -430,6 +447,8 @@ class Problem:
         integration: Integration | None = None,
     ) -> np.ndarray | None:
         """Rows (samples, rows), observables first, in the order of `samples`; None if a run fails.
+
+        An observable needs a value only where it is sampled; where it has none elsewhere, it is 0.
 
         They come from integrators that are independent of the Picard operator. `parameters`: (experiments, parameters
         of model and noise); `initial`: (experiments, states).
@@ -458,7 +477,12 @@ class Problem:
             inputs = values_at(run.inputs, model.inputs, run.times)
             rows.append(self.measurement.value(run.times, states, params, inputs))
         outputs = np.concatenate(rows)
-        return outputs if np.isfinite(outputs[:, : len(model.observables)]).all() else None
+        observables = outputs[:, : len(model.observables)]
+        wrong = ~np.isfinite(observables)
+        if (wrong & self.sampled).any():
+            return None
+        observables[wrong] = 0.0  # nobody looks at them, but sums over all cells would not be finite
+        return outputs
 
     def simulate_data(
         self,

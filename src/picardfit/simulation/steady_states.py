@@ -2,7 +2,8 @@
 
 The system is integrated until it hardly moves; Newton's method then solves f(x, p) = 0 together with the conservation
 laws L (x - x0) = 0, where the rows of L span all vectors with L f = 0 at every x. Implicit differentiation of these
-equations gives the derivatives. Explicit time dependence is frozen at t.
+equations gives the derivatives. Explicit time dependence is frozen at t. Where these equations do not determine the
+rest, because it depends on the way to it, it is the integrated state when that no longer moves (followed_rest.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
+from picardfit.simulation.followed_rest import derivatives_along
 
 Floats = tuple[float, ...]
 
@@ -30,6 +32,9 @@ class SteadySearch:
     growth: float = 4.0  # length of a window over that of the window before
     still: float = 1e-3  # change of the states in a window, relative to their size, below which Newton starts
     near: float = 0.05  # how far from the integrated solution, relative to its size, the steady state may lie
+    settled: float = (
+        1e-11  # change in a window, relative to the size, of a state that rests without Newton's help
+    )
     converged: float = 1e-13  # Newton step relative to the size of the states, close to rounding
     steps: int = 30  # of Newton's method
     unstable: float = 1e-6  # growth rate of a perturbation relative to the fastest rate; rounding gives less
@@ -119,18 +124,26 @@ def _settle(
     window = 1.0 / rate if rate > 0 else 1.0
     size = np.maximum(np.abs(x), settings.least * max(largest, fastest * window, TINY))
     if not slope.any():
-        return system.steady(x, size)
+        return system.steady(x, size) or system.followed(x, size, window * settings.growth**settings.windows)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for _ in range(settings.windows):
-            moved = system.integrated(x, window, size)
-            if moved is None:
-                return None
-            size = np.maximum(size, np.abs(moved))
-            change = np.abs(moved - x)
-            x, window = moved, window * settings.growth
-            if (change <= settings.still * size).all() and (found := system.newton(x, size)) is not None:
-                return system.steady(found, size)
+        return _approached(system, x, size, window)
+
+
+def _approached(system: _Frozen, x: np.ndarray, size: np.ndarray, window: float) -> Steady | None:
+    """The steady state that the integrated solution comes near to, window by window."""
+    settings, elapsed = system.settings, 0.0
+    for _ in range(settings.windows):
+        moved = system.integrated(x, window, size)
+        if moved is None:
+            return None
+        size = np.maximum(size, np.abs(moved))
+        change = np.abs(moved - x)
+        x, elapsed, window = moved, elapsed + window, window * settings.growth
+        if (change <= settings.still * size).all() and (found := system.newton(x, size)) is not None:
+            return system.steady(found, size)
+        if (change <= settings.settled * size).all():
+            return system.followed(x, size, elapsed)
     return None
 
 
@@ -211,6 +224,11 @@ class _Frozen:
         rates = np.linalg.eigvals(others @ (self.jacobian(x) / size[:, None] * size) @ others.T)
         stable = len(rates) == 0 or rates.real.max() <= self.settings.unstable * np.abs(rates).max()
         return x if stable else None
+
+    def followed(self, x: np.ndarray, size: np.ndarray, length: float) -> Steady | None:
+        """The point, with its derivatives along the way to it, which takes this long."""
+        found = derivatives_along(self.rhs, (self.t, self.start, self.p, self.u), length, size)
+        return None if found is None else Steady(x, found[1], found[0])
 
     def steady(self, x: np.ndarray, size: np.ndarray) -> Steady | None:
         """The point with its derivatives, from others f = 0 and L (x - x0) = 0 (L may depend on the parameters)."""
