@@ -19,6 +19,8 @@ def states_along(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
     if len(times) and times.min() < one.t0:
         early, t0 = one.time_texts(np.array([times.min(), one.t0]))
         raise InputError("evidence.before_t0", one.name, time=early, t0=t0)
+    if problem.timed is not None:
+        return _with_events(solution, e, times)
     segment, fraction = mesh.locate(np.minimum(times, last), np.full(len(times), e))
     own_states = len(problem.model.states)  # running states come after them
     weights, states, path = (
@@ -38,6 +40,22 @@ def states_along(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
         ahead = trajectories(problem.model, [run])[0]
         values[beyond] = np.nan if ahead is None else ahead[back]
     return values
+
+
+def _with_events(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
+    """(times, states) of experiment e of a problem with events, by integration with event location."""
+    problem, timed = solution.system.problem, solution.system.problem.timed
+    assert timed is not None
+    params, one = problem.layout.measured_values(solution.unknowns), problem.experiments[e]
+    begin = problem.with_modes(problem.layout.initial(solution.unknowns)[0], params)[e]
+    wanted, back = np.unique(times, return_inverse=True)
+    own, breaks = params[e, : len(problem.model.parameters)], problem.model.breaks(one.signals)
+    found = trajectories(
+        timed.simulated, [Run(one.t0, begin, own, one.signals, wanted, breaks, problem.jumps_of_simulated(e))]
+    )[0]
+    if found is None:
+        return np.full((len(times), len(problem.model.states)), np.nan)
+    return found[back][:, : len(problem.model.states)]
 
 
 def outputs_at(solution: Solution, e: int, times: np.ndarray, states: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import final
@@ -227,6 +227,20 @@ class Model:
             known = {symbol(n): sympy.Float(s.value) for n, s in inputs.items() if isinstance(s, Constant)}
             found.update(zeros_in_time(d.xreplace(known) for d in self._switches))
         return tuple(sorted(found))
+
+    def switch_times(self, params: Iterable[float]) -> tuple[float, ...]:
+        """Times at which a condition on time and parameters switches the right-hand side, at these parameters."""
+        if not self._parameter_switches:
+            return ()
+        known = {symbol(n): sympy.Float(float(v)) for n, v in zip(self.parameters, params, strict=True)}
+        return zeros_in_time(one.xreplace(known) for one in self._parameter_switches)
+
+    @cached_property
+    def _parameter_switches(self) -> tuple[sympy.Expr, ...]:
+        """Expressions of time and parameters whose change of sign switches the right-hand side."""
+        return (
+            switches_with(self.rhs.expressions, self.parameters) if isinstance(self.rhs, BatchedMap) else ()
+        )
 
     @cached_property
     def _switches(self) -> tuple[sympy.Expr, ...]:

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from picardfit.errors import InputError, Notice, Status
+from picardfit.errors import Notice, Status
 from picardfit.evidence.certificate import Certificate, path_value
 from picardfit.evidence.optima import SearchSummary, clusters
 from picardfit.parallel.ledger import Ledger
@@ -50,8 +50,6 @@ def estimate(
     progress: Callable[[Progress], None] | Literal[False] | None,
 ) -> SearchResult:
     """Search for the optimum as requested, check the best solution independently, and decide how it all ended."""
-    if request.problem.model.events:
-        raise InputError("search.events", request.problem.model.events[0].condition)
     book = None if ledger is None else Ledger(ledger, identity(request))
     bar = Bar("searches") if progress is None else None
     news = progress or (bar.show_search if bar else None)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from picardfit.simulation.trajectories import Run
 
 
+ZENO = "simulation.zeno"  # the trouble of events that accumulate
+
+
 @dataclass(frozen=True)
 class EventLocation:
     """Settings of the integration with events; all are choices."""
@@ -294,7 +297,7 @@ class _Work:
         last = self.happened[-1].time if self.happened else -np.inf
         self.short = self.short + 1 if self.time - last < self.settings.accumulating * self.span else 0
         if self.short >= self.settings.accumulated or len(self.happened) >= self.settings.most:
-            raise _Stopped(Trouble("simulation.zeno", events[0], self.time))
+            raise _Stopped(Trouble(ZENO, events[0], self.time))
         fired = self._cascade(events)
         self.happened.append(Happening(self.time, tuple(fired)))
         self.before.append(before)

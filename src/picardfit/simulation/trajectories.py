@@ -119,6 +119,7 @@ def trajectories(
     """
     if model.events:
         return [integrate(model, run, rtol).states for run in runs]
+    runs = [_with_switches(model, run) for run in runs]
     answers: list[np.ndarray | None] = [None] * len(runs)
     together: dict[int, list[int]] = defaultdict(list)
     for k, run in enumerate(runs):
@@ -137,6 +138,12 @@ def trajectories(
             for k, states in zip(stack, solved, strict=True):
                 answers[k] = states
     return answers
+
+
+def _with_switches(model: Model, run: Run) -> Run:
+    """The run with breaks where its own parameters switch the right-hand side."""
+    times = model.switch_times(run.params)
+    return replace(run, breaks=(*run.breaks, *times)) if times else run
 
 
 def last_time(model: Model, run: Run, settings: Integration = Integration()) -> float:
