@@ -44,18 +44,13 @@ def states_along(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
 
 def _with_events(solution: Solution, e: int, times: np.ndarray) -> np.ndarray:
     """(times, states) of experiment e of a problem with events, by integration with event location."""
-    problem, timed = solution.system.problem, solution.system.problem.timed
-    assert timed is not None
-    params, one = problem.layout.measured_values(solution.unknowns), problem.experiments[e]
-    begin = problem.with_modes(problem.layout.initial(solution.unknowns)[0], params)[e]
+    problem, count = solution.system.problem, len(solution.system.problem.model.states)
+    one, begin = problem.experiments[e], problem.layout.initial(solution.unknowns)[0][e, :count]
     wanted, back = np.unique(times, return_inverse=True)
-    own, breaks = params[e, : len(problem.model.parameters)], problem.model.breaks(one.signals)
-    found = trajectories(
-        timed.simulated, [Run(one.t0, begin, own, one.signals, wanted, breaks, problem.jumps_of_simulated(e))]
-    )[0]
-    if found is None:
-        return np.full((len(times), len(problem.model.states)), np.nan)
-    return found[back][:, : len(problem.model.states)]
+    own, breaks = problem.layout.model_values(solution.unknowns)[e], problem.model.breaks(one.signals)
+    run = Run(one.t0, begin, own, one.signals, wanted, breaks, problem.own_jumps(e))
+    found = trajectories(problem.model, [run])[0]
+    return np.full((len(times), count), np.nan) if found is None else found[back]
 
 
 def outputs_at(solution: Solution, e: int, times: np.ndarray, states: np.ndarray) -> np.ndarray:

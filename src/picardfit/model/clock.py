@@ -7,6 +7,7 @@ may begin at any time, and the end of a segment is where a trigger is zero.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,13 +51,13 @@ class Timed:
         return np.asarray(self._mode_map.value(t0, nothing, params, inputs) > 0, float)
 
 
-def moves(model: Model) -> bool:
-    """Whether something happens at times that unknowns decide: events, or conditions on time and parameters."""
+def moves(model: Model, free: Container[str]) -> bool:
+    """Whether something happens at times that unknowns decide: events, or conditions on time and `free` parameters."""
     if model.events:
         return True
     expressions = _expressions(model)
     return any(
-        _is_switch(node, model) and _names(node) & set(model.parameters) for node in _nodes(expressions)
+        _is_switch(node, model) and any(name in free for name in _names(node)) for node in _nodes(expressions)
     )
 
 

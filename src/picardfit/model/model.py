@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isfinite
 from typing import final
 
 import sympy
@@ -229,10 +230,11 @@ class Model:
         return tuple(sorted(found))
 
     def switch_times(self, params: Iterable[float]) -> tuple[float, ...]:
-        """Times at which a condition on time and parameters switches the right-hand side, at these parameters."""
+        """Times at which a condition on time and parameters switches the right-hand side; NaN where one is unknown."""
         if not self._parameter_switches:
             return ()
-        known = {symbol(n): sympy.Float(float(v)) for n, v in zip(self.parameters, params, strict=True)}
+        given = {n: float(v) for n, v in zip(self.parameters, params, strict=True)}
+        known = {symbol(n): sympy.Float(v) for n, v in given.items() if isfinite(v)}
         return zeros_in_time(one.xreplace(known) for one in self._parameter_switches)
 
     @cached_property

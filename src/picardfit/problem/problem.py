@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from math import inf
+from math import inf, nan
 
 import numpy as np
 
@@ -191,9 +191,19 @@ class Problem:
         return solved_model(self.model) if self.timed is None else self.timed.fitted
 
     @cached_property
+    def _own_measurement(self) -> BatchedMap | NumericMap | Measurement:
+        """`measurement` as a map of the states that integrators have: without modes and clock."""
+        if self.timed is None:
+            return self.measurement
+        if self.scatter is None:
+            return self.model.output
+        return self.scatter.measurement(self.model, self.measured_names)
+
+    @cached_property
     def timed(self) -> Timed | None:
         """The model with modes and clock, if something happens at times that unknowns decide."""
-        return timed(self.model) if moves(self.model) else None
+        free = {name for name, one in self.parameters.items() if one.fixed is None}
+        return timed(self.model) if moves(self.model, free) else None
 
     @cached_property
     def clock_unit(self) -> float:
@@ -316,6 +326,11 @@ class Problem:
             found.append(None if every is None else every.after(one.t0))
         return tuple(found)
 
+    def own_jumps(self, experiment: int) -> Jumps | None:
+        """The jumps of the model's own states."""
+        jumps = self.jumps[experiment]
+        return None if jumps is None else jumps.of_first(len(self.model.states))
+
     def jumps_of_simulated(self, experiment: int) -> Jumps | None:
         """The jumps of the states of the simulated model, which has modes but no clock."""
         jumps = self.jumps[experiment]
@@ -326,8 +341,14 @@ class Problem:
     def signal_breaks(self, experiment: int) -> tuple[float, ...]:
         """Times inside an experiment where the right-hand side may jump or kink."""
         start, stop = self.span(experiment)
-        found = self.model.breaks(self.experiments[experiment].signals)
-        return tuple(b for b in found if start < b < stop)
+        found = {*self.model.breaks(self.experiments[experiment].signals), *self._fixed_switches}
+        return tuple(b for b in sorted(found) if start < b < stop)
+
+    @cached_property
+    def _fixed_switches(self) -> tuple[float, ...]:
+        """Times at which conditions on time and fixed parameters switch the right-hand side."""
+        values = [self.parameters[name].fixed for name in self.model.parameters]
+        return self.model.switch_times(nan if value is None else value for value in values)
 
     def input_breaks(self, experiment: int) -> tuple[float, ...]:
         """Times inside an experiment where an input may jump or kink."""
@@ -471,9 +492,8 @@ class Problem:
         of model and noise); `initial`: (experiments, states).
         """
         model, own = self.solved_model, len(self.model.parameters)
-        if self.timed is not None:
-            model = self.timed.simulated
-            initial = self.with_modes(initial, parameters)
+        if self.timed is not None:  # integrators know the time and need no modes
+            model, initial = self.model, initial[:, : len(self.model.states)]
         tasks = [
             Run(
                 one.t0,
@@ -482,7 +502,7 @@ class Problem:
                 one.signals,
                 one.times,
                 self.breaks(e),
-                self.jumps[e] if self.timed is None else self.jumps_of_simulated(e),
+                self.jumps[e] if self.timed is None else self.own_jumps(e),
                 sizes=self.state_sizes[e],
             )
             for e, one in enumerate(self.experiments)
@@ -491,14 +511,12 @@ class Problem:
         found = [states for states in solved if states is not None]
         if len(found) < len(tasks):
             return None
-        if self.timed is not None:
-            found = [np.column_stack([x, one.times]) for x, one in zip(found, self.experiments, strict=True)]
         parts = np.split(
             self.since_last_sample(np.concatenate(found)), np.cumsum([len(x) for x in found])[:-1]
         )
         for run, states, params in zip(tasks, parts, parameters, strict=True):
             inputs = values_at(run.inputs, model.inputs, run.times)
-            rows.append(self.measurement.value(run.times, states, params, inputs))
+            rows.append(self._own_measurement.value(run.times, states, params, inputs))
         outputs = np.concatenate(rows)
         return outputs if np.isfinite(outputs[:, : len(model.observables)]).all() else None
 

@@ -117,9 +117,9 @@ def trajectories(
     `atol` (states,) is absolute; by default it is 1e-4 times the relative tolerance times the first size of each
     component: its initial value, or, if that is 0, what it grows to while the others change by one percent.
     """
+    runs = [_with_switches(model, run) for run in runs]
     if model.events:
         return [integrate(model, run, rtol).states for run in runs]
-    runs = [_with_switches(model, run) for run in runs]
     answers: list[np.ndarray | None] = [None] * len(runs)
     together: dict[int, list[int]] = defaultdict(list)
     for k, run in enumerate(runs):

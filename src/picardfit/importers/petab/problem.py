@@ -92,6 +92,8 @@ class Import:
         """The problem, experiment and observable of every measurement, and parameters that nothing uses."""
         # a run is an experiment, or (by the name of its condition) a pre-equilibration
         runs: list[Run | str] = [*self.runs, *self._befores()]
+        for event in self.system.events:
+            raise InputError("importers.petab_events", event.condition)
         starts = {run: self._start(run) for run in runs}
         constants = {symbol(n): self._constant(n, starts) for n in self._used_constants()}
         outputs, noise = self._observables(constants)
