@@ -189,3 +189,37 @@ def test_an_input_that_varies_is_refused():
     with pytest.raises(pf.InputError) as caught:
         pf.fit(pf.Problem(model, data, {"k": (0.1, 3)}, initial={"x": 1.0}), progress=False)
     assert caught.value.code == "search.event_input"
+
+
+def test_a_sample_beside_an_event_stays_on_the_side_that_the_data_show():
+    model = pf.Model("mass' = r*mass\nwhen mass > full: mass = 1.0", observables=["mass"])
+    rng, times = np.random.default_rng(9), np.linspace(0.2, 8, 40)
+    begin = float(np.random.default_rng([9, 1]).uniform(1.0, 1.95))
+    clean = pf.simulate(model, {"r": 0.45, "full": 2.0}, {"mass": begin}, times).observables["mass"]
+    data = pf.Experiment(times, {"mass": clean + 0.03 * rng.standard_normal(len(times))})
+    problem = pf.Problem(
+        model, data, {"r": (0.1, 2), "full": (1.1, 5)}, {"mass": (0.5, 3)}, noise=pf.Noise(0.03)
+    )
+    fit = pf.fit(problem, progress=False)
+    assert fit.success
+    assert fit.certificate.mismatch < 1e-6
+    assert "search.event_side" in [one.code for one in fit.warnings]
+    assert fit.parameters["full"] == pytest.approx(2.0, abs=0.1)
+
+
+def test_a_neuron_is_exported_to_scipy_and_refused_elsewhere(tank, tmp_path):
+    tank.export(tmp_path / "tank.py")
+    space = {"__name__": "tank"}
+    exec(compile((tmp_path / "tank.py").read_text(), "tank.py", "exec"), space)
+    times = np.linspace(0, 20, 30)
+    found = space["simulate"](tank.problem.names[0], times)
+    expected = tank.predict(tank.problem.names[0], times)["level"]
+    np.testing.assert_allclose(found["level"], expected, rtol=1e-6)
+    with pytest.raises(pf.InputError) as caught:
+        tank.export(tmp_path / "tank.xml")
+    assert caught.value.code == "exporters.event"
+
+
+def test_bands_of_a_fit_with_events(tank):
+    bands = tank.bands(tank.problem.names[0], np.linspace(0.1, 20, 40))
+    assert np.isfinite(bands.observables["level"].high).all()

@@ -503,7 +503,7 @@ class Problem:
                 one.times,
                 self.breaks(e),
                 self.jumps[e] if self.timed is None else self.own_jumps(e),
-                sizes=self.state_sizes[e],
+                sizes=self.state_sizes[e, : len(model.states)],
             )
             for e, one in enumerate(self.experiments)
         ]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from picardfit.evidence.certificate import path_value
 from picardfit.model.clock import Timed
 from picardfit.problem.problem import Problem, Schedule, Start
 from picardfit.search.event_starts import schedule_of, simulated_events
@@ -25,6 +26,7 @@ class Revision:
     rounds: int = 8
     points: int = 200  # of the table of a simulated path, besides samples and events
     tolerance: float = 1e-9  # relative, of the simulation
+    worse: float = 0.5  # of the objective: a search so much above an earlier one is not continued
 
 
 Signature = tuple[tuple[tuple[tuple[int, ...], int], ...], ...]
@@ -80,40 +82,47 @@ def revised(
 ) -> Outcome:
     """The outcome of searches that follow until a simulation finds the events of their solution.
 
-    Where two schedules lead to each other, the outcome is the one whose simulation fits the data better: its event
-    happens at the time of a sample, as exactly as a search can tell.
+    Events must be the same in number and order. A sample may stay on its side of an event that is close to it, if the
+    search with the other side fits the data worse (see evidence/event_sides.py).
     """
-    tried: dict[Signature, tuple[float, Outcome]] = {}
+    tried: dict[Signature, tuple[bool, float, Outcome]] = {}
     while outcome.solution is not None and len(tried) < settings.rounds:
-        unknowns, mine = outcome.solution.unknowns, signature(outcome.solution.system.mesh.schedule)
+        solution = outcome.solution
+        mine = signature(solution.system.mesh.schedule)
         with np.errstate(all="ignore"):
-            runs = simulated_events(problem, unknowns, settings.tolerance)
+            runs = simulated_events(problem, solution.unknowns, settings.tolerance)
         if any(one.states is None for one in runs):
             break
         found = schedule_of(problem, runs)
+        same = _same_events(found, mine)
         if signature(found) == mine and outcome.status.success:
-            return outcome
-        tried[mine] = _value(problem, unknowns), outcome
-        if signature(found) in tried or not (outcome.status.success or _same_events(found, mine)):
+            tried[mine] = False, path_value(solution), outcome
+            break
+        tried[mine] = not (outcome.status.success and same), path_value(solution), outcome
+        if (
+            signature(found) in tried
+            or not (outcome.status.success or same)
+            or _is_worse(tried, mine, settings)
+        ):
             break
         with np.errstate(all="ignore"):
-            start = _start(problem, unknowns, runs, settings)
+            start = _start(problem, solution.unknowns, runs, settings)
             outcome = _after(outcome, run(method, method.init(problem, start), news))
     if not tried:
         return outcome
-    return min(tried.values(), key=lambda one: (not one[1].status.success, one[0]))[1]
+    return min(tried.values(), key=lambda one: one[:2])[2]
+
+
+def _is_worse(
+    tried: dict[Signature, tuple[bool, float, Outcome]], mine: Signature, settings: Revision
+) -> bool:
+    """Whether the latest search is clearly worse than an earlier one with the events of its simulation."""
+    before = [value for one, (open_, value, _) in tried.items() if one != mine and not open_]
+    return bool(before) and tried[mine][1] > min(before) + settings.worse * abs(min(before))
 
 
 def _same_events(found: Schedule, mine: Signature) -> bool:
     return [[k for k, _ in own] for own in signature(found)] == [[k for k, _ in own] for own in mine]
-
-
-def _value(problem: Problem, unknowns: np.ndarray) -> float:
-    with np.errstate(all="ignore"):
-        layout = problem.layout
-        rows = problem.predicted_rows(layout.measured_values(unknowns), layout.initial(unknowns)[0])
-        value = np.inf if rows is None else problem.objective.value(rows)
-    return float(value) if np.isfinite(value) else np.inf
 
 
 def _after(first: Outcome, second: Outcome) -> Outcome:

@@ -101,7 +101,7 @@ def _start(
     with np.errstate(all="ignore"):
         found = simulated_events(problem, unknowns, settings.tolerance)
     for run, one in zip(found, problem.experiments, strict=True):
-        _check_run(problem, run, one.t0, settings)
+        _check_run(problem, run, one.t0)
     params, (initial, _) = problem.layout.model_values(unknowns), problem.layout.initial(unknowns)
     schedule, tables = [], []
     for e, run in enumerate(found):
@@ -123,17 +123,18 @@ def _check(problem: Problem) -> None:
             raise InputError("search.event_reset", one.name)
 
 
-def _check_run(problem: Problem, run: EventRun, t0: float, settings: EventStart) -> None:
-    """InputError for events that make no sense at the starting values: without end, or at the first instant."""
+def _check_run(problem: Problem, run: EventRun, t0: float) -> None:
+    """InputError for events without end or at the first instant, if no free parameter could change that."""
     model, trouble = _timed(problem).simulated, run.trouble
+    free = {name for name, one in problem.parameters.items() if one.fixed is None}
     if trouble is not None and trouble.code != ZENO:
-        raise InputError(
-            trouble.code, model.events[trouble.event].condition, key=("equations",), time=trouble.time
-        )
+        event = model.events[trouble.event]
+        if not event.names & free:
+            raise InputError(trouble.code, event.condition, key=("equations",), time=trouble.time)
     for one in run.happenings[:1]:
-        if one.time <= t0:
-            condition = model.events[one.events[0]].condition
-            raise InputError("search.event_at_start", condition, key=("equations",), time=t0)
+        event = model.events[one.events[0]]
+        if one.time <= t0 and not names(event.trigger) & free:
+            raise InputError("search.event_at_start", event.condition, key=("equations",), time=t0)
 
 
 def _apart(times: list[float], run: EventRun, shortest: float, one: Experiment) -> list[float]:
@@ -213,12 +214,14 @@ def _in_data(
         return None
     bend = np.abs(g[1:-1] - 0.5 * (g[2:] + g[:-2]))
     least = max(settings.prominence * np.ptp(g), settings.noise * 1.2 * float(np.median(bend)))
-    peaks, _ = find_peaks(g, prominence=least)
+    stays = model.events[event].leaves_by_itself()
+    ahead = np.append(g[0] if stays else g.min(), g)  # a reset after the first sample shows as a fall from it
+    peaks = find_peaks(ahead, prominence=least)[0] - 1
     peaks = peaks[g[peaks] > g.max() - settings.depth * np.ptp(g)]
     if not len(peaks):
         rises = np.flatnonzero((g[:-1] <= 0) & (g[1:] > 0))
         return [float(0.5 * (times[k] + times[k + 1])) for k in rises[:1]] or None
-    if model.events[event].leaves_by_itself():
+    if stays:
         return [float(times[k]) for k in peaks]
     falls = [k + int(np.argmin(np.diff(g[k : k + 3]))) for k in peaks]
     return [float(0.5 * (times[k] + times[k + 1])) for k in falls]

@@ -17,6 +17,7 @@ from picardfit.evidence.certificate import (
     misfit,
     path_rows,
 )
+from picardfit.evidence.event_sides import samples_beside_events
 from picardfit.evidence.input_check import input_errors
 from picardfit.evidence.optima import SameOptimum, SearchSummary
 from picardfit.model.increments import increment_columns
@@ -136,7 +137,12 @@ def event_notices(request: Request, solution: Solution | None) -> Iterator[Notic
         if k not in fired:
             yield Notice("search.event_never", event.condition)
     with np.errstate(all="ignore"):
+        beside = samples_beside_events(solution) or []
         first = make_start(problem, request.given).schedule
+    for e, sample, happening in beside:
+        time = float(problem.experiments[e].times[sample])
+        event = problem.timed.simulated.events[found[e][happening].events[0]]
+        yield Notice("search.event_side", event.condition, {"experiment": problem.names[e], "time": time})
     for name, begun, ended in zip(problem.names, first, found, strict=True):
         before, after = ([one.events for one in own if one.events] for own in (begun, ended))
         if before != after:
