@@ -41,7 +41,7 @@ class CheckSettings:
     most_alike: int = 10  # warnings of one kind
     most_unknowns: int = 400  # of one experiment, and states times unknowns, that are examined: within 1 GB
     most_derivatives: int = 20_000
-    patience: float = 20.0  # seconds for each analysis; ordinary models take less than five
+    patience: float = 8.0  # seconds for each analysis; starters take one or two
     petab_patience: float = 1.5  # of what PEtab's data determine: problems are large, and checked to be read
     samples: int = 500  # points of the parameter box at which `analyse` evaluates the model
 
@@ -56,7 +56,7 @@ def check(
         float | None,
         typer.Option(
             min=0,
-            help="Seconds that each analysis may take; 0: any number. By default 20, of PEtab problems 1.5.",
+            help="Seconds that each analysis may take; 0: any number. By default 8, of PEtab problems 1.5.",
         ),
     ] = None,
     as_json: AsJson = False,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -86,7 +86,7 @@ def remembered(
 
 
 def end_of_integration(
-    slope: Callable[[float, np.ndarray], np.ndarray],
+    slope: Callable[[float, np.ndarray], np.ndarray | list[float]],
     x: np.ndarray,
     length: float,
     accuracy: Mapping[str, object],
@@ -161,15 +161,19 @@ class _Frozen:
     def slope(self, x: np.ndarray) -> np.ndarray:
         return self.rhs.value(self.t, x, self.p, self.u)
 
+    @cached_property
+    def _fixed(self) -> tuple[list[float], list[float]]:
+        return self.p.tolist(), self.u.tolist()
+
     def jacobian(self, x: np.ndarray) -> np.ndarray:
-        return self.rhs.linearise(self.t, x, self.p, self.u)[1]
+        return self.rhs.jacobian_at_point(self.t, x.tolist(), *self._fixed)
 
     def integrated(self, x: np.ndarray, window: float, size: np.ndarray) -> np.ndarray | None:
         """The states after a window of time, or None if there is no solution."""
-        ours = self.settings
+        ours, at_point, t, (p, u) = self.settings, self.rhs.at_point, self.t, self._fixed
         accuracy = {"rtol": ours.rtol, "atol": ours.atol * size, "mxstep": ours.integrator_steps}
         return end_of_integration(
-            lambda _, x: self.slope(x), x, window, accuracy, lambda _, x: self.jacobian(x)
+            lambda _, x: at_point(t, x.tolist(), p, u), x, window, accuracy, lambda _, x: self.jacobian(x)
         )
 
     def laws(self, size: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -186,6 +190,18 @@ class _Frozen:
         _, singular, basis = np.linalg.svd(field, full_matrices=True)
         rank = int(np.sum(singular > ours.conserved * singular.max(initial=TINY)))
         return basis[rank:], basis[:rank], points
+
+    def _mixed_slopes(self, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """(states, parameters): the weighted sum of the derivatives by parameters at points (k, states)."""
+        if not isinstance(self.rhs, BatchedMap):
+            by_params = self.rhs.linearise(self.t, points, self.p, self.u)[2]
+            return np.einsum("k,ksp->sp", weights, by_params)
+        mixed = np.zeros((len(self.start), len(self.p)))
+        entries = np.array(list(self.rhs.jacobian[1]), int).reshape(-1, 2)
+        mixed[entries[:, 0], entries[:, 1]] = (
+            self.rhs.derivatives(self.t, points, self.p, self.u)[1] @ weights
+        )
+        return mixed
 
     def newton(self, x: np.ndarray, size: np.ndarray) -> np.ndarray | None:
         """The stable steady state next to x, or None."""
@@ -219,10 +235,10 @@ class _Frozen:
         laws, others, points = self.laws(size)
         _, jacobian, by_params = self.rhs.linearise(self.t, x, self.p, self.u)
         matrix = np.concatenate([others @ (jacobian / size[:, None] * size), laws])
-        # L f = 0 at all points: dL f = -L df, so that dL (x - x0) = -L df y with f y = x - x0
-        field, _, field_params = self.rhs.linearise(self.t, points, self.p, self.u)
-        y = np.linalg.lstsq((field / size).T, (x - self.start) / size, rcond=None)[0]
-        turned = laws @ np.einsum("k,ksp->sp", y, field_params / size[:, None])
+        turned = np.zeros((0, len(self.p)))
+        if len(laws):  # L f = 0 at all points: dL f = -L df, so that dL (x - x0) = -L df y with f y = x - x0
+            y = np.linalg.lstsq((self.slope(points) / size).T, (x - self.start) / size, rcond=None)[0]
+            turned = laws @ (self._mixed_slopes(points, y) / size[:, None])
         right = np.concatenate([-others @ (by_params / size[:, None]), turned])
         start = np.concatenate([np.zeros_like(others), laws]) / size
         solved = _solve(matrix, np.concatenate([right, start], axis=1))
