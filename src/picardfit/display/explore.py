@@ -23,7 +23,7 @@ from picardfit.display.plots.style import (
     on_axis,
     written,
 )
-from picardfit.display.sliding import DEFAULT, ExploreSettings, Handle, Sliding
+from picardfit.display.sliding import DEFAULT, NO_SOLUTION, ExploreSettings, Handle, Sliding
 from picardfit.display.text import number
 from picardfit.errors import InputError
 from picardfit.parallel.progress import notebook_display
@@ -94,7 +94,7 @@ class Explorer:
         if (loss := self.loss()) is None:
             return ""
         if not np.isfinite(loss):
-            return "The equations have no solution at these values."
+            return NO_SOLUTION
         return f"loss {number(loss, 5)} (fit: {number(self.fit.objective, 5)})"
 
     @property

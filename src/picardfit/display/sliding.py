@@ -45,6 +45,7 @@ class ExploreSettings:
 
 
 DEFAULT = ExploreSettings()
+NO_SOLUTION = "The equations have no solution at these values."
 
 
 @dataclass(frozen=True)
