@@ -97,6 +97,7 @@ class Job:
                 self.told()
 
     def _take(self, record: dict[str, Any]) -> None:
+        self.seconds = time.monotonic() - self.began
         match record.get("kind"):
             case "news":
                 self.losses += [tuple(one) for one in record.get("losses", [])]

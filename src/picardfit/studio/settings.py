@@ -24,8 +24,8 @@ class StudioSettings:
     check_seconds: float = 0.35  # that typing must rest before the whole folder is checked
     earlier: int = 12  # fits of this study that are kept for comparison
     patience: float = 20.0  # seconds for the analysis of what data can determine
-    lower: float = 1e-3  # bounds that a new parameter gets until somebody knows better
-    upper: float = 1e3
+    lower: float = 1e-4  # bounds that a new parameter gets until somebody knows better
+    upper: float = 1e2
 
 
 DEFAULT = StudioSettings()

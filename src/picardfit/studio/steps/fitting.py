@@ -191,8 +191,11 @@ class View(Shown):
             self.loss.options.clear()
             self.loss.options.update(charts.losses(self.palette, job.losses))
             self.loss.update()
+        ended = self.desk.predictions() if job.phase is Phase.ENDED else {}
         for (experiment, name), chart in self.moving.items():
             found = job.curves.get(experiment, {}).get(name)
+            if name in (last := ended.get(experiment, {})):
+                found = last["time"], last[name]
             if found:
                 with chart:
                     chart.run_chart_method(
