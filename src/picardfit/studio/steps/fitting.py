@@ -31,17 +31,21 @@ class View(Shown):
         self.timer = ui.timer(0.5, self._tick)
 
     def refresh(self) -> None:
-        self.top.clear()
-        with self.top:
-            if self.reading.file is None:
-                parts.complain(self.reading.mistakes, 20)
-                if not self.reading.mistakes:
-                    with parts.empty("Nothing to fit yet", "There must be data and equations first."):
-                        parts.button("Go to data", lambda: self.page.show("data"), "primary")
-            else:
-                self._controls()
+        self._phase = None
         self._prepare()
         self.news()
+
+    def _begin(self) -> None:
+        """The controls, or what is missing before there can be a fit."""
+        self.top.clear()
+        with self.top:
+            if self.reading.file is not None:
+                self._controls()
+                return
+            parts.complain(self.reading.mistakes, 20)
+            if not self.reading.mistakes:
+                with parts.empty("Nothing to fit yet", "There must be data and equations first."):
+                    parts.button("Go to data", lambda: self.page.show("data"), "primary")
 
     def followed(self) -> None:
         self.refresh()
@@ -103,10 +107,7 @@ class View(Shown):
         job = self.desk.fitting
         if job.phase is not self._phase:
             self._phase = job.phase
-            self.top.clear()
-            with self.top:
-                if self.reading.file is not None:
-                    self._controls()
+            self._begin()
             self._tell()
         if job.busy and hasattr(self, "line"):
             self.line.text = job.words or "Starting …"
