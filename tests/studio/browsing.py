@@ -86,7 +86,7 @@ def browser():
 
 def opened(made, address: str, width: int = 1280, height: int = 800):
     """A page of a studio in a browser, or in a new tab; errors in the browser are kept in `page.complaints`."""
-    page = made.new_page()
+    page = (made.new_context() if hasattr(made, "new_context") else made).new_page()
     page.set_viewport_size({"width": width, "height": height})
     page.set_default_timeout(40_000)
     page.complaints = []

@@ -121,7 +121,7 @@ class Page:
         self.darkness.value = self.dark
         look = "dark" if self.dark else "light"
         self.client.run_javascript(f'studioLook("{look}")')
-        self.show(self.now)
+        self._draw()
 
     def _ask_close(self) -> None:
         with ui.dialog() as dialog, parts.card("Stop the studio?"):
@@ -155,17 +155,23 @@ class Page:
 
     def show(self, name: str) -> None:
         """Show a step."""
-        step = next(one for one in STEPS if one.name == name)
-        moved = self.now not in ("", name)
+        if name == self.now:
+            return
+        moved = bool(self.now)
         self.now = name
+        self._draw()
+        if moved:
+            self.client.run_javascript(f'studioStep("{name}")')
+
+    def _draw(self) -> None:
+        """Draw the step that is shown."""
+        step = next(one for one in STEPS if one.name == self.now)
         module = importlib.import_module(f"picardfit.studio.steps.{step.module}")
         self.main.clear()
         self.step = module.View(self)
         with self.main:
             self.step.build()
         self._mark()
-        if moved:
-            self.client.run_javascript(f'studioStep("{name}")')
 
     def _changed(self, by: object) -> None:
         background_tasks.create(self._follow(by))
