@@ -19,10 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "studio"))
+
+from browsing import STARTERS, browser, opened, step, studio, type_equations
 
 import picardfit as pf
-from studio.browsing import STARTERS, browser, opened, step, studio, type_equations
 
 SLIDERS = ("lotka-volterra", "influenza", "fitzhugh-nagumo", "van-der-pol", "pharmacokinetics")
 MOVE = """
