@@ -92,7 +92,7 @@ def one_action(page, chance: random.Random) -> None:
                 page.keyboard.press("Control+z")
         elif what == "undo":
             page.click(chance.choice(["#undo", "#redo", "#look"]), timeout=1000)
-        else:
+        elif what != "equations":
             act(page, what, chance)
         page.wait_for_timeout(chance.randint(5, 120))
 

@@ -78,7 +78,7 @@ def test_a_mistake_is_shown_and_undone(lynx):
         await user.should_not_see("needs a look", retries=20)
         assert desk.text == before
 
-    visit(lynx, journey, "check")
+    visit(lynx, journey, "keep")
 
 
 def test_names_from_files_are_text(lynx):

@@ -120,3 +120,10 @@ def test_series_hold_the_values_that_are_left_out(tmp_path):
     assert first.values.tolist() == [1, 2]
     assert first.left_out.tolist() == [False, True]
     assert second.rows.tolist() == [2]
+
+
+def test_a_table_in_which_nothing_is_measured_any_more_says_so(tmp_path):
+    sheet = sheet_of(tmp_path, "time,x\n0,1\n1,2\n")
+    text = with_role(sheet, 'data = "x.csv"\n', "x", Role.IGNORED)
+    assert roles_of(sheet, text)["x"] is Role.IGNORED
+    assert roles_of(sheet, with_role(sheet, text, "x", Role.MEASURED))["x"] is Role.MEASURED

@@ -24,7 +24,7 @@ from picardfit.files.toml_source import ProblemFileError, Source, schema
 from picardfit.studio import document
 from picardfit.studio.job import Job, Phase
 from picardfit.studio.settings import DEFAULT, StudioSettings
-from picardfit.studio.sheet import Role, Sheet, read_sheet, roles_of
+from picardfit.studio.sheet import Role, Series, Sheet, read_sheet, roles_of
 from picardfit.studio.study import Study
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ class Reading:
     sheet: Sheet | None = None
     roles: dict[str, Role] = field(default_factory=dict)
     times: TimeSettings = field(default_factory=TimeSettings)
+    series: tuple[Series, ...] = ()  # what the table shows
+    unseen: InputError | None = None  # why it shows nothing
+    content: bytes | None = field(default=None, repr=False)  # of the file of the table
 
     @property
     def mistakes(self) -> tuple[InputError, ...]:
@@ -61,8 +64,8 @@ class Reading:
         return () if problem is None else problem.remarks
 
 
-def read_folder(study: Study, revision: int) -> Reading:
-    """Read the problem file and its table."""
+def read_folder(study: Study, revision: int, before: Reading | None = None) -> Reading:
+    """Read the problem file and its table; `before`: an earlier reading, whose table is kept if it is the same."""
     if study.content(FILE_NAME) is None:
         return Reading(revision)
     text, path = study.text, study.path(FILE_NAME)
@@ -75,18 +78,41 @@ def read_folder(study: Study, revision: int) -> Reading:
     except InputError as error:
         faults = (error,)
     model, times = (file.model, None) if file is not None else _model_alone(path)
-    sheet = None
-    name = document.data_of(text).get("file")
-    if isinstance(name, str):
-        try:
-            sheet = read_sheet(study.path(name), name, document.data_of(text).get("sheet"))
-        except (InputError, OSError):
-            sheet = None  # the faults of the file say why
-    observables = None if model is None else model.observables
-    roles = {} if sheet is None else roles_of(sheet, text, observables)
-    if times is None:
-        times = _times(path)
-    return Reading(revision, file, model, faults, sheet, roles, times)
+    times = _times(path) if times is None else times
+    sheet, content = _sheet(study, text, before)
+    roles = {} if sheet is None else roles_of(sheet, text, None if model is None else model.observables)
+    series, unseen = _series(sheet, roles, times, before)
+    return Reading(revision, file, model, faults, sheet, roles, times, series, unseen, content)
+
+
+def _sheet(study: Study, text: str, before: Reading | None) -> tuple[Sheet | None, bytes | None]:
+    """The table, and the content of its file."""
+    spec = document.data_of(text)
+    name = spec.get("file")
+    if not isinstance(name, str):
+        return None, None
+    try:
+        path, content = study.path(name), study.content(name)
+        known = None if before is None or "sheet" in spec else before.sheet
+        if before is not None and known is not None and known.name == name and before.content == content:
+            return known, content
+        return read_sheet(path, name, spec.get("sheet")), content
+    except (InputError, OSError):
+        return None, None  # the faults of the problem file say why
+
+
+def _series(
+    sheet: Sheet | None, roles: dict[str, Role], times: TimeSettings, before: Reading | None
+) -> tuple[tuple[Series, ...], InputError | None]:
+    """What the table shows, or why that cannot be seen."""
+    if sheet is None:
+        return (), None
+    if before is not None and (before.sheet, before.roles, before.times) == (sheet, roles, times):
+        return before.series, before.unseen
+    try:
+        return tuple(sheet.series(roles, times)), None
+    except InputError as error:
+        return (), error
 
 
 def _model_alone(path: Path) -> tuple[Model | None, TimeSettings | None]:
@@ -142,7 +168,7 @@ class Desk:
         async with self._lock:
             while self.reading.revision != self.study.revision:
                 revision = self.study.revision
-                self.reading = await asyncio.to_thread(read_folder, self.study, revision)
+                self.reading = await asyncio.to_thread(read_folder, self.study, revision, self.reading)
         return self.reading
 
     def edit(self, change: Callable[[str], str], label: str, by: object = None, merge: bool = False) -> bool:

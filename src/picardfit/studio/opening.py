@@ -14,8 +14,10 @@ from picardfit.files.raw_tables import read_raw_table
 from picardfit.importers import sbml
 from picardfit.studio import document
 from picardfit.studio.settings import DEFAULT, StudioSettings
+from picardfit.studio.sheet import TEXT_ENDINGS
 
 MODELS = (".xml", ".sbml")
+BEGINNING = 300_000  # bytes of a long table that are checked before it is read as a whole
 
 
 def plain_name(name: str) -> str:
@@ -60,7 +62,9 @@ def decoded(content: bytes) -> str:
 
 
 def _check_table(name: str, content: bytes) -> None:
-    """InputError unless the content is a table."""
+    """InputError unless the content is a table; of a long text its beginning must be one."""
+    if Path(name).suffix.lower() in TEXT_ENDINGS and len(content) > BEGINNING:
+        content = content[: content.rfind(b"\n", 0, BEGINNING) + 1] or content
     with TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(content)

@@ -366,5 +366,5 @@ def with_role(sheet: Sheet, text: str, column: str, role: Role, into: str = "") 
         measured = columns(Role.MEASURED)
         plain = roles_of(sheet, document.with_data(text, observables=None))
         usual = [c for c, one in plain.items() if one is Role.MEASURED]
-        text = document.with_data(text, observables=None if measured == usual else measured or None)
+        text = document.with_data(text, observables=None if measured == usual else measured)
     return text

@@ -6,7 +6,6 @@ from typing import Any
 
 from nicegui import ui
 
-from picardfit.errors import InputError
 from picardfit.studio import charts, document, parts
 from picardfit.studio.sheet import Role, Series, Sheet, is_nonmem, with_role
 from picardfit.studio.steps import intake
@@ -49,14 +48,14 @@ class View(Shown):
                 self._controls(sheet)
                 self._sheet(sheet)
                 self.plots = parts.tag("div")
-                self._draw(sheet)
+                self._draw()
             parts.remark(self.reading.remarks)
 
     def followed(self) -> None:
         """After an own change only the picture is drawn again."""
         sheet = self.reading.sheet
         if sheet is not None:
-            self._draw(sheet)
+            self._draw()
             self._count(sheet)
 
     def _begin(self) -> None:
@@ -256,13 +255,12 @@ class View(Shown):
 
     # ---- pictures --------------------------------------------------------------------------------------------------
 
-    def _draw(self, sheet: Sheet) -> None:
+    def _draw(self) -> None:
         self.plots.clear()
-        try:
-            series = sheet.series(self.reading.roles, self.reading.times)
-        except InputError as error:
+        series = self.reading.series
+        if self.reading.unseen is not None:
             with self.plots:
-                parts.say(parts.told(error), "bad")
+                parts.say(parts.told(self.reading.unseen), "bad")
             return
         names = list(dict.fromkeys(one.name for one in series))
         time = next((c for c, role in self.reading.roles.items() if role is Role.TIME), "time")
