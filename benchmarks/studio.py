@@ -10,6 +10,7 @@ frame after the new curve is drawn. Actions on a long table: from the click to t
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--moves", type=int, default=100, help="of each slider")
     given = parser.parse_args()
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory() as folder, browser() as made:
         root = Path(folder)
         first_pages(made, root)
@@ -72,9 +74,9 @@ def first_pages(made, root: Path, times: int = 4) -> None:
         begin = time.perf_counter()
         with studio(root / f"first {k}", root / "log.txt") as running:
             opened(made, running.address).close()
-            found.append(time.perf_counter() - begin)
-    told = ", ".join(f"{one:.2f}" for one in found)
-    print(f"first page, seconds from the command: {told}")
+            found.append((time.perf_counter() - begin, processor(running.process.pid)))
+    told = ", ".join(f"{spent:.2f} ({used:.2f})" for spent, used in found)
+    print(f"first page, seconds from the command (of the processor, in the server): {told}")
 
 
 def sliders(made, root: Path, moves: int) -> None:
@@ -105,14 +107,15 @@ def long_table(made, root: Path, rows: int) -> None:
     np.savetxt(table, values, "%.6g", ",", header="time,x", comments="")
     with studio(root / "long", root / "log.txt") as running:
         page = opened(made, running.address)
-        print(f"actions with {rows:,} rows, seconds:")
+        print(f"actions with {rows:,} rows: seconds, and seconds of the processor in the server")
 
         def timed(words: str, action, until: str) -> None:
-            begin = time.perf_counter()
+            begin, used = time.perf_counter(), processor(running.process.pid)
             action()
             page.wait_for_selector(until)
             page.evaluate("() => new Promise(requestAnimationFrame)")
-            print(f"  {words:34s} {time.perf_counter() - begin:5.2f}")
+            spent = time.perf_counter() - begin
+            print(f"  {words:34s} {spent:5.2f} {processor(running.process.pid) - used:5.2f}")
 
         timed(
             "open the table",
@@ -139,6 +142,15 @@ def long_table(made, root: Path, rows: int) -> None:
         timed("to the fit", lambda: page.click("#go-5"), "#start-fit")
         timed("to keep", lambda: page.click("#go-7"), "#problem-text")
         page.close()
+
+
+def processor(pid: int) -> float:
+    """Seconds of the processor that a process has used; NaN where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return float("nan")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def digits(made, root: Path) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from picardfit.cli.saved import FIT, RESULTS
 from picardfit.errors import InputError, Notice
-from picardfit.files.fit_file import load
 from picardfit.files.problem_file import FILE_NAME, ProblemFile, read_problem_file
 from picardfit.files.sections.doses import covariate_names
 from picardfit.files.sections.equations import Inputs, read_model
@@ -133,6 +132,14 @@ def _times(path: Path) -> TimeSettings:
         return read_time(source, source.content)
     except InputError:
         return TimeSettings()
+
+
+def _loaded(path: Path) -> Fit:
+    from picardfit.files.fit_file import (
+        load,
+    )  # and with it all that a fit needs: the first page need not wait for it
+
+    return load(path)
 
 
 @dataclass(eq=False)
@@ -258,7 +265,7 @@ class Desk:
             return None
         if self._fit is None or self._fit[0] != when:
             try:
-                self._fit = when, await asyncio.to_thread(load, path)
+                self._fit = when, await asyncio.to_thread(_loaded, path)
             except InputError:
                 return None
         return self._fit[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -72,6 +73,7 @@ class Page:
         self.desk.listeners.append(self._changed)
         self.desk.watchers.append(self._news)
         self.client.on_delete(self._leave)
+        self.client.on_connect(lambda: background_tasks.create(warmed()))
         self.show(begin)
 
     def _leave(self) -> None:
@@ -225,6 +227,13 @@ class Page:
             note.text = "running"
         elif note.text == "running":
             note.text = states(self.desk, self.desk.reading)["fit"][1]
+
+
+async def warmed(pause: float = 0.5) -> None:
+    """Load the modules of all steps, when the first page is there, so that none of them has to wait for its own."""
+    await asyncio.sleep(pause)
+    for one in STEPS:
+        await asyncio.to_thread(importlib.import_module, f"picardfit.studio.steps.{one.module}")
 
 
 def states(desk: Desk, reading: Reading) -> dict[str, tuple[str, str]]:
