@@ -18,6 +18,7 @@ from picardfit.display.text import (
     statistics_lines,
 )
 from picardfit.display.verdicts import summary
+from picardfit.errors import InputError
 from picardfit.studio import charts, parts
 from picardfit.studio.steps import further
 from picardfit.studio.steps.view import Shown
@@ -139,11 +140,32 @@ class View(Shown):
                         aria_pressed=str(bool(on)).lower(),
                     )
                 parts.text("span", "Hold Ctrl and turn the wheel to zoom; drag to move.", "quiet")
+                self._horizon(fit)
             predictions = self.desk.predictions() if self.until is None else {}
             model = problem.model
             names = [*model.observables, *(name for name in model.states if name not in model.observables)]
             for name in names[: 2 * self.desk.settings.panels]:
                 self._panel(fit, name, predictions)
+
+    def _horizon(self, fit: Fit) -> None:
+        """Until when the curves are drawn."""
+        last = max(float(one.times[-1]) for one in fit.problem.experiments)
+        with parts.tag("label", "row quiet"):
+            parts.text("span", "predict until")
+            parts.field(self.until or "", self._predict, "Predict until", "num", placeholder=f"{last:g}")
+        if self.until is not None:
+            parts.button("Only the data", lambda: self._predict(""), "small")
+
+    def _predict(self, words: str) -> None:
+        words = words.strip()
+        try:
+            self.until = float(words) if words else None
+            self.again()
+        except ValueError as error:  # InputError is one
+            told = parts.told(error) if isinstance(error, InputError) else f"{words} is not a number"
+            parts.notify(told, "bad")
+            self.until = None
+            self.again()
 
     def _panel(self, fit: Fit, name: str, predictions: dict[str, dict[str, list[float]]]) -> None:
         problem, limit = fit.problem, self.desk.settings

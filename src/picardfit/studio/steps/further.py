@@ -76,7 +76,6 @@ class Further:
 
     def build(self) -> None:
         if self.fit.status.converged:
-            self._prediction()
             self.profiling = parts.card(
                 "Profiles",
                 "How much worse the fit becomes away from an estimate: intervals that need not be symmetric.",
@@ -103,33 +102,6 @@ class Further:
         _keep_head(self.planning)
         with self.planning:
             self._design()
-
-    # ---- prediction ------------------------------------------------------------------------------------------------
-
-    def _prediction(self) -> None:
-        last = max(float(one.times[-1]) for one in self.fit.problem.experiments)
-        with (
-            parts.card("Beyond the data", "How the curves go on, with their bands."),
-            parts.tag("div", "row"),
-        ):
-            parts.text("span", "Predict until", "quiet")
-            parts.field(self.view.until or "", self._predict, "Predict until", "num", placeholder=f"{last:g}")
-            if self.view.until is not None:
-                parts.button("Only the data", lambda: self._predict(""), "small")
-
-    def _predict(self, words: str) -> None:
-        words = words.strip()
-        try:
-            self.view.until = float(words) if words else None
-        except ValueError:
-            parts.notify(f"{words} is not a number", "bad")
-            return
-        try:
-            self.view.again()
-        except InputError as error:
-            self.view.until = None
-            parts.notify(parts.told(error), "bad")
-            self.view.again()
 
     # ---- profiles --------------------------------------------------------------------------------------------------
 
@@ -209,6 +181,8 @@ class Further:
         comparable = {name: one for name, one in fits.items() if one.success and one.problem.random is None}
         try:
             found = compare_models(comparable) if len(comparable) > 1 else None
+            if len(comparable) < len(fits):
+                parts.text("p", "Fits that did not succeed are not compared.", "quiet")
         except InputError as error:
             found = None
             parts.say(parts.told(error))
