@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from importlib.resources import files as resources
 from pathlib import Path, PurePosixPath
@@ -11,12 +12,13 @@ from tempfile import TemporaryDirectory
 from picardfit.errors import InputError
 from picardfit.files.problem_file import FILE_NAME, TABLES
 from picardfit.files.raw_tables import read_raw_table
-from picardfit.importers import sbml
+from picardfit.importers import petab, sbml
 from picardfit.studio import document
+from picardfit.studio.rewriting import rewritten
 from picardfit.studio.settings import DEFAULT, StudioSettings
 from picardfit.studio.sheet import TEXT_ENDINGS
 
-MODELS = (".xml", ".sbml")
+MODELS, LISTINGS = (".xml", ".sbml"), (".yaml", ".yml")
 BEGINNING = 300_000  # bytes of a long table that are checked before it is read as a whole
 
 
@@ -42,6 +44,8 @@ def opened(
     problems = [name for name in named if name.lower().endswith(".toml")]
     if problems:
         return {n: c for n, c in named.items() if n not in problems}, decoded(named[problems[0]])
+    if any(Path(name).suffix.lower() in LISTINGS for name in named):
+        return from_petab(named)
     kept = {}
     for name, content in named.items():
         ending = Path(name).suffix.lower()
@@ -114,6 +118,20 @@ def with_sbml(text: str, content: bytes) -> str:
     if system.name and not document.value_at(text, "title"):
         text = document.with_value(text, ("title",), system.name)
     return text
+
+
+def from_petab(files: Mapping[str, bytes]) -> tuple[dict[str, bytes], str]:
+    """The problem of a PEtab YAML file and all files that it names, which were dropped together."""
+    listing = next(name for name in files if Path(name).suffix.lower() in LISTINGS)
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # parameters that nothing uses, which Check tells
+        for name, content in files.items():
+            (Path(folder) / name).write_bytes(content)
+        try:
+            imported = petab.load(Path(folder) / listing)
+        except InputError as error:
+            raise error.at(file=listing) from None
+    return rewritten(imported.problem, imported.tables.name)
 
 
 def starter(name: str) -> tuple[dict[str, bytes], str]:

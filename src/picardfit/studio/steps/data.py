@@ -11,7 +11,7 @@ from picardfit.studio.sheet import Role, Series, Sheet, is_nonmem, with_role
 from picardfit.studio.steps import intake
 from picardfit.studio.steps.view import Shown
 
-ACCEPTS = ".csv,.tsv,.txt,.dat,.xlsx,.xls,.ods,.parquet,.toml,.xml,.sbml"
+ACCEPTS = ".csv,.tsv,.txt,.dat,.xlsx,.xls,.ods,.parquet,.toml,.xml,.sbml,.yaml,.yml"
 LEAD = (
     "What was measured: one row for each time, one column for each quantity. Blank cells were not measured."
 )

@@ -14,7 +14,7 @@ from picardfit.studio.names import needed_parameters
 from picardfit.studio.steps import intake
 from picardfit.studio.steps.view import Shown
 
-ACCEPTS = ".toml,.xml,.sbml,.csv"
+ACCEPTS = ".toml,.xml,.sbml,.yaml,.yml,.tsv,.csv"
 LEAD = "One equation a line: x' = … is the rate of change of x. Names that are no states or inputs are parameters."
 HINT = "prey' = birth*prey - hunt*prey*predator\npredator' = gain*prey*predator - death*predator"
 
@@ -30,7 +30,9 @@ class View(Shown):
         self.upload = intake.uploader(self.page, ACCEPTS)
         with parts.tag("div", "row").style("margin-bottom: 12px"):
             intake.starters(self.page)
-            parts.button("Open SBML or problem.toml", intake.choose(self.upload), "small", id="open-model")
+            parts.button(
+                "Open SBML, PEtab or problem.toml", intake.choose(self.upload), "small", id="open-model"
+            )
         self.editor = ui.codemirror(
             document.equations_of(self.desk.text),
             on_change=self._typed,
