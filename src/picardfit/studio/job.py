@@ -47,6 +47,7 @@ class Job:
     done: tuple[int, int] = (0, 0)
     errors: list[Mapping[str, Any]] = field(default_factory=list)
     result: dict[str, Any] = field(default_factory=dict)
+    outcome: Phase | None = None  # what the process has told; the phase changes when it is gone
     began: float = 0.0
     seconds: float = 0.0
     process: asyncio.subprocess.Process | None = None
@@ -66,7 +67,7 @@ class Job:
             return
         self.phase, self.kind, self.names = Phase.RUNNING, kind, tuple(names)
         self.words, self.losses, self.curves, self.done = "", [], {}, (0, 0)
-        self.errors, self.result, self.began = [], {}, time.monotonic()
+        self.errors, self.result, self.began, self.outcome = [], {}, time.monotonic(), None
         self.told()
         command = [sys.executable, "-m", "picardfit.studio.worker", kind, str(folder), *names]
         pipe = asyncio.subprocess.PIPE
@@ -105,20 +106,20 @@ class Job:
                 self.curves = record.get("curves", self.curves)
                 self.done = record.get("done", self.done[0]), record.get("total", self.done[1])
             case "ended":
-                self.result, self.phase = record, Phase.ENDED
+                self.result, self.outcome = record, Phase.ENDED
                 self.errors = record.get("errors", [])
             case "stopped":
-                self.phase = Phase.STOPPED
+                self.outcome = Phase.STOPPED
             case "failed":
-                self.errors, self.phase = record["errors"], Phase.FAILED
+                self.errors, self.outcome = record["errors"], Phase.FAILED
 
     def _end(self, code: int | None, last_words: str) -> None:
         """How the work ended: as it told, or with a process that is gone without a word."""
         self.seconds = time.monotonic() - self.began
-        if self.busy:
+        if self.outcome is None:
             reason = last_words.strip().splitlines()[-1:] or [f"exit code {code}"]
             self.errors = [error_record(InputError("studio.process_died", self.kind, reason=reason[0]))]
-            self.phase = Phase.FAILED
+        self.phase = self.outcome or Phase.FAILED
 
     def stop(self, at_once: bool = False) -> None:
         """Ask the work to stop with the best so far; a second time, or `at_once`, end it."""

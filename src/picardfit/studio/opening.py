@@ -91,13 +91,13 @@ def with_sbml(text: str, content: bytes) -> str:
     Its parameters begin fixed at the values of the model; those that are free in a fit get bounds by hand.
     """
     with TemporaryDirectory() as folder:
-        path = Path(folder) / "model.xml"
+        path = Path(folder) / "sbml.xml"
         path.write_bytes(content)
         try:
             system = sbml.load(path)
             model = system.model()
         except InputError as error:
-            raise error.at(file="model.xml") from None
+            raise error.at(file="sbml.xml") from None
     text = document.with_equations(
         text, "\n".join(f"{name}' = {right}" for name, right in model.equations.items())
     )
