@@ -70,6 +70,7 @@ def test_profiles_predictions_candidates_and_comparisons(chromium, running):
             )
         step(page, "Fit")
         page.click("#start-fit")
+        page.wait_for_selector("#stop-fit")
         page.wait_for_selector("#to-answer", timeout=90_000)
     page.click("#to-answer")
     page.wait_for_selector("th:has-text('AICc')")

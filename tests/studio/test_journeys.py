@@ -39,6 +39,7 @@ def fit(page):
     """Fit and wait for the end."""
     step(page, "Fit")
     page.click("#start-fit")
+    page.wait_for_selector("#stop-fit")
     page.wait_for_selector("#to-answer", timeout=90_000)
 
 

@@ -42,6 +42,7 @@ class View(Shown):
         )
         self.editor.props["id"] = "equations"
         self.editor.props["aria-label"] = "Equations"
+        self.spoken = parts.text("div", "", "sr", aria_live="polite")
         self.above = parts.tag("div").style("margin-top: 12px")
         self.below = parts.tag("div").style("margin-top: 18px")
         self._show()
@@ -115,23 +116,22 @@ class View(Shown):
     def _mark(self, faults: list[InputError]) -> None:
         """Put every message under the line that it is about."""
         lines = self.editor.value.split("\n")
-        marks: list[dict[str, Any]] = []
+        told: dict[int, list[str]] = {}
         for one in faults:
-            row = min(max(one.place.row or 1, 1), len(lines))
-            begin = sum(len(line) + 1 for line in lines[: row - 1])
-            end = begin + len(lines[row - 1])
-            if end > begin:
-                marks.append({"kind": "mark", "from": begin, "to": end, "class": "faulty-line"})
-            marks.append(
-                {
-                    "kind": "widget",
-                    "position": end,
-                    "text": parts.told(one, places=False),
-                    "class": "line-fault",
-                    "side": 1,
-                }
+            told.setdefault(min(max(one.place.row or 1, 1), len(lines)), []).append(
+                parts.told(one, places=False)
             )
+        marks: list[dict[str, Any]] = []
+        for row, words in told.items():
+            begin = sum(len(line) + 1 for line in lines[: row - 1])
+            if lines[row - 1]:
+                marks.append(
+                    {"kind": "mark", "from": begin, "to": begin + len(lines[row - 1]), "class": "faulty"}
+                )
+            shown = {"data-fault": "\n".join(words)}  # drawn by the style sheet, as text
+            marks.append({"kind": "line", "line": row, "class": "line-fault", "attributes": shown})
         self.editor.decorations = marks
+        self.spoken.text = " ".join(f"Line {row}: {' '.join(words)}" for row, words in told.items())
 
     def _typeset(self) -> None:
         model = self.reading.model
