@@ -81,7 +81,9 @@ def first_pages(made, root: Path, times: int = 4) -> None:
 
 def sliders(made, root: Path, moves: int) -> None:
     """Milliseconds from a move of a slider to the frame with its curve, for every starter that has sliders."""
-    print("slider, ms from the event to the frame: median, 95th percentile, largest")
+    print(
+        "slider, ms from the event to the frame: median, 95th percentile, largest; ms of the processor in the server"
+    )
     for name in SLIDERS:
         folder = root / name
         shutil.copytree(STARTERS / name, folder)
@@ -92,10 +94,12 @@ def sliders(made, root: Path, moves: int) -> None:
             page.wait_for_timeout(1500)
             label = page.get_attribute("input[type=range]", "data-label")
             page.evaluate(MOVE, [label, 5])
+            used = processor(running.process.pid)
             found = page.evaluate(MOVE, [label, moves])
+            used = 1000 * (processor(running.process.pid) - used) / moves
             page.close()
         low, high = np.percentile(found, [50, 95])
-        print(f"  {name:18s} {low:6.0f} {high:6.0f} {max(found):6.0f}")
+        print(f"  {name:18s} {low:6.0f} {high:6.0f} {max(found):6.0f} {used:6.0f}")
 
 
 def long_table(made, root: Path, rows: int) -> None:

@@ -71,6 +71,7 @@ def read_folder(study: Study, revision: int, before: Reading | None = None) -> R
     file: ProblemFile | None = None
     faults: tuple[InputError, ...] = ()
     try:
+        _check_files(study, text)
         file = read_problem_file(path)
     except ProblemFileError as error:
         faults = error.faults
@@ -82,6 +83,18 @@ def read_folder(study: Study, revision: int, before: Reading | None = None) -> R
     roles = {} if sheet is None else roles_of(sheet, text, None if model is None else model.observables)
     series, unseen = _series(sheet, roles, times, before)
     return Reading(revision, file, model, faults, sheet, roles, times, series, unseen, content)
+
+
+def _check_files(study: Study, text: str) -> None:
+    """InputError for a data file outside of the folder: a problem file that somebody sent must not read others."""
+    given = document.value_at(text, "data")
+    for one in given if isinstance(given, list) else [given]:
+        name = one.get("file") if isinstance(one, dict) else one
+        if isinstance(name, str):
+            try:
+                study.path(name)
+            except InputError as error:
+                raise error.at(key=("data",)) from None
 
 
 def _sheet(study: Study, text: str, before: Reading | None) -> tuple[Sheet | None, bytes | None]:
