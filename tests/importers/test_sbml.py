@@ -397,11 +397,21 @@ def test_priorities_and_delays(tmp_path):
     assert simulated(path)["A"][2] == pytest.approx(2 * np.exp(-0.5) + 3, rel=1e-7)
 
 
-def test_events_do_not_change_volumes_round_concentrations(tmp_path):
-    with pytest.raises(
-        pf.InputError, match="the volume `c` of species that are given as concentrations \\(`A`\\)"
-    ):
-        sbml.read(decay(tmp_path, event("time >= 1", "c", "2")))
+def test_events_that_change_a_volume_keep_amounts(tmp_path):
+    found = simulated(decay(tmp_path, event("time >= 1", "c", "2 * c")))["A"]
+    later = np.exp(-0.5) * np.exp(-0.25 * (TIMES - 1))  # half the concentration, and k/2 in twice the volume
+    expected = np.where(TIMES >= 1, later, 2 * np.exp(-0.5 * TIMES))
+    assert found == pytest.approx(expected, rel=1e-7)
+
+
+def test_events_do_not_set_a_volume_and_a_concentration_in_it(tmp_path):
+    both = event("time >= 1", "c", "2").replace(
+        "</listOfEventAssignments>",
+        '<eventAssignment variable="A"><math xmlns="http://www.w3.org/1998/Math/MathML"><cn>1</cn></math>'
+        "</eventAssignment></listOfEventAssignments>",
+    )
+    with pytest.raises(pf.InputError, match="the volume `c` and the concentration of a species in it"):
+        sbml.read(decay(tmp_path, both))
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,10 @@ def sensitivity(
         fixed = np.concatenate([np.eye(states), np.zeros((states, len(run.params)))], axis=1)
         return Sensitivity(np.tile(run.initial, (count, 1)), np.repeat(fixed[None], count, axis=0))
 
+    path = _Path(model, run)
+
     def attempt(mesh: Mesh) -> tuple[_Solved | None, Flags]:
-        found = _solved(model, run, mesh)
+        found = _solved(path, mesh)
         return found, np.zeros(len(mesh), bool) if found is None else found.tails > settings.resolution
 
     first = Mesh(rule(settings.nodes), (_first_knots(run, knots, settings),))
@@ -98,11 +100,44 @@ class _Solved:
     tails: Array  # (segments,): largest of the last Legendre modes of h f, relative to the size of each state
 
 
-def _solved(model: Model, run: Run, mesh: Mesh) -> _Solved | None:
-    """The solution at the knots and nodes of a mesh, by independent integration; None if there is none."""
-    (knots,) = mesh.knots
+class _Path:
+    """The states of a run at all times asked for so far, by independent integration."""
+
+    def __init__(self, model: Model, run: Run) -> None:
+        self.model, self.run = model, run
+        self.times, self.states = np.zeros(0), np.zeros((0, len(run.initial)))
+
+    def at(self, wanted: Array, knots: Array) -> Array | None:
+        """(wanted, states); None if there is no solution.
+
+        The first call integrates the whole run. Later ones begin at the knots before times that are new, between which
+        nothing jumps: where a mesh is refined that takes far fewer steps.
+        """
+        new = wanted[~np.isin(wanted, self.times)]
+        begins = knots[:-1][np.isin(knots[:-1], self.times)]
+        tasks = [replace(self.run, times=new)]
+        if len(self.times):
+            mine = np.searchsorted(begins, new, side="right") - 1
+            tasks = [self._from(begins[k], new[mine == k]) for k in np.unique(mine)]
+        solved = trajectories(self.model, tasks)
+        found = [states for states in solved if states is not None]
+        if len(found) < len(solved):
+            return None
+        times = np.concatenate([self.times, new])
+        order = np.argsort(times)
+        self.times, self.states = times[order], np.concatenate([self.states, *found])[order]
+        return self.states[np.searchsorted(self.times, wanted)]
+
+    def _from(self, begin: float, times: Array) -> Run:
+        initial = self.states[np.searchsorted(self.times, begin)]
+        return replace(self.run, t0=float(begin), initial=initial, times=times, breaks=(), jumps=None)
+
+
+def _solved(solution: _Path, mesh: Mesh) -> _Solved | None:
+    """The solution at the knots and nodes of a mesh; None if there is none."""
+    (knots,), model, run = mesh.knots, solution.model, solution.run
     wanted = np.unique(np.concatenate([knots, mesh.node_times.ravel()]))
-    values = trajectories(model, [replace(run, times=wanted)])[0]
+    values = solution.at(wanted, knots)
     if values is None:
         return None
     states = values[np.searchsorted(wanted, knots[:-1])]

@@ -46,7 +46,8 @@ class Explorer:
         if fit.solution is None:
             raise InputError("fit.no_solution", ended=fit.conclusion)
         self.fit, self.settings = fit, settings
-        self._sliding = Sliding(fit.problem, fit.solution.unknowns, experiment, settings)
+        mesh = fit.solution.system.mesh
+        self._sliding = Sliding(fit.problem, fit.solution.unknowns, experiment, settings, mesh)
         self._picture: _Picture | None = None
 
     def show_experiment(self, name: str) -> None:
@@ -106,7 +107,8 @@ class Explorer:
         """The picture: data, the fit, and the curves at the values of the sliders."""
         if self._picture is None:
             assert self.fit.solution is not None  # checked before
-            fitted = Sliding(self.fit.problem, self.fit.solution.unknowns, self.experiment, self.settings)
+            begin, mesh = self.fit.solution.unknowns, self.fit.solution.system.mesh
+            fitted = Sliding(self.fit.problem, begin, self.experiment, self.settings, mesh)
             self._picture = _Picture(self.fit, fitted.shown, fitted.curves() or {}, self.settings)
         return self._picture.png(self.curves() or {})
 

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from picardfit.display.plots.curves import grid
 from picardfit.errors import InputError
 from picardfit.problem.named_values import experiment_index, parameters_of, units_of
 from picardfit.search.searches import QuickIntegration, value_at
 from picardfit.simulation.trajectories import Run, observed, trajectories
 
 if TYPE_CHECKING:
+    from picardfit.collocation.mesh import Mesh
     from picardfit.problem.experiment import Experiment
     from picardfit.problem.problem import Problem
 
@@ -64,7 +66,8 @@ class Handle:
 class Sliding:
     """The curves of a problem at any values of its unknowns, one experiment at a time.
 
-    `unknowns` (experiments, width), internal: where the sliders begin.
+    `unknowns` (experiments, width), internal: where the sliders begin. `mesh`: that of a fit, whose curves have the
+    same times.
     """
 
     def __init__(
@@ -73,8 +76,9 @@ class Sliding:
         unknowns: np.ndarray,
         experiment: str | None = None,
         settings: ExploreSettings = DEFAULT,
+        mesh: Mesh | None = None,
     ) -> None:
-        self.problem, self.settings = problem, settings
+        self.problem, self.settings, self._mesh = problem, settings, mesh
         self._layout, self._first = problem.layout, unknowns
         self._natural = self._layout.natural(unknowns).copy()
         self.show_experiment(problem.names[0] if experiment is None else experiment)
@@ -163,7 +167,7 @@ class Sliding:
         for name in set(model.increments) & set(
             one.observables
         ):  # between other times they are other numbers
-            times = np.unique(one.times[one.sampled[:, one.observables.index(name)]])
+            times = one.count_times(name)
             states = self._states(times)
             if states is None:
                 return None
@@ -199,8 +203,10 @@ class Sliding:
 
     @property
     def _grid(self) -> np.ndarray:
+        """Times of the curves: those of the pictures of the fit, with both sides of every dose."""
         one = self.shown
-        return np.linspace(one.t0, float(one.times[-1]), self.settings.points)
+        knots = np.array([one.t0, one.times[-1]]) if self._mesh is None else self._mesh.knots[self._e]
+        return grid(one, knots, logarithmic=False, points=self.settings.points)
 
     def loss(self) -> float | None:
         """The objective at the values of the sliders, as `fit.objective`; None where that would take too long."""

@@ -334,6 +334,8 @@ def _positive_density(prior: Prior) -> str:
             found = f"inv_gamma_lpdf({{}} | {shape!r}, {scale!r})"
         case priors.Beta(alpha, beta):
             found = f"beta_lpdf({{}} | {alpha!r}, {beta!r})"
+        case priors.Rayleigh(scale):
+            found = f"rayleigh_lpdf({{}} | {scale!r})"
         case _:
             found = ""
     return found

@@ -233,8 +233,12 @@ class Model:
         """The unit of a name, or an empty text; an observable that is just a state has the state's unit."""
         if name in self.units:
             return self.units[name]
-        alone = self.observable_formulas.get(name) if name not in self.states else None
-        return self.units.get(alone, "") if alone in self.states else ""
+        if name in self.states or name in self.increments or name not in self.observables:
+            return ""
+        if not (self.units and isinstance(self.output, BatchedMap)):
+            return ""
+        alone = self.output.expressions[self.observables.index(name)]
+        return self.units.get(alone.name, "") if alone.is_Symbol and alone.name in self.states else ""
 
     @property
     def switching_parameters(self) -> tuple[str, ...]:

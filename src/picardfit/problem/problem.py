@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import inf
+from pathlib import Path
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from picardfit.model.inputs import check_oscillations, values_at
 from picardfit.model.measurement import Measurement, Padded, padded
 from picardfit.model.model import Model
 from picardfit.model.noise_models import NoiseModel
-from picardfit.model.number_arrays import as_given
+from picardfit.model.number_arrays import as_given, lost_values
 from picardfit.model.parameters import Parameter
 from picardfit.model.prior_terms import Priors
 from picardfit.model.random_effects import RandomEffects
@@ -44,6 +45,7 @@ from picardfit.problem.samples import (
     samples_of,
     typical_trials,
 )
+from picardfit.problem.state_sizes import known_sizes, measured_sizes
 from picardfit.problem.unknowns import UnknownsLayout, layout_of, priors_of
 from picardfit.problem.validation import (
     InitialSpec,
@@ -207,17 +209,13 @@ class Problem:
 
     @cached_property
     def state_sizes(self) -> np.ndarray:
-        """(experiments, states): how large a state is by its data or its known initial value; 0 where nothing tells.
+        """(experiments, states): how large a state is by its data or its known initial value; 0 where nothing tells."""
+        return known_sizes(self)
 
-        Where a state is far smaller than others these sizes tell whether its units are large or whether it is zero.
-        """
-        states, sizes = self.model.states, np.array(np.abs(self.layout.known), float)
-        rows = self.model.output.expressions if isinstance(self.model.output, BatchedMap) else ()
-        for column, (name, row) in enumerate(zip(self.model.observables, rows, strict=False)):
-            if row.is_Symbol and row.name in states and name not in self.model.increments:
-                values = np.abs(np.nan_to_num(self.samples.data[:, column]))
-                np.maximum.at(sizes[:, states.index(row.name)], self.samples.experiment, values)
-        return sizes
+    @cached_property
+    def measured_sizes(self) -> np.ndarray:
+        """(experiments, states): how large a state is by its data; 0 where nothing tells."""
+        return measured_sizes(self)
 
     @cached_property
     def layout(self) -> UnknownsLayout:
@@ -344,7 +342,7 @@ class Problem:
         """States of the solved model at the samples, running ones since the last sample (`IncrementSamples`)."""
         return states if self.increments is None else self.increments.since_last_sample(states, axis)
 
-    @property
+    @cached_property
     def sampled(self) -> np.ndarray:
         """(samples, observables) bool: where something was measured, or will be."""
         return sampled_cells(self.model, self.experiments)
@@ -366,11 +364,18 @@ class Problem:
 
     def check_inputs(self) -> None:
         """InputError when an input is not finite somewhere in its experiment, or oscillates too fast."""
-        rates = self.model.rhs.expressions if isinstance(self.model.rhs, BatchedMap) else ()
-        fixed = {name: one.fixed for name, one in self.parameters.items() if one.fixed is not None}
+        _ = self._inputs_are_sound
+
+    @cached_property
+    def _inputs_are_sound(self) -> bool:
+        """True, or an InputError; checked once, because formulas of large models take long to search."""
         for one in self.experiments:
             one.check_inputs(self.model.inputs)
-            check_oscillations(rates, one.t0, float(one.times[-1]), fixed)
+        rates = self.model.rhs.expressions if isinstance(self.model.rhs, BatchedMap) else ()
+        fixed = {name: one.fixed for name, one in self.parameters.items() if one.fixed is not None}
+        longest = max(self.experiments, key=lambda one: float(one.times[-1]) - one.t0)
+        check_oscillations(rates, longest.t0, float(longest.times[-1]), fixed)
+        return True
 
     def mean_loss(self, value: float) -> float:
         """The objective as it is reported: the paper's L_ls, divided by the number of sampling instants N_s.
@@ -401,6 +406,22 @@ class Problem:
         value = inf if rows is None else self.objective.nllh(rows)
         return value if np.isfinite(value) or value == -inf else inf
 
+    def to_petab(
+        self,
+        folder: str | Path,
+        parameters: Mapping[str, object] | None = None,
+        initial: Mapping[str, object] | None = None,
+    ) -> Path:
+        """Write the problem as PEtab version 2 (model, tables) into a folder; the path of its YAML file.
+
+        `parameters`, `initial`: the nominal values, as for `loss`; by default those of the problem, and where it has
+        none the starts or the middle of the bounds. What PEtab cannot say is refused by name.
+        """
+        from picardfit.exporters.petab import write_petab
+
+        values = (self.nominal or {}) if parameters is None else parameters
+        return write_petab(self, folder, unknowns_from(self, values, initial, missing="nan"))
+
     def marginal_objective(
         self, parameters: Mapping[str, object], covariance: object, marginal: object = None
     ) -> float:
@@ -426,6 +447,8 @@ class Problem:
         integration: Integration | None = None,
     ) -> np.ndarray | None:
         """Rows (samples, rows), observables first, in the order of `samples`; None if a run fails.
+
+        An observable needs a value only where it is sampled; where it has none elsewhere, it is 0.
 
         They come from integrators that are independent of the Picard operator. `parameters`: (experiments, parameters
         of model and noise); `initial`: (experiments, states).
@@ -454,7 +477,12 @@ class Problem:
             inputs = values_at(run.inputs, model.inputs, run.times)
             rows.append(self.measurement.value(run.times, states, params, inputs))
         outputs = np.concatenate(rows)
-        return outputs if np.isfinite(outputs[:, : len(model.observables)]).all() else None
+        observables = outputs[:, : len(model.observables)]
+        wrong = ~np.isfinite(observables)
+        if (wrong & self.sampled).any():
+            return None
+        observables[wrong] = 0.0  # nobody looks at them, but sums over all cells would not be finite
+        return outputs
 
     def simulate_data(
         self,
@@ -496,7 +524,10 @@ class Problem:
             mine, columns = self.samples.experiment == e, dict(one.observations)
             for k, name in enumerate(self.model.observables):
                 if name in columns:
+                    lost = lost_values(columns[name])
                     columns[name] = as_given(data[mine, k], None if limits is None else limits[mine, k])
+                    if lost.any():
+                        columns[name] = np.where(lost, "?", columns[name].astype(object))
             for name in () if self.scatter is None else self.scatter.trials_columns:
                 columns.setdefault(name, np.full(int(mine.sum()), typical_trials(self.experiments, name)))
             planned = one.planned if np.isnan(data[mine]).all() else None

@@ -190,12 +190,13 @@ def _rest_record(rest: Rest) -> Record:
     record: Record = {"inputs": _specs(rest.inputs), "initial": rest.initial}
     if rest.doses:
         record |= {"doses": [dose.spec() for dose in rest.doses], "every": rest.every}
-    return record
+    return record if rest.after is None else {**record, "after": _rest_record(rest.after)}
 
 
 def _rest_from(record: Record) -> Rest:
     every = get_optional(record, "every", float) if "every" in record else None
-    return Rest(_inputs_from(record), get(record, "initial", dict), _doses_from(record), every)
+    after = _rest_from(get(record, "after", dict)) if "after" in record else None
+    return Rest(_inputs_from(record), get(record, "initial", dict), _doses_from(record), every, after)
 
 
 def _doses_from(record: Record) -> list[Doses]:
@@ -267,8 +268,9 @@ def _parameter_record(parameter: Parameter) -> Record:
     default = Parameter()
     given = {one.name: getattr(parameter, one.name) for one in fields(Parameter)}
     record = {name: value for name, value in given.items() if value != getattr(default, name)}
-    if parameter.prior is not None:
-        record["prior"] = _kind_record(parameter.prior)
+    for key in ("prior", "drawn"):
+        if getattr(parameter, key) is not None:
+            record[key] = _kind_record(getattr(parameter, key))
     return record
 
 
@@ -280,8 +282,9 @@ def _parameter_from(name: str, record: object) -> Parameter:
     for key in ("lower", "upper"):
         if key in values:
             values[key] = number(values[key], f"{key} of `{name}`")
-    if values.get("prior") is not None:
-        values["prior"] = _kind_from(values["prior"], PRIORS, "prior", name)
+    for key in ("prior", "drawn"):
+        if values.get(key) is not None:
+            values[key] = _kind_from(values[key], PRIORS, "prior", name)
     return Parameter(**values)
 
 

@@ -153,9 +153,27 @@ def _on_mesh(state: State, system: Discretisation, point: Point, linear: Lineari
     return replace(state, system=system, knot_scale=scales, point=point, linear=linear, joined_at=np.inf)
 
 
-def knot_scales(system: Discretisation, point: Point, scale: np.ndarray) -> np.ndarray:
-    """(linked, states): the unit of the jumps."""
-    return segment_scales(system.mesh, point.states, point.path, scale)[system.mesh.inner_rows]
+@dataclass(frozen=True)
+class Apart:
+    """When a state has a scale of its own in an experiment, beside its scale in all of them."""
+
+    below: float = 1e-2  # all of its data there are smaller than this fraction of the scale; chosen
+
+
+def knot_scales(
+    system: Discretisation, point: Point, scale: np.ndarray, apart: Apart = Apart()
+) -> np.ndarray:
+    """(linked, states): the unit of the jumps.
+
+    A state that changes sign has the size of its data in experiments where that is far smaller: with one unit for
+    amplitudes that are a billion apart, the penalty would leave the path of the small experiment in pieces.
+    """
+    mesh, data = system.mesh, system.problem.measured_sizes
+    scales = segment_scales(mesh, point.states, point.path, scale)
+    small = (data > 0) & (data < apart.below * scale)  # (experiments, states)
+    if len(data) > 1 and small.any():
+        scales = np.where(small[mesh.experiment] & (scales == scale), data[mesh.experiment], scales)
+    return scales[mesh.inner_rows]
 
 
 def continuity_unit(system: Discretisation, point: Point) -> float:
