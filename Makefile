@@ -6,13 +6,20 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 JOBS   ?= 2
 
-.PHONY: demo test test-slow test-oldest test-newest lint paper docs figures clean
+.PHONY: demo test test-studio test-slow test-oldest test-newest lint paper docs figures clean
 
 demo: $(VENV)/installed
 	$(BIN)/picardfit demo
 
 test: lint
 	$(BIN)/pytest -n $(JOBS) --cov --cov-report=term:skip-covered --no-cov-on-fail
+
+# All tests of the studio, the long ones too: ten minutes of random clicking (PICARDFIT_MONKEY_MINUTES), 100,000 rows.
+test-studio: $(VENV)/installed-dev
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null || \
+		{ [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && apt-get install --yes --quiet chromium; } || \
+		{ echo "Chromium is missing: sudo apt install chromium (dnf, brew: chromium). Then make test-studio again."; exit 1; }
+	$(BIN)/pytest -n 1 -m "slow or not slow" tests/studio
 
 test-slow: $(VENV)/installed-dev
 	$(BIN)/pytest -n $(JOBS) -m slow

@@ -11,8 +11,9 @@ import pytest
 from PIL import Image
 
 import picardfit as pf
-from picardfit.display.explore import Explorer, ExploreSettings
+from picardfit.display.explore import Explorer
 from picardfit.display.sliders import panel
+from picardfit.display.sliding import ExploreSettings
 
 TIMES = np.linspace(0, 4, 9)
 

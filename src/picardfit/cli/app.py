@@ -20,6 +20,7 @@ from picardfit.cli.profile import profile
 from picardfit.cli.sample import sample
 from picardfit.cli.select import select
 from picardfit.cli.simulate import simulate
+from picardfit.cli.studio import studio
 from picardfit.cli.validate import validate
 
 EXIT_CODES = (
@@ -79,4 +80,5 @@ app.command(cls=Command, epilog="Example: picardfit validate motors --data third
 app.command(cls=Command, epilog="Example: picardfit design ponds --criterion A --budget 2")(design)
 app.command(cls=Command, epilog="Example: picardfit export ponds --out model.xml")(export)
 app.command(cls=Command, epilog="Example: picardfit petab model.yaml --starts 100")(petab)
+app.command(cls=Command, epilog="Example: picardfit studio ponds")(studio)
 app.command(cls=Command, hidden=True, epilog="Example: picardfit schema > problem.schema.json")(schema)

@@ -38,7 +38,7 @@ def design(
 
         check_criterion(criterion)
         file = read_problem_file(problem)
-        candidates = _candidates(file)
+        candidates = candidates_of(file)
         if budget > len(candidates):
             raise InputError("cli.budget", budget=budget, candidates=len(candidates))
         result = run(file.with_data, file.settings, quiet or as_json, verbose=verbose)
@@ -64,7 +64,7 @@ def _record(result: Fit, found: Design) -> dict[str, object]:
     }
 
 
-def _candidates(file: ProblemFile) -> list[Experiment]:
+def candidates_of(file: ProblemFile) -> list[Experiment]:
     """The candidates of the file as planned experiments."""
     from picardfit.files.sections.experiments import planned_time
     from picardfit.problem.experiment import plan

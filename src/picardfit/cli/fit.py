@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,16 +24,19 @@ from picardfit.cli.common import (
     tell_unwritten,
     with_errors,
 )
+from picardfit.cli.saved import RESULTS
 from picardfit.errors import Audience
 from picardfit.whole_files import make_folder
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from picardfit.errors import InputError
     from picardfit.files.sections.settings import FitSettings
     from picardfit.fit import Fit
     from picardfit.problem.experiment import Experiment
     from picardfit.problem.problem import Problem
+    from picardfit.solvers.loop import Progress
 
 Out = Annotated[
     Path | None, typer.Option(help="Folder for the output files. By default `results` beside the problem.")
@@ -76,21 +79,37 @@ def fit(
         file = read_problem_file(problem)
         settings = changed(file.settings, starts, seed, workers, max_iterations)
         settings = replace(settings, start={**settings.start, **assignments(start or [], "--start")})
-        folder = output_folder(out or file.path.parent / "results")
+        folder = output_folder(out or file.path.parent / RESULTS)
         result = run(file.with_data, settings, quiet or as_json, ledger, verbose)
-        write, told, show = _tellers(file.with_data)
-        written, unwritten = as_far_as_possible(write(result, folder, report, settings.level, file.title))
-        aside = set_aside(folder, written) if failed(result) else {}
+        done = kept(result, settings, folder, file.title, report)
+        _, told, show = _tellers(file.with_data)
         if as_json:
-            content = {**told(result, settings.level, file.title, written), "set_aside": aside}
-            print_json(with_errors(content, unwritten))
+            content = {**told(result, settings.level, file.title, done.written), "set_aside": done.aside}
+            print_json(with_errors(content, done.unwritten))
         elif not quiet:
             typer.echo(file.title)
             show(result, settings.level)
-            typer.echo(f"written to {folder}: {', '.join(path.name for path in written) or 'nothing'}")
-        tell_set_aside(aside, as_json)
-        tell_unwritten(unwritten, as_json)
+            names = ", ".join(path.name for path in done.written)
+            typer.echo(f"written to {folder}: {names or 'nothing'}")
+        tell_set_aside(done.aside, as_json)
+        tell_unwritten(done.unwritten, as_json)
     raise typer.Exit(0 if result.success else 1)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The files of a fit."""
+
+    written: list[Path]
+    unwritten: InputError | None  # why the next could not be written
+    aside: dict[str, str]  # files of an earlier fit: old name -> new name
+
+
+def kept(result: Fit, settings: FitSettings, folder: Path, title: str, report: bool = True) -> Kept:
+    """Write the files of a fit, as far as possible; those of an earlier fit that this one lacks are set aside."""
+    write, _, _ = _tellers(result.problem)
+    written, unwritten = as_far_as_possible(write(result, folder, report, settings.level, title))
+    return Kept(written, unwritten, set_aside(folder, written) if failed(result) else {})
 
 
 def _tellers(problem: Problem) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
@@ -125,13 +144,20 @@ def run(
     quiet: bool = False,
     ledger: Path | None = None,
     verbose: bool = False,
+    also: Callable[[Progress], None] | None = None,
 ) -> Fit:
-    """Fit, showing progress on a terminal, with `verbose` all that the search does; Ctrl-C returns the best so far."""
+    """Fit, showing progress on a terminal, with `verbose` all that the search does; Ctrl-C returns the best so far.
+
+    `also`: a function that is called with the progress, too.
+    """
     from picardfit.cli.progress import watched
     from picardfit.fit import fit as estimate
     from picardfit.parallel.ordered_map import processes
 
-    with processes(settings.workers) as executor, watched(quiet, executor is None, verbose) as progress:
+    with (
+        processes(settings.workers) as executor,
+        watched(quiet, executor is None, verbose, also=also) as progress,
+    ):
         return estimate(
             problem,
             settings.method,

@@ -22,13 +22,18 @@ if TYPE_CHECKING:
 
 @contextmanager
 def watched(
-    quiet: bool = False, catch: bool = True, verbose: bool = False, every: float = 0.1
+    quiet: bool = False,
+    catch: bool = True,
+    verbose: bool = False,
+    every: float = 0.1,
+    also: Callable[[Progress], None] | None = None,
 ) -> Iterator[Callable[[Progress], None]]:
     """A function for `fit(progress=...)` that shows one line on a terminal, nothing on a pipe.
 
     The first Ctrl-C stops the search at its next iteration, which returns the best result so far; a second Ctrl-C
     stops the program. Without `catch` Ctrl-C is not handled here: with several processes `fit` handles it. With
-    `verbose` standard error also gets a line for all that the search does, on a pipe as well.
+    `verbose` standard error also gets a line for all that the search does, on a pipe as well. `also` is called with
+    every progress, too.
     """
     asked = threading.Event()
 
@@ -47,6 +52,8 @@ def watched(
             nonlocal last
             if asked.is_set():
                 raise KeyboardInterrupt
+            if also is not None:
+                also(progress)
             now = time.monotonic()
             if line is not None and now - last >= every:
                 last = now

@@ -40,7 +40,7 @@ def show_fit(fit: Fit, level: float = 0.95, shown: Shown = Shown()) -> None:
     out = console()
     out.print()
     if fit.solution is not None:
-        rows = _rows(fit, level)
+        rows = estimate_cells(fit, level)
         header = (
             "",
             "estimate",
@@ -88,7 +88,7 @@ def _second_opinion(certificate: Certificate) -> str:
     )
 
 
-def _rows(fit: Fit, level: float) -> list[tuple[str, ...]]:
+def estimate_cells(fit: Fit, level: float) -> list[tuple[str, ...]]:
     """(name, estimate, error, from, to, in another optimum, unit, remark, true value), rounded by the error."""
     truth, rows = true_values(fit.problem), []
     for one, remark in remarked(fit, level):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from picardfit.errors import InputError
 
 if TYPE_CHECKING:
-    from picardfit.display.explore import Explorer, Handle
+    from picardfit.display.explore import Explorer
+    from picardfit.display.sliding import Handle
 
 
 def check_widgets() -> None:

@@ -220,7 +220,8 @@ def _is_blank(cell: str | None) -> bool:
 
 def read_raw_table(source: object, sheet: str | None = None) -> RawTable:
     """The table in a path, an open file or a DataFrame; `sheet`: which one of a spreadsheet."""
-    if "pandas" in sys.modules and isinstance(source, sys.modules["pandas"].DataFrame):
+    frame = getattr(sys.modules.get("pandas"), "DataFrame", None)  # another thread may be importing pandas
+    if frame is not None and isinstance(source, frame):
         _refuse_sheet(sheet)
         return _from_frame(source, Origin())
     if callable(read := getattr(source, "read", None)):

@@ -236,9 +236,17 @@ def reporter(
 ) -> News:
     """The function by which the loop, or the simulation of candidates, reports its iterations."""
 
-    def news(iteration: int, loss: float, jump: float, stage: Stage | None = None, /) -> None:
+    def news(
+        iteration: int,
+        loss: float,
+        jump: float,
+        stage: Stage | None = None,
+        solution: Callable[[], Solution | None] | None = None,
+        /,
+    ) -> None:
         if progress is not None:
-            progress(Progress(index, request.starts, iteration, loss, jump, stage, done, candidates))
+            counts = request.starts, iteration, loss, jump, stage, done, candidates
+            progress(Progress(index, *counts, solution))
 
     return news
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from typing import Any, ClassVar, Protocol, Self, TypeGuard
 
@@ -26,7 +26,15 @@ Stage = tuple[int, int]  # which stage of a method, and of how many
 class News(Protocol):
     """What the loop calls after an iteration."""
 
-    def __call__(self, iteration: int, loss: float, jump: float, stage: Stage | None = None, /) -> None: ...
+    def __call__(
+        self,
+        iteration: int,
+        loss: float,
+        jump: float,
+        stage: Stage | None = None,
+        solution: Callable[[], Solution | None] | None = None,
+        /,
+    ) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,8 @@ class Progress:
     stage: Stage | None = None  # which stage of continuity, and of how many; None: the method has none
     done: int = 0  # searches that have ended
     candidates: bool = False  # whether the iteration is one of all simulated candidates; they have no jumps
+    solution: Callable[[], Solution | None] | None = field(default=None, repr=False, compare=False)
+    # ^ gives the path of this iteration to whoever draws it; None where there is none in this process
 
 
 @dataclass(frozen=True)
@@ -208,7 +218,8 @@ def iterate(
             state = method.step(state)
             trace.append((state.loss, state.jump, state.residual))
             status = state.status
-            news(len(trace), state.loss, state.jump, method.stage(state) if is_exact(method) else None)
+            stage = method.stage(state) if is_exact(method) else None
+            news(len(trace), state.loss, state.jump, stage, partial(method.solution, state))
             if status is None and has_arrived(state):
                 status = Status.ARRIVED
     except KeyboardInterrupt:

@@ -1,0 +1,35 @@
+"""Which parameters a problem file needs: the names in its equations, observables and initial formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from picardfit.errors import InputError
+from picardfit.formulas.grammar import names_in_order
+from picardfit.model.model import Model
+from picardfit.studio import document
+
+
+def needed_parameters(text: str) -> list[str] | None:
+    """The names in order; None where the equations cannot be read."""
+    content = document.plain(text)
+    given, inputs = content.get("observables"), content.get("inputs") or {}
+    observables = given if isinstance(given, Mapping | list) else None
+    try:
+        model = Model(str(content.get("equations", "")), observables, [*inputs], None, _covariates(content))
+        initial = content.get("initial") or {}
+        formulas = (
+            [one for one in initial.values() if isinstance(one, str)] if isinstance(initial, Mapping) else []
+        )
+        more = [name for one in formulas for name in names_in_order(one)]
+    except (InputError, TypeError):
+        return None
+    taken = {*model.states, *model.inputs, "t"}
+    return list(dict.fromkeys([*model.parameters, *(name for name in more if name not in taken)]))
+
+
+def _covariates(content: Mapping[str, object]) -> list[str]:
+    data = content.get("data")
+    listed = data.get("covariates") if isinstance(data, Mapping) else None
+    found = [*(content.get("covariates") or []), *(listed or [])]  # type: ignore[misc]
+    return [one for one in found if isinstance(one, str)]

@@ -1,0 +1,291 @@
+"""One page: the rail of steps, and the step that is shown. Every tab has its own page; all share the desk."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from nicegui import background_tasks, ui
+from starlette.requests import Request
+
+from picardfit.errors import InputError
+from picardfit.studio import document, parts
+from picardfit.studio.charts import DARK, LIGHT, Palette
+from picardfit.studio.desk import Desk, Reading
+from picardfit.studio.job import Phase
+
+COOKIE = "picardfit-studio-look"
+HEAD = (
+    '<link rel="stylesheet" href="/studio-static/studio.css"><script src="/studio-static/studio.js"></script>'
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the journey; `module`: where it is drawn."""
+
+    name: str
+    title: str
+    module: str
+
+
+STEPS = (
+    Step("data", "Data", "data"),
+    Step("equations", "Equations", "equations"),
+    Step("play", "Play", "play"),
+    Step("check", "Check", "check"),
+    Step("fit", "Fit", "fitting"),
+    Step("answer", "Answer", "answer"),
+    Step("keep", "Keep", "keep"),
+)
+
+
+class Page:
+    """What one tab of a browser shows."""
+
+    def __init__(self, desk: Desk, request: Request) -> None:
+        self.desk = desk
+        self.dark = request.cookies.get(COOKIE) == "dark"
+        self.client = ui.context.client
+        self.step: Any = None
+        self.now = ""
+        self._marks: dict[str, tuple[Any, Any]] = {}
+
+    @property
+    def palette(self) -> Palette:
+        return DARK if self.dark else LIGHT
+
+    # ---- frame -----------------------------------------------------------------------------------------------------
+
+    def build(self, name: str | None) -> None:
+        """Draw the page at a step; without one, at the first that has something left to do."""
+        ui.add_head_html(HEAD)
+        self.darkness = ui.dark_mode(self.dark)
+        names = [one.name for one in STEPS]
+        begin = name if name in names else self._begin(self.desk.reading)
+        with parts.tag("div", "frame"):
+            parts.text("a", "Skip to the step", "skip", href="#step-title")
+            self._rail()
+            self.main = parts.tag("main", "main", id="main")
+        self.desk.listeners.append(self._changed)
+        self.desk.watchers.append(self._news)
+        self.client.on_delete(self._leave)
+        self.client.on_connect(lambda: background_tasks.create(warmed()))
+        self.show(begin)
+
+    def _leave(self) -> None:
+        if self._changed in self.desk.listeners:
+            self.desk.listeners.remove(self._changed)
+            self.desk.watchers.remove(self._news)
+
+    def _begin(self, reading: Reading) -> str:
+        if reading.sheet is None:
+            return "data"
+        return "equations" if reading.model is None else "answer" if self.desk.is_fitted else "play"
+
+    def _rail(self) -> None:
+        with parts.tag("header", "rail"):
+            parts.text("div", "picardfit studio", "brand")
+            self._title = parts.field(self._title_words, self._rename, "Title of the study", "study-title")
+            with parts.tag("nav", aria_label="Steps"), parts.tag("ol", "steps"):
+                for k, one in enumerate(STEPS, 1):
+                    with parts.tag("li"):
+                        made = parts.tag("button", "step", type="button", id=f"go-{k}", title=f"Alt+{k}")
+                        made.on("click", lambda _, name=one.name: self.show(name), args=[])
+                        with made:
+                            parts.text("span", str(k), "dot", aria_hidden="true")
+                            parts.text("span", one.title)
+                            note = parts.text("span", "", "note")
+                        self._marks[one.name] = made, note
+            with parts.tag("div", "rail-foot"):
+                self._undo = parts.button("", self._guarded(self.desk.undo), "icon i-undo", "Undo", id="undo")
+                self._redo = parts.button("", self._guarded(self.desk.redo), "icon i-redo", "Redo", id="redo")
+                parts.button("", self._switch, "icon i-look", "Light or dark", id="look")
+                parts.button("", self._ask_close, "icon i-quit", "Stop the studio", id="stop-studio")
+        self._mark()
+
+    @property
+    def _title_words(self) -> str:
+        return str(document.value_at(self.desk.text, "title") or self.desk.study.folder.name)
+
+    def _rename(self, words: str) -> None:
+        self.try_to(
+            lambda: self.desk.edit(
+                lambda t: document.with_value(t, ("title",), words.strip() or None), "title", self
+            )
+        )
+
+    def _switch(self) -> None:
+        self.dark = not self.dark
+        self.darkness.value = self.dark
+        look = "dark" if self.dark else "light"
+        self.client.run_javascript(f'studioLook("{look}")')
+        self._draw()
+
+    def _ask_close(self) -> None:
+        with ui.dialog() as dialog, parts.card("Stop the studio?"):
+            parts.text(
+                "p",
+                f"Everything is in {self.desk.study.folder}. A fit that runs is stopped with its best so far.",
+            )
+            with parts.tag("div", "row").style("margin-top: 16px"):
+                parts.button("Stop", lambda: self._close(dialog), "primary", id="really-stop")
+                parts.button("Go on", dialog.close)
+        dialog.open()
+
+    def _close(self, dialog: ui.dialog) -> None:
+        dialog.close()
+        self.client.run_javascript("studioStopped()")
+        self.desk.close()
+
+    def _guarded(self, action: Callable[[], None]) -> Callable[[], bool]:
+        return lambda: self.try_to(action)
+
+    def try_to(self, action: Callable[[], Any]) -> bool:
+        """Do something that bad input can prevent; says why it did."""
+        try:
+            action()
+        except InputError as error:
+            parts.notify(parts.told(error), "bad")
+            return False
+        return True
+
+    # ---- steps -----------------------------------------------------------------------------------------------------
+
+    def show(self, name: str) -> None:
+        """Show a step."""
+        if name == self.now:
+            return
+        moved = bool(self.now)
+        self.now = name
+        self._draw()
+        if moved:
+            self.client.run_javascript(f'studioStep("{name}")')
+
+    def _draw(self) -> None:
+        """Draw the step that is shown."""
+        step = next(one for one in STEPS if one.name == self.now)
+        module = importlib.import_module(f"picardfit.studio.steps.{step.module}")
+        self.main.clear()
+        self.step = module.View(self)
+        with self.main:
+            self.step.build()
+        self._mark()
+
+    def _changed(self, by: object) -> None:
+        background_tasks.create(self._follow(by))
+
+    async def _follow(self, by: object) -> None:
+        """Follow a change of the study: read it, mark the steps, draw the step again unless it did so itself."""
+        await self.desk.read()
+        if self.client.is_deleted:
+            return
+        self._mark()
+        if by is not self.step and by is not self:
+            with self.main:
+                self.step.refresh()
+        elif by is self.step:
+            with self.main:
+                self.step.followed()
+
+    def _news(self) -> None:
+        if self.client.is_deleted:
+            return
+        self._mark_work()
+        if hasattr(self.step, "news"):
+            with self.main:
+                self.step.news()
+
+    def _mark(self) -> None:
+        """Say beside every step how far it is."""
+        reading, desk = self.desk.reading, self.desk
+        for name, (made, note) in self._marks.items():
+            state, words = states(desk, reading)[name]
+            made.classes(remove="done wrong now busy", add=f"{state} {'now' if name == self.now else ''}")
+            made.props["aria-current"] = "step" if name == self.now else "false"
+            note.text = words
+        self._mark_work()
+        for made, label, what in (
+            (self._undo, "Undo", desk.study.undoes),
+            (self._redo, "Redo", desk.study.redoes),
+        ):
+            made.props["title"] = f"{label}: {what}" if what else label
+            made.props["aria-label"] = made.props["title"]
+            made.props["disabled"] = what is None
+            made.update()
+        self._title.props["value"] = self._title_words
+        self._title.update()
+
+    def _mark_work(self) -> None:
+        made, note = self._marks["fit"]
+        busy = self.desk.fitting.busy
+        made.classes(add="busy" if busy else None, remove=None if busy else "busy")
+        if busy:
+            note.text = "running"
+        elif note.text == "running":
+            note.text = states(self.desk, self.desk.reading)["fit"][1]
+
+
+async def warmed(pause: float = 0.5) -> None:
+    """Load the modules of all steps, when the first page is there, so that none of them has to wait for its own."""
+    await asyncio.sleep(pause)
+    for one in STEPS:
+        await asyncio.to_thread(importlib.import_module, f"picardfit.studio.steps.{one.module}")
+
+
+def states(desk: Desk, reading: Reading) -> dict[str, tuple[str, str]]:
+    """name of a step -> how its mark looks, and a few words."""
+    sheet, model, problem = (
+        reading.sheet,
+        reading.model,
+        None if reading.file is None else reading.file.problem,
+    )
+    wrong = {
+        "data": reading.about("data", "time", "covariates", ""),
+        "equations": reading.about("equations", "observables", "inputs"),
+    }
+    wrong["play"] = reading.about(
+        "parameters", "initial", "noise", "units", "experiments", "fit", "random", "doses", "t0"
+    )
+    data = "" if sheet is None else f"{len(sheet.rows):,} rows"
+    names = (
+        ""
+        if model is None
+        else f"{_count(len(model.states), 'state')}, {_count(len(model.parameters), 'parameter')}"
+    )
+    unknowns = "" if problem is None else _count(problem.layout.count(), "unknown")
+    found = {
+        "data": ("wrong" if wrong["data"] else "done" if sheet is not None else "", data),
+        "equations": ("wrong" if wrong["equations"] else "done" if model is not None else "", names),
+        "play": ("wrong" if wrong["play"] else "done" if problem is not None else "", unknowns),
+        "check": ("", ""),
+        "fit": (
+            "wrong" if desk.fitting.phase is Phase.FAILED else "done" if desk.is_fitted else "",
+            _fit_words(desk),
+        ),
+        "answer": (
+            "done" if desk.is_fitted else "",
+            "of an earlier problem" if desk.is_fitted and desk.is_stale else "",
+        ),
+        "keep": ("", ""),
+    }
+    return {
+        name: (look, "needs a look" if look == "wrong" and not words else words)
+        for name, (look, words) in found.items()
+    }
+
+
+def _fit_words(desk: Desk) -> str:
+    match desk.fitting.phase:
+        case Phase.FAILED:
+            return "did not end well"
+        case Phase.ENDED:
+            return "stopped" if desk.fitting.result.get("stopped") else "ended"
+    return "done" if desk.is_fitted else ""
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"

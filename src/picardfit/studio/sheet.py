@@ -1,0 +1,370 @@
+"""The table of a study as it is shown and edited: cells as text, what each column means, cells that were left out.
+
+A cell that is left out is blank in the file, which means "not measured" to everybody who reads it. Its content stays in
+a comment line of the file, `# left out,12,lynx,59.4`, from where it can come back.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+
+import numpy as np
+
+from picardfit.errors import InputError
+from picardfit.files.measured_columns import OBSERVABLE_NAMES, VALUE_NAMES
+from picardfit.files.raw_tables import Origin, RawTable, read_raw_table
+from picardfit.files.sections.experiments import NONMEM
+from picardfit.files.tables import EXPERIMENT_NAMES
+from picardfit.files.time_column import TimeSettings, read_times, time_column
+from picardfit.problem.columns import find_name, plain_name
+from picardfit.studio import document
+
+MARK = "# left out,"
+TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat")
+
+
+class Role(StrEnum):
+    """What a column means."""
+
+    TIME = "time"
+    EXPERIMENT = "experiment"
+    MEASURED = "measured"
+    INPUT = "input"
+    DOSE = "dose"
+    COVARIATE = "covariate"
+    IGNORED = "ignored"
+
+
+@dataclass(frozen=True)
+class Series:
+    """Measured values of one quantity in one experiment; `rows` and `column` say where they stand in the table."""
+
+    experiment: str
+    name: str
+    column: str
+    times: np.ndarray
+    values: np.ndarray
+    rows: np.ndarray
+    left_out: np.ndarray  # whether a value is left out, (points,)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table: `header` and `rows` of texts; `left_out`: (row, column) -> the text that was there."""
+
+    name: str  # of its file, in the folder
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left_out: Mapping[tuple[int, str], str] = field(default_factory=dict)
+    comments: tuple[str, ...] = ()
+    separator: str = ","
+    decimal_comma: bool = False
+
+    @property
+    def raw(self) -> RawTable:
+        """The table as its readers take it."""
+        columns = [np.array(cells, object) for cells in zip(*self.rows, strict=True)]
+        columns = columns or [np.zeros(0, object)] * len(self.header)
+        numbering = np.arange(1, len(self.rows) + 1)
+        named = dict(zip(self.header, columns, strict=True))
+        return RawTable(named, Origin(self.name), True, numbering, self.decimal_comma)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether each row holds one measurement, named in a column."""
+        return self._named(OBSERVABLE_NAMES) is not None and self._named(VALUE_NAMES) is not None
+
+    def _named(self, names: Sequence[str]) -> str | None:
+        return next(filter(None, (find_name(self.header, name) for name in names)), None)
+
+    # ---- changes ---------------------------------------------------------------------------------------------------
+
+    def with_cell(self, row: int, column: str, text: str) -> Sheet:
+        """Another content of a cell, which is no longer left out."""
+        rows = list(self.rows)
+        cells = list(rows[row])
+        cells[self.header.index(column)] = re.sub(r"[\r\n]+", " ", text).strip()
+        rows[row] = tuple(cells)
+        left = {place: one for place, one in self.left_out.items() if place != (row, column)}
+        return replace(self, rows=tuple(rows), left_out=left)
+
+    def toggled(self, row: int, column: str) -> Sheet:
+        """Leave a cell out, or bring it back."""
+        if (row, column) in self.left_out:
+            return self.with_cell(row, column, self.left_out[row, column])
+        content = self.rows[row][self.header.index(column)]
+        if not content:
+            return self
+        blank = self.with_cell(row, column, "")
+        return replace(blank, left_out={**blank.left_out, (row, column): content})
+
+    def restored(self) -> Sheet:
+        """All cells that were left out are back."""
+        sheet = self
+        for (row, column), text in self.left_out.items():
+            sheet = sheet.with_cell(row, column, text)
+        return sheet
+
+    def with_row(self) -> Sheet:
+        """A blank row at the end."""
+        return replace(self, rows=(*self.rows, ("",) * len(self.header)))
+
+    def without_row(self, row: int) -> Sheet:
+        """Remove a row; later ones move up."""
+        left = {(r - (r > row), c): one for (r, c), one in self.left_out.items() if r != row}
+        return replace(self, rows=(*self.rows[:row], *self.rows[row + 1 :]), left_out=left)
+
+    # ---- as a file -------------------------------------------------------------------------------------------------
+
+    @property
+    def file_name(self) -> str:
+        """The file that keeps the sheet: its own if that is text, else a CSV file beside it."""
+        path = Path(self.name)
+        return self.name if path.suffix.lower() in TEXT_ENDINGS else str(path.with_suffix(".csv"))
+
+    def content(self) -> bytes:
+        """The sheet as a text table."""
+        out = io.StringIO()
+        out.writelines(f"{note}\n" for note in self.comments)
+        writer = csv.writer(out, lineterminator="\n", delimiter=self.separator)
+        for (row, column), text in sorted(self.left_out.items()):
+            line = io.StringIO()
+            csv.writer(line, lineterminator="").writerow([row + 1, column, text])
+            out.write(f"{MARK}{line.getvalue()}\n")
+        writer.writerow(self.header)
+        writer.writerows(self.rows)
+        return out.getvalue().encode()
+
+    # ---- what it shows ---------------------------------------------------------------------------------------------
+
+    def series(self, roles: Mapping[str, Role], times: TimeSettings) -> list[Series]:
+        """What was measured, by experiment and quantity; values that are left out are among them."""
+        table = self.restored().raw
+        found = {role: [c for c in self.header if roles.get(c) is role] for role in Role}
+        if not found[Role.TIME] or not found[Role.MEASURED]:
+            return []
+        kept = table.without_blank_rows()
+        rows = kept.numbering - 1
+        at = read_times(kept, found[Role.TIME][0], times)[0].values
+        groups, names = np.zeros(len(rows), int), [Path(self.name).stem]
+        if found[Role.EXPERIMENT]:
+            groups, names = kept.labels(found[Role.EXPERIMENT][0])
+        series = []
+        for quantity, column, own in self._quantities(kept, found[Role.MEASURED]):
+            values = _numbers(kept, column)
+            out = np.array([(int(row), column) in self.left_out for row in rows])
+            for g, name in enumerate(names):
+                mine = own & (groups == g) & np.isfinite(values)
+                if mine.any():
+                    part = at[mine], values[mine], rows[mine], out[mine]
+                    series.append(Series(name, quantity, column, *part))
+        return series
+
+    def _quantities(self, table: RawTable, measured: Sequence[str]) -> list[tuple[str, str, np.ndarray]]:
+        """(quantity, its column, in which rows): the measured columns, or the names in those of a long table."""
+        everywhere = np.ones(len(table.numbering), bool)
+        which, value = self._named(OBSERVABLE_NAMES), self._named(VALUE_NAMES)
+        if which is None or value is None:
+            return [(name, name, everywhere) for name in measured]
+        codes, names = table.labels(which)
+        return [(name, value, codes == k) for k, name in enumerate(names) if name]
+
+
+def _numbers(table: RawTable, column: str) -> np.ndarray:
+    """The cells of a column as floats; NaN where one is blank, censored or wrong."""
+
+    def number(text: object) -> float:
+        try:
+            return float(str(text).replace(",", ".") if table.decimal_comma else str(text))
+        except ValueError:
+            return np.nan
+
+    cells = table.columns[column]
+    if cells.dtype != object:
+        return cells.astype(float) if cells.dtype.kind in "if" else np.full(len(cells), np.nan)
+    try:
+        found = cells.astype(float)
+    except (TypeError, ValueError):
+        found = np.array([number(cell) for cell in cells])
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def read_sheet(path: Path, name: str, sheet: str | None = None) -> Sheet:
+    """The table in a file; InputError where it is none."""
+    table = read_raw_table(path, sheet)
+    header = tuple(table.columns)
+    columns = [_texts(cells) for cells in table.columns.values()]
+    rows = tuple(zip(*columns, strict=True))
+    if Path(name).suffix.lower() not in TEXT_ENDINGS:
+        return Sheet(name, header, rows)
+    lines = path.read_bytes().decode("utf-8-sig", errors="replace").splitlines()
+    notes = [line for line in lines if line.lstrip().startswith("#")]
+    first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
+    marks = [line for line in notes if line.startswith(MARK)]
+    separator = max("\t;,", key=re.sub(r'"[^"]*"', "", first).count)
+    others = tuple(line for line in notes if line not in marks)
+    left = _left_out(marks, header, rows)
+    return Sheet(name, header, rows, left, others, separator, table.decimal_comma)
+
+
+def _left_out(
+    marks: Sequence[str], header: Sequence[str], rows: Sequence[Sequence[str]]
+) -> dict[tuple[int, str], str]:
+    """The cells that comment lines say were left out; lines that do not fit the table are passed over."""
+    found = {}
+    for fields in csv.reader(line.removeprefix(MARK) for line in marks):
+        if len(fields) == 3 and fields[0].isdecimal() and fields[1] in header:
+            row = int(fields[0]) - 1
+            if row < len(rows) and not rows[row][header.index(fields[1])]:
+                found[row, fields[1]] = fields[2]
+    return found
+
+
+def _texts(cells: np.ndarray) -> list[str]:
+    if cells.dtype == object:
+        return ["" if cell is None else str(cell).strip() for cell in cells]
+    if cells.dtype.kind == "f":
+        return ["" if cell != cell else repr(float(cell)).removesuffix(".0") for cell in cells.tolist()]
+    return ["" if text == "NaT" else text for text in map(str, cells)]
+
+
+# ---- roles ---------------------------------------------------------------------------------------------------------
+
+
+def roles_of(sheet: Sheet, text: str, observables: Sequence[str] | None = None) -> dict[str, Role]:
+    """What each column means, by the problem file and by its name; `observables`: those of the model where known."""
+    spec, top = document.data_of(text), replace(sheet, rows=sheet.rows[:50]).raw
+    if is_nonmem(spec):
+        return _nonmem_roles(sheet, spec)
+    found = _measured(sheet, top, spec.get("observables"), observables)
+    group = next(filter(None, (find_name(sheet.header, one) for one in EXPERIMENT_NAMES)), None)
+    covariates = [*(document.value_at(text, "covariates") or []), *(spec.get("covariates") or [])]
+    named = [
+        (Role.TIME, spec.get("time") or _time_column(top)),
+        (Role.EXPERIMENT, spec.get("experiment") or group),
+    ]
+    named += [(Role.COVARIATE, one) for one in covariates]
+    named += [(Role.INPUT, one) for one in _input_columns(text)]
+    for role, name in named:
+        column = None if name is None else find_name(sheet.header, str(name))
+        if column is not None:
+            found[column] = role
+    for column in sheet.header:
+        if found[column] in (Role.MEASURED, Role.IGNORED) and _is_dosing(sheet, column, found, text):
+            found[column] = Role.DOSE
+    return found
+
+
+def is_nonmem(spec: Mapping[str, object]) -> bool:
+    """Whether a data file is a table of NONMEM, whose columns mean what they are called."""
+    return "doses" in spec or spec.get("format") == NONMEM
+
+
+def _nonmem_roles(sheet: Sheet, spec: Mapping[str, object]) -> dict[str, Role]:
+    fixed = {"ID": Role.EXPERIMENT, "TIME": Role.TIME, "DV": Role.MEASURED, "AMT": Role.DOSE}
+    listed = spec.get("covariates")
+    covariates = listed if isinstance(listed, list) else []
+    return {
+        column: Role.COVARIATE if column in covariates else fixed.get(column.upper(), Role.IGNORED)
+        for column in sheet.header
+    }
+
+
+def _measured(
+    sheet: Sheet, top: RawTable, listed: object, observables: Sequence[str] | None
+) -> dict[str, Role]:
+    """Which columns are measured: those listed, or else those of the model, or else those that hold numbers."""
+    header = sheet.header
+    if sheet.is_long:
+        long = [find_name(header, one) for one in (*OBSERVABLE_NAMES, *VALUE_NAMES)]
+        chosen = [column for column in header if column in long]
+    elif isinstance(listed, list):
+        wanted = {plain_name(str(one)) for one in listed}
+        chosen = [column for column in header if plain_name(column) in wanted]
+    else:
+        chosen = [column for column in header if not top.holds_names(column)]
+        known = {plain_name(one) for one in observables or ()}
+        own = [column for column in chosen if plain_name(column) in known]
+        chosen = own or chosen
+    return {column: Role.MEASURED if column in chosen else Role.IGNORED for column in header}
+
+
+def _time_column(table: RawTable) -> str | None:
+    try:
+        return time_column(table)
+    except InputError:
+        return None
+
+
+def _input_columns(text: str) -> list[str]:
+    given = document.value_at(text, "inputs")
+    if isinstance(given, list):
+        return [str(one) for one in given]
+    tables = given.values() if isinstance(given, Mapping) else ()
+    return [str(one["column"]) for one in tables if isinstance(one, Mapping) and "column" in one]
+
+
+def doses_in(
+    sheet: Sheet, column: str, roles: Mapping[str, Role]
+) -> dict[str, tuple[list[float], list[float]]]:
+    """Times and amounts of the doses in a column, by experiment; blank cells and zeros are none."""
+    time = next((c for c, role in roles.items() if role is Role.TIME), None)
+    group = next((c for c, role in roles.items() if role is Role.EXPERIMENT), None)
+    if time is None:
+        return {}
+    place = {name: k for k, name in enumerate(sheet.header)}
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    for row in sheet.rows:
+        try:
+            amount, when = float(row[place[column]]), float(row[place[time]])
+        except ValueError:
+            continue
+        if amount:
+            name = Path(sheet.name).stem if group is None else row[place[group]]
+            times, amounts = found.setdefault(name, ([], []))
+            times.append(when)
+            amounts.append(amount)
+    return found
+
+
+def _is_dosing(sheet: Sheet, column: str, roles: Mapping[str, Role], text: str) -> bool:
+    """Whether the doses of the problem file are those in a column."""
+    given = document.doses_of(text)
+    if not given:
+        return False
+    told = {name: (one.get("times"), one.get("amounts")) for name, one in given.items()}
+    return told == doses_in(sheet, column, roles)
+
+
+def with_role(sheet: Sheet, text: str, column: str, role: Role, into: str = "") -> str:
+    """The problem file in which a column means something else. `into`: the state that doses go into."""
+    before = roles_of(sheet, text)
+    after = {**before, column: role}
+    if role in (Role.TIME, Role.EXPERIMENT):  # there is one of each
+        after |= {c: Role.IGNORED for c, one in before.items() if one is role and c != column}
+
+    def columns(kind: Role) -> list[str]:
+        return [c for c in sheet.header if after[c] is kind]
+
+    text = document.with_data(text, time=next(iter(columns(Role.TIME)), None))
+    group = next(iter(columns(Role.EXPERIMENT)), None)
+    text = document.with_data(text, experiment=None if group == "experiment" else group)
+    text = document.with_data(text, covariates=columns(Role.COVARIATE) or None)
+    if document.value_at(text, "covariates") is not None:
+        text = document.with_value(text, ("covariates",), None)
+    text = document.with_inputs(text, columns(Role.INPUT))
+    if Role.DOSE in (role, before[column]):
+        doses = doses_in(sheet, column, after) if role is Role.DOSE else {}
+        text = document.with_doses(text, into, doses)
+    if not sheet.is_long:
+        measured = columns(Role.MEASURED)
+        plain = roles_of(sheet, document.with_data(text, observables=None))
+        usual = [c for c, one in plain.items() if one is Role.MEASURED]
+        text = document.with_data(text, observables=None if measured == usual else measured)
+    return text

@@ -1,0 +1,1 @@
+"""The steps of the page, one module each: `build(desk)` draws one of them."""

@@ -1,0 +1,234 @@
+"""Answer: the headline, the estimates, curves and residuals; more, on demand, is in further.py."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from nicegui import background_tasks, ui
+
+from picardfit.cli.show import estimate_cells
+from picardfit.display.plots.labels import with_unit
+from picardfit.display.text import (
+    ESTIMATES_NUMERIC,
+    agreement,
+    effort,
+    error_lines,
+    optima_text,
+    statistics_lines,
+)
+from picardfit.display.verdicts import summary
+from picardfit.errors import InputError
+from picardfit.studio import charts, parts
+from picardfit.studio.steps import further
+from picardfit.studio.steps.view import Shown
+
+if TYPE_CHECKING:
+    from picardfit.fit import Fit
+
+LEAD = "What the data say, how sure that is, and what they do not say."
+KINDS = {"fine": "good", "mind": "mind", "failed": "bad"}
+HEADER = ("", "estimate", "std. error", "95 % from", "to", "also fits", "unit", "verdict", "true value")
+
+
+class View(Shown):
+    """The step Answer."""
+
+    fit: Fit | None = None
+    experiment = ""  # "": all on one axis
+    log_x = log_y = False
+    bands = True
+    until: float | None = None
+    overlay: tuple[str, ...] = ()
+
+    def build(self) -> None:
+        parts.head("Answer", LEAD)
+        self.body = parts.tag("div")
+        self.refresh()
+
+    def refresh(self) -> None:
+        self.body.clear()
+        with self.body:
+            if not self.desk.is_fitted:
+                with parts.empty("No fit yet", "The answer appears here when a fit has ended."):
+                    parts.button("Go to the fit", lambda: self.page.show("fit"), "primary")
+                return
+            parts.working("Opening the fit …")
+        background_tasks.create(self._open())
+
+    def followed(self) -> None:
+        self.refresh()
+
+    def news(self) -> None:
+        """Follow profiles and designs."""
+        if self.fit is not None and hasattr(self, "more"):
+            self.more.news()
+
+    async def _open(self) -> None:
+        self.fit = await self.desk.fitted()
+        if self.page.client.is_deleted or self.page.step is not self:
+            return
+        with self.page.main:
+            self.body.clear()
+            with self.body:
+                if self.fit is None:
+                    parts.say("The saved fit cannot be read. Fit again.", "bad")
+                elif self.fit.problem.random is not None:
+                    self._population(self.fit)
+                else:
+                    self._show(self.fit)
+
+    def _population(self, fit: Fit) -> None:
+        with parts.card("Population"):
+            parts.text("pre", str(fit), "words")
+        parts.button("Pictures and report", lambda: self.page.show("keep"), "primary")
+
+    def _show(self, fit: Fit) -> None:
+        if self.desk.is_stale:
+            parts.say("The problem was changed after this fit: fit again to see what that does.", "mind")
+        told = summary(fit)
+        with parts.card():
+            parts.text("p", told.headline, "headline", id="headline")
+            with parts.tag("div").style("margin-top: 14px"):
+                for k, words in enumerate(told.sentences):
+                    parts.say(words, KINDS[told.kind] if k == 0 else "")
+        if fit.solution is None:
+            return
+        with parts.card("Estimates"):
+            level = 100 * 0.95
+            parts.table(
+                HEADER, estimate_cells(fit, level / 100), ESTIMATES_NUMERIC, "Estimates with intervals"
+            )
+            for line in error_lines(fit):
+                parts.text("p", line, "quiet")
+            searches = f"; {agreement(fit)}" if len(fit.searches) > 1 and fit.success else ""
+            parts.text("p", f"{effort(fit)}{searches}", "quiet").style("margin-top: 10px")
+            with parts.tag("details"):
+                parts.text("summary", "Likelihood, criteria, residuals")
+                parts.text("pre", "\n".join(statistics_lines(fit)), "words")
+        if len(fit.optima) > 1:
+            with (
+                parts.card("Other optima", "The different optima that the searches reached, the best first."),
+                parts.tag("div", "scroll"),
+            ):
+                parts.text("pre", optima_text(fit), "words").style("white-space: pre")
+        self.pictures = parts.tag("div")
+        self._draw(fit)
+        self.more = further.Further(self, fit)
+        self.more.build()
+
+    # ---- curves ----------------------------------------------------------------------------------------------------
+
+    def again(self) -> None:
+        if self.fit is not None:
+            self._draw(self.fit)
+
+    def _draw(self, fit: Fit) -> None:
+        problem = fit.problem
+        self.pictures.clear()
+        with self.pictures:
+            with parts.tag("div", "row").style("margin: 4px 0 12px"):
+                if len(problem.names) > 1:
+                    options = {"": "all experiments", **dict(zip(problem.names, problem.names, strict=True))}
+                    parts.choice(options, self.experiment, self._choose, "Experiment")
+                for key, words in (("log_x", "log time"), ("log_y", "log values"), ("bands", "95 % bands")):
+                    on = getattr(self, key)
+                    parts.button(
+                        words,
+                        lambda k=key: self._toggle(k),
+                        f"small {'on' if on else ''}",
+                        aria_pressed=str(bool(on)).lower(),
+                    )
+                parts.text("span", "Hold Ctrl and turn the wheel to zoom; drag to move.", "quiet")
+                self._horizon(fit)
+            predictions = self.desk.predictions() if self.until is None else {}
+            model = problem.model
+            names = [*model.observables, *(name for name in model.states if name not in model.observables)]
+            for name in names[: 2 * self.desk.settings.panels]:
+                self._panel(fit, name, predictions)
+
+    def _horizon(self, fit: Fit) -> None:
+        """Until when the curves are drawn."""
+        last = max(float(one.times[-1]) for one in fit.problem.experiments)
+        with parts.tag("label", "row quiet"):
+            parts.text("span", "predict until")
+            parts.field(self.until or "", self._predict, "Predict until", "num", placeholder=f"{last:g}")
+        if self.until is not None:
+            parts.button("Only the data", lambda: self._predict(""), "small")
+
+    def _predict(self, words: str) -> None:
+        words = words.strip()
+        try:
+            self.until = float(words) if words else None
+            self.again()
+        except ValueError as error:  # InputError is one
+            told = parts.told(error) if isinstance(error, InputError) else f"{words} is not a number"
+            parts.notify(told, "bad")
+            self.until = None
+            self.again()
+
+    def _panel(self, fit: Fit, name: str, predictions: dict[str, dict[str, list[float]]]) -> None:
+        problem, limit = fit.problem, self.desk.settings
+        chosen = [one for one in problem.experiments if self.experiment in ("", one.name)][
+            : limit.experiments
+        ]
+        layers: list[Any] = []
+        residuals: list[Any] = []
+        for k, one in enumerate(chosen):
+            own = (
+                further.ahead(fit, one, self.until, limit.curve_points)
+                if self.until is not None
+                else predictions.get(one.name, {})
+            )
+            curve = own.get(name, [])
+            good = [j for j, value in enumerate(curve) if value == value]
+            times = [own["time"][j] for j in good] if curve else []
+            label = one.name if len(chosen) > 1 else "fit"
+            if self.bands and times and f"{name}_lower" in own and not self.log_y:
+                low, high = ([own[f"{name}_{end}"][j] for j in good] for end in ("lower", "upper"))
+                if np.isfinite(low).all():
+                    layers.append(charts.Shade(f"{label} band", times, low, high, k))
+            layers.append(charts.Curve(label, times, [curve[j] for j in good], k))
+            if name in one.observables:
+                c = one.observables.index(name)
+                there = np.isfinite(one.values[:, c])
+                layers.append(
+                    charts.Points(
+                        label if len(chosen) > 1 else "data",
+                        one.times[there],
+                        one.values[there, c],
+                        k if len(chosen) > 1 else 1,
+                    )
+                )
+                found = fit.residuals.get(one.name, {}).get(name)
+                if found is not None:
+                    kept = np.isfinite(found)
+                    residuals.append(
+                        charts.Points(
+                            label if len(chosen) > 1 else "residuals", one.times[kept], found[kept], k
+                        )
+                    )
+        layers += further.overlays(self, name, chosen)
+        unit = problem.model.unit("t")
+        time = f"time ({unit})" if unit else "time"
+        with parts.card():
+            hidden = "" if name in problem.model.observables else ", not measured"
+            parts.text("div", with_unit(name, problem.model.unit(name)) + hidden, "chart-title")
+            chart = ui.echart(
+                charts.panel(self.palette, time, layers, log_x=self.log_x, log_y=self.log_y)
+            ).style("height: 290px")
+            chart.props["aria-label"] = f"{name}: data, fit and band"
+            if residuals:
+                parts.text("div", "standardised residuals", "quiet")
+                small = ui.echart(charts.panel(self.palette, time, residuals, log_x=self.log_x)).style(
+                    "height: 130px"
+                )
+                small.props["aria-label"] = f"Residuals of {name}"
+
+    def _choose(self, name: str) -> None:
+        self.experiment = name
+        self.again()
+
+    def _toggle(self, key: str) -> None:
+        setattr(self, key, not getattr(self, key))
+        self.again()

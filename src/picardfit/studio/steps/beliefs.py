@@ -1,0 +1,255 @@
+"""The tables of what is known beforehand: parameters, initial states and their time, noise, units."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from picardfit.files.sections.beliefs import NOISES, PRIORS
+from picardfit.studio import document, parts
+from picardfit.studio.names import needed_parameters
+from picardfit.studio.steps.equations import completed
+
+if TYPE_CHECKING:
+    from picardfit.studio.steps.play import View
+
+SCALES = {"linear": "linear", "log": "log", "logit": "logit"}
+COLUMNS = ("name", "from", "to", "scale", "fixed at", "per experiment", "unit", "prior")
+
+
+def build(view: View) -> None:
+    """Draw the tables."""
+    text, model = view.desk.text, view.reading.model
+    if model is None:
+        return
+    given = document.value_at(text, "parameters")
+    own = given if isinstance(given, dict) else {}
+    with parts.card(
+        "Parameters",
+        "Unknown between two bounds, or fixed. A parameter of its own for each experiment is local.",
+    ):
+        _table(view, "parameters", list(own), text, (*model.parameters,))
+    with parts.card(
+        "Initial states", "Unknown between bounds, or known. Leave all fields blank where nothing is known."
+    ):
+        _table(view, "initial", list(model.states), text, model.states)
+        _begin(view, text)
+    with parts.tag("div", "two"):
+        _noise(view, text)
+        _units(view, text, [*model.states, *(n for n in model.observables if n not in model.states)])
+
+
+def _table(view: View, section: str, names: list[str], text: str, known: tuple[str, ...]) -> None:
+    header = COLUMNS if section == "parameters" else COLUMNS[:5]
+    with parts.tag("div", "scroll"), parts.tag("table", "t"):
+        with parts.tag("thead"), parts.tag("tr"):
+            for words in header:
+                parts.text("th", words, scope="col")
+        with parts.tag("tbody"):
+            for name in names:
+                with parts.tag("tr"):
+                    _row(
+                        view, section, name, document.belief_of(document.value_at(text, section, name)), known
+                    )
+
+
+def _row(view: View, section: str, name: str, belief: dict[str, Any], known: tuple[str, ...]) -> None:
+    path = (section, name)
+
+    def put(label: str, **changes: object) -> None:
+        view.edit(
+            lambda text: completed(document.with_belief(text, path, **changes)), f"{label} of {name}", view
+        )
+
+    def put_number(key: str, words: str) -> None:
+        put(key, **{key: _number(words, formula=section == "initial" and key == "fixed")})
+
+    parts.text("td", name, "name")
+    for key, label in (("lower", "Lower bound"), ("upper", "Upper bound")):
+        with parts.tag("td"):
+            parts.field(
+                _words(belief.get(key)),
+                lambda v, k=key: put_number(k, v),
+                f"{label} of {name}",
+                "num",
+                inputmode="decimal",
+            )
+    with parts.tag("td"):
+        scale = "log" if belief.get("log") else "logit" if belief.get("logit") else "linear"
+        parts.choice(
+            SCALES,
+            scale,
+            lambda v: put("scale", log=v == "log" or None, logit=v == "logit" or None),
+            f"Scale of {name}",
+        )
+    with parts.tag("td"):
+        fixed = belief.get("formula", _words(belief.get("fixed")))
+        parts.field(
+            fixed, lambda v: _fix(view, path, name, v), f"Fixed value of {name}", "num", inputmode="text"
+        )
+    if section != "parameters":
+        return
+    with parts.tag("td"):
+        parts.tick(
+            bool(belief.get("local")),
+            lambda v: put("local", local=v or None),
+            f"{name} differs between experiments",
+        )
+    with parts.tag("td"):
+        parts.field(
+            belief.get("unit", ""), lambda v: put("unit", unit=v.strip() or None), f"Unit of {name}", "num"
+        ).style("text-align: left")
+    with parts.tag("td"):
+        _prior(view, path, name, belief.get("prior"))
+    if name not in known and name not in _in_initial(view):
+        with parts.tag("td"):
+            parts.button(
+                "Remove",
+                lambda: view.edit(lambda t: document.with_value(t, path, None), f"remove {name}"),
+                "small danger",
+            )
+
+
+def _in_initial(view: View) -> set[str]:
+    return set(needed_parameters(view.desk.text) or ())
+
+
+def _fix(view: View, path: tuple[str, ...], name: str, words: str) -> None:
+    """Fix a value: a number, or for an initial state a formula; blank sets it free."""
+    value = _number(words, formula=path[0] == "initial")
+
+    def change(text: str) -> str:
+        now = document.belief_of(document.value_at(text, *path))
+        if isinstance(value, str):
+            return completed(document.with_value(text, path, value))
+        if "formula" in now:
+            return completed(document.with_value(text, path, value))
+        return completed(document.with_belief(text, path, fixed=value))
+
+    view.edit(change, f"value of {name}", view)
+
+
+def _prior(view: View, path: tuple[str, ...], name: str, prior: Any) -> None:
+    now = dict(prior) if isinstance(prior, dict) else {}
+    kind = str(now.get("type", ""))
+
+    def choose(new: str) -> None:
+        settings = {"type": new, **dict.fromkeys(_needed(new), 1.0)} if new else None
+        view.edit(lambda t: document.with_belief(t, path, prior=settings), f"prior of {name}")
+
+    def put(key: str, words: str) -> None:
+        changed = {**now, key: _number(words)}
+        view.edit(lambda t: document.with_belief(t, path, prior=changed), f"prior of {name}", view)
+
+    with parts.tag("div", "row").style("flex-wrap: nowrap; gap: 6px"):
+        parts.choice({"": "none", **dict(zip(PRIORS, PRIORS, strict=True))}, kind, choose, f"Prior of {name}")
+        for key in _needed(kind):
+            label = f"{key} of the prior of {name}"
+            shown = parts.field(_words(now.get(key)), lambda v, k=key: put(k, v), label, "num", title=key)
+            shown.style("width: 64px")
+
+
+def _needed(kind: str) -> list[str]:
+    return [one.name for one in fields(PRIORS[kind]) if one.init] if kind in PRIORS else []
+
+
+def _begin(view: View, text: str) -> None:
+    now = document.value_at(text, "t0")
+    with parts.tag("div", "row").style("margin-top: 12px"):
+        parts.text("span", "They hold at time", "quiet")
+
+        def put(words: str) -> None:
+            value: object = "first" if words.strip() == "first" else _number(words)
+            view.edit(lambda t: document.with_value(t, ("t0",), value), "initial time", view)
+
+        parts.field("" if now is None else now, put, "Initial time", "num", placeholder="0")
+        parts.text("span", "a number, or “first” for the first sample of each experiment", "quiet")
+
+
+def _noise(view: View, text: str) -> None:
+    given = document.value_at(text, "noise")
+    now = given if isinstance(given, dict) else {}
+    shared = not now or "type" in now or not all(isinstance(one, dict) for one in now.values())
+    kind = str(now.get("type", "normal" if now else ""))
+    with parts.card(
+        "Noise",
+        "A number is a known level; “0.01 to 1” is estimated between these. Without noise: least squares.",
+    ):
+        if not shared:
+            parts.say("Each observable has its own noise; change it in problem.toml under Keep.")
+            return
+
+        def choose(new: str) -> None:
+            defaults = {"normal": {"additive": [0.001, 1000]}, "log-normal": {"sigma": [0.001, 10]}}
+            value = {"type": new, **defaults.get(new, {})} if new else None
+            view.edit(lambda t: document.with_value(t, ("noise",), value), "noise")
+
+        with parts.tag("div", "stack"):
+            parts.choice(
+                {"": "least squares", **dict(zip(NOISES, NOISES, strict=True))},
+                kind,
+                choose,
+                "Kind of noise",
+                "noise-kind",
+            )
+            for one in fields(NOISES[kind]) if kind in NOISES else ():
+                if one.init and one.name != "common":
+                    with parts.tag("label", "row"):
+                        parts.text("span", one.name, "kind")
+                        parts.field(
+                            _level_words(now.get(one.name)),
+                            lambda v, n=one.name: view.edit(
+                                lambda t: document.with_value(t, ("noise", n), _level(v)), "noise", view
+                            ),
+                            f"{one.name} of the noise",
+                            "num",
+                        ).style("width: 150px")
+
+
+def _units(view: View, text: str, names: list[str]) -> None:
+    with parts.card("Units", "For axes and tables."), parts.tag("div", "stack"):
+        for name in ["t", *names]:
+            with parts.tag("label", "row"):
+                parts.text("span", "time" if name == "t" else name, "kind")
+                now = document.value_at(text, "units", name)
+                parts.field(
+                    now or "",
+                    lambda v, n=name: view.edit(
+                        lambda t: document.with_value(t, ("units", n), v.strip() or None),
+                        f"unit of {n}",
+                        view,
+                    ),
+                    f"Unit of {name}",
+                )
+
+
+def _number(words: str, formula: bool = False) -> object:
+    """A number, None for nothing; what is no number stays as it is, for the messages that follow."""
+    words = words.strip()
+    if not words:
+        return None
+    try:
+        value = float(words.replace(",", "."))
+    except ValueError:
+        return words
+    return value if value == value and abs(value) != float("inf") else words
+
+
+def _level(words: str) -> object:
+    """A level of noise: a number, or two of them."""
+    ends = [_number(one) for one in words.replace("…", " to ").replace("–", " to ").split(" to ")]
+    return ends if len(ends) == 2 else ends[0]
+
+
+def _level_words(value: object) -> str:
+    return " to ".join(map(_words, value)) if isinstance(value, list) else _words(value)
+
+
+def _words(value: object) -> str:
+    return (
+        ""
+        if value is None
+        else f"{value:g}"
+        if isinstance(value, float) and float(f"{value:g}") == value
+        else str(value)
+    )

@@ -1,0 +1,204 @@
+"""Fit: start, watch, stop, go on."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from nicegui import background_tasks, ui
+
+from picardfit.display.plots.labels import with_unit
+from picardfit.parallel.progress import duration
+from picardfit.studio import charts, document, parts
+from picardfit.studio.job import Phase
+from picardfit.studio.steps.view import Shown
+
+LEAD = "The fit searches until two searches that began elsewhere agree. Stop it at any time and keep the best so far."
+
+
+class View(Shown):
+    """The step Fit."""
+
+    drawn = 0.0
+
+    def build(self) -> None:
+        parts.head("Fit", LEAD)
+        self.top = parts.tag("div")
+        self.state = parts.tag("div")
+        self.charts = parts.tag("div", "two")
+        self.refresh()
+        self.timer = ui.timer(0.5, self._tick)
+
+    def refresh(self) -> None:
+        self._phase = None
+        self._prepare()
+        self.news()
+
+    def _begin(self) -> None:
+        """The controls, or what is missing before there can be a fit."""
+        self.top.clear()
+        with self.top:
+            if self.reading.file is not None:
+                self._controls()
+                return
+            parts.complain(self.reading.mistakes, 20)
+            if not self.reading.mistakes:
+                with parts.empty("Nothing to fit yet", "There must be data and equations first."):
+                    parts.button("Go to data", lambda: self.page.show("data"), "primary")
+
+    def followed(self) -> None:
+        self.refresh()
+
+    # ---- controls --------------------------------------------------------------------------------------------------
+
+    def _controls(self) -> None:
+        job, text = self.desk.fitting, self.desk.text
+        with parts.tag("div", "card row"):
+            if job.busy:
+                words = "Stop at once" if job.phase is Phase.STOPPING else "Stop and keep the best so far"
+                parts.button(words, lambda: job.stop(), "danger big", id="stop-fit")
+                self.clock = parts.text("span", "", "quiet")
+                return
+            if self.desk.resumable:
+                parts.button("Go on", lambda: self._start(resume=True), "primary big", id="resume-fit")
+            parts.button(
+                "Fit" if not self.desk.is_fitted else "Fit again",
+                self._start,
+                "big" if self.desk.resumable else "primary big",
+                id="start-fit",
+            )
+            self._setting("starts", "Searches", document.value_at(text, "fit", "starts"), "as needed")
+            self._setting("seed", "Seed", document.value_at(text, "fit", "seed"), "0")
+            if document.value_at(text, "fit", "start"):
+                parts.text("span", "starts where the sliders were", "chip")
+                parts.button("Forget", self._forget, "small", "Forget the start that was set by sliders")
+
+    def _setting(self, key: str, label: str, now: object, blank: str) -> None:
+        def put(words: str) -> None:
+            value = int(words) if words.strip().isdecimal() else words.strip() or None
+            self.edit(lambda t: document.with_value(t, ("fit", key), value), label.lower())
+
+        with parts.tag("label", "field"):
+            parts.text("span", label)
+            parts.field("" if now is None else now, put, label, "num", placeholder=blank, inputmode="numeric")
+
+    def _forget(self) -> None:
+        def change(text: str) -> str:
+            return document.with_value(
+                document.with_value(text, ("fit", "start"), None), ("fit", "start_initial"), None
+            )
+
+        self.edit(change, "forget the start")
+
+    def _start(self, resume: bool = False) -> None:
+        background_tasks.create(self.desk.fit(resume))
+
+    # ---- news ------------------------------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        if self.desk.fitting.busy and hasattr(self, "clock"):
+            self.clock.text = duration(self.desk.fitting.elapsed)
+
+    _phase: Phase | None = None
+
+    def news(self) -> None:
+        """Follow the fit: words at once, pictures a few times a second."""
+        job = self.desk.fitting
+        if job.phase is not self._phase:
+            self._phase = job.phase
+            self._begin()
+            self._tell()
+        if job.busy and hasattr(self, "line"):
+            self.line.text = job.words or "Starting …"
+        now = time.monotonic()
+        if now - self.drawn > self.desk.settings.news_seconds or not job.busy:
+            self.drawn = now
+            self._draw()
+
+    def _tell(self) -> None:
+        job = self.desk.fitting
+        self.state.clear()
+        with self.state:
+            if job.kind == "fit" and job.busy:
+                with parts.tag("div", "working", role="status").style("margin-bottom: 14px"):
+                    self.line = parts.text("span", job.words or "Starting …", id="fit-words")
+                return
+            parts.records(job.errors)
+            if job.phase is Phase.STOPPED:
+                parts.say("Stopped before there was a result.", "mind")
+            if job.phase is Phase.ENDED:
+                good, took = (
+                    bool(job.result.get("success")),
+                    f"{duration(job.seconds)}, {len({one[0] for one in job.losses})} searches",
+                )
+                with parts.tag("div", "card row spread"):
+                    words = (
+                        "Stopped; the best so far is kept."
+                        if job.result.get("stopped")
+                        else "The fit has ended."
+                    )
+                    with parts.tag("div"):
+                        parts.text("h2", words)
+                        parts.text("p", took, "quiet")
+                    parts.button(
+                        "See the answer",
+                        lambda: self.page.show("answer"),
+                        "primary" if good else "",
+                        id="to-answer",
+                    )
+
+    def _prepare(self) -> None:
+        """Charts of the loss and of the data, filled by the news."""
+        self.charts.clear()
+        self.moving: dict[tuple[str, str], ui.echart] = {}
+        file = self.reading.file
+        with self.charts:
+            self.box = parts.card("Loss over the iterations")
+            with self.box:
+                self.loss = ui.echart(charts.losses(self.palette, [])).style("height: 200px")
+                self.loss.props["aria-label"] = "Loss over the iterations of every search"
+            if file is None or file.problem is None:
+                self.box.set_visibility(False)
+                return
+            problem = file.problem
+            unit = problem.model.unit("t")
+            shown = 0
+            for one in problem.experiments:
+                for k, name in enumerate(one.observables):
+                    if shown >= self.desk.settings.panels or name in problem.model.increments:
+                        continue
+                    shown += 1
+                    own = np.isfinite(one.values[:, k])
+                    layers: list[Any] = [
+                        charts.Curve("fit", [], [], 0, "curve"),
+                        charts.Points("data", one.times[own], one.values[own, k], 1),
+                    ]
+                    with parts.card():
+                        title = with_unit(name, problem.model.unit(name))
+                        parts.text(
+                            "div", title if len(problem.names) == 1 else f"{one.name}: {title}", "chart-title"
+                        )
+                        chart = ui.echart(
+                            charts.panel(self.palette, f"time ({unit})" if unit else "time", layers)
+                        ).style("height: 210px")
+                        chart.props["aria-label"] = f"{name} in {one.name}: data and the curve so far"
+                        self.moving[one.name, name] = chart
+
+    def _draw(self) -> None:
+        job = self.desk.fitting
+        self.box.set_visibility(bool(job.losses))
+        if job.losses:
+            self.loss.options.clear()
+            self.loss.options.update(charts.losses(self.palette, job.losses))
+            self.loss.update()
+        ended = self.desk.predictions() if job.phase is Phase.ENDED else {}
+        for (experiment, name), chart in self.moving.items():
+            found = job.curves.get(experiment, {}).get(name)
+            if name in (last := ended.get(experiment, {})):
+                found = last["time"], last[name]
+            if found:
+                with chart:
+                    chart.run_chart_method(
+                        "setOption", {"series": [{"id": "curve", "data": charts.pairs(*found)}]}
+                    )

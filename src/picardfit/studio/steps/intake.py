@@ -1,0 +1,122 @@
+"""The ways in: drop or choose files, paste cells, begin with a starter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from nicegui import events, ui
+
+from picardfit.cli.new import Starter
+from picardfit.errors import InputError
+from picardfit.studio import document, opening, parts
+
+if TYPE_CHECKING:
+    from picardfit.studio.page import Page
+
+STARTERS = {
+    Starter.LOTKA_VOLTERRA: "Lynx and hare (predator and prey)",
+    Starter.INFLUENZA: "Influenza in a boarding school (SIR)",
+    Starter.FITZHUGH_NAGUMO: "Nerve cell (a hidden state)",
+    Starter.VAN_DER_POL: "Oscillator (two runs)",
+    Starter.PHARMACOKINETICS: "Infusion in three patients",
+    Starter.POPULATION: "Theophylline (a population)",
+}
+
+
+def uploader(page: Page, accepts: str) -> ui.upload:
+    """A hidden uploader; `choose` and `dropping` open it."""
+    settings = page.desk.settings
+
+    async def take(event: events.MultiUploadEventArguments) -> None:
+        try:
+            files = {one.name: await one.read() for one in event.files}
+            text = page.desk.text or document.NEW.format(page.desk.study.folder.name)
+            kept, changed = await asyncio.to_thread(opening.opened, files, text)
+            page.desk.add_files(kept, f"open {', '.join(kept) or next(iter(files))}", changed)
+            parts.notify(f"Opened {', '.join(files)}", "good")
+        except InputError as error:
+            parts.notify(parts.told(error), "bad")
+        made.reset()
+
+    def refuse() -> None:
+        parts.notify(
+            parts.told(InputError("studio.too_large", "The file", most=settings.upload_bytes // 1_000_000)),
+            "bad",
+        )
+
+    made = ui.upload(
+        multiple=True,
+        auto_upload=True,
+        max_file_size=settings.upload_bytes,
+        on_multi_upload=take,
+        on_rejected=refuse,
+    )
+    made.props(f'accept="{accepts}" aria-hidden="true"').style("display: none")
+    return made
+
+
+def choose(made: ui.upload) -> Callable[[], object]:
+    """What a button does to choose files."""
+    return lambda: made.run_method("pickFiles")
+
+
+def dropping(area: ui.element, made: ui.upload) -> None:
+    """Let an area take files that are dropped on it."""
+    area.on("dragover", js_handler="(e) => { e.preventDefault(); e.currentTarget.classList.add('over'); }")
+    area.on("dragleave", js_handler="(e) => e.currentTarget.classList.remove('over')")
+    add = f"getElement({made.id}).$refs.qRef.addFiles(e.dataTransfer.files)"
+    area.on(
+        "drop",
+        js_handler=f"(e) => {{ e.preventDefault(); e.currentTarget.classList.remove('over'); {add}; }}",
+    )
+
+
+def paste(page: Page) -> None:
+    """Ask for cells of a spreadsheet."""
+    with ui.dialog() as dialog, parts.card("Paste a table"):
+        parts.text(
+            "p",
+            "Copy the cells in your spreadsheet, the names of the columns in their first row, and paste them here.",
+            "quiet",
+        )
+        box = parts.tag(
+            "textarea",
+            "in wide mono",
+            rows=12,
+            aria_label="Cells",
+            placeholder="time\tprey\tpredator\n0\t30\t4\n1\t47.2\t6.1",
+            id="paste-cells",
+        )
+        content = {"text": ""}
+        box.on("input", lambda e: content.update(text=e.args), js_handler=parts.VALUE)
+        complaint = parts.tag("div")
+
+        def take() -> None:
+            complaint.clear()
+            try:
+                files = opening.pasted(content["text"])
+                text = page.desk.text or document.NEW.format(page.desk.study.folder.name)
+                page.desk.add_files(files, "paste a table", opening.with_table(text, next(iter(files))))
+                dialog.close()
+            except InputError as error:
+                with complaint:
+                    parts.say(parts.told(error), "bad")
+
+        with parts.tag("div", "row").style("margin-top: 12px"):
+            parts.button("Use this table", take, "primary", id="paste-take")
+            parts.button("Cancel", dialog.close)
+    dialog.open()
+
+
+def starters(page: Page) -> None:
+    """A list of starters; one that is chosen replaces problem and data, which undo brings back."""
+
+    def take(name: str) -> None:
+        if name:
+            files, text = opening.starter(name)
+            page.try_to(lambda: page.desk.add_files(files, f"starter {name}", text))
+
+    options = {"": "Begin with a starter …", **{one.value: words for one, words in STARTERS.items()}}
+    parts.choice(options, "", take, "Begin with a starter", "starter").style("max-width: 260px")

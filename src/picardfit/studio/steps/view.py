@@ -1,0 +1,42 @@
+"""What the steps share: a page, the desk, and how a step follows changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from picardfit.studio.parts import notify, told
+
+if TYPE_CHECKING:
+    from picardfit.studio.charts import Palette
+    from picardfit.studio.desk import Desk, Reading
+    from picardfit.studio.page import Page
+
+
+class Shown:
+    """What a step needs of its page."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+
+    @property
+    def desk(self) -> Desk:
+        return self.page.desk
+
+    @property
+    def reading(self) -> Reading:
+        return self.page.desk.reading
+
+    @property
+    def palette(self) -> Palette:
+        return self.page.palette
+
+    def edit(self, change: Callable[[str], str], label: str, by: object = None, merge: bool = False) -> bool:
+        """Change the problem file; says why where that is not possible."""
+        return self.page.try_to(lambda: self.desk.edit(change, label, by, merge))
+
+    def attempt(self, action: Callable[[], Any]) -> bool:
+        return self.page.try_to(action)
+
+
+__all__ = ["Shown", "notify", "told"]

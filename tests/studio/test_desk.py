@@ -1,0 +1,76 @@
+"""What reading a folder says, and what the desk remembers."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+
+import pytest
+
+pytest.importorskip("tomlkit")
+
+from picardfit.studio import document
+from picardfit.studio.desk import Desk, read_folder
+from picardfit.studio.sheet import Role
+from picardfit.studio.study import Study
+from studio.browsing import STARTERS
+
+
+@pytest.fixture
+def lynx(tmp_path):
+    return Study(shutil.copytree(STARTERS / "lotka-volterra", tmp_path / "lynx"))
+
+
+def test_a_folder_is_read_with_its_table(lynx):
+    reading = read_folder(lynx, 0)
+    assert reading.file is not None
+    assert reading.roles == {"year": Role.TIME, "hare": Role.MEASURED, "lynx": Role.MEASURED}
+    assert [one.name for one in reading.series] == ["hare", "lynx"]
+
+
+def test_the_model_is_known_where_other_parts_are_wrong(lynx):
+    lynx.write_text(document.with_belief(lynx.text, ("parameters", "birth"), lower=9.0), "bounds")
+    reading = read_folder(lynx, 0)
+    assert reading.file is None
+    assert reading.model.states == ("hare", "lynx")
+    assert [one.code for one in reading.about("parameters")] == ["model.bounds_swapped"]
+
+
+def test_what_is_not_begun_is_no_mistake(tmp_path):
+    study = Study(tmp_path)
+    study.write_text(document.NEW.format("new"), "begin")
+    reading = read_folder(study, 0)
+    assert reading.faults
+    assert reading.mistakes == ()
+
+
+@pytest.mark.parametrize("name", ["../secret.csv", "/etc/passwd"])
+def test_data_outside_of_the_folder_are_not_read(tmp_path, name):
+    (tmp_path / "secret.csv").write_text("time,x\n0,1\n1,2\n", encoding="utf-8")
+    study = Study(tmp_path / "study")
+    study.write_text(f"equations = \"x' = -k*x\"\ndata = '{name}'\n[parameters]\nk = [0, 1]\n", "evil")
+    reading = read_folder(study, 0)
+    assert reading.file is None
+    assert reading.sheet is None
+    assert [one.code for one in reading.about("data")] == ["studio.outside"]
+
+
+def test_a_table_that_has_not_changed_is_not_read_again(lynx):
+    first = read_folder(lynx, 0)
+    lynx.write_text(document.with_belief(lynx.text, ("parameters", "birth"), upper=9.0), "bounds")
+    second = read_folder(lynx, 1, first)
+    assert second.sheet is first.sheet
+    assert second.series is first.series
+
+
+def test_listeners_are_told_who_made_a_change(lynx):
+    async def walk():
+        desk, heard = Desk(lynx), []
+        desk.listeners.append(heard.append)
+        assert desk.edit(lambda text: document.with_value(text, ("title",), "other"), "title", by="me")
+        assert not desk.edit(lambda text: text, "nothing", by="me")
+        desk.undo()
+        assert (await desk.read()).revision == lynx.revision
+        return heard
+
+    assert asyncio.run(walk()) == ["me", None]
