@@ -22,7 +22,7 @@ from picardfit.parallel.ledger import Ledger
 
 KEPT = 99  # draws among which the truth has a rank from 0 to 99
 THIN = 4  # of so many draws one is kept, so that they are nearly independent
-CHAINS = 9
+CHAINS = 11
 
 
 def positive(prior) -> pf.Parameter:
@@ -75,7 +75,7 @@ def ranks_of_one(problem: pf.Problem, seed: int) -> dict[str, int] | None:
     """unknown -> rank of the truth among KEPT draws, for one data set; None if its fit failed."""
     truth = prior_draws(problem, 1, np.random.default_rng([seed, 7]))[0]
     again = problem.simulate_data(truth, seed=seed)
-    method = pf.NUTS(draws=THIN * KEPT // CHAINS, chains=CHAINS, warmup=100)
+    method = pf.NUTS(draws=THIN * KEPT // CHAINS, chains=CHAINS, warmup=60)
     try:
         fit = pf.fit(again, policy=pf.SearchPolicy(most=1), progress=False)
         posterior = fit.posterior(method, seed=seed, progress=False)

@@ -164,14 +164,16 @@ def _resolved(
     return target, costs
 
 
-def _solved(target: Target, points: list[Array]) -> list[tuple[float, Track | None]]:
-    """Cost of the data and solution at each point."""
+def _solved(
+    target: Target, points: list[Array], gradient: bool = False
+) -> list[tuple[float, Track | None]]:
+    """Cost of the data and solution at each point; with `gradient` as a Hamiltonian path finds them."""
     lanes, found = target.lanes, []
     for first in range(0, len(points), lanes.count):
         some = points[first : first + lanes.count]
         z = np.array([*some, *[some[0]] * (lanes.count - len(some))])
         solved = lanes.solve(
-            target.coordinates.unknowns(target.coordinates.internal(z)[0]), [None] * len(z), False
+            target.coordinates.unknowns(target.coordinates.internal(z)[0]), [None] * len(z), gradient
         )
         found += list(zip(solved.cost.tolist(), solved.tracks, strict=True))[: len(some)]
     return found
@@ -193,7 +195,7 @@ def verified(target: Target, draws: Array, settings: MeshSettings = MeshSettings
     """Standard deviation of the error of the log-likelihood over some of the draws (k, d); NaN if there is none."""
     chosen = draws[np.linspace(0, len(draws) - 1, min(settings.verified, len(draws))).astype(int)]
     problem, gaps = target.lanes.problem, []
-    for (cost, _), z in zip(_solved(target, list(chosen)), chosen, strict=True):
+    for (cost, _), z in zip(_solved(target, list(chosen), gradient=True), chosen, strict=True):
         exact = log_likelihood(problem, target.coordinates, z)
         if np.isfinite(exact) and np.isfinite(cost):
             gaps.append(cost + exact)
