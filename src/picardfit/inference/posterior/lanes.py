@@ -43,6 +43,7 @@ class LaneSettings:
         100_000  # numbers in the products of all E, up to which these are formed: fewer calls, more flops
     )
     integration: float = 1e-8  # relative tolerance of that integration
+    large: int = 5_000  # numbers of a path from which lanes are solved one by one, for side by side is no quicker
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,12 @@ class Lanes:
     count: int
     settings: LaneSettings = LaneSettings()
     work: Work = field(default_factory=Work)
+
+    @property
+    def apart(self) -> Lanes:
+        """These lanes, or one at a time where a path is large."""
+        numbers = len(self.mesh) * len(self.mesh.rule.nodes) * len(self.scale)
+        return replace(self, count=1) if numbers >= self.settings.large else self
 
     @cached_property
     def system(self) -> Discretisation:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,15 +16,18 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from picardfit import __version__
 from picardfit.checks import as_whole
 from picardfit.display.hook import picture, shown
 from picardfit.errors import InputError, Notice, closest
 from picardfit.evidence.curves import checked_times
 from picardfit.fit import Fit, fit
 from picardfit.inference.bands import Bands, sampled_bands
+from picardfit.inference.posterior.chains import run_nuts
 from picardfit.inference.posterior.comparison import Comparison, loo, waic
 from picardfit.inference.posterior.coordinates import Coordinates, coordinates_of
-from picardfit.inference.posterior.methods import NUTS, Drawn, LaplaceDraws, run_laplace, run_nuts
+from picardfit.inference.posterior.laplace import run_laplace
+from picardfit.inference.posterior.methods import NUTS, Drawn, LaplaceDraws, Method
 from picardfit.inference.posterior.mixing import Mixing, e_bfmi, ess_bulk, ess_tail, mcse_mean, r_hat
 from picardfit.inference.posterior.pareto import TRUSTED
 from picardfit.inference.posterior.predictive import data_costs, new_data, prior_draws, some_of
@@ -32,9 +39,11 @@ from picardfit.inference.posterior.setup import (
     target_of,
     verified,
 )
+from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.progress import Bar
 from picardfit.problem.named_values import experiment_index, labels_of
 from picardfit.problem.problem import Problem
+from picardfit.problem.serialisation import digest, problem_digest
 from picardfit.search.policy import SearchPolicy
 
 if TYPE_CHECKING:
@@ -63,7 +72,7 @@ class Posterior:
     """Draws of `fit.posterior()`. `posterior["k"]` are those of an unknown, (chains, draws), in natural units."""
 
     fit: Fit
-    method: NUTS | LaplaceDraws
+    method: Method
     seed: int
     drawn: Drawn = field(repr=False)
     modes: int  # optima that chains began at
@@ -312,23 +321,45 @@ def _mixing_notices(one: Posterior) -> list[Notice]:
 
 def posterior(
     given: Fit,
-    method: NUTS | LaplaceDraws | None = None,
+    method: Method | None = None,
     seed: int = 0,
     progress: News = None,
+    ledger: str | Path | None = None,
     mesh: MeshSettings = USUAL_MESH,
     others: Modes = USUAL_MODES,
 ) -> Posterior:
     """Draws of the posterior of a fit's problem; see `Fit.posterior`."""
     method = NUTS() if method is None else method
-    if not isinstance(method, NUTS | LaplaceDraws):
+    if not isinstance(method, Method):
         raise InputError("inference.posterior_method", value=method)
+    if ledger is not None and not isinstance(method, NUTS):
+        raise InputError("inference.posterior_ledger", type(method).__name__)
     seed = as_whole(seed, "seed", 0)
     check_fit(given)
     began = time.perf_counter()
     modes = [mode_of(given), *_other_modes(given, others)]
-    lanes = method.chains if isinstance(method, NUTS) else min(method.lanes, method.draws)
-    target = target_of(given, modes[0], lanes, np.random.default_rng([seed, 0]), mesh)
-    bar = Bar("iterations" if isinstance(method, NUTS) else "draws") if progress is None else None
+    target = target_of(given, modes[0], method.lanes, np.random.default_rng([seed, 0]), mesh)
+    with ExitStack() as stack:
+        show = _shown(method, progress, stack)
+        if target.lanes.count < method.lanes:  # one large lane each: NumPy leaves the interpreter to others
+            pool = stack.enter_context(ThreadPoolExecutor(min(method.lanes, os.cpu_count() or 1)))
+            target = replace(target, pool=pool)
+        match method:
+            case NUTS():
+                book = None if ledger is None else _book(ledger, given, method, seed, len(modes), stack)
+                drawn = run_nuts(method, target, modes, seed, show, book)
+            case LaplaceDraws():
+                drawn = run_laplace(method, target, modes[0], seed, show)
+    error = verified(replace(target, pool=None), drawn.z.reshape(-1, drawn.z.shape[-1]), mesh)
+    notices = _notices(given, drawn, modes, error, mesh)
+    return Posterior(given, method, seed, drawn, len(modes), error, time.perf_counter() - began, notices)
+
+
+def _shown(method: Method, progress: News, stack: ExitStack) -> Callable[[int, int, int], None]:
+    """What is called as draws are made: a bar by default, and the user's function."""
+    bar = Bar(method.counted) if progress is None else None
+    if bar:
+        stack.callback(bar.close)
 
     def show(done: int, total: int, divergent: int) -> None:
         if bar:
@@ -336,17 +367,32 @@ def posterior(
         if progress:
             progress(done, total, divergent)
 
-    try:
-        if isinstance(method, NUTS):
-            drawn = run_nuts(method, target, modes, seed, show)
-        else:
-            drawn = run_laplace(method, target, modes[0], seed, show)
-    finally:
-        if bar:
-            bar.close()
-    error = verified(target, drawn.z.reshape(-1, drawn.z.shape[-1]), mesh)
-    notices = _notices(given, drawn, modes, error, mesh)
-    return Posterior(given, method, seed, drawn, len(modes), error, time.perf_counter() - began, notices)
+    return show
+
+
+def _book(
+    path: str | Path, given: Fit, method: NUTS, seed: int, modes: int, stack: ExitStack
+) -> Ledger:
+    """The ledger of such a run, which is closed at the end."""
+    assert given.solution is not None
+    identity = {
+        "picardfit": __version__,
+        "work": "posterior",
+        "problem": problem_digest(given.problem),
+        "estimates": digest(given.solution.unknowns),
+        "method": asdict(method),
+        "seed": seed,
+        "modes": modes,
+    }
+    book = Ledger(path, identity)
+
+    def close() -> None:
+        book.close()
+        if book.broken:
+            warnings.warn(str(book.broken), stacklevel=5)
+
+    stack.callback(close)
+    return book
 
 
 def _other_modes(given: Fit, others: Modes) -> list[Mode]:

@@ -127,7 +127,7 @@ def target_of(
         gaps = [abs(cost + exact[k]) for cost, k in zip(costs, chosen, strict=True)]
         if max(gaps) <= settings.error or not np.isfinite(exact[chosen[0]]):
             break
-    return target
+    return replace(target, lanes=target.lanes.apart)
 
 
 def first_mesh(problem: Problem, settings: MeshSettings) -> Mesh:
