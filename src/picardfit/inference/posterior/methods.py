@@ -47,6 +47,11 @@ class NUTS:
         return self.chains
 
     @property
+    def independent(self) -> int:
+        """Chains of which each must have enough effective draws."""
+        return self.chains
+
+    @property
     def rules(self) -> Rules:
         return Rules(self.draws, self.warmup, self.accept, self.depth, adaptation=self.adaptation)
 
@@ -79,7 +84,52 @@ class LaplaceDraws:
         return min(self.batch, self.draws)
 
 
-Method = NUTS | LaplaceDraws
+@dataclass(frozen=True)
+class Nutpie:
+    """The No-U-Turn sampler of the package nutpie (`picardfit[samplers]`) on the same density: a cross-check.
+
+    It begins around the best optimum. Its chains ask for one point at a time, so that `pf.NUTS` is quicker.
+    """
+
+    draws: int = 1000
+    chains: int = 4
+    warmup: int = 400
+    counted: ClassVar[str] = "iterations"
+    lanes: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        for name, least in (("draws", 1), ("chains", 1), ("warmup", 1)):
+            object.__setattr__(self, name, as_whole(getattr(self, name), name, least))
+
+    @property
+    def independent(self) -> int:
+        return self.chains
+
+
+@dataclass(frozen=True)
+class Emcee:
+    """The ensemble of the package emcee (`picardfit[samplers]`), which needs no gradients: a cross-check.
+
+    `draws` of each of the `walkers` (at least two more than twice the unknowns), which are correlated for tens to
+    hundreds of iterations: few of them are independent.
+    """
+
+    draws: int = 2000
+    walkers: int = 32
+    warmup: int = 500
+    counted: ClassVar[str] = "iterations"
+    independent: ClassVar[int] = 4  # the walkers are one ensemble: as many effective draws are wanted as of 4 chains
+
+    def __post_init__(self) -> None:
+        for name, least in (("draws", 1), ("walkers", 4), ("warmup", 0)):
+            object.__setattr__(self, name, as_whole(getattr(self, name), name, least))
+
+    @property
+    def lanes(self) -> int:
+        return self.walkers // 2
+
+
+Method = NUTS | LaplaceDraws | Nutpie | Emcee
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,9 @@ from picardfit.inference.bands import Bands, sampled_bands
 from picardfit.inference.posterior.chains import run_nuts
 from picardfit.inference.posterior.comparison import Comparison, loo, waic
 from picardfit.inference.posterior.coordinates import Coordinates, coordinates_of
+from picardfit.inference.posterior.engines import run_emcee, run_nutpie
 from picardfit.inference.posterior.laplace import run_laplace
-from picardfit.inference.posterior.methods import NUTS, Drawn, LaplaceDraws, Method
+from picardfit.inference.posterior.methods import NUTS, Drawn, Emcee, LaplaceDraws, Method, Nutpie
 from picardfit.inference.posterior.mixing import Mixing, e_bfmi, ess_bulk, ess_tail, mcse_mean, r_hat
 from picardfit.inference.posterior.pareto import TRUSTED
 from picardfit.inference.posterior.predictive import data_costs, new_data, prior_draws, some_of
@@ -275,6 +276,7 @@ DOUBTS = {
     "inference.weights_not_trusted",
     "inference.posterior_inexact",
     "inference.several_modes",
+    "inference.one_mode",
     "inference.no_diagnostics",
 }
 
@@ -286,7 +288,8 @@ def _mixing_notices(one: Posterior) -> list[Notice]:
         if not one.drawn.khat < TRUSTED:
             found.append(Notice("inference.weights_not_trusted", "", {"khat": one.drawn.khat}))
         return found
-    chains, draws = one.shape
+    (chains, draws), method = one.shape, one.method
+    assert not isinstance(method, LaplaceDraws)
     if draws < 4:
         return [Notice("inference.no_diagnostics", "", {"draws": draws})]
     worst = max(table, key=lambda name: np.nan_to_num(table[name]["r_hat"], nan=np.inf))
@@ -297,22 +300,16 @@ def _mixing_notices(one: Posterior) -> list[Notice]:
         for name, row in table.items()
     }
     poorest = min(least, key=lambda name: least[name])
-    if least[poorest] < limits.effective * chains:
-        found.append(
-            Notice(
-                "inference.few_effective",
-                poorest,
-                {"count": least[poorest], "wanted": limits.effective * chains},
-            )
-        )
+    wanted = limits.effective * method.independent
+    if least[poorest] < wanted:
+        values = {"count": least[poorest], "wanted": wanted}
+        found.append(Notice("inference.few_effective", poorest, values))
     if one.divergences:
         found.append(Notice("inference.divergent", "", {"count": one.divergences, "draws": chains * draws}))
-    assert isinstance(one.method, NUTS)
-    full = 0 if one.drawn.depth is None else int((one.drawn.depth >= one.method.depth).sum())
-    if full:
-        found.append(
-            Notice("inference.deep", "", {"count": full, "draws": chains * draws, "depth": one.method.depth})
-        )
+    if isinstance(method, NUTS) and one.drawn.depth is not None:
+        full = int((one.drawn.depth >= method.depth).sum())
+        values = {"count": full, "draws": chains * draws, "depth": method.depth}
+        found += [Notice("inference.deep", "", values)] * bool(full)
     low = float(np.min(one.e_bfmi, initial=np.inf))
     if low < limits.energy:
         found.append(Notice("inference.low_energy", "", {"value": low}))
@@ -350,8 +347,12 @@ def posterior(
                 drawn = run_nuts(method, target, modes, seed, show, book)
             case LaplaceDraws():
                 drawn = run_laplace(method, target, modes[0], seed, show)
+            case Nutpie():
+                drawn = run_nutpie(method, target, modes[0], seed, show)
+            case Emcee():
+                drawn = run_emcee(method, target, modes[0], seed, show)
     error = verified(replace(target, pool=None), drawn.z.reshape(-1, drawn.z.shape[-1]), mesh)
-    notices = _notices(given, drawn, modes, error, mesh)
+    notices = _notices(given, method, drawn, modes, error, mesh)
     return Posterior(given, method, seed, drawn, len(modes), error, time.perf_counter() - began, notices)
 
 
@@ -408,11 +409,12 @@ def _other_modes(given: Fit, others: Modes) -> list[Mode]:
 
 
 def _notices(
-    given: Fit, drawn: Drawn, modes: list[Mode], error: float, mesh: MeshSettings
+    given: Fit, method: Method, drawn: Drawn, modes: list[Mode], error: float, mesh: MeshSettings
 ) -> tuple[Notice, ...]:
     found = list(given.problem.remarks)
     if len(modes) > 1:
-        found.append(Notice("inference.several_modes", "", {"count": len(modes)}))
+        code = "inference.several_modes" if isinstance(method, NUTS) else "inference.one_mode"
+        found.append(Notice(code, "", {"count": len(modes)}))
     for name in modes[0].at_bound:
         found.append(Notice("inference.mode_at_bound", name))
     if drawn.exploded:
