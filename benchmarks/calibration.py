@@ -71,10 +71,15 @@ CALIBRATIONS: dict[str, Callable[[], pf.Problem]] = {
 }
 
 
+def data_set(problem: pf.Problem, seed: int) -> tuple[pf.Problem, np.ndarray]:
+    """The problem with data from unknowns that are drawn from its priors, and these unknowns."""
+    truth = prior_draws(problem, 1, np.random.default_rng([seed, 7]))[0]
+    return problem.simulate_data(truth, seed=seed), truth
+
+
 def ranks_of_one(problem: pf.Problem, seed: int) -> dict[str, int] | None:
     """unknown -> rank of the truth among KEPT draws, for one data set; None if its fit failed."""
-    truth = prior_draws(problem, 1, np.random.default_rng([seed, 7]))[0]
-    again = problem.simulate_data(truth, seed=seed)
+    again, truth = data_set(problem, seed)
     method = pf.NUTS(draws=THIN * KEPT // CHAINS, chains=CHAINS, warmup=60)
     try:
         fit = pf.fit(again, policy=pf.SearchPolicy(most=1), progress=False)

@@ -4,6 +4,8 @@
     python benchmarks/posterior.py epidemic    the waterborne epidemic of stat_comp_benchmarks
     python benchmarks/posterior.py tails       heavy tails and a variance near zero, against integrals on a grid
     python benchmarks/posterior.py lorenz [DRAWS]    100 experiments, 306 unknowns
+    python benchmarks/posterior.py samplers [DRAWS]    NUTS, nutpie, emcee and weighted draws on the hares
+    python benchmarks/posterior.py agreement    weighted draws against chains wherever k-hat is below 0.7
     python benchmarks/posterior.py engine      a gradient for four chains: collocation and batched integration
 
 Times are given as seconds of the clock and of the processor: other programs change the former.
@@ -225,6 +227,50 @@ def lorenz(draws: int, experiments: int = 100) -> None:
     print("\n".join(map(str, posterior.warnings)))
 
 
+# ---- other samplers, and weighted draws against chains ---------------------------------------------------------------
+
+
+def samplers(draws: int) -> None:
+    """Effective draws a second of each method on the hares, without the fit; means in sds of the reference."""
+    fit = pf.fit(hare_problem())
+    methods = (pf.NUTS(draws=draws), pf.Nutpie(draws=draws), pf.Emcee(draws=2 * draws), pf.LaplaceDraws())
+    for method in methods:
+        processor = time.process_time()
+        found = fit.posterior(method, seed=0, progress=False)
+        processor = time.process_time() - processor
+        table = found.summary()
+        least = float(table[["ess_bulk", "ess_tail"]].min().min())
+        off = max(abs(table.loc[name, "mean"] - mean) / sd for name, (mean, sd) in HARES.items())
+        print(
+            f"{type(method).__name__}: {np.prod(found.shape)} draws, at least {least:.0f} effective, {processor:.1f} s "
+            f"of the processor: {least / processor:.0f} a second; means at most {off:.2f} sd off, "
+            f"largest R-hat {table['r_hat'].max():.3f}, {found.divergences} divergent",
+            flush=True,
+        )
+
+
+def agreement() -> None:
+    """Means in Monte Carlo errors and ends of 95 % intervals in sds: weighted draws less chains."""
+    from calibration import CALIBRATIONS, data_set
+
+    problems = {"hares": hare_problem(), "epidemic": epidemic_problem(), "Michaelis-Menten": michaelis()}
+    problems["variance near zero"] = quiet()
+    for name, make in CALIBRATIONS.items():
+        problems |= {f"{name} {seed}": data_set(make(), seed)[0] for seed in range(3)}
+    for name, problem in problems.items():
+        fit = pf.fit(problem, progress=False)
+        quick = fit.posterior(pf.LaplaceDraws(), seed=0, progress=False)
+        chains = fit.posterior(pf.NUTS(), seed=0, progress=False)
+        a, b = quick.summary(), chains.summary()
+        means = np.abs(a["mean"] - b["mean"]) / np.hypot(a["mcse"], b["mcse"])
+        ends = max(float((np.abs(a[q] - b[q]) / b["sd"]).max()) for q in ("q2.5", "q97.5"))
+        print(
+            f"{name}: k-hat {quick.khat:.2f}, means differ by {means.max():.1f} errors, ends by {ends:.2f} sd; "
+            f"{'trusted' if quick.trusted else 'not trusted'}, chains {'trusted' if chains.trusted else 'not trusted'}",
+            flush=True,
+        )
+
+
 # ---- the engine ----------------------------------------------------------------------------------------------------
 
 
@@ -275,6 +321,8 @@ def main() -> None:
         "epidemic": lambda: compared(epidemic_problem(), EPIDEMIC, first or 1000),
         "tails": tails,
         "lorenz": lambda: lorenz(first or 1000),
+        "samplers": lambda: samplers(first or 1000),
+        "agreement": agreement,
         "engine": engine,
     }
     if command not in tasks:

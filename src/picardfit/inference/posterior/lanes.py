@@ -32,7 +32,9 @@ from picardfit.simulation.trajectories import Run, trajectories
 class LaneSettings:
     """When a lane has been solved; errors are relative to the states' scale. The values are chosen."""
 
-    tolerance: float = 1e-5  # |u - P u| and jumps at which a lane is solved; adjoints correct the cost for what is left
+    tolerance: float = (
+        1e-5  # |u - P u| and jumps at which a lane is solved; adjoints correct the cost for what is left
+    )
     alone: float = 1e-7  # the same for a cost without a gradient, which nothing corrects
     steps: int = 12  # of Newton's method at most; beyond these an integration starts the lane again
     fresh: int = 4  # steps with new matrices at most
@@ -43,7 +45,9 @@ class LaneSettings:
         100_000  # numbers in the products of all E, up to which these are formed: fewer calls, more flops
     )
     integration: float = 1e-8  # relative tolerance of that integration
-    large: int = 5_000  # numbers of a path from which lanes are solved one by one, for side by side is no quicker
+    large: int = (
+        5_000  # numbers of a path from which lanes are solved one by one, for side by side is no quicker
+    )
 
 
 @dataclass(frozen=True)
@@ -294,8 +298,8 @@ class _Attempt:
     def _linearise(self) -> None:
         """Newton matrices and S along the path."""
         self.whole = None
-        _, *self.fresh = self.system.field.linearise(self.path, self.spread)
-        self.inverse, self.by_start = self._matrices(self.system.field, self.fresh[0])
+        wrt_x, _ = self.fresh = self.system.field.linearise(self.path, self.spread)[1:]
+        self.inverse, self.by_start = self._matrices(self.system.field, wrt_x)
 
     def _matrices(self, field: Field, wrt_x: Array) -> tuple[Array, Array]:
         """Inverses of the Newton matrices, and S."""
@@ -448,11 +452,12 @@ class _Attempt:
         """
         system, mesh, rules = self.system, self.system.mesh, self.settings
         if self.fresh is None:
-            _, *self.fresh = system.field.linearise(self.path, self.spread)
+            self.fresh = system.field.linearise(self.path, self.spread)[1:]
+        wrt_x, _ = self.fresh
         v, y = self._transposed(on_path, on_start)
         for correction in range(rules.refined + 1):
             weights = mesh.integral.transpose(0, 2, 1) @ v
-            rest = on_path - v + (weights[:, :, None, :] @ self.fresh[0])[:, :, 0]
+            rest = on_path - v + (weights[:, :, None, :] @ wrt_x)[:, :, 0]
             rest[mesh.linked_rows, -1] += system.felt(y[mesh.inner_rows])
             left, size = (
                 (np.abs(one) * self.lanes.scale).reshape(self.count, -1).max(axis=1) for one in (rest, v)

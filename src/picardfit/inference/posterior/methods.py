@@ -118,7 +118,9 @@ class Emcee:
     walkers: int = 32
     warmup: int = 500
     counted: ClassVar[str] = "iterations"
-    independent: ClassVar[int] = 4  # the walkers are one ensemble: as many effective draws are wanted as of 4 chains
+    independent: ClassVar[int] = (
+        4  # the walkers are one ensemble: as many effective draws are wanted as of 4 chains
+    )
 
     def __post_init__(self) -> None:
         for name, least in (("draws", 1), ("walkers", 4), ("warmup", 0)):

@@ -35,7 +35,9 @@ class Warmup:
     )
     last: float = 0.15  # part after the metric is adapted for the last time
     window: int = 25  # iterations of the first window; each later one is twice as long
-    accept: float = 0.1  # regularisation of the step size, gamma (Stan: 0.05, which overshoots from a good metric)
+    accept: float = (
+        0.1  # regularisation of the step size, gamma (Stan: 0.05, which overshoots from a good metric)
+    )
     delay: float = 10.0  # weight of early iterations: t0
     decay: float = 0.75  # of the weight of an iteration in the mean step size: kappa
     ahead: float = (

@@ -371,9 +371,7 @@ def _shown(method: Method, progress: News, stack: ExitStack) -> Callable[[int, i
     return show
 
 
-def _book(
-    path: str | Path, given: Fit, method: NUTS, seed: int, modes: int, stack: ExitStack
-) -> Ledger:
+def _book(path: str | Path, given: Fit, method: NUTS, seed: int, modes: int, stack: ExitStack) -> Ledger:
     """The ledger of such a run, which is closed at the end."""
     assert given.solution is not None
     identity = {

@@ -164,9 +164,7 @@ def _resolved(
     return target, costs
 
 
-def _solved(
-    target: Target, points: list[Array], gradient: bool = False
-) -> list[tuple[float, Track | None]]:
+def _solved(target: Target, points: list[Array], gradient: bool = False) -> list[tuple[float, Track | None]]:
     """Cost of the data and solution at each point; with `gradient` as a Hamiltonian path finds them."""
     lanes, found = target.lanes, []
     for first in range(0, len(points), lanes.count):
