@@ -3,7 +3,7 @@
     python benchmarks/posterior.py hares       Stan's hare-lynx model against the reference draws of posteriordb
     python benchmarks/posterior.py epidemic    the waterborne epidemic of stat_comp_benchmarks
     python benchmarks/posterior.py tails       heavy tails and a variance near zero, against integrals on a grid
-    python benchmarks/posterior.py lorenz [DRAWS]    100 experiments, 306 unknowns
+    python benchmarks/posterior.py lorenz [DRAWS] [LEDGER]    100 experiments, 306 unknowns; LEDGER keeps what is drawn
     python benchmarks/posterior.py samplers [DRAWS]    NUTS, nutpie, emcee and weighted draws on the hares
     python benchmarks/posterior.py agreement    weighted draws against chains wherever k-hat is below 0.7
     python benchmarks/posterior.py engine      a gradient for four chains: collocation and batched integration
@@ -195,7 +195,7 @@ def quiet_exact() -> dict:
 # ---- many experiments ----------------------------------------------------------------------------------------------
 
 
-def lorenz(draws: int, experiments: int = 100) -> None:
+def lorenz(draws: int, ledger: str | None = None, experiments: int = 100) -> None:
     """Lorenz' equations from many starts: three parameters, three noise levels, all initial states."""
     model, times, rng = pf.examples.lorenz.model(), np.linspace(0.0, 1.5, 16), np.random.default_rng(0)
     truth, runs = pf.examples.lorenz.TRUTH, []
@@ -214,7 +214,7 @@ def lorenz(draws: int, experiments: int = 100) -> None:
     print(
         f"{experiments} experiments, {problem.layout.count()} unknowns: fit in {time.process_time() - processor:.0f} s"
     )
-    posterior = fit.posterior(pf.NUTS(draws=draws // 4, warmup=150), seed=0)
+    posterior = fit.posterior(pf.NUTS(draws=draws // 4, warmup=150), seed=0, ledger=ledger)
     clock, processor = time.perf_counter() - clock, time.process_time() - processor
     table = posterior.summary()
     print(
@@ -314,13 +314,13 @@ def engine(calls: int = 200) -> None:
 
 
 def main() -> None:
-    command, *numbers = sys.argv[1:] or ["hares"]
-    first = int(numbers[0]) if numbers else None
+    command, *others = sys.argv[1:] or ["hares"]
+    first = int(others[0]) if others else None
     tasks = {
         "hares": lambda: compared(hare_problem(), HARES, first or 1000),
         "epidemic": lambda: compared(epidemic_problem(), EPIDEMIC, first or 1000),
         "tails": tails,
-        "lorenz": lambda: lorenz(first or 1000),
+        "lorenz": lambda: lorenz(first or 1000, *others[1:2]),
         "samplers": lambda: samplers(first or 1000),
         "agreement": agreement,
         "engine": engine,

@@ -60,6 +60,7 @@ _HOMES = {  # module -> the public names that live in it
     "inference.bootstrap": ("Bootstrap",),
     "inference.model_comparison": ("ModelComparison", "compare_models"),
     "inference.profile": ("Profile",),
+    "inference.posterior.predictive": ("prior_predictive",),
     "inference.posterior.methods": ("Emcee", "LaplaceDraws", "NUTS", "Nutpie"),
     "inference.posterior.posterior": ("Posterior",),
     "inference.population.marginals": ("FO", "FOCE", "FOCEI", "MarginalLaplace", "Quadrature"),

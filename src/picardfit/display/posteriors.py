@@ -11,7 +11,7 @@ from picardfit.display.markup import draw, picture, table
 from picardfit.display.plots.draws import plot_draws
 from picardfit.display.text import columns, number
 from picardfit.errors import counted
-from picardfit.inference.posterior.methods import NUTS
+from picardfit.inference.posterior.methods import NUTS, Emcee, LaplaceDraws
 from picardfit.inference.posterior.posterior import DrawsPicture, Posterior
 
 if TYPE_CHECKING:
@@ -33,11 +33,13 @@ def posterior_text(one: Posterior) -> str:
 
 def headline(one: Posterior) -> str:
     """`posterior: 4 chains of 1000 draws after 400 for warm-up, 12 s`."""
-    chains, draws = one.shape
-    if isinstance(one.method, NUTS):
-        made = f"{counted(chains, 'chain')} of {counted(draws, 'draw')} after {one.method.warmup} for warm-up"
-    else:
+    (chains, draws), method = one.shape, one.method
+    if isinstance(method, LaplaceDraws):
         made = f"{counted(draws, 'draw')} of a Gaussian at the mode, weighted; k-hat {one.khat:.2f}"
+    else:
+        kind = "walker" if isinstance(method, Emcee) else "chain"
+        other = "" if isinstance(method, NUTS) else f" by {type(method).__name__.lower()}"
+        made = f"{counted(chains, kind)} of {counted(draws, 'draw')} after {method.warmup} for warm-up{other}"
     return f"posterior: {made}, {one.seconds:.1f} s, seed {one.seed}"
 
 

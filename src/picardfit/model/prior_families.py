@@ -124,8 +124,9 @@ def _student_terms(x: Array, degrees: float, location: float, scale: float) -> T
 
     gap = (x - location) / scale
     constant = gammaln(degrees / 2) - gammaln((degrees + 1) / 2) + 0.5 * log(degrees * np.pi) + log(scale)
-    weight = (degrees + 1) / (degrees + gap * gap)
-    cost = 0.5 * (degrees + 1) * np.log1p(gap * gap / degrees) + constant
+    with np.errstate(over="ignore"):
+        weight = (degrees + 1) / (degrees + gap * gap)
+        cost = 0.5 * (degrees + 1) * np.log1p(gap * gap / degrees) + constant
     return Terms(cost, weight * gap / scale, weight / scale**2)
 
 
@@ -146,7 +147,9 @@ def _cauchy_terms(x: Array, location: float, scale: float) -> Terms:
 
 
 def _cauchy_below(gap: Array) -> Array:
-    return np.asarray(np.arctan2(1.0, -np.asarray(gap)) / np.pi)  # 1/2 + arctan(gap)/pi, exact in the lower tail
+    return np.asarray(
+        np.arctan2(1.0, -np.asarray(gap)) / np.pi
+    )  # 1/2 + arctan(gap)/pi, exact in the lower tail
 
 
 def _cauchy_quantile(part: Array) -> Array:

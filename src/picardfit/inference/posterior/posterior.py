@@ -31,11 +31,12 @@ from picardfit.inference.posterior.laplace import run_laplace
 from picardfit.inference.posterior.methods import NUTS, Drawn, Emcee, LaplaceDraws, Method, Nutpie
 from picardfit.inference.posterior.mixing import Mixing, e_bfmi, ess_bulk, ess_tail, mcse_mean, r_hat
 from picardfit.inference.posterior.pareto import TRUSTED
-from picardfit.inference.posterior.predictive import data_costs, new_data, prior_draws, some_of
+from picardfit.inference.posterior.predictive import data_costs, new_data, prior_predictive, some_of
 from picardfit.inference.posterior.setup import (
     MeshSettings,
     Mode,
     check_fit,
+    left_open,
     mode_of,
     target_of,
     verified,
@@ -207,14 +208,13 @@ class Posterior:
 
     def prior_data(self, draws: int = 400) -> np.ndarray:
         """(draws, samples, observables): data from the priors (flat between bounds where there is none)."""
-        rng = np.random.default_rng([self.seed, 3])
-        unknowns = prior_draws(self.problem, as_whole(draws, "draws", 1), rng)
-        return new_data(self.problem, unknowns, self.seed)
+        return prior_predictive(self.problem, draws, self.seed)
 
     @cached_property
     def _costs(self) -> np.ndarray:
         """(draws, measurements): -log density of each measurement."""
-        return data_costs(self.problem, some_of(self.unknowns, 2000))
+        costs = data_costs(self.problem, some_of(self.unknowns, 2000))
+        return np.asarray(costs[np.isfinite(costs).all(axis=1)])
 
     def loo(self) -> Comparison:
         """Expected log predictive density by leave-one-out (PSIS-LOO): larger is better."""
@@ -232,11 +232,14 @@ class Posterior:
 
         return draws_frame(self)
 
-    def to_arviz(self) -> object:
-        """The draws as ArviZ has them; needs the extra `picardfit[arviz]`."""
+    def to_arviz(self, log_likelihood: bool = False) -> object:
+        """The draws as ArviZ has them; needs the extra `picardfit[arviz]`.
+
+        `log_likelihood` adds that of each measurement, which `arviz.loo` needs: an integration for each draw.
+        """
         from picardfit.inference.posterior.export import to_arviz
 
-        return to_arviz(self)
+        return to_arviz(self, log_likelihood)
 
     def save(self, path: str | Path) -> Path:
         """Write the draws as a table (.csv) or for ArviZ and other languages (.nc, with the extra)."""
@@ -275,6 +278,7 @@ DOUBTS = {
     "inference.low_energy",
     "inference.weights_not_trusted",
     "inference.posterior_inexact",
+    "inference.posterior_open",
     "inference.several_modes",
     "inference.one_mode",
     "inference.no_diagnostics",
@@ -413,6 +417,8 @@ def _notices(
     if len(modes) > 1:
         code = "inference.several_modes" if isinstance(method, NUTS) else "inference.one_mode"
         found.append(Notice(code, "", {"count": len(modes)}))
+    if names := left_open(given.problem, modes[0]):
+        found.append(Notice("inference.posterior_open", names[0], {"names": list(names)}))
     for name in modes[0].at_bound:
         found.append(Notice("inference.mode_at_bound", name))
     if drawn.exploded:

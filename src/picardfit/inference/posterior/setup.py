@@ -60,11 +60,43 @@ def check_fit(fit: Fit) -> None:
     if fit.solution is None or not fit.status.converged:
         raise InputError("inference.posterior_of_failed_fit", ended=fit.conclusion)
     coordinates = coordinates_of(problem)
-    closed = np.isfinite(coordinates.lower) & np.isfinite(coordinates.upper) | coordinates.believed
-    open_ = {label for label, shut in zip(coordinates.labels, closed, strict=True) if not shut}
-    lost = [label for label in fit.information.undetermined if label in open_]
+    unclosed = {
+        label for label, closed in zip(coordinates.labels, coordinates.closed, strict=True) if not closed
+    }
+    lost = [label for label in fit.information.undetermined if label in unclosed]
     if lost:
         raise InputError("inference.posterior_improper", lost[0], names=lost)
+
+
+@dataclass(frozen=True)
+class FarAway:
+    """Where it is asked whether the data close an unknown that neither a bound nor a prior closes; chosen."""
+
+    distances: tuple[float, ...] = (1e2, 1e4)  # in units of the optimum, or of one where that is smaller
+    closed: float = 12.0  # loss of log-likelihood there that is enough: e^-12 is six in a million
+
+
+def left_open(problem: Problem, mode: Mode, settings: FarAway = FarAway()) -> tuple[str, ...]:
+    """Unknowns whose likelihood hardly falls towards infinity, where their density is flat: no posterior exists then.
+
+    The others keep their values at the mode: they could only make up for what is lost.
+    """
+    coordinates, found = coordinates_of(problem), []
+    best = log_likelihood(problem, coordinates, mode.z)
+    y = coordinates.internal(mode.z[None])[0][0]
+    for k in np.flatnonzero(~coordinates.closed):
+        steps = (sign * one for one in settings.distances for sign in (1.0, -1.0))
+        for step in steps:
+            far = y.copy()
+            far[k] += (
+                np.sign(step) * np.log(abs(step)) if coordinates.scales[k].log else step * max(abs(y[k]), 1.0)
+            )
+            if not coordinates.lower[k] < far[k] < coordinates.upper[k]:
+                continue
+            if log_likelihood(problem, coordinates, coordinates.external(far)) > best - settings.closed:
+                found.append(coordinates.labels[k])
+                break
+    return tuple(found)
 
 
 def mode_of(fit: Fit) -> Mode:
