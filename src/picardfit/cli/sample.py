@@ -24,6 +24,7 @@ from picardfit.cli.common import (
 )
 from picardfit.cli.fit import Out, Report
 from picardfit.cli.profile import fit_of
+from picardfit.errors import Audience
 
 if TYPE_CHECKING:
     from picardfit.inference.posterior.posterior import Posterior
@@ -117,7 +118,7 @@ def _record(found: Posterior, written: list[Path]) -> dict[str, object]:
         "divergences": found.divergences,
         "khat": found.khat,
         "summary": found.summary().to_dict(orient="index"),
-        "warnings": [one.sentence() for one in found.warnings],
+        "warnings": [one.sentence(Audience.COMMAND) for one in found.warnings],
         "files": [str(path) for path in written],
     }
 
@@ -127,5 +128,5 @@ def _show(found: Posterior) -> None:
 
     typer.echo(headline(found))
     print_table(console(), HEADER, summary_rows(found), numeric=tuple(range(1, len(HEADER))))
-    for sentence in verdict(found):
+    for sentence in verdict(found, Audience.COMMAND):
         typer.echo(sentence)

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from picardfit.display.markup import draw, picture, table
 from picardfit.display.plots.draws import plot_draws
 from picardfit.display.text import columns, number
-from picardfit.errors import counted
+from picardfit.errors import Audience, counted
 from picardfit.inference.posterior.methods import NUTS, Emcee, LaplaceDraws
 from picardfit.inference.posterior.posterior import DrawsPicture, Posterior
 
@@ -43,9 +43,9 @@ def headline(one: Posterior) -> str:
     return f"posterior: {made}, {one.seconds:.1f} s, seed {one.seed}"
 
 
-def verdict(one: Posterior) -> list[str]:
+def verdict(one: Posterior, audience: Audience = Audience.PYTHON) -> list[str]:
     """The warnings; without any, that nothing speaks against the draws."""
-    said = [notice.sentence() for notice in one.warnings]
+    said = [notice.sentence(audience) for notice in one.warnings]
     if one.trusted:
         exact = f"independent integrations of some draws differ by {one.error:.1e} in the log-likelihood"
         quality = "the weights can be trusted" if one.khat is not None else "the chains agree, none diverged"

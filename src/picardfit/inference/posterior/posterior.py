@@ -274,6 +274,7 @@ class DrawsPicture:
 DOUBTS = {
     "inference.not_mixed",
     "inference.few_effective",
+    "inference.few_weights",
     "inference.divergent",
     "inference.low_energy",
     "inference.weights_not_trusted",
@@ -291,6 +292,10 @@ def _mixing_notices(one: Posterior) -> list[Notice]:
     if one.drawn.khat is not None:
         if not one.drawn.khat < TRUSTED:
             found.append(Notice("inference.weights_not_trusted", "", {"khat": one.drawn.khat}))
+        count = one.drawn.effective or 0.0
+        if count < limits.effective:
+            values = {"count": count, "wanted": limits.effective}
+            found.append(Notice("inference.few_weights", "", values))
         return found
     (chains, draws), method = one.shape, one.method
     assert not isinstance(method, LaplaceDraws)
