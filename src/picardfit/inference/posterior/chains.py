@@ -17,7 +17,7 @@ from picardfit.formulas.kernels import Array
 from picardfit.inference.posterior.density import Target
 from picardfit.inference.posterior.methods import NUTS, Drawn, Show
 from picardfit.inference.posterior.nuts import Chain, Iteration, Rules, advance, begun
-from picardfit.inference.posterior.setup import Mode, starting_points
+from picardfit.inference.posterior.setup import Mode, starting_point
 from picardfit.parallel.ledger import Ledger
 
 
@@ -46,10 +46,10 @@ def run_nuts(
 
 def _first(method: NUTS, target: Target, modes: list[Mode], seed: int) -> list[Chain]:
     """Chains at their starting points."""
-    chains = []
+    chains, centres = [], target.positions([(mode.z, None) for mode in modes])
     for k, one in enumerate(np.random.SeedSequence([seed, 1]).spawn(method.chains)):
-        mode, rng = modes[k % len(modes)], np.random.default_rng(one)
-        (start,) = starting_points(target, mode, 1, rng, method.spread)
+        mode, centre, rng = modes[k % len(modes)], centres[k % len(modes)], np.random.default_rng(one)
+        start = starting_point(target, mode, centre, rng, method.spread)
         if not start.possible:
             raise InputError("inference.posterior_no_start")
         chains.append(begun(method.rules, start, mode.covariance, rng))

@@ -232,18 +232,14 @@ def verified(target: Target, draws: Array, settings: MeshSettings = MeshSettings
     return float(np.std(gaps)) if len(gaps) > 1 else np.nan
 
 
-def starting_points(
-    target: Target, mode: Mode, count: int, rng: np.random.Generator, spread: float
-) -> list[Position]:
-    """Points scattered around a mode by `spread` standard deviations; the mode where those have no solution."""
-    root, found = root_of(mode.covariance), []
-    centre = target.positions([(mode.z, None)])[0]
-    for _ in range(count):
-        step, here = spread * root @ rng.standard_normal(len(root)), centre
-        for halving in range(8):
-            trial = target.positions([(mode.z + step / 2**halving, centre.track)])[0]
-            if trial.possible:
-                here = trial
-                break
-        found.append(here)
-    return found
+def starting_point(
+    target: Target, mode: Mode, centre: Position, rng: np.random.Generator, spread: float
+) -> Position:
+    """A point `spread` standard deviations around a mode; `centre`, the mode, where those have no solution."""
+    root = root_of(mode.covariance)
+    step = spread * root @ rng.standard_normal(len(root))
+    for halving in range(8):
+        trial = target.positions([(mode.z + step / 2**halving, centre.track)])[0]
+        if trial.possible:
+            return trial
+    return centre
