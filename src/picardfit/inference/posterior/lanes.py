@@ -45,6 +45,7 @@ class LaneSettings:
         100_000  # numbers in the products of all E, up to which these are formed: fewer calls, more flops
     )
     integration: float = 1e-8  # relative tolerance of that integration
+    precise: float = 1e-4  # factor of both tolerances where gradients are differenced for second derivatives
     large: int = (
         5_000  # numbers of a path from which lanes are solved one by one, for side by side is no quicker
     )
@@ -93,6 +94,13 @@ class Lanes:
     count: int
     settings: LaneSettings = LaneSettings()
     work: Work = field(default_factory=Work)
+
+    @property
+    def exact(self) -> Lanes:
+        """These lanes with gradients that are precise enough to be differenced."""
+        rules = self.settings
+        part = {"tolerance": rules.precise * rules.tolerance, "gradient": rules.precise * rules.gradient}
+        return replace(self, settings=replace(rules, **part))
 
     @property
     def apart(self) -> Lanes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from picardfit.errors import InputError
@@ -16,7 +18,7 @@ from picardfit.inference.posterior.setup import Mode, inverse_of
 def run_laplace(method: LaplaceDraws, target: Target, mode: Mode, seed: int, show: Show) -> Drawn:
     """Equally weighted draws: points of the Gaussian, resampled by their smoothed weights."""
     rng = np.random.default_rng([seed, 2])
-    top, covariance = maximum(method, target, mode)
+    top, covariance = maximum(method, replace(target, lanes=target.lanes.exact), mode)
     root = root_of(covariance)
     degrees, size = method.tails, len(root)
     scattered = rng.standard_normal((method.draws, size))
