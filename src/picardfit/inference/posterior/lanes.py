@@ -99,8 +99,8 @@ class Lanes:
     def exact(self) -> Lanes:
         """These lanes with gradients that are precise enough to be differenced."""
         rules = self.settings
-        part = {"tolerance": rules.precise * rules.tolerance, "gradient": rules.precise * rules.gradient}
-        return replace(self, settings=replace(rules, **part))
+        tolerance, gradient = rules.precise * rules.tolerance, rules.precise * rules.gradient
+        return replace(self, settings=replace(rules, tolerance=tolerance, gradient=gradient))
 
     @property
     def apart(self) -> Lanes:
