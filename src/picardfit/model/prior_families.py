@@ -227,6 +227,14 @@ def _beta_quantile(part: Array, alpha: float, beta: float) -> Array:
     return np.asarray(betaincinv(alpha, beta, part))
 
 
+def _rayleigh_terms(x: Array, scale: float) -> Terms:
+    x = np.maximum(x, TINY)
+    gap = x / scale
+    with np.errstate(over="ignore"):
+        cost = 0.5 * gap * gap - np.log(x) + 2 * log(scale)
+        return Terms(cost, gap / scale - 1 / x, 1 / scale**2 + 1 / x**2)
+
+
 def _uniform_terms(x: Array, lower: float, upper: float) -> Terms:
     flat = np.zeros(np.shape(x))
     return Terms(flat + log(upper - lower), flat, flat)
@@ -259,6 +267,13 @@ BETA = Family(
     lambda x, alpha, beta: _beta_below(1 - np.asarray(x), beta, alpha),
     _beta_quantile,
     lambda part, alpha, beta: 1 - _beta_quantile(part, beta, alpha),
+)
+RAYLEIGH = Family(
+    _rayleigh_terms,
+    lambda x, scale: -np.expm1(-0.5 * (np.maximum(x, 0.0) / scale) ** 2),
+    lambda x, scale: np.exp(-0.5 * (np.maximum(x, 0.0) / scale) ** 2),
+    lambda part, scale: scale * np.sqrt(-2 * np.log1p(-np.asarray(part))),
+    lambda part, scale: scale * np.sqrt(-2 * np.log(part)),
 )
 UNIFORM = Family(
     _uniform_terms,

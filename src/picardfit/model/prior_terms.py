@@ -127,9 +127,17 @@ def reach(prior: Prior, lower: float, upper: float) -> float:
 
 def draws(prior: Prior, lower: float, upper: float, rng: np.random.Generator, count: int) -> Array:
     """(count,): values from a prior that is cut off at bounds, in natural units."""
+    return quantile_of_value(prior, lower, upper, rng.uniform(size=count))
+
+
+def quantile_of_value(prior: Prior, lower: float, upper: float, part: ArrayLike) -> Array:
+    """Values in natural units below which this part of a prior lies that is cut off at bounds."""
     low, high, upper_tail = _mass(prior, lower, upper)
-    parts = rng.uniform(low, high, count)
-    found = prior.upper_quantile(parts) if upper_tail else prior.quantile(parts)
+    part = np.asarray(part)
+    if upper_tail:
+        found = prior.upper_quantile(high - (high - low) * part)
+    else:
+        found = prior.quantile(low + (high - low) * part)
     natural = found if prior.base is None else _exp(found * log(prior.base))
     return np.clip(natural, lower, upper)
 

@@ -28,6 +28,8 @@ from picardfit.model.prior_families import (
     INVERSE_GAMMA,
     LAPLACE,
     NORMAL,
+    RAYLEIGH,
+    ROUNDING,
     STUDENT,
     UNIFORM,
     Family,
@@ -47,6 +49,7 @@ __all__ = [
     "LogNormal",
     "LogUniform",
     "Normal",
+    "Rayleigh",
     "StudentT",
     "Uniform",
 ]
@@ -205,6 +208,16 @@ class Beta(Density):
 
 
 @dataclass(frozen=True)
+class Rayleigh(Density):
+    """The length of a vector of two normal numbers with mean 0 and standard deviation `scale`."""
+
+    scale: float
+    base: ClassVar[None] = None
+    ends: ClassVar[tuple[float, float]] = (0.0, inf)
+    family: ClassVar[Family] = RAYLEIGH
+
+
+@dataclass(frozen=True)
 class Uniform(Density):
     """Equally likely from `lower` to `upper`, impossible outside; with `base` these bound the logarithm."""
 
@@ -261,6 +274,7 @@ class Laplace(Density):
     scale: float
     base: float | None = None
     family: ClassVar[Family] = LAPLACE
+    rounding: ClassVar[float] = ROUNDING
 
 
 @dataclass(frozen=True)
@@ -285,6 +299,7 @@ Prior = (
     | Gamma
     | InverseGamma
     | Beta
+    | Rayleigh
     | Uniform
     | LogUniform
     | Laplace
