@@ -383,9 +383,9 @@ def date_axis(panel: Axes, calendar: Calendar | None) -> None:
     if calendar is None:
         return
     zone = zone_info(calendar.zone) if calendar.zone else None
-    place, figure = panel.get_subplotspec(), panel.get_figure(root=True)
+    place, figure = panel.get_subplotspec(), panel.figure
     beside = 1 if place is None else place.get_gridspec().ncols
-    broad = figure is not None and figure.get_figwidth() / beside >= STYLE.broad
+    broad = isinstance(figure, Figure) and figure.get_figwidth() / beside >= STYLE.broad
     least, most = STYLE.broad_dates if broad else STYLE.dates
     locator = AutoDateLocator(tz=zone, minticks=least, maxticks=most)
     panel.xaxis.set_major_locator(locator)
