@@ -1,10 +1,11 @@
-"""Posteriors against published ones, calibration by simulation, heavy tails, and the cost of a gradient.
+"""Posteriors against published ones, heavy tails, many experiments, and the cost of a gradient.
 
     python benchmarks/posterior.py hares       Stan's hare-lynx model against the reference draws of posteriordb
     python benchmarks/posterior.py epidemic    the waterborne epidemic of stat_comp_benchmarks
-    python benchmarks/posterior.py calibration [DATA_SETS]    ranks of the truth among draws, on three problems
     python benchmarks/posterior.py tails       heavy tails and a variance near zero, against integrals on a grid
-    python benchmarks/posterior.py lorenz [DRAWS]    100 experiments, 306 unknowns
+    python benchmarks/posterior.py lorenz [DRAWS] [LEDGER]    100 experiments, 306 unknowns; LEDGER keeps what is drawn
+    python benchmarks/posterior.py samplers [DRAWS]    NUTS, nutpie, emcee and weighted draws on the hares
+    python benchmarks/posterior.py agreement    weighted draws against chains wherever k-hat is below 0.7
     python benchmarks/posterior.py engine      a gradient for four chains: collocation and batched integration
 
 Times are given as seconds of the clock and of the processor: other programs change the former.
@@ -20,10 +21,10 @@ import numpy as np
 import pandas as pd
 
 import picardfit as pf
-from picardfit.inference.posterior.predictive import prior_draws
 from picardfit.inference.posterior.setup import log_likelihood, mode_of, target_of
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
+EPIDEMIC_DATA = Path(__file__).parent / "data" / "waterborne_sir.csv"
+HARE_DATA = Path(pf.__file__).parent / "examples" / "starters" / "lotka-volterra" / "lynx_hare.csv"
 HARES = {  # mean and sd of 10,000 draws (posteriordb, hudson_lynx_hare-lotka_volterra)
     "birth": (0.54686, 0.06305),
     "hunt": (0.027747, 0.0041547),
@@ -47,7 +48,7 @@ def positive(prior):
 
 
 def hare_problem() -> pf.Problem:
-    table, priors = pd.read_csv(DATA / "lynx_hare.csv"), pf.priors
+    table, priors = pd.read_csv(HARE_DATA), pf.priors
     model = pf.Model("hare' = birth*hare - hunt*hare*lynx\nlynx' = grow*hare*lynx - death*lynx")
     pelts = pf.Experiment(
         table["year"].to_numpy() - 1900.0, {name: table[name].to_numpy() for name in ("hare", "lynx")}
@@ -60,7 +61,7 @@ def hare_problem() -> pf.Problem:
 
 
 def epidemic_problem() -> pf.Problem:
-    table, half = pd.read_csv(DATA / "waterborne_sir.csv"), pf.priors.HalfCauchy
+    table, half = pd.read_csv(EPIDEMIC_DATA), pf.priors.HalfCauchy
     model = pf.Model(
         """
         s' = -beta*B/(B + 1e6)*s
@@ -107,90 +108,6 @@ def compared(problem: pf.Problem, reference: dict[str, tuple[float, float]], dra
     quick = fit.posterior(pf.LaplaceDraws(), seed=0, progress=False)
     off = max(abs(quick.summary().loc[n, "mean"] - m) / s for n, (m, s) in reference.items())
     print(f"LaplaceDraws: {quick.seconds:.1f} s, k-hat {quick.khat:.2f}, means at most {off:.2f} sd off")
-
-
-# ---- calibration ---------------------------------------------------------------------------------------------------
-
-
-def _decay() -> pf.Problem:
-    """Decay with unknown start and noise level."""
-    times, priors = np.linspace(0.5, 5.0, 8), pf.priors
-    noise = pf.Noise(additive=pf.Parameter(1e-3, prior=priors.LogNormal(-2.0, 0.4)))
-    data = pf.Experiment(times, {"x": np.exp(-times)}, t0=0.0)
-    parameters = {"k": pf.Parameter(0, prior=priors.Gamma(6.0, 8.0))}
-    return pf.Problem(
-        pf.Model("x' = -k*x"), data, parameters, {"x": positive(priors.LogNormal(0.5, 0.3))}, noise=noise
-    )
-
-
-def _hidden() -> pf.Problem:
-    """Two compartments of which one is measured; rates differ, so that nothing can be exchanged."""
-    times, priors = np.linspace(0.5, 6.0, 10), pf.priors
-    model = pf.Model("a' = -p*a\nb' = p*a - q*b", observables=["b"])
-    data = pf.Experiment(times, {"b": np.exp(-times)}, t0=0.0, initial={"b": 0.0})
-    parameters = {
-        "p": pf.Parameter(1e-3, log=True, prior=priors.LogNormal(0.3, 0.3)),
-        "q": pf.Parameter(1e-3, log=True, prior=priors.LogNormal(-0.7, 0.3)),
-    }
-    initial = {"a": positive(priors.Gamma(9.0, 3.0))}
-    return pf.Problem(model, data, parameters, initial, noise=pf.LogNormal(sigma=0.15))
-
-
-def _at_bound() -> pf.Problem:
-    """An initial state that is often as good as zero, its bound."""
-    times, priors = np.linspace(0.25, 4.0, 8), pf.priors
-    data = pf.Experiment(times, {"x": times}, t0=0.0)
-    parameters = {
-        "s": pf.Parameter(0, 10, prior=priors.Normal(2.0, 0.5)),
-        "k": pf.Parameter(0.05, 5, prior=priors.LogNormal(-0.3, 0.3)),
-    }
-    initial = {"x": pf.Parameter(0, 3, prior=priors.HalfNormal(0.2))}
-    return pf.Problem(pf.Model("x' = s - k*x"), data, parameters, initial, noise=pf.Noise(additive=0.2))
-
-
-CALIBRATIONS = {"decay": _decay, "hidden state": _hidden, "initial state at a bound": _at_bound}
-KEPT = 99  # draws among which the truth has a rank from 0 to 99
-
-
-def ranks(problem: pf.Problem, data_sets: int, first: int = 0) -> tuple[np.ndarray, list[str], int, int]:
-    """(data sets, unknowns): rank of the truth among KEPT draws; names; how many fits failed, and were warned of."""
-    found, failed, warned = [], 0, 0
-    for seed in range(first, first + data_sets):
-        truth = prior_draws(problem, 1, np.random.default_rng([seed, 7]))[0]
-        again = problem.simulate_data(truth, seed=seed)
-        try:
-            fit = pf.fit(again, policy=pf.SearchPolicy(most=1))
-            posterior = fit.posterior(
-                pf.NUTS(draws=4 * (KEPT // 3), chains=3, warmup=200), seed=seed, progress=False
-            )
-        except pf.InputError:
-            failed += 1
-            continue
-        warned += not posterior.trusted
-        layout, coordinates = problem.layout, posterior.coordinates
-        values = dict(zip(coordinates.labels, layout.natural(truth)[tuple(coordinates.index.T)], strict=True))
-        found.append([int(np.sum(posterior[n][:, ::4] < values[n])) for n in posterior.labels])
-        names = list(posterior.labels)
-    return np.array(found), names, failed, warned
-
-
-def uniformity(rank: np.ndarray, bins: int = 10) -> float:
-    """p value of a chi-square test that ranks from 0 to KEPT are equally likely."""
-    from scipy.stats import chisquare
-
-    return float(chisquare(np.bincount(rank * bins // (KEPT + 1), minlength=bins)).pvalue)
-
-
-def calibrate(data_sets: int) -> None:
-    for name, make in CALIBRATIONS.items():
-        began = time.process_time()
-        found, names, failed, warned = ranks(make(), data_sets)
-        values = "  ".join(f"{n} {uniformity(found[:, k]):.3f}" for k, n in enumerate(names))
-        print(
-            f"{name}: p of uniform ranks: {values}; {len(found)} data sets, {failed} failed, {warned} with a warning, "
-            f"{time.process_time() - began:.0f} s of the processor",
-            flush=True,
-        )
 
 
 # ---- heavy tails ---------------------------------------------------------------------------------------------------
@@ -278,7 +195,7 @@ def quiet_exact() -> dict:
 # ---- many experiments ----------------------------------------------------------------------------------------------
 
 
-def lorenz(draws: int, experiments: int = 100) -> None:
+def lorenz(draws: int, ledger: str | None = None, experiments: int = 100) -> None:
     """Lorenz' equations from many starts: three parameters, three noise levels, all initial states."""
     model, times, rng = pf.examples.lorenz.model(), np.linspace(0.0, 1.5, 16), np.random.default_rng(0)
     truth, runs = pf.examples.lorenz.TRUTH, []
@@ -297,7 +214,7 @@ def lorenz(draws: int, experiments: int = 100) -> None:
     print(
         f"{experiments} experiments, {problem.layout.count()} unknowns: fit in {time.process_time() - processor:.0f} s"
     )
-    posterior = fit.posterior(pf.NUTS(draws=draws // 4, warmup=150), seed=0)
+    posterior = fit.posterior(pf.NUTS(draws=draws // 4, warmup=150), seed=0, ledger=ledger)
     clock, processor = time.perf_counter() - clock, time.process_time() - processor
     table = posterior.summary()
     print(
@@ -308,6 +225,50 @@ def lorenz(draws: int, experiments: int = 100) -> None:
         f"log-likelihood wrong by {posterior.error:.1e}"
     )
     print("\n".join(map(str, posterior.warnings)))
+
+
+# ---- other samplers, and weighted draws against chains ---------------------------------------------------------------
+
+
+def samplers(draws: int) -> None:
+    """Effective draws a second of each method on the hares, without the fit; means in sds of the reference."""
+    fit = pf.fit(hare_problem())
+    methods = (pf.NUTS(draws=draws), pf.Nutpie(draws=draws), pf.Emcee(draws=2 * draws), pf.LaplaceDraws())
+    for method in methods:
+        processor = time.process_time()
+        found = fit.posterior(method, seed=0, progress=False)
+        processor = time.process_time() - processor
+        table = found.summary()
+        least = float(table[["ess_bulk", "ess_tail"]].min().min())
+        off = max(abs(table.loc[name, "mean"] - mean) / sd for name, (mean, sd) in HARES.items())
+        print(
+            f"{type(method).__name__}: {np.prod(found.shape)} draws, at least {least:.0f} effective, {processor:.1f} s "
+            f"of the processor: {least / processor:.0f} a second; means at most {off:.2f} sd off, "
+            f"largest R-hat {table['r_hat'].max():.3f}, {found.divergences} divergent",
+            flush=True,
+        )
+
+
+def agreement() -> None:
+    """Means in Monte Carlo errors and ends of 95 % intervals in sds: weighted draws less chains."""
+    from calibration import CALIBRATIONS, data_set
+
+    problems = {"hares": hare_problem(), "epidemic": epidemic_problem(), "Michaelis-Menten": michaelis()}
+    problems["variance near zero"] = quiet()
+    for name, make in CALIBRATIONS.items():
+        problems |= {f"{name} {seed}": data_set(make(), seed)[0] for seed in range(3)}
+    for name, problem in problems.items():
+        fit = pf.fit(problem, progress=False)
+        quick = fit.posterior(pf.LaplaceDraws(), seed=0, progress=False)
+        chains = fit.posterior(pf.NUTS(), seed=0, progress=False)
+        a, b = quick.summary(), chains.summary()
+        means = np.abs(a["mean"] - b["mean"]) / np.hypot(a["mcse"], b["mcse"])
+        ends = max(float((np.abs(a[q] - b[q]) / b["sd"]).max()) for q in ("q2.5", "q97.5"))
+        print(
+            f"{name}: k-hat {quick.khat:.2f}, means differ by {means.max():.1f} errors, ends by {ends:.2f} sd; "
+            f"{'trusted' if quick.trusted else 'not trusted'}, chains {'trusted' if chains.trusted else 'not trusted'}",
+            flush=True,
+        )
 
 
 # ---- the engine ----------------------------------------------------------------------------------------------------
@@ -353,14 +314,15 @@ def engine(calls: int = 200) -> None:
 
 
 def main() -> None:
-    command, *numbers = sys.argv[1:] or ["hares"]
-    first = int(numbers[0]) if numbers else None
+    command, *others = sys.argv[1:] or ["hares"]
+    first = int(others[0]) if others else None
     tasks = {
         "hares": lambda: compared(hare_problem(), HARES, first or 1000),
         "epidemic": lambda: compared(epidemic_problem(), EPIDEMIC, first or 1000),
-        "calibration": lambda: calibrate(first or 200),
         "tails": tails,
-        "lorenz": lambda: lorenz(first or 1000),
+        "lorenz": lambda: lorenz(first or 1000, *others[1:2]),
+        "samplers": lambda: samplers(first or 1000),
+        "agreement": agreement,
         "engine": engine,
     }
     if command not in tasks:

@@ -33,8 +33,11 @@ from picardfit.inference.population.marginals import FOCEI as FOCEI
 from picardfit.inference.population.marginals import MarginalLaplace as MarginalLaplace
 from picardfit.inference.population.marginals import Quadrature as Quadrature
 from picardfit.inference.posterior.methods import NUTS as NUTS
+from picardfit.inference.posterior.methods import Emcee as Emcee
 from picardfit.inference.posterior.methods import LaplaceDraws as LaplaceDraws
+from picardfit.inference.posterior.methods import Nutpie as Nutpie
 from picardfit.inference.posterior.posterior import Posterior as Posterior
+from picardfit.inference.posterior.predictive import prior_predictive as prior_predictive
 from picardfit.inference.profile import Profile as Profile
 from picardfit.inference.structural import Structure as Structure
 from picardfit.inference.structural import structural as structural

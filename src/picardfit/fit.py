@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from picardfit.inference.bands import Bands
     from picardfit.inference.bootstrap import Bootstrap, Kind
     from picardfit.inference.identifiability import Identifiability
-    from picardfit.inference.posterior.methods import NUTS, LaplaceDraws
+    from picardfit.inference.posterior.methods import Method as PosteriorMethod
     from picardfit.inference.posterior.posterior import News as PosteriorNews
     from picardfit.inference.posterior.posterior import Posterior
     from picardfit.inference.profile import Profile
@@ -445,18 +445,24 @@ class Fit:
         return bootstrap(self, count, kind, seed, Tools(executor, ledger, progress))
 
     def posterior(
-        self, method: NUTS | LaplaceDraws | None = None, *, seed: int = 0, progress: PosteriorNews = None
+        self,
+        method: PosteriorMethod | None = None,
+        *,
+        seed: int = 0,
+        ledger: str | Path | None = None,
+        progress: PosteriorNews = None,
     ) -> Posterior:
         """Draws of the posterior: likelihood times priors, flat where no prior is given, within the bounds.
 
         `method`: `pf.NUTS(draws=1000, chains=4)` by default, or `pf.LaplaceDraws(draws=4000)`, which answers at once.
-        The same seed gives the same draws. Ctrl-C returns what all chains have drawn. `progress` is called with the
-        numbers of finished iterations, of all, and of divergences; by default long runs show a progress bar, which
-        False switches off.
+        The same seed gives the same draws. Ctrl-C returns what all chains have drawn. `ledger` is a file that keeps the
+        iterations of `pf.NUTS`, so that the same call goes on where an earlier one was interrupted and ends with the
+        same draws. `progress` is called with the numbers of finished iterations, of all, and of divergences; by default
+        long runs show a progress bar, which False switches off.
         """
         from picardfit.inference.posterior.posterior import posterior
 
-        return posterior(self, method, seed, progress)
+        return posterior(self, method, seed, progress, ledger)
 
     def validate(
         self,

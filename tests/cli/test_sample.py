@@ -66,3 +66,31 @@ def test_a_problem_without_noise_is_refused(folder):
     done = run(folder, "--json")
     assert done.exit_code == 2
     assert json.loads(done.stdout)["errors"][0]["code"] == "inference.posterior_without_noise"
+
+
+def test_a_ledger_gives_the_same_draws_again(folder):
+    asked = (
+        folder,
+        "--draws",
+        20,
+        "--warmup",
+        20,
+        "--chains",
+        2,
+        "--no-report",
+        "--json",
+        "--ledger",
+        folder / "l",
+    )
+    first, again = run(*asked), run(*asked)
+    assert json.loads(first.stdout)["summary"] == json.loads(again.stdout)["summary"]
+    other = run(*asked, "--seed", 3)
+    assert other.exit_code == 2
+    assert json.loads(other.stdout)["errors"][0]["code"] == "parallel.ledger_of_another_run"
+
+
+def test_another_sampler_can_be_chosen(folder):
+    pytest.importorskip("emcee")
+    done = run(folder, "--method", "emcee", "--draws", 20, "--warmup", 10, "--no-report")
+    assert done.exit_code == 1, done.output
+    assert "32 walkers of 20 draws" in done.output

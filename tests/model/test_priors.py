@@ -5,7 +5,7 @@ import pytest
 import scipy.stats as st
 
 import picardfit as pf
-from picardfit.model.prior_terms import draws, measure, reach, terms
+from picardfit.model.prior_terms import density_of_value, draws, measure, reach, terms
 from picardfit.model.scales import LINEAR, LOG, Scales
 
 SCALES = {"linear": LINEAR, "log": LOG, "logit": Scales.of(False, True, 0.5, 4.0)}
@@ -262,3 +262,56 @@ def test_a_prior_that_contradicts_its_bounds_is_remarked_on():
     assert problem(pf.priors.Normal(0.5, 100.0)).remarks == ()  # wide is no contradiction
     assert problem(pf.priors.Normal(1.1, 0.2)).remarks == ()
     assert problem(pf.priors.Uniform(0.0, 1000.0)).remarks == ()
+
+
+TRUNCATED = {  # SciPy's distribution of x (the value, or its logarithm)
+    "normal": st.norm(1.5, 0.4),
+    "normal of log10": st.norm(0.2, 0.4),
+    "log-normal": st.norm(0.2, 0.4),
+    "laplace": st.laplace(1.5, 0.4),
+    "laplace of log": st.laplace(0.2, 0.4),
+    "log-laplace": st.laplace(0.2, 0.4),
+    "half-normal": st.halfnorm(scale=1.3),
+    "student-t": st.t(3.0, 0.5, 0.4),
+    "cauchy": st.cauchy(0.5, 0.4),
+    "half-cauchy": st.halfcauchy(scale=2.5),
+    "exponential": st.expon(scale=1 / 1.7),
+    "gamma": st.gamma(2.5, scale=1 / 1.7),
+    "inverse gamma": st.invgamma(2.5, scale=1.7),
+    "rayleigh": st.rayleigh(scale=1.7),
+    "log-uniform": st.uniform(np.log(0.1), np.log(90)),
+    "uniform": st.uniform(0.5, 3.5),
+    "uniform of log10": st.uniform(-1, 2),
+}
+
+
+@pytest.mark.parametrize("kind", DENSITIES)
+def test_probabilities_and_quantiles_are_those_of_scipy(kind):
+    prior, known = DENSITIES[kind][0], TRUNCATED[kind]
+    x, parts = np.array([-0.5, 0.1, 0.7, 1.9, 3.0]), np.array([1e-9, 0.01, 0.3, 0.5, 0.9])
+    np.testing.assert_allclose(prior.below(x), known.cdf(x), rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(prior.above(x), known.sf(x), rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(prior.quantile(parts), known.ppf(parts), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(prior.upper_quantile(parts), known.isf(parts), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("ends", [(0.8, 2.0), (2.5, 3.9)], ids=["middle", "upper part"])
+@pytest.mark.parametrize("kind", DENSITIES)
+def test_a_prior_between_bounds_is_normalised(kind, ends):
+    from scipy.integrate import quad
+
+    prior = DENSITIES[kind][0]
+    total = quad(lambda v: float(density_of_value(prior, *ends, np.array([v]))[0]), *ends, limit=200)[0]
+    assert total == pytest.approx(1.0, rel=2e-3)
+    outside = density_of_value(prior, *ends, np.array([ends[0] - 0.1, ends[1] + 0.1]))
+    np.testing.assert_array_equal(outside, 0.0)
+
+
+@pytest.mark.parametrize(
+    "prior, lower", [(pf.priors.Normal(0.0, 1.0), 12.0), (pf.priors.Gamma(2.0, 1.0), 80.0)]
+)
+def test_a_prior_far_beyond_its_middle_keeps_its_digits(prior, lower):
+    values = draws(prior, lower, np.inf, np.random.default_rng(2), 4000)
+    excess = {12.0: st.norm.pdf(12) / st.norm.sf(12) - 12, 80.0: 82 / 81}[lower]  # mean beyond it, less it
+    assert values.mean() - lower == pytest.approx(excess, rel=0.06)
+    assert np.isfinite(density_of_value(prior, lower, np.inf, np.array([lower + 0.1]))).all()

@@ -61,6 +61,15 @@ def test_half_a_line_at_the_end_is_dropped(path, lost):
     assert Ledger(path, WHO).done == {0: {"loss": 0.1}, 2: "again"}
 
 
+def test_a_damaged_result_is_found_when_it_is_asked_for(path):
+    path.write_bytes(path.read_bytes().replace(b"0.1", b"\xa70."))
+    ledger = Ledger(path, WHO)
+    assert ledger.done.keys() & {0, 1, 2} == {0, 2}
+    with pytest.raises(pf.InputError) as caught:
+        ledger.result(0, dict)
+    assert (caught.value.code, caught.value.values["line"]) == ("parallel.ledger_line", 2)
+
+
 def test_half_a_header_is_written_again(path):
     path.write_bytes(path.read_bytes()[:10])
     with Ledger(path, WHO) as ledger:

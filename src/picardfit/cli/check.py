@@ -56,7 +56,7 @@ def check(
         float | None,
         typer.Option(
             min=0,
-            help="Seconds that each analysis may take; 0: any number. By default 20, of PEtab problems 1.5.",
+            help="Seconds that each analysis may take; 0: any number. By default 8, of PEtab problems 1.5.",
         ),
     ] = None,
     as_json: AsJson = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +24,7 @@ from picardfit.cli.common import (
 )
 from picardfit.cli.fit import Out, Report
 from picardfit.cli.profile import fit_of
+from picardfit.errors import Audience
 
 if TYPE_CHECKING:
     from picardfit.inference.posterior.posterior import Posterior
@@ -33,6 +35,8 @@ class Sampler(Enum):
 
     NUTS = "nuts"
     LAPLACE = "laplace"
+    NUTPIE = "nutpie"
+    EMCEE = "emcee"
 
 
 def sample(
@@ -40,11 +44,13 @@ def sample(
     sampler: Annotated[
         Sampler,
         typer.Option(
-            "--method", help="Chains, or a weighted Gaussian at the optimum, which answers at once."
+            "--method",
+            help="Chains (nuts), or a weighted Gaussian at the optimum, which answers at once (laplace). "
+            "nutpie and emcee check the draws with the samplers of these packages.",
         ),
     ] = Sampler.NUTS,
     draws: Annotated[
-        int | None, typer.Option(min=1, help="Draws of each chain (1000), or in all (4000).")
+        int | None, typer.Option(min=1, help="Draws of each chain (1000) or walker (2000), or in all (4000).")
     ] = None,
     chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
     warmup: Annotated[int, typer.Option(min=0, help="Iterations of each chain before its draws.")] = 400,
@@ -53,6 +59,12 @@ def sample(
         typer.Option(help="Wanted acceptance; nearer to 1 takes shorter steps and removes divergences."),
     ] = 0.8,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file that keeps the iterations of nuts, so that an interrupted run can be resumed."
+        ),
+    ] = None,
     out: Out = None,
     report: Report = True,
     as_json: AsJson = False,
@@ -60,18 +72,24 @@ def sample(
 ) -> None:
     """Draw from the posterior: the likelihood times the priors of the problem file, flat where it gives none.
 
-    PROBLEM may also be a saved fit.json. Writes draws.csv, posterior.csv and report.html. Ctrl-C keeps what is drawn.
+    PROBLEM may also be a saved fit.json. Writes draws.csv, posterior.csv and report.html. Ctrl-C keeps what is drawn;
+    with --ledger the same command goes on from there.
     """
     with complaints(as_json):
-        from picardfit.inference.posterior.methods import NUTS, LaplaceDraws
+        from picardfit.inference.posterior.methods import NUTS, Emcee, LaplaceDraws, Method, Nutpie
         from picardfit.whole_files import write_text
 
-        if sampler is Sampler.NUTS:
-            method: NUTS | LaplaceDraws = NUTS(draws or 1000, chains, warmup, accept)
-        else:
-            method = LaplaceDraws(draws or 4000)
+        methods: dict[Sampler, Callable[[], Method]] = {
+            Sampler.NUTS: lambda: NUTS(draws or 1000, chains, warmup, accept),
+            Sampler.LAPLACE: lambda: LaplaceDraws(draws or 4000),
+            Sampler.NUTPIE: lambda: Nutpie(draws or 1000, chains, warmup),
+            Sampler.EMCEE: lambda: Emcee(draws or 2000, warmup=warmup),
+        }
+        method = methods[sampler]()
         result, folder = fit_of(problem, out, quiet or as_json)
-        found = result.posterior(method, seed=seed, progress=False if quiet or as_json else None)
+        found = result.posterior(
+            method, seed=seed, ledger=ledger, progress=False if quiet or as_json else None
+        )
         table = found.summary().rename_axis("name").to_csv(lineterminator="\n")
         names = ["draws.csv", "posterior.csv"] + (["report.html"] if report else [])
 
@@ -100,7 +118,7 @@ def _record(found: Posterior, written: list[Path]) -> dict[str, object]:
         "divergences": found.divergences,
         "khat": found.khat,
         "summary": found.summary().to_dict(orient="index"),
-        "warnings": [one.sentence() for one in found.warnings],
+        "warnings": [one.sentence(Audience.COMMAND) for one in found.warnings],
         "files": [str(path) for path in written],
     }
 
@@ -110,5 +128,5 @@ def _show(found: Posterior) -> None:
 
     typer.echo(headline(found))
     print_table(console(), HEADER, summary_rows(found), numeric=tuple(range(1, len(HEADER))))
-    for sentence in verdict(found):
+    for sentence in verdict(found, Audience.COMMAND):
         typer.echo(sentence)

@@ -36,6 +36,7 @@ class SensitivityMesh:
     segments: int = 20_000  # meshes with more are not split again
     room: float = 1e-9  # smallest distance of a knot from an edge, relative to the time span
     closest: float = 1e-12  # smallest distance of two knots, relative to the time span
+    difference: float = 1e-6  # relative step of differences, for models with events
     after: float = (
         1e-6  # how far a run goes on after a dose at its last time, relative to its length; a choice
     )
@@ -56,6 +57,8 @@ def sensitivity(
 
     `knots` are where segments may begin, for example those of a fit.
     """
+    if model.events or model.switch_times(run.params):
+        return _by_differences(model, run, settings)
     last = float(run.times[-1]) if len(run.times) else run.t0
     if run.jumps is not None and last in run.jumps.times:  # the last states wanted are those after a dose
         later = np.append(run.times, last + settings.after * (last - run.t0))
@@ -179,3 +182,23 @@ def _chain(model: Model, run: Run, found: _Solved) -> Sensitivity:
         derivatives = inside @ columns[segment]
         values = states[segment] + np.einsum("tn,tni->ti", weights, slopes[segment])
     return Sensitivity(values, derivatives)
+
+
+def _by_differences(model: Model, run: Run, settings: SensitivityMesh) -> Sensitivity | None:
+    """Solution and derivatives of a model whose states or equations jump at times that depend on its parameters.
+
+    They are central differences of integrations with event location.
+    """
+    values = np.concatenate([run.initial, run.params])
+    states, steps = len(run.initial), settings.difference * np.where(values == 0, 1.0, np.abs(values))
+    tasks = [run]
+    for k, step in enumerate(steps):
+        for sign in (1, -1):
+            moved = values.copy()
+            moved[k] += sign * step
+            tasks.append(replace(run, initial=moved[:states], params=moved[states:]))
+    found = [one for one in trajectories(model, tasks) if one is not None]
+    if len(found) < len(tasks):
+        return None
+    up, down = np.array(found[1::2]), np.array(found[2::2])
+    return Sensitivity(found[0], np.moveaxis((up - down) / (2 * steps[:, None, None]), 0, -1))

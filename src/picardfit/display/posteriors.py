@@ -10,8 +10,8 @@ from markupsafe import Markup
 from picardfit.display.markup import draw, picture, table
 from picardfit.display.plots.draws import plot_draws
 from picardfit.display.text import columns, number
-from picardfit.errors import counted
-from picardfit.inference.posterior.methods import NUTS
+from picardfit.errors import Audience, counted
+from picardfit.inference.posterior.methods import NUTS, Emcee, LaplaceDraws
 from picardfit.inference.posterior.posterior import DrawsPicture, Posterior
 
 if TYPE_CHECKING:
@@ -33,17 +33,19 @@ def posterior_text(one: Posterior) -> str:
 
 def headline(one: Posterior) -> str:
     """`posterior: 4 chains of 1000 draws after 400 for warm-up, 12 s`."""
-    chains, draws = one.shape
-    if isinstance(one.method, NUTS):
-        made = f"{counted(chains, 'chain')} of {counted(draws, 'draw')} after {one.method.warmup} for warm-up"
-    else:
+    (chains, draws), method = one.shape, one.method
+    if isinstance(method, LaplaceDraws):
         made = f"{counted(draws, 'draw')} of a Gaussian at the mode, weighted; k-hat {one.khat:.2f}"
+    else:
+        kind = "walker" if isinstance(method, Emcee) else "chain"
+        other = "" if isinstance(method, NUTS) else f" by {type(method).__name__.lower()}"
+        made = f"{counted(chains, kind)} of {counted(draws, 'draw')} after {method.warmup} for warm-up{other}"
     return f"posterior: {made}, {one.seconds:.1f} s, seed {one.seed}"
 
 
-def verdict(one: Posterior) -> list[str]:
+def verdict(one: Posterior, audience: Audience = Audience.PYTHON) -> list[str]:
     """The warnings; without any, that nothing speaks against the draws."""
-    said = [notice.sentence() for notice in one.warnings]
+    said = [notice.sentence(audience) for notice in one.warnings]
     if one.trusted:
         exact = f"independent integrations of some draws differ by {one.error:.1e} in the log-likelihood"
         quality = "the weights can be trusted" if one.khat is not None else "the chains agree, none diverged"

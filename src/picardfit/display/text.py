@@ -78,6 +78,7 @@ def model_text(model: Model) -> str:
     if model.text:
         lines = {f"{n}'" if prime else n: to_text(parse(formula)) for n, formula, prime in model.written}
     shown = ["equations", *_definitions(lines)]
+    shown += ["events", *(f"  {one.text}" for one in model.events)] if model.events else []
     groups = {"states": model.states, "parameters": model.parameters, "inputs": model.signals}
     groups |= {"covariates": model.covariates, "infused": model.infused}
     if all(name == formula for name, formula in model.observable_formulas.items()):

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from picardfit.errors import InputError
-from picardfit.exporters.content import Content, Course, check_pieces, refuse_increments, table_pieces
+from picardfit.exporters.content import (
+    Content,
+    Course,
+    check_pieces,
+    refuse_events,
+    refuse_increments,
+    table_pieces,
+)
 from picardfit.exporters.names import Names, Spelling, plain_text, renamed
 from picardfit.formulas.algebra import RELATIONS, TIME, symbol
 from picardfit.formulas.functions import FUNCTIONS
@@ -45,6 +52,7 @@ SPELLING = Spelling(frozenset(KEYWORDS.split()), ignores_case=True)
 def sbml_model(said: Content, path: Path, version: str) -> str:
     """The first of the experiments as SBML."""
     refuse_increments(said, "SBML")
+    refuse_events(said, "SBML")
     document = _Writer(libsbml_module(), said, said.courses[0]).document(version)
     return str(libsbml_module().writeSBMLToString(document))
 
@@ -52,6 +60,7 @@ def sbml_model(said: Content, path: Path, version: str) -> str:
 def antimony_model(said: Content, path: Path, version: str) -> str:
     """The first of the experiments as Antimony."""
     refuse_increments(said, "Antimony")
+    refuse_events(said, "Antimony")
     antimony = _antimony()
     text = sbml_model(said, path, version)
     antimony.clearPreviousLoads()

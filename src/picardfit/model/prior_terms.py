@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from picardfit.errors import Notice
 from picardfit.formulas.kernels import Array
-from picardfit.model.priors import EVEN, Laplace, LogLaplace, LogNormal, Normal, Prior, Terms
+from picardfit.model.prior_families import Terms
+from picardfit.model.priors import EVEN, Laplace, LogLaplace, LogNormal, Normal, Prior
 from picardfit.model.scales import LINEAR, Scales
 
 Indices = NDArray[np.intp]
@@ -121,7 +122,7 @@ def reach(prior: Prior, lower: float, upper: float) -> float:
         prior, Normal | Laplace | LogNormal | LogLaplace
     ):  # symmetric: small numbers keep their digits
         return _below(prior, min(2 * prior.mean - low, high))
-    return min(1 - _below(prior, low), _below(prior, high))
+    return min(float(prior.above(np.array(low))), _below(prior, high))
 
 
 def draws(prior: Prior, lower: float, upper: float, rng: np.random.Generator, count: int) -> Array:
@@ -131,15 +132,29 @@ def draws(prior: Prior, lower: float, upper: float, rng: np.random.Generator, co
 
 def quantile_of_value(prior: Prior, lower: float, upper: float, part: ArrayLike) -> Array:
     """Values in natural units below which this part of a prior lies that is cut off at bounds."""
-    low, high = (_below(prior, _in_its_coordinate(prior, bound)) for bound in (lower, upper))
-    found = prior.quantile(low + (high - low) * np.asarray(part))
+    low, high, upper_tail = _mass(prior, lower, upper)
+    part = np.asarray(part)
+    if upper_tail:
+        found = prior.upper_quantile(high - (high - low) * part)
+    else:
+        found = prior.quantile(low + (high - low) * part)
     natural = found if prior.base is None else _exp(found * log(prior.base))
     return np.clip(natural, lower, upper)
 
 
+def _mass(prior: Prior, lower: float, upper: float) -> tuple[float, float, bool]:
+    """Probabilities below both bounds; those above them, the smaller one first, and True beyond the median."""
+    ends = [np.array(_in_its_coordinate(prior, bound)) for bound in (lower, upper)]
+    low, high = (float(prior.below(end)) for end in ends)
+    if low < 0.5:
+        return low, high, False
+    most, least = (float(prior.above(end)) for end in ends)
+    return least, most, True
+
+
 def density_of_value(prior: Prior, lower: float, upper: float, values: Array) -> Array:
     """The density of a prior that is cut off at bounds, at values in natural units; 0 outside."""
-    low, high = (_below(prior, _in_its_coordinate(prior, bound)) for bound in (lower, upper))
+    low, high, _ = _mass(prior, lower, upper)
     least, most = support(prior)
     inside = (values >= max(lower, least)) & (values <= min(upper, most))
     safe = np.where(inside, values, 1.0)

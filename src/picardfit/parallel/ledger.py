@@ -48,6 +48,9 @@ class _Results(Mapping[int, object]):
     def __getitem__(self, task: int) -> object:
         return json.loads(self._lines[task])["result"]
 
+    def __contains__(self, task: object) -> bool:  # without reading the line, which may be damaged
+        return task in self._lines
+
     def __iter__(self) -> Iterator[int]:
         return iter(self._lines)
 

@@ -19,12 +19,14 @@ import numpy as np
 from picardfit.checks import is_number
 from picardfit.errors import InputError, Notice
 from picardfit.formulas.algebra import names
+from picardfit.formulas.events import event_text
 from picardfit.formulas.grammar import parse
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.model import noise_models, priors
 from picardfit.model.added_inputs import INFUSION
 from picardfit.model.derived import Derived
 from picardfit.model.doses import Doses, doses_from_spec
+from picardfit.model.events import read_event
 from picardfit.model.inputs import Input, Signal, input_from_spec
 from picardfit.model.model import Model, inside_increment
 from picardfit.model.noise_models import NoiseModel
@@ -106,6 +108,7 @@ def _model_record(model: Model) -> Record:
         if not isinstance(mapping, BatchedMap):
             raise InputError("problem.function_not_saved", part)
     added: Record = {"covariates": list(model.covariates), "infused": list(model.infused)}
+    added |= {"events": [one.text for one in model.events]} if not model.text else {}
     record: Record = {
         "text": model.text,
         "states": list(model.states),
@@ -144,8 +147,9 @@ def _model_from(record: Record) -> Model:
         used = {name for expression in (*rates.values(), *outputs.values()) for name in names(expression)}
         if len(set(every)) < len(every) or not used.issubset(every):
             raise InputError("problem.saved_names")
+        events = [read_event(event_text(one), states, {})[0] for one in _texts(record, "events")]
         model = Model.from_expressions(
-            rates, outputs, parameters, inputs, units, tuple(changes), covariates, infused
+            rates, outputs, parameters, inputs, units, tuple(changes), covariates, infused, events=events
         )
     if (model.states, model.parameters, model.inputs) != (states, parameters, inputs):
         raise InputError("problem.saved_names")

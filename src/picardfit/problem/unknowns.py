@@ -331,8 +331,7 @@ def compact(index: np.ndarray) -> slice | np.ndarray:
 def layout_of(problem: Problem) -> UnknownsLayout:
     """The layout of the unknowns of a problem: [free initial states | local parameters | global parameters]."""
     model, parameters = problem.solved_model, problem.parameters
-    running = dict.fromkeys(model.states[len(problem.model.states) :], 0.0)
-    initial = [{**one, **running} for one in problem.initial_by_experiment]
+    initial = [{**one, **problem.hidden_initial(e)} for e, one in enumerate(problem.initial_by_experiment)]
     order, rows = list(parameters), len(initial)
     states = [s for s in model.states if any(isinstance(one[s], Parameter) for one in initial)]
     free = [name for name, one in parameters.items() if one.fixed is None]

@@ -33,6 +33,7 @@ from picardfit.search.searches import (
     encoded,
     ending_of,
     interrupted_at,
+    outcome_after,
     outcome_of,
     parts_of,
     path_of,
@@ -85,6 +86,8 @@ class _Driver:
             self.policy = replace(self.policy, most=1)
         elif request.starts > 1:
             self.policy = replace(self.policy, most=request.starts)
+        if request.problem.timed is not None:  # candidates are simulated without events
+            self.policy = replace(self.policy, rescue=None)
         self.endings: dict[int, Ending] = dict(before.endings) if before else {}
         self.failures: dict[int, Notice] = dict(before.failures) if before else {}
         self.interrupted = bool(before and before.interrupted)
@@ -326,7 +329,7 @@ class _Driver:
         elif ran.status is None and len(ran.trace) < request.method.max_iterations:
             self.waiting[index], self.spent[index] = ran, ran.work
         else:
-            self._end(index, ending_of(ran.outcome(request.method)))
+            self._end(index, ending_of(outcome_after(request, ran)))
             self._write(index)
 
     def _news(self, index: int, candidates: bool = False) -> News:
@@ -410,6 +413,8 @@ class _Driver:
         unknowns = self._unknowns(source)
         if unknowns is None:
             return None
+        if self.request.problem.timed is not None:
+            return self._search_along(index, unknowns)
         shot = polished(self.request.problem, unknowns[None], self.policy.rescue or Rescue())
         return self._search_along(index, shot.many_unknowns[0] if len(shot.values) else unknowns)
 

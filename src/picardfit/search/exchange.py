@@ -44,6 +44,8 @@ class Exchange:
 
 def has_hidden_rates(best: Solution, settings: Exchange = Exchange()) -> bool:
     """Whether two states or more decay at rates that parameters set, one of them shown by no observable alone."""
+    if best.system.problem.timed is not None:  # a start with exchanged rates has no events
+        return False
     model = best.system.problem.solved_model
     by_states, _ = model.output.jacobian_pattern
     shown = by_states[by_states.sum(axis=1) == 1].any(axis=0)

@@ -16,6 +16,7 @@ from picardfit.formulas.algebra import symbol
 from picardfit.model.prior_terms import quantile_of_value
 from picardfit.problem.problem import Problem, Start
 from picardfit.problem.unknowns import UnknownsLayout, unknowns_index
+from picardfit.search.event_starts import event_start
 from picardfit.search.hidden_states import follow_hidden
 from picardfit.search.integral_matching import match_parameters
 from picardfit.search.start_grids import interpolated, largest_given, start_grids
@@ -177,6 +178,8 @@ def _with_states(
     measured = _measured_states(problem, unknowns, settings)
     typical = _typical_size(measured)
     unknowns = _initial_from_data(problem, unknowns, pinned, measured, typical, settings, not matched)
+    if problem.timed is not None:
+        return event_start(problem, unknowns, measured, ~pinned & matched)
     grids = start_grids(problem, settings.steps)
     known = np.zeros((len(grids), len(problem.solved_model.states)), bool)
     for e, tables in enumerate(measured):

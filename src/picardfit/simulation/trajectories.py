@@ -24,6 +24,7 @@ from picardfit.model.doses import Jumps
 from picardfit.model.increments import differenced
 from picardfit.model.inputs import Input, Table, values_at
 from picardfit.model.model import Model
+from picardfit.simulation.event_location import integrate
 from picardfit.simulation.pieces import Piece, piece_of
 
 _ONE_AT_A_TIME = Lock()  # older versions of LSODA share their state between threads
@@ -126,6 +127,9 @@ def trajectories(
     `atol` (states,) is absolute; by default it is 1e-4 times the relative tolerance times the first size of each
     component: its initial value, or, if that is 0, what it grows to while the others change by one percent.
     """
+    runs = [_with_switches(model, run) for run in runs]
+    if model.events:
+        return [integrate(model, run, rtol).states for run in runs]
     answers: list[np.ndarray | None] = [None] * len(runs)
     together: dict[int, list[int]] = defaultdict(list)
     for k, run in enumerate(runs):
@@ -146,8 +150,16 @@ def trajectories(
     return answers
 
 
+def _with_switches(model: Model, run: Run) -> Run:
+    """The run with breaks where its own parameters switch the right-hand side."""
+    times = model.switch_times(run.params)
+    return replace(run, breaks=(*run.breaks, *times)) if times else run
+
+
 def last_time(model: Model, run: Run, settings: Integration = Integration()) -> float:
     """The time that the integration of a run reaches: its last time, or about where it explodes."""
+    if model.events:
+        return integrate(model, run, settings.tolerance.search).reached
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         watchful = replace(settings, explosion=replace(settings.explosion, every=1))

@@ -105,11 +105,9 @@ def test_gradient_is_that_of_differences(density):
         for k in range(len(found.z)):
             step = np.zeros(len(found.z))
             step[k] = 1e-5
-            ends = target.positions(
-                [(found.z + step, found.track), (found.z - step, found.track)], gradient=False
-            )
+            ends = target.positions([(found.z + step, found.track), (found.z - step, found.track)])
             slope = (ends[0].log_density - ends[1].log_density) / 2e-5
-            assert found.slope[k] == pytest.approx(slope, rel=1e-2, abs=5e-3)
+            assert found.slope[k] == pytest.approx(slope, rel=2e-3, abs=1e-2)
 
 
 def test_likelihood_is_that_of_an_independent_integration(density):
@@ -120,6 +118,13 @@ def test_likelihood_is_that_of_an_independent_integration(density):
     costs = target.lanes.solve(unknowns, [points[0][1]] * 3, gradient=False).cost
     for cost, (z, _) in zip(costs, points, strict=False):
         assert -cost == pytest.approx(log_likelihood(target.lanes.problem, target.coordinates, z), abs=5e-3)
+
+
+def test_costs_do_not_depend_on_where_the_contraction_began(density):
+    target, points = density
+    near, anew = target.positions(points), target.positions([(z, None) for z, _ in points])
+    for one, other in zip(near, anew, strict=True):
+        assert one.log_density == pytest.approx(other.log_density, abs=1e-6)
 
 
 def test_fewer_points_than_lanes_are_the_same_points(density):

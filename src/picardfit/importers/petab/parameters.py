@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import e as EULER
-from math import hypot, inf, log
+from math import hypot, inf, isclose, log
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from picardfit.errors import InputError, closest
 from picardfit.importers.petab.tables import ParameterRow
 from picardfit.model import priors
 from picardfit.model.parameters import Parameter
-from picardfit.model.prior_terms import density_of_value
+from picardfit.model.prior_terms import density_of_value, support
 from picardfit.model.priors import Prior
 
 BASES = {"lin": None, "log": EULER, "log10": 10.0}
@@ -62,8 +62,12 @@ def log_prior(row: ParameterRow, value: float) -> float:
         if row.scale == "lin":
             return -log(wide) if wide < inf else 0.0
         return -log(log(row.upper / row.lower) * value)
+    least, most = support(prior)
+    inside = float(np.clip(value, least, most))  # rounding may put an end of the support beside it
+    if not isclose(inside, value, rel_tol=1e-12):
+        return -inf
     with np.errstate(divide="ignore"):
-        found = float(np.log(density_of_value(prior, row.lower, row.upper, np.array([value]))[0]))
+        found = float(np.log(density_of_value(prior, row.lower, row.upper, np.array([inside]))[0]))
     if isinstance(prior, priors.Laplace | priors.LogLaplace):  # without the rounding of its kink
         x = value if prior.base is None else log(value) / log(prior.base)
         gap, rounding = abs(x - prior.mean) / prior.scale, priors.Laplace.rounding

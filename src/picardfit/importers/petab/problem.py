@@ -99,6 +99,8 @@ class Import:
 
     def result(self) -> tuple[Problem, tuple[tuple[str, str], ...], tuple[str, ...]]:
         """The problem, experiment and observable of every measurement, and parameters that nothing uses."""
+        for event in self.system.events:
+            raise InputError("importers.petab_events", event.condition)
         keys = self.conditions.keys()
         starts = {key: self.conditions.start(key) for key in keys}
         phases = {key: self.conditions.phases(key) for key in keys}

@@ -13,6 +13,7 @@ from picardfit.formulas.derivatives import Slopes
 from picardfit.formulas.grammar import RESERVED
 from picardfit.importers.sbml.events import Event, Reset, continuous, trigger_time
 from picardfit.importers.sbml.mathml import Owner, exact, expression, identifiers
+from picardfit.importers.sbml.state_events import model_events, waits_for_state
 from picardfit.importers.sbml.system import System
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ class Reader:
         """
         rates = {self.name(i): self._rate(i) for i in self.states}
         defined = {self.name(i): self.meaning(i) for i in (*self.rules, *self.reactions, *self.stepped)}
-        pieces = continuous(rates, [*also, *self._resets()], (*self.spelling.values(), *self.locals, *taken))
+        resets = [*also, *([] if self.by_state else self._resets())]
+        pieces = continuous(rates, resets, (*self.spelling.values(), *self.locals, *taken))
         moving = {i for i in self.states if i not in self.reset_only or self.name(i) not in pieces.meaning}
         unchanged = [i for i in self.quantities if i not in {*moving, *self.rules}]
         constants = {self.name(i): self._number(i) for i in unchanged} | self.locals
@@ -79,6 +81,7 @@ class Reader:
             spelling={i: n for i, n in self.spelling.items() if i != n},
             origins=pieces.origins,
             variables=tuple(map(self.name, self.variables)),
+            events=model_events(self.events, self.formula, self.name) if self.by_state else (),
         )
 
     def _classify(self) -> list[str]:
@@ -93,7 +96,11 @@ class Reader:
         if not moving and not self.at_rest:
             raise InputError("importers.nothing_changes")
         self._check_events()
-        self.reset_only = {i for i in self._targets() - set(moving) if not self._is_stepped(i)}
+        everything = {*moving, *self.rules, *self.reactions, *self._targets()}
+        self.by_state = waits_for_state(self.events, everything)
+        self.reset_only = {
+            i for i in self._targets() - set(moving) if self.by_state or not self._is_stepped(i)
+        }
         self.states = [*moving, *(i for i in self.quantities if i in self.reset_only)]
         self.stepped = self._targets() - set(self.states)
         return moving

@@ -11,6 +11,7 @@ from picardfit.errors import InputError, closest
 from picardfit.formulas.algebra import TIME, names, symbol
 from picardfit.formulas.grammar import OWN, Dialect, names_in_order, parse, to_text
 from picardfit.importers.sbml.mathml import exact
+from picardfit.model.events import Event
 from picardfit.model.model import Model
 
 
@@ -33,6 +34,7 @@ class System:
     spelling: dict[str, str]  # id in the file -> name here, where they differ
     origins: dict[str, str]  # state that stands for a reset variable -> that variable
     variables: tuple[str, ...]  # what moves, as the file has it
+    events: tuple[Event, ...] = ()  # that wait for a state
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -96,7 +98,15 @@ class System:
         formulas = observables if isinstance(observables, Mapping) else {n: n for n in observables}
         outputs = {n: substitute(self._observable(n, f), known) for n, f in formulas.items()}
         rates = {state: substitute(rate, known) for state, rate in self.rates.items()}
-        return Model.from_expressions(rates, outputs, free)
+        events = [
+            Event(
+                one.condition,
+                substitute(one.trigger, known),
+                tuple((state, substitute(value, known)) for state, value in one.assignments),
+            )
+            for one in self.events
+        ]
+        return Model.from_expressions(rates, outputs, free, events=events)
 
     def _observable(self, name: str, text: str) -> sympy.Expr:
         try:

@@ -48,6 +48,12 @@ class Coordinates:
         known = set() if self.priors is None else {(e, c) for e, c, *_ in self.priors.entries}
         return np.array([tuple(at) in known for at in self.index.tolist()], bool)
 
+    @cached_property
+    def closed(self) -> Flags:
+        """(d,) bool: unknowns that two bounds or a prior keep from infinity."""
+        found: Flags = np.isfinite(self.lower) & np.isfinite(self.upper) | self.believed
+        return found
+
     @property
     def count(self) -> int:
         return len(self.index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,10 @@ class Position:
     def possible(self) -> bool:
         return bool(np.isfinite(self.log_density))
 
+    def at(self, z: Array) -> Position:
+        """Another point, where nothing is known yet."""
+        return Position(z, np.nan, np.zeros_like(z), None)
+
 
 @dataclass(frozen=True)
 class Target:
@@ -35,15 +40,16 @@ class Target:
 
     coordinates: Coordinates
     lanes: Lanes
+    pool: Executor | None = None  # threads that solve the lanes, where each has a batch of its own
 
     def positions(
         self, points: Sequence[tuple[Array, Track | None]], gradient: bool = True
     ) -> list[Position]:
         """The density at points (z, track of a point close by), as many at a time as there are lanes."""
-        found: list[Position] = []
-        for first in range(0, len(points), self.lanes.count):
-            found += self._some(points[first : first + self.lanes.count], gradient)
-        return found
+        count = self.lanes.count
+        groups = [points[first : first + count] for first in range(0, len(points), count)]
+        every = map if self.pool is None or len(groups) == 1 else self.pool.map
+        return [one for some in every(lambda group: self._some(group, gradient), groups) for one in some]
 
     def _some(self, points: Sequence[tuple[Array, Track | None]], gradient: bool) -> list[Position]:
         missing = self.lanes.count - len(points)

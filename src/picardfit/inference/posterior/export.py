@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from picardfit.errors import InputError
+from picardfit.inference.posterior.predictive import data_costs
 from picardfit.whole_files import regular_target, write_bytes, write_text
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ def _statistics(one: Posterior) -> dict[str, np.ndarray]:
     return {name: values for name, values in found.items() if values is not None}
 
 
-def to_arviz(one: Posterior) -> object:
-    """A DataTree with the groups posterior, sample_stats and observed_data."""
+def to_arviz(one: Posterior, log_likelihood: bool = False) -> object:
+    """A DataTree with the groups posterior, sample_stats and observed_data, and with log_likelihood if wanted."""
     try:
         from arviz_base import from_dict
     except ImportError:
@@ -54,6 +55,9 @@ def to_arviz(one: Posterior) -> object:
         values = one.problem.samples.data[:, k]
         observed[name] = values[np.isfinite(values)]
     groups = {"posterior": dict(one.draws), "sample_stats": _statistics(one), "observed_data": observed}
+    if log_likelihood:
+        costs = data_costs(one.problem, one.unknowns)
+        groups["log_likelihood"] = {"measurements": -costs.reshape(*one.shape, -1)}
     return from_dict(groups)
 
 

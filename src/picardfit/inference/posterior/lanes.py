@@ -7,8 +7,8 @@ u = P u with continuity at the knots is, with M = I - h A (x) f_x,
     w = M^-1 (P u - u),   d_(j+1) = E_j d_j + w_j(end) + c_j,   u <- u + w + S d,   x <- x + d,
 
 where S = M^-1 [I] is the derivative of a segment's path by its start state, E its last node and c the jumps. Lanes
-start from the path, and the matrices, of a point close by. The gradient comes from the adjoint equations with the same
-matrices: y_j = g_j + E_j' y_(j+1) along the knots, and v = b M^-1 on each segment.
+start from the path, and the matrices, of a point close by. The gradient comes from the adjoint equations,
+y_j = g_j + E_j' y_(j+1) along the knots and v = b M^-1 on each segment, solved with the same matrices and refined.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from picardfit.collocation.discretisation import Discretisation
 from picardfit.collocation.mesh import Flags, Indices, Mesh, QuickIndex
-from picardfit.collocation.picard import apply
+from picardfit.collocation.picard import Field, apply
 from picardfit.formulas.kernels import Array
 from picardfit.problem.least_squares import LeastSquares
 from picardfit.problem.problem import Problem
@@ -33,19 +33,22 @@ class LaneSettings:
     """When a lane has been solved; errors are relative to the states' scale. The values are chosen."""
 
     tolerance: float = (
-        1e-6  # |u - P u| and jumps at which a lane is solved: errors of costs are far below 1e-4
+        1e-5  # |u - P u| and jumps at which a lane is solved; adjoints correct the cost for what is left
     )
+    alone: float = 1e-7  # the same for a cost without a gradient, which nothing corrects
     steps: int = 12  # of Newton's method at most; beyond these an integration starts the lane again
     fresh: int = 4  # steps with new matrices at most
-    slow: float = 0.1  # fraction of the error that a step may leave before new matrices are made
-    exact: float = (
-        3e-3  # distance from where the matrices were made up to which they give the gradient: its relative
-    )
-    # error is about as large, far below what the steps of a Hamiltonian path leave
+    slow: float = 0.25  # fraction of the error that a step may leave before new matrices are made
+    gradient: float = 1e-4  # relative defect of the adjoint equations at which the gradient is taken
+    refined: int = 4  # corrections of the adjoints with older matrices at most, before new ones are made
     whole: int = (
         100_000  # numbers in the products of all E, up to which these are formed: fewer calls, more flops
     )
     integration: float = 1e-8  # relative tolerance of that integration
+    precise: float = 1e-4  # factor of both tolerances where gradients are differenced for second derivatives
+    large: int = (
+        5_000  # numbers of a path from which lanes are solved one by one, for side by side is no quicker
+    )
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,6 @@ class Track:
     path: Array  # (segments, nodes, states)
     inverse: Array  # (segments, ...): inverses of the Newton matrices (`Field.inverses`)
     by_start: Array  # (segments, nodes * states, states): S
-    moved: float = 0.0  # how far the path is from where the matrices were made, relative to the states' scale
     products: Array | None = None  # (experiments, ...): products of all E, where they are formed
 
 
@@ -92,6 +94,19 @@ class Lanes:
     count: int
     settings: LaneSettings = LaneSettings()
     work: Work = field(default_factory=Work)
+
+    @property
+    def exact(self) -> Lanes:
+        """These lanes with gradients that are precise enough to be differenced."""
+        rules = self.settings
+        tolerance, gradient = rules.precise * rules.tolerance, rules.precise * rules.gradient
+        return replace(self, settings=replace(rules, tolerance=tolerance, gradient=gradient))
+
+    @property
+    def apart(self) -> Lanes:
+        """These lanes, or one at a time where a path is large."""
+        numbers = len(self.mesh) * len(self.mesh.rule.nodes) * len(self.scale)
+        return replace(self, count=1) if numbers >= self.settings.large else self
 
     @cached_property
     def system(self) -> Discretisation:
@@ -202,15 +217,15 @@ class _Attempt:
         self.initial, self.by_unknowns = layout.initial(self.unknowns)
         self.spread = self.system.spread(self.params)
         self.whole: Array | None = None
-        self.wrt_p: Array | None = None  # derivatives by parameters where the matrices were made
-        self.moved = 0.0  # since the matrices were made
+        self.fresh: tuple[Array, Array] | None = None  # derivatives of f at the path, where they are known
         self.alive = np.isfinite(self.initial).reshape(self.count, -1).all(axis=1)
 
     def solve(self, gradient: bool) -> Solved:
         self._begin()
+        enough = self.settings.tolerance if gradient else self.settings.alone
         for attempt in range(2):
-            error = self._contract()
-            lost = self.alive & ~(error <= self.settings.tolerance)
+            error = self._contract(enough)
+            lost = self.alive & ~(error <= enough)
             if not lost.any():
                 break
             for k in np.flatnonzero(lost):
@@ -218,7 +233,10 @@ class _Attempt:
         rows, cost = self._costs()
         alive = self.alive & np.isfinite(cost)
         self.lanes.work.failures += int((~alive).sum())
-        slope = self._slope(rows, alive) if gradient else None
+        slope = None
+        if gradient:
+            slope, correction = self._slope(rows, alive)
+            cost = cost + correction
         shape = (self.count, self.segments)
         states, path = (a.reshape(*shape, *a.shape[1:]) for a in (self.x, self.path))
         inverse, by_start = (a.reshape(*shape, *a.shape[1:]) for a in (self.inverse, self.by_start))
@@ -226,7 +244,7 @@ class _Attempt:
         if self.whole is not None:
             whole = [*np.split(self.whole, self.count)]
         tracks = tuple(
-            Track(states[k], path[k], inverse[k], by_start[k], self.moved, whole[k]) if alive[k] else None
+            Track(states[k], path[k], inverse[k], by_start[k], whole[k]) if alive[k] else None
             for k in range(self.count)
         )
         return Solved(
@@ -247,7 +265,6 @@ class _Attempt:
         self.path = np.concatenate([track.path for track in every])
         self.inverse = np.concatenate([track.inverse for track in every])
         self.by_start = np.concatenate([track.by_start for track in every])
-        self.moved = max(track.moved for track in every)
         if self.lanes._even and all(track.products is not None for track in every):
             self.whole = np.concatenate([track.products for track in every if track.products is not None])
         if fresh:
@@ -287,41 +304,45 @@ class _Attempt:
         self.x[self.system.mesh.first] = self.initial
 
     def _linearise(self) -> None:
-        """Newton matrices and S along the path; derivatives by parameters are kept for the gradient."""
-        field, self.whole, self.moved = self.system.field, None, 0.0
-        _, wrt_x, self.wrt_p = field.linearise(self.path, self.spread)
-        self.inverse = field.inverses(wrt_x)
+        """Newton matrices and S along the path."""
+        self.whole = None
+        wrt_x, _ = self.fresh = self.system.field.linearise(self.path, self.spread)[1:]
+        self.inverse, self.by_start = self._matrices(self.system.field, wrt_x)
+
+    def _matrices(self, field: Field, wrt_x: Array) -> tuple[Array, Array]:
+        """Inverses of the Newton matrices, and S."""
+        inverse = field.inverses(wrt_x)
         unit = np.tile(np.eye(self.x.shape[1]), (len(field.mesh.rule.nodes), 1))
         if field.plan is None:
-            self.by_start = self.inverse @ unit
-        else:
-            self.by_start = field.solve(self.inverse, np.repeat(unit[None], len(self.path), axis=0))
+            return inverse, inverse @ unit
+        return inverse, field.solve(inverse, np.repeat(unit[None], len(wrt_x), axis=0))
 
-    def _contract(self) -> Array:
+    def _contract(self, enough: float) -> Array:
         """(lanes,): the error after Newton steps.
 
-        The first step uses the matrices of the track. New ones are made after it where the path has moved so far that
-        the gradient needs them, and whenever a step leaves too much of the error.
+        The first step uses the matrices of the track. New ones are made whenever a step leaves too much of the error.
         """
         system, rules = self.system, self.settings
         mesh, left, before = system.mesh, rules.fresh, np.inf
         for step in range(rules.steps + 1):
             slopes = system.field.slopes(self.path, self.spread)
             gap = apply(mesh, self.x, slopes) - self.path
-            jump = system.end_states(self.x, self.path) - self.x[mesh.inner_rows]
+            jump = system.end_states(self.x, self.path, self.params) - self.x[mesh.inner_rows]
             error = self._errors(gap, jump)
             worst = float(np.max(np.where(self.alive, error, 0.0)))
-            if worst <= rules.tolerance or not np.isfinite(worst) or step == rules.steps:
+            if worst <= enough or not np.isfinite(worst) or step == rules.steps:
                 break
-            if left and step and (self.moved > rules.exact or worst > rules.slow * before):
+            if left and step and worst > rules.slow * before:
                 self._linearise()
                 left -= 1
             before = worst
             self._step(gap, jump)
             self.lanes.work.steps += 1
+        self.left = gap, jump
         return error
 
     def _errors(self, gap: Array, jump: Array) -> Array:
+        """(lanes,): largest gap or jump, relative to the states' scale."""
         scale = self.lanes.scale
         own = (np.abs(gap) / scale).reshape(self.count, -1).max(axis=1)
         if not len(jump):
@@ -336,10 +357,7 @@ class _Attempt:
         move = self._forward(added)
         change += (self.by_start @ move)[..., 0]
         self.x = self.x + move[..., 0]
-        change = change.reshape(self.path.shape)
-        self.path = self.path + change
-        size = (np.abs(change) / self.lanes.scale).reshape(self.count, -1).max(axis=1)
-        self.moved += float(np.max(np.where(self.alive, size, 0.0)))
+        self.path, self.fresh = self.path + change.reshape(self.path.shape), None
 
     def _links(self) -> Array:
         """(linked, states, states): E, the derivative of the start of the next segment by that of each one."""
@@ -393,12 +411,9 @@ class _Attempt:
         cost = each.reshape(self.count, -1).sum(axis=1)
         return rows, cost
 
-    def _slope(self, rows: Array, alive: Flags) -> Array:
-        """(lanes, experiments, width): adjoint derivative of the costs by the unknowns."""
+    def _slope(self, rows: Array, alive: Flags) -> tuple[Array, Array]:
+        """Adjoint derivative of the costs by the unknowns (lanes, experiments, width); what the costs miss (lanes,)."""
         system, layout = self.system, self.system.problem.layout
-        if not self.moved <= self.settings.exact:
-            self._linearise()
-        self.wrt_p = system.field.linearise(self.path, self.spread)[2] if self.wrt_p is None else self.wrt_p
         by_rows = system.objective.terms(rows).slope
         if system.selected is not None:
             by_states, direct = np.zeros_like(self.sampled), None
@@ -407,7 +422,7 @@ class _Attempt:
             _, out_x, out_p = system.linearised_outputs(self.sampled, self.params)
             by_states = (by_rows[:, None, :] @ out_x)[:, 0]
             direct = (by_rows[:, None, :] @ out_p[..., layout.free_columns])[:, 0]
-        by_params, by_initial = self._adjoint(by_states)
+        by_params, by_initial, correction = self._adjoint(by_states, alive)
         slope = (self.by_unknowns.transpose(0, 2, 1) @ by_initial[..., None])[..., 0]
         if direct is not None:
             by_params += np.add.reduceat(direct, self.lanes.first_samples)
@@ -415,21 +430,62 @@ class _Attempt:
         slope[:, layout.columns.index] += by_params * chain
         slope = slope.reshape(self.given.shape)
         slope[~alive] = 0.0
-        return slope
+        return slope, correction
 
-    def _adjoint(self, by_states: Array) -> tuple[Array, Array]:
-        """Derivatives by free parameters (all experiments, parameters) and initial states (all experiments, states)."""
+    def _adjoint(self, by_states: Array, alive: Flags) -> tuple[Array, Array, Array]:
+        """Derivatives by free parameters (all experiments, parameters) and initial states (all experiments, states).
+
+        The third are the costs' changes (lanes,) by a last Newton step, to first order: v . (P u - u) + y . jumps. So
+        costs are exact to second order in what the contraction left, and as smooth as if it had gone on.
+        """
         system, mesh = self.system, self.system.mesh
         blocks, (of_start, of_nodes) = system.blocks, system.along
         padded = blocks.padded(by_states)
         on_path = blocks.by_segment(of_nodes.transpose(0, 2, 1) @ padded)
         on_start = blocks.by_segment((of_start.transpose(0, 2, 1) @ padded)[:, 0])
-        flat = on_path.reshape(len(on_path), 1, -1)
-        total = self._backward(on_start + (flat @ self.by_start)[:, 0])
-        on_path[mesh.linked_rows, -1] += system.felt(total[mesh.inner_rows])
-        weights = system.field.solve_transposed(self.inverse, flat)[:, 0].reshape(on_path.shape)
-        weights = mesh.integral.transpose(0, 2, 1) @ weights
-        assert self.wrt_p is not None, "the matrices are those of this point"
-        by_p = self.wrt_p[..., system.problem.layout.free_columns]
+        v, weights, total = self._refined(on_path, on_start, alive)
+        assert self.fresh is not None, "the refinement needs derivatives at this path"
+        by_p = self.fresh[1][..., system.problem.layout.free_columns]
         found = (weights.reshape(len(weights), 1, -1) @ by_p.reshape(len(by_p), -1, by_p.shape[-1]))[:, 0]
-        return np.add.reduceat(found, mesh.first), total[mesh.first]
+        gap, jump = self.left
+        missed = (v * gap).reshape(self.count, -1).sum(axis=1)
+        missed += (total[mesh.inner_rows] * jump).reshape(self.count, -1).sum(axis=1)
+        return np.add.reduceat(found, mesh.first), total[mesh.first], missed
+
+    def _refined(self, on_path: Array, on_start: Array, alive: Flags) -> tuple[Array, Array, Array]:
+        """v, h A' v at the nodes, and y: solutions of v M = b with y = on_start + sum of v, at this very path.
+
+        Matrices that were made close by give a first solution; what it leaves of the equations is solved again with
+        them until little is left. So inverses, the most expensive part of large problems, are seldom made.
+        """
+        system, mesh, rules = self.system, self.system.mesh, self.settings
+        if self.fresh is None:
+            self.fresh = system.field.linearise(self.path, self.spread)[1:]
+        wrt_x, _ = self.fresh
+        v, y = self._transposed(on_path, on_start)
+        for correction in range(rules.refined + 1):
+            weights = mesh.integral.transpose(0, 2, 1) @ v
+            rest = on_path - v + (weights[:, :, None, :] @ wrt_x)[:, :, 0]
+            rest[mesh.linked_rows, -1] += system.felt(y[mesh.inner_rows])
+            left, size = (
+                (np.abs(one) * self.lanes.scale).reshape(self.count, -1).max(axis=1) for one in (rest, v)
+            )
+            if (left <= rules.gradient * size)[alive].all():
+                break
+            if correction == rules.refined:
+                self._linearise()
+                v, y = self._transposed(on_path, on_start)
+                return v, mesh.integral.transpose(0, 2, 1) @ v, y
+            more, further = self._transposed(rest, np.zeros_like(on_start))
+            v, y = v + more, y + further
+        return v, weights, y
+
+    def _transposed(self, on_path: Array, on_start: Array) -> tuple[Array, Array]:
+        """v (segments, nodes, states) and y (segments, states) with the matrices at hand."""
+        system, mesh = self.system, self.system.mesh
+        flat = on_path.reshape(len(on_path), 1, -1)
+        y = self._backward(on_start + (flat @ self.by_start)[:, 0])
+        pulled = on_path.copy()
+        pulled[mesh.linked_rows, -1] += system.felt(y[mesh.inner_rows])
+        v = system.field.solve_transposed(self.inverse, pulled.reshape(flat.shape))
+        return v.reshape(on_path.shape), y

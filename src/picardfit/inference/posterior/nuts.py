@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,7 +35,9 @@ class Warmup:
     )
     last: float = 0.15  # part after the metric is adapted for the last time
     window: int = 25  # iterations of the first window; each later one is twice as long
-    accept: float = 0.05  # regularisation of the step size: gamma
+    accept: float = (
+        0.1  # regularisation of the step size, gamma (Stan: 0.05, which overshoots from a good metric)
+    )
     delay: float = 10.0  # weight of early iterations: t0
     decay: float = 0.75  # of the weight of an iteration in the mean step size: kappa
     ahead: float = (
@@ -66,21 +70,17 @@ class Rules:
     adaptation: Warmup = field(default_factory=Warmup)
 
 
-@dataclass
-class Trace:
-    """What a chain has done so far; lists have one entry for each draw that counts."""
+class Iteration(NamedTuple):
+    """Where an iteration ended, and how."""
 
-    z: list[Array] = field(default_factory=list)
-    log_density: list[float] = field(default_factory=list)
-    energy: list[float] = field(default_factory=list)
-    accept: list[float] = field(default_factory=list)
-    depth: list[int] = field(default_factory=list)
-    divergent: list[bool] = field(default_factory=list)
-    step: float = np.nan
-    iterations: int = 0  # with the warm-up
-    leaps: int = 0  # steps of all paths
-    exploded: int = 0  # of them, those to points without a solution, after the warm-up
-    warm: int = 0  # divergent paths of the warm-up
+    z: Array
+    log_density: float
+    energy: float
+    accept: float
+    depth: int
+    divergent: bool
+    leaps: int  # steps of the path
+    exploded: int  # of them, those to points without a solution
 
 
 @dataclass(frozen=True)
@@ -207,40 +207,59 @@ def root_of(covariance: Array) -> Array:
     return np.diag(size)
 
 
-def chain(
-    rules: Rules, start: Position, covariance: Array, rng: np.random.Generator, trace: Trace
-) -> Generator[Ask, Position, None]:
-    """One chain from a start; fills `trace`."""
-    warm, here, unknowns = rules.adaptation, start, len(start.z)
-    ends, seen = warm.windows(rules.warmup), []
-    begin = int(warm.first * rules.warmup)
-    root, sizes = root_of(covariance), StepSize(unknowns**-0.25, rules.accept, warm)
-    for iteration in range(rules.warmup):
-        here, _, _, path = yield from _transition(rules, here, root, sizes.step, rng)
-        _count(trace, path)
-        trace.warm += path.diverged
-        sizes.learn(path.accept / max(path.leaps, 1))
-        if iteration >= begin and iteration < (ends[-1] if ends else 0):
-            seen.append(here.z)
-        if iteration + 1 in ends:
-            faith = warm.faith + unknowns
-            spread = np.atleast_2d(np.cov(np.array(seen).T, bias=True)) if len(seen) > 1 else 0.0
-            covariance = (len(seen) * spread + faith * covariance) / (len(seen) + faith)
-            root, seen = root_of(covariance), []
-            sizes = StepSize(float(np.exp(sizes.mean)), rules.accept, warm)
-    step = trace.step = float(np.exp(sizes.mean)) if rules.warmup else sizes.step
-    for _ in range(rules.draws):
-        here, energy, depth, path = yield from _transition(rules, here, root, step, rng)
-        _count(trace, path)
-        trace.exploded += path.exploded
-        trace.energy.append(energy)
-        trace.log_density.append(here.log_density)
-        trace.accept.append(path.accept / max(path.leaps, 1))
-        trace.depth.append(depth)
-        trace.divergent.append(path.diverged)
-        trace.z.append(here.z)
+@dataclass
+class Chain:
+    """A chain between two iterations: all that the next one depends on, and those that were done."""
+
+    here: Position
+    covariance: Array  # the metric is its inverse
+    rng: np.random.Generator
+    sizes: StepSize
+    done: list[Iteration] = field(default_factory=list)  # with the warm-up
+    seen: list[Array] = field(default_factory=list)  # draws of this window of the warm-up
+
+    @cached_property
+    def root(self) -> Array:
+        return root_of(self.covariance)
+
+    def step(self, rules: Rules) -> float:
+        """The step size: as it is tried in the warm-up, afterwards the mean of those tried."""
+        warming = len(self.done) < rules.warmup or not rules.warmup
+        return self.sizes.step if warming else float(np.exp(self.sizes.mean))
+
+    def append(self, rules: Rules, one: Iteration) -> None:
+        """Note an iteration, and learn from it in the warm-up."""
+        warm, ends = rules.adaptation, rules.adaptation.windows(rules.warmup)
+        self.done.append(one)
+        count = len(self.done)
+        if count > rules.warmup:
+            return
+        self.sizes.learn(one.accept)
+        if int(warm.first * rules.warmup) < count <= (ends[-1] if ends else 0):
+            self.seen.append(one.z)
+        if count in ends:
+            faith = warm.faith + len(one.z)
+            spread = np.atleast_2d(np.cov(np.array(self.seen).T, bias=True)) if len(self.seen) > 1 else 0.0
+            self.covariance = (len(self.seen) * spread + faith * self.covariance) / (len(self.seen) + faith)
+            self.__dict__.pop("root", None)
+            self.seen = []
+            self.sizes = StepSize(float(np.exp(self.sizes.mean)), rules.accept, warm)
 
 
-def _count(trace: Trace, path: _Path) -> None:
-    trace.iterations += 1
-    trace.leaps += path.leaps
+def begun(rules: Rules, start: Position, covariance: Array, rng: np.random.Generator) -> Chain:
+    """A chain before its first iteration."""
+    return Chain(start, covariance, rng, StepSize(len(start.z) ** -0.25, rules.accept, rules.adaptation))
+
+
+def advance(rules: Rules, chain: Chain, until: int) -> Generator[Ask, Position, None]:
+    """The iterations of a chain up to this number."""
+    while len(chain.done) < until:
+        step = chain.step(rules)
+        here, energy, depth, path = yield from _transition(rules, chain.here, chain.root, step, chain.rng)
+        chain.here, accept = here, path.accept / max(path.leaps, 1)
+        chain.append(
+            rules,
+            Iteration(
+                here.z, here.log_density, energy, accept, depth, path.diverged, path.leaps, path.exploded
+            ),
+        )

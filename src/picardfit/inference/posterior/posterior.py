@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,29 +16,36 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from picardfit import __version__
 from picardfit.checks import as_whole
 from picardfit.display.hook import picture, shown
 from picardfit.errors import InputError, Notice, closest
 from picardfit.evidence.curves import checked_times
 from picardfit.fit import Fit, fit
 from picardfit.inference.bands import Bands, sampled_bands
+from picardfit.inference.posterior.chains import run_nuts
 from picardfit.inference.posterior.comparison import Comparison, loo, waic
 from picardfit.inference.posterior.coordinates import Coordinates, coordinates_of
-from picardfit.inference.posterior.methods import NUTS, Drawn, LaplaceDraws, run_laplace, run_nuts
+from picardfit.inference.posterior.engines import run_emcee, run_nutpie
+from picardfit.inference.posterior.laplace import run_laplace
+from picardfit.inference.posterior.methods import NUTS, Drawn, Emcee, LaplaceDraws, Method, Nutpie
 from picardfit.inference.posterior.mixing import Mixing, e_bfmi, ess_bulk, ess_tail, mcse_mean, r_hat
 from picardfit.inference.posterior.pareto import TRUSTED
-from picardfit.inference.posterior.predictive import data_costs, new_data, prior_draws, some_of
+from picardfit.inference.posterior.predictive import data_costs, new_data, prior_predictive, some_of
 from picardfit.inference.posterior.setup import (
     MeshSettings,
     Mode,
     check_fit,
+    left_open,
     mode_of,
     target_of,
     verified,
 )
+from picardfit.parallel.ledger import Ledger
 from picardfit.parallel.progress import Bar
 from picardfit.problem.named_values import experiment_index, labels_of
 from picardfit.problem.problem import Problem
+from picardfit.problem.serialisation import digest, problem_digest
 from picardfit.search.policy import SearchPolicy
 
 if TYPE_CHECKING:
@@ -63,7 +74,7 @@ class Posterior:
     """Draws of `fit.posterior()`. `posterior["k"]` are those of an unknown, (chains, draws), in natural units."""
 
     fit: Fit
-    method: NUTS | LaplaceDraws
+    method: Method
     seed: int
     drawn: Drawn = field(repr=False)
     modes: int  # optima that chains began at
@@ -197,14 +208,13 @@ class Posterior:
 
     def prior_data(self, draws: int = 400) -> np.ndarray:
         """(draws, samples, observables): data from the priors (flat between bounds where there is none)."""
-        rng = np.random.default_rng([self.seed, 3])
-        unknowns = prior_draws(self.problem, as_whole(draws, "draws", 1), rng)
-        return new_data(self.problem, unknowns, self.seed)
+        return prior_predictive(self.problem, draws, self.seed)
 
     @cached_property
     def _costs(self) -> np.ndarray:
         """(draws, measurements): -log density of each measurement."""
-        return data_costs(self.problem, some_of(self.unknowns, 2000))
+        costs = data_costs(self.problem, some_of(self.unknowns, 2000))
+        return np.asarray(costs[np.isfinite(costs).all(axis=1)])
 
     def loo(self) -> Comparison:
         """Expected log predictive density by leave-one-out (PSIS-LOO): larger is better."""
@@ -222,11 +232,14 @@ class Posterior:
 
         return draws_frame(self)
 
-    def to_arviz(self) -> object:
-        """The draws as ArviZ has them; needs the extra `picardfit[arviz]`."""
+    def to_arviz(self, log_likelihood: bool = False) -> object:
+        """The draws as ArviZ has them; needs the extra `picardfit[arviz]`.
+
+        `log_likelihood` adds that of each measurement, which `arviz.loo` needs: an integration for each draw.
+        """
         from picardfit.inference.posterior.export import to_arviz
 
-        return to_arviz(self)
+        return to_arviz(self, log_likelihood)
 
     def save(self, path: str | Path) -> Path:
         """Write the draws as a table (.csv) or for ArviZ and other languages (.nc, with the extra)."""
@@ -261,11 +274,14 @@ class DrawsPicture:
 DOUBTS = {
     "inference.not_mixed",
     "inference.few_effective",
+    "inference.few_weights",
     "inference.divergent",
     "inference.low_energy",
     "inference.weights_not_trusted",
     "inference.posterior_inexact",
+    "inference.posterior_open",
     "inference.several_modes",
+    "inference.one_mode",
     "inference.no_diagnostics",
 }
 
@@ -276,8 +292,13 @@ def _mixing_notices(one: Posterior) -> list[Notice]:
     if one.drawn.khat is not None:
         if not one.drawn.khat < TRUSTED:
             found.append(Notice("inference.weights_not_trusted", "", {"khat": one.drawn.khat}))
+        count = one.drawn.effective or 0.0
+        if count < limits.effective:
+            values = {"count": count, "wanted": limits.effective}
+            found.append(Notice("inference.few_weights", "", values))
         return found
-    chains, draws = one.shape
+    (chains, draws), method = one.shape, one.method
+    assert not isinstance(method, LaplaceDraws)
     if draws < 4:
         return [Notice("inference.no_diagnostics", "", {"draws": draws})]
     worst = max(table, key=lambda name: np.nan_to_num(table[name]["r_hat"], nan=np.inf))
@@ -288,22 +309,16 @@ def _mixing_notices(one: Posterior) -> list[Notice]:
         for name, row in table.items()
     }
     poorest = min(least, key=lambda name: least[name])
-    if least[poorest] < limits.effective * chains:
-        found.append(
-            Notice(
-                "inference.few_effective",
-                poorest,
-                {"count": least[poorest], "wanted": limits.effective * chains},
-            )
-        )
+    wanted = limits.effective * method.independent
+    if least[poorest] < wanted:
+        values = {"count": least[poorest], "wanted": wanted}
+        found.append(Notice("inference.few_effective", poorest, values))
     if one.divergences:
         found.append(Notice("inference.divergent", "", {"count": one.divergences, "draws": chains * draws}))
-    assert isinstance(one.method, NUTS)
-    full = 0 if one.drawn.depth is None else int((one.drawn.depth >= one.method.depth).sum())
-    if full:
-        found.append(
-            Notice("inference.deep", "", {"count": full, "draws": chains * draws, "depth": one.method.depth})
-        )
+    if isinstance(method, NUTS) and one.drawn.depth is not None:
+        full = int((one.drawn.depth >= method.depth).sum())
+        values = {"count": full, "draws": chains * draws, "depth": method.depth}
+        found += [Notice("inference.deep", "", values)] * bool(full)
     low = float(np.min(one.e_bfmi, initial=np.inf))
     if low < limits.energy:
         found.append(Notice("inference.low_energy", "", {"value": low}))
@@ -312,23 +327,49 @@ def _mixing_notices(one: Posterior) -> list[Notice]:
 
 def posterior(
     given: Fit,
-    method: NUTS | LaplaceDraws | None = None,
+    method: Method | None = None,
     seed: int = 0,
     progress: News = None,
+    ledger: str | Path | None = None,
     mesh: MeshSettings = USUAL_MESH,
     others: Modes = USUAL_MODES,
 ) -> Posterior:
     """Draws of the posterior of a fit's problem; see `Fit.posterior`."""
     method = NUTS() if method is None else method
-    if not isinstance(method, NUTS | LaplaceDraws):
+    if not isinstance(method, Method):
         raise InputError("inference.posterior_method", value=method)
+    if ledger is not None and not isinstance(method, NUTS):
+        raise InputError("inference.posterior_ledger", type(method).__name__)
     seed = as_whole(seed, "seed", 0)
     check_fit(given)
     began = time.perf_counter()
     modes = [mode_of(given), *_other_modes(given, others)]
-    lanes = method.chains if isinstance(method, NUTS) else min(method.lanes, method.draws)
-    target = target_of(given, modes[0], lanes, np.random.default_rng([seed, 0]), mesh)
-    bar = Bar("iterations" if isinstance(method, NUTS) else "draws") if progress is None else None
+    target = target_of(given, modes[0], method.lanes, np.random.default_rng([seed, 0]), mesh)
+    with ExitStack() as stack:
+        show = _shown(method, progress, stack)
+        if target.lanes.count < method.lanes:  # one large lane each: NumPy leaves the interpreter to others
+            pool = stack.enter_context(ThreadPoolExecutor(min(method.lanes, os.cpu_count() or 1)))
+            target = replace(target, pool=pool)
+        match method:
+            case NUTS():
+                book = None if ledger is None else _book(ledger, given, method, seed, len(modes), stack)
+                drawn = run_nuts(method, target, modes, seed, show, book)
+            case LaplaceDraws():
+                drawn = run_laplace(method, target, modes[0], seed, show)
+            case Nutpie():
+                drawn = run_nutpie(method, target, modes[0], seed, show)
+            case Emcee():
+                drawn = run_emcee(method, target, modes[0], seed, show)
+    error = verified(replace(target, pool=None), drawn.z.reshape(-1, drawn.z.shape[-1]), mesh)
+    notices = _notices(given, method, drawn, modes, error, mesh)
+    return Posterior(given, method, seed, drawn, len(modes), error, time.perf_counter() - began, notices)
+
+
+def _shown(method: Method, progress: News, stack: ExitStack) -> Callable[[int, int, int], None]:
+    """What is called as draws are made: a bar by default, and the user's function."""
+    bar = Bar(method.counted) if progress is None else None
+    if bar:
+        stack.callback(bar.close)
 
     def show(done: int, total: int, divergent: int) -> None:
         if bar:
@@ -336,17 +377,30 @@ def posterior(
         if progress:
             progress(done, total, divergent)
 
-    try:
-        if isinstance(method, NUTS):
-            drawn = run_nuts(method, target, modes, seed, show)
-        else:
-            drawn = run_laplace(method, target, modes[0], seed, show)
-    finally:
-        if bar:
-            bar.close()
-    error = verified(target, drawn.z.reshape(-1, drawn.z.shape[-1]), mesh)
-    notices = _notices(given, drawn, modes, error, mesh)
-    return Posterior(given, method, seed, drawn, len(modes), error, time.perf_counter() - began, notices)
+    return show
+
+
+def _book(path: str | Path, given: Fit, method: NUTS, seed: int, modes: int, stack: ExitStack) -> Ledger:
+    """The ledger of such a run, which is closed at the end."""
+    assert given.solution is not None
+    identity = {
+        "picardfit": __version__,
+        "work": "posterior",
+        "problem": problem_digest(given.problem),
+        "estimates": digest(given.solution.unknowns),
+        "method": asdict(method),
+        "seed": seed,
+        "modes": modes,
+    }
+    book = Ledger(path, identity)
+
+    def close() -> None:
+        book.close()
+        if book.broken:
+            warnings.warn(str(book.broken), stacklevel=5)
+
+    stack.callback(close)
+    return book
 
 
 def _other_modes(given: Fit, others: Modes) -> list[Mode]:
@@ -362,11 +416,14 @@ def _other_modes(given: Fit, others: Modes) -> list[Mode]:
 
 
 def _notices(
-    given: Fit, drawn: Drawn, modes: list[Mode], error: float, mesh: MeshSettings
+    given: Fit, method: Method, drawn: Drawn, modes: list[Mode], error: float, mesh: MeshSettings
 ) -> tuple[Notice, ...]:
     found = list(given.problem.remarks)
     if len(modes) > 1:
-        found.append(Notice("inference.several_modes", "", {"count": len(modes)}))
+        code = "inference.several_modes" if isinstance(method, NUTS) else "inference.one_mode"
+        found.append(Notice(code, "", {"count": len(modes)}))
+    if names := left_open(given.problem, modes[0]):
+        found.append(Notice("inference.posterior_open", names[0], {"names": list(names)}))
     for name in modes[0].at_bound:
         found.append(Notice("inference.mode_at_bound", name))
     if drawn.exploded:

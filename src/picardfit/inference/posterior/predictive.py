@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from picardfit.checks import as_whole
 from picardfit.errors import InputError
 from picardfit.formulas.kernels import Array
 from picardfit.inference.posterior.coordinates import coordinates_of
@@ -35,7 +36,7 @@ def rows_of(problem: Problem, unknowns: Array) -> Array | None:
 
 
 def data_costs(problem: Problem, many_unknowns: Array) -> Array:
-    """(draws, measurements): -log density of each measurement; draws without a solution are left out.
+    """(draws, measurements): -log density of each measurement; NaN for draws without a solution.
 
     With noise that the outputs of an instant share, an instant counts as one measurement.
     """
@@ -45,8 +46,8 @@ def data_costs(problem: Problem, many_unknowns: Array) -> Array:
     chosen = measured.any(axis=1, keepdims=True) if isinstance(objective, CommonNoise) else measured
     for unknowns in many_unknowns:
         rows = rows_of(problem, unknowns)
-        if rows is not None:
-            found.append(objective.costs(rows)[chosen])
+        count = int(chosen.sum())
+        found.append(np.full(count, np.nan) if rows is None else objective.costs(rows)[chosen])
     return np.array(found)
 
 
@@ -60,6 +61,18 @@ def new_data(problem: Problem, many_unknowns: Array, seed: int) -> Array:
         rows = rows_of(problem, unknowns)
         found.append(np.full(shape, np.nan) if rows is None else objective.sample(rows, rng))
     return np.array(found)
+
+
+def prior_predictive(problem: Problem, draws: int = 400, seed: int = 0) -> Array:
+    """(draws, samples, observables): data as the priors expect them before anything is measured.
+
+    Unknowns without a prior are drawn evenly between their bounds (on their own scale); NaN where nothing is measured,
+    and for draws without a solution.
+    """
+    if problem.scatter is None:
+        raise InputError("inference.posterior_without_noise")
+    rng = np.random.default_rng([as_whole(seed, "seed", 0), 3])
+    return new_data(problem, prior_draws(problem, as_whole(draws, "draws", 1), rng), seed)
 
 
 def priors_by_label(problem: Problem) -> dict[str, tuple[Prior, float, float]]:

@@ -60,11 +60,43 @@ def check_fit(fit: Fit) -> None:
     if fit.solution is None or not fit.status.converged:
         raise InputError("inference.posterior_of_failed_fit", ended=fit.conclusion)
     coordinates = coordinates_of(problem)
-    closed = np.isfinite(coordinates.lower) & np.isfinite(coordinates.upper) | coordinates.believed
-    open_ = {label for label, shut in zip(coordinates.labels, closed, strict=True) if not shut}
-    lost = [label for label in fit.information.undetermined if label in open_]
+    unclosed = {
+        label for label, closed in zip(coordinates.labels, coordinates.closed, strict=True) if not closed
+    }
+    lost = [label for label in fit.information.undetermined if label in unclosed]
     if lost:
         raise InputError("inference.posterior_improper", lost[0], names=lost)
+
+
+@dataclass(frozen=True)
+class FarAway:
+    """Where it is asked whether the data close an unknown that neither a bound nor a prior closes; chosen."""
+
+    distances: tuple[float, ...] = (1e2, 1e4)  # in units of the optimum, or of one where that is smaller
+    closed: float = 12.0  # loss of log-likelihood there that is enough: e^-12 is six in a million
+
+
+def left_open(problem: Problem, mode: Mode, settings: FarAway = FarAway()) -> tuple[str, ...]:
+    """Unknowns whose likelihood hardly falls towards infinity, where their density is flat: no posterior exists then.
+
+    The others keep their values at the mode: they could only make up for what is lost.
+    """
+    coordinates, found = coordinates_of(problem), []
+    best = log_likelihood(problem, coordinates, mode.z)
+    y = coordinates.internal(mode.z[None])[0][0]
+    for k in np.flatnonzero(~coordinates.closed):
+        steps = (sign * one for one in settings.distances for sign in (1.0, -1.0))
+        for step in steps:
+            far = y.copy()
+            far[k] += (
+                np.sign(step) * np.log(abs(step)) if coordinates.scales[k].log else step * max(abs(y[k]), 1.0)
+            )
+            if not coordinates.lower[k] < far[k] < coordinates.upper[k]:
+                continue
+            if log_likelihood(problem, coordinates, coordinates.external(far)) > best - settings.closed:
+                found.append(coordinates.labels[k])
+                break
+    return tuple(found)
 
 
 def mode_of(fit: Fit) -> Mode:
@@ -127,7 +159,7 @@ def target_of(
         gaps = [abs(cost + exact[k]) for cost, k in zip(costs, chosen, strict=True)]
         if max(gaps) <= settings.error or not np.isfinite(exact[chosen[0]]):
             break
-    return target
+    return replace(target, lanes=target.lanes.apart)
 
 
 def first_mesh(problem: Problem, settings: MeshSettings) -> Mesh:
@@ -164,14 +196,14 @@ def _resolved(
     return target, costs
 
 
-def _solved(target: Target, points: list[Array]) -> list[tuple[float, Track | None]]:
-    """Cost of the data and solution at each point."""
+def _solved(target: Target, points: list[Array], gradient: bool = False) -> list[tuple[float, Track | None]]:
+    """Cost of the data and solution at each point; with `gradient` as a Hamiltonian path finds them."""
     lanes, found = target.lanes, []
     for first in range(0, len(points), lanes.count):
         some = points[first : first + lanes.count]
         z = np.array([*some, *[some[0]] * (lanes.count - len(some))])
         solved = lanes.solve(
-            target.coordinates.unknowns(target.coordinates.internal(z)[0]), [None] * len(z), False
+            target.coordinates.unknowns(target.coordinates.internal(z)[0]), [None] * len(z), gradient
         )
         found += list(zip(solved.cost.tolist(), solved.tracks, strict=True))[: len(some)]
     return found
@@ -193,25 +225,21 @@ def verified(target: Target, draws: Array, settings: MeshSettings = MeshSettings
     """Standard deviation of the error of the log-likelihood over some of the draws (k, d); NaN if there is none."""
     chosen = draws[np.linspace(0, len(draws) - 1, min(settings.verified, len(draws))).astype(int)]
     problem, gaps = target.lanes.problem, []
-    for (cost, _), z in zip(_solved(target, list(chosen)), chosen, strict=True):
+    for (cost, _), z in zip(_solved(target, list(chosen), gradient=True), chosen, strict=True):
         exact = log_likelihood(problem, target.coordinates, z)
         if np.isfinite(exact) and np.isfinite(cost):
             gaps.append(cost + exact)
     return float(np.std(gaps)) if len(gaps) > 1 else np.nan
 
 
-def starting_points(
-    target: Target, mode: Mode, count: int, rng: np.random.Generator, spread: float
-) -> list[Position]:
-    """Points scattered around a mode by `spread` standard deviations; the mode where those have no solution."""
-    root, found = root_of(mode.covariance), []
-    centre = target.positions([(mode.z, None)])[0]
-    for _ in range(count):
-        step, here = spread * root @ rng.standard_normal(len(root)), centre
-        for halving in range(8):
-            trial = target.positions([(mode.z + step / 2**halving, centre.track)])[0]
-            if trial.possible:
-                here = trial
-                break
-        found.append(here)
-    return found
+def starting_point(
+    target: Target, mode: Mode, centre: Position, rng: np.random.Generator, spread: float
+) -> Position:
+    """A point `spread` standard deviations around a mode; `centre`, the mode, where those have no solution."""
+    root = root_of(mode.covariance)
+    step = spread * root @ rng.standard_normal(len(root))
+    for halving in range(8):
+        trial = target.positions([(mode.z + step / 2**halving, centre.track)])[0]
+        if trial.possible:
+            return trial
+    return centre

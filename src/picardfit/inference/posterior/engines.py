@@ -1,0 +1,116 @@
+"""Samplers of other packages on the same density: nutpie and emcee, in coordinates that the Fisher metric whitens.
+
+They are cross-checks, and serve where users know them: see docs/decisions/021 for what they cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from picardfit.errors import InputError
+from picardfit.formulas.kernels import Array
+from picardfit.inference.posterior.density import Target
+from picardfit.inference.posterior.lanes import Track
+from picardfit.inference.posterior.methods import Drawn, Emcee, Nutpie, Show
+from picardfit.inference.posterior.nuts import root_of
+from picardfit.inference.posterior.setup import Mode
+
+
+def run_nutpie(method: Nutpie, target: Target, mode: Mode, seed: int, show: Show) -> Drawn:
+    """Chains of nutpie, which asks for one point at a time; each chain goes on from its own last solution."""
+    try:
+        import nutpie
+        from nutpie.compiled_pyfunc import from_pyfunc
+    except ImportError:
+        raise InputError("inference.no_sampler", "nutpie") from None
+    root, size = root_of(mode.covariance), len(mode.z)
+    alone = replace(target, lanes=replace(target.lanes, count=1), pool=None)
+    (centre,) = alone.positions([(mode.z, None)])
+    if not centre.possible:
+        raise InputError("inference.posterior_no_start")
+    total = method.chains * (method.warmup + method.draws)
+
+    def density(**_) -> Callable[[Array], tuple[float, Array]]:
+        last: list[Track | None] = [centre.track]
+
+        def value(w: Array) -> tuple[float, Array]:
+            (found,) = alone.positions([(mode.z + root @ w, last[0])])
+            last[0] = found.track or last[0]
+            return found.log_density, root.T @ found.slope
+
+        return value
+
+    model = from_pyfunc(
+        size,
+        density,
+        lambda *_, **__: lambda w: {"w": np.asarray(w, float)},
+        [np.dtype("float64")],
+        [(size,)],
+        ["w"],
+        make_initial_point_fn=lambda one: np.random.default_rng(one).standard_normal(size),
+    )
+    found = nutpie.sample(
+        model,
+        draws=method.draws,
+        tune=method.warmup,
+        chains=method.chains,
+        cores=1,
+        seed=seed,
+        save_warmup=False,
+        progress_bar=False,
+    )
+    w, stats = np.asarray(found.posterior["w"]), found.sample_stats
+    show(total, total, int(np.sum(stats["diverging"])))
+    return Drawn(
+        mode.z + w @ root.T,
+        np.asarray(stats["logp"]),
+        energy=np.asarray(stats["energy"]),
+        divergent=np.asarray(stats["diverging"], bool),
+        depth=np.asarray(stats["depth"], int),
+        leaps=int(np.sum(stats["n_steps"])),
+        steps=tuple(np.asarray(stats["step_size"])[:, -1].tolist()),
+    )
+
+
+def run_emcee(method: Emcee, target: Target, mode: Mode, seed: int, show: Show) -> Drawn:
+    """An ensemble of walkers without gradients; half of them are solved side by side. Ctrl-C returns what is drawn."""
+    try:
+        from emcee import EnsembleSampler, State
+    except ImportError:
+        raise InputError("inference.no_sampler", "emcee") from None
+    root, size = root_of(mode.covariance), len(mode.z)
+    walkers = max(method.walkers, 2 * size + 2)
+    (centre,) = target.positions([(mode.z, None)])
+    if not centre.possible:
+        raise InputError("inference.posterior_no_start")
+    exploded = 0
+
+    def density(w: Array) -> Array:
+        nonlocal exploded
+        points = [(one, centre.track) for one in mode.z + w @ root.T]
+        found = np.array([one.log_density for one in target.positions(points, gradient=False)])
+        exploded += int(np.sum(~np.isfinite(found)))
+        return found
+
+    random = np.random.RandomState(np.random.SeedSequence([seed, 5]).generate_state(4))
+    sampler = EnsembleSampler(walkers, size, density, vectorize=True)
+    begin = State(0.5 * random.standard_normal((walkers, size)), random_state=random.get_state())
+    total = method.warmup + method.draws
+    try:
+        for done, _ in enumerate(sampler.sample(begin, iterations=total), 1):
+            if done == method.warmup:
+                exploded = 0
+            show(done, total, 0)
+    except KeyboardInterrupt:
+        if sampler.iteration <= method.warmup:
+            raise
+    w = sampler.get_chain(discard=method.warmup).transpose(1, 0, 2)
+    return Drawn(
+        mode.z + w @ root.T,
+        sampler.get_log_prob(discard=method.warmup).T,
+        exploded=exploded,
+        missing=total - sampler.iteration,
+    )

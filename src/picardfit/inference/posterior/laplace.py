@@ -1,0 +1,95 @@
+"""Draws around the mode, weighted by Pareto-smoothed importance sampling."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from picardfit.errors import InputError
+from picardfit.formulas.kernels import Array
+from picardfit.inference.posterior.density import Position, Target
+from picardfit.inference.posterior.methods import Drawn, LaplaceDraws, Show
+from picardfit.inference.posterior.nuts import root_of
+from picardfit.inference.posterior.pareto import smoothed
+from picardfit.inference.posterior.setup import Mode, inverse_of
+
+
+def run_laplace(method: LaplaceDraws, target: Target, mode: Mode, seed: int, show: Show) -> Drawn:
+    """Equally weighted draws: points of the Gaussian, resampled by their smoothed weights."""
+    rng = np.random.default_rng([seed, 2])
+    top, covariance = maximum(method, replace(target, lanes=target.lanes.exact), mode)
+    root = root_of(covariance)
+    degrees, size = method.tails, len(root)
+    scattered = rng.standard_normal((method.draws, size))
+    scattered /= np.sqrt(rng.chisquare(degrees, method.draws) / degrees)[:, None]
+    z = top.z + scattered @ root.T
+    log_density, done = np.empty(method.draws), 0
+    try:
+        for first in range(0, method.draws, method.lanes):
+            some = z[first : first + method.lanes]
+            found = target.positions([(one, top.track) for one in some], gradient=False)
+            log_density[first : first + len(some)] = [one.log_density for one in found]
+            done = first + len(some)
+            show(done, method.draws, 0)
+    except KeyboardInterrupt:
+        if not done:
+            raise
+    drawn_from = -0.5 * (degrees + size) * np.log1p(np.sum(scattered[:done] ** 2, axis=1) / degrees)
+    ratios = log_density[:done] - drawn_from
+    exploded = int(np.sum(~np.isfinite(ratios)))
+    if exploded == done:
+        raise InputError("inference.posterior_no_start")
+    log_weights, khat = smoothed(ratios)
+    weights = np.exp(log_weights)
+    chosen = rng.permutation(_resampled(weights, done, rng))
+    effective = float(1 / np.sum(weights**2))
+    return Drawn(
+        z[chosen][None],
+        log_density[chosen][None],
+        exploded=exploded,
+        effective=effective,
+        khat=khat,
+        missing=method.draws - done,
+    )
+
+
+def _resampled(weights: Array, count: int, rng: np.random.Generator) -> Array:
+    """(count,): indices by systematic resampling: each as often as its weight says, up to one."""
+    places = (np.arange(count) + rng.uniform()) / count
+    return np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1)
+
+
+def maximum(method: LaplaceDraws, target: Target, mode: Mode) -> tuple[Position, Array]:
+    """The largest log-density in z near a mode, and minus the inverse of its second derivative there."""
+    (here,) = target.positions([(mode.z, None)])
+    if not here.possible:
+        raise InputError("inference.posterior_no_start")
+    covariance = mode.covariance
+    for _ in range(method.steps):
+        covariance = curvature(method, target, here, covariance)
+        step = covariance @ here.slope
+        gain = 0.5 * float(here.slope @ step)
+        if not gain > method.enough:
+            break
+        lengths = 0.5 ** np.arange(8)
+        trials = target.positions([(here.z + length * step, here.track) for length in lengths])
+        best = max(trials, key=lambda one: one.log_density)
+        if not best.log_density > here.log_density:
+            break
+        here = best
+    return here, covariance
+
+
+def curvature(method: LaplaceDraws, target: Target, here: Position, covariance: Array) -> Array:
+    """The covariance of the Gaussian at a position: from differences of the gradient along whitened directions."""
+    root = root_of(covariance)
+    if len(root) > method.exact:
+        return covariance
+    moves = [sign * method.width * root[:, k] for k in range(len(root)) for sign in (1, -1)]
+    found = target.positions([(here.z + move, here.track) for move in moves])
+    if not all(one.possible for one in found):
+        return covariance
+    slopes = np.array([one.slope for one in found]) @ root
+    hessian = -(slopes[0::2] - slopes[1::2]) / (2 * method.width)
+    return np.asarray(root @ inverse_of(0.5 * (hessian + hessian.T)) @ root.T)

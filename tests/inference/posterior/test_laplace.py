@@ -1,0 +1,19 @@
+"""Weighted draws on posteriors with heavy tails, whose quantiles are known from integrals on a grid."""
+
+import numpy as np
+import pytest
+
+import picardfit as pf
+from benchmarks.posterior import michaelis, michaelis_exact, quiet, quiet_exact
+
+CASES = {"Michaelis constant": (michaelis, michaelis_exact), "variance near zero": (quiet, quiet_exact)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_quantiles_of_heavy_tails_are_right_or_a_warning_says_so(name):
+    make, exact = CASES[name]
+    found = pf.fit(make()).posterior(pf.LaplaceDraws(), seed=0, progress=False)
+    for unknown, below in exact().items():
+        parts = [below(one) for one in np.quantile(found[unknown], [0.025, 0.5, 0.975])]
+        np.testing.assert_allclose(parts, [0.025, 0.5, 0.975], atol=0.06 if not found.trusted else 0.025)
+    assert found.trusted == (name == "Michaelis constant")
