@@ -142,7 +142,7 @@ def long_table(made, root: Path, rows: int) -> None:
             lambda: (page.fill("[aria-label='Upper bound of k']", "5"), page.keyboard.press("Tab")),
             "#undo[title*='upper of k']",
         )
-        timed("to the data", lambda: page.click("#go-1"), ".nicegui-echart canvas")
+        timed("to the data", lambda: page.click("#go-1"), "main:has(#data-count) .nicegui-echart canvas")
         timed("to the fit", lambda: page.click("#go-5"), "#start-fit")
         timed("to keep", lambda: page.click("#go-7"), "#problem-text")
         page.close()
