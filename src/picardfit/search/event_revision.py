@@ -88,6 +88,7 @@ def revised(
     search with the other side fits the data worse (see evidence/event_sides.py).
     """
     tried: dict[Signature, tuple[bool, float, Outcome]] = {}
+    closed: Outcome | None = None  # whose samples a simulation has on the same sides
     while outcome.solution is not None and len(tried) < settings.rounds:
         solution = outcome.solution
         mine = signature(solution.system.mesh.schedule)
@@ -99,6 +100,7 @@ def revised(
         same = _same_events(found, mine)
         if signature(found) == mine and outcome.status.success:
             tried[mine] = False, path_value(solution), outcome
+            closed = outcome
             break
         tried[mine] = not (outcome.status.success and same), path_value(solution), outcome
         if (
@@ -111,8 +113,19 @@ def revised(
             start = _start(problem, solution.unknowns, runs, settings)
             outcome = _after(outcome, run(method, method.init(problem, start), news))
     if tried:
-        outcome = min(tried.values(), key=lambda one: one[:2])[2]
+        outcome = _preferred(list(tried.values()), closed, settings)
     return _on_better_sides(method, problem, outcome, news, settings) if is_exact(method) else outcome
+
+
+def _preferred(
+    tried: list[tuple[bool, float, Outcome]], closed: Outcome | None, settings: Revision
+) -> Outcome:
+    """The lowest outcome; but the one whose sides are simulated, unless the likelihood jumps between it and that."""
+    _, lowest, best = min(tried, key=lambda one: one[:2])
+    if closed is None or closed.solution is None or best.solution is None:
+        return best
+    size = best.solution.system.objective.size(best.solution.point.outputs, lowest)
+    return closed if path_value(closed.solution) < lowest + settings.worse * size else best
 
 
 def _on_better_sides(
