@@ -33,7 +33,7 @@ TANK_TRUTH = {"q": 2.0, "k": 0.3, "high": 3.0, "low": 1.0}
 TANK_BOUNDS = {"q": (0.5, 8), "k": (0.08, 1.2), "high": (1.2, 9), "low": (0.25, 3)}
 
 LAG = pf.Model("gut' = -ka*gut\nc' = ka*gut/v - ke*c\nwhen t > lag: gut = gut + 10", observables=["c"])
-LAG_TRUTH = {"ka": 1.2, "ke": 0.25, "v": 2.0, "lag": 1.3}
+LAG_TRUTH = {"ka": 1.2, "ke": 0.25, "v": 2.0, "lag": 1.5}  # between two samples: see docs/howto/events.md
 LAG_BOUNDS = {"ka": (0.4, 6), "ke": (0.05, 0.39), "v": (0.4, 10), "lag": (0.1, 5)}
 
 CELL = pf.Model("mass' = r*mass\nwhen mass > full: mass = birth", observables=["mass"])

@@ -16,14 +16,16 @@ from picardfit.problem.problem import Problem, Schedule, Start
 from picardfit.search.event_starts import schedule_of, simulated_events
 from picardfit.simulation.event_location import EventRun, integrate
 from picardfit.simulation.trajectories import Run
-from picardfit.solvers.loop import Method, News, Outcome, ignore, run
+from picardfit.solvers.loop import ExactMethod, Method, News, Outcome, Solution, ignore, is_exact, run
 
 
 @dataclass(frozen=True)
 class Revision:
-    """How often the events of a solution are revised; both are choices."""
+    """How often the events of a solution are revised; all are choices."""
 
     rounds: int = 8
+    flips: int = 8  # searches with a sample on the other side of an event
+    rounding: float = 1e-9  # relative decrease of the objective that counts as none
     points: int = 200  # of the table of a simulated path, besides samples and events
     tolerance: float = 1e-9  # relative, of the simulation
     worse: float = 0.5  # of the objective: a search so much above an earlier one is not continued
@@ -86,6 +88,7 @@ def revised(
     search with the other side fits the data worse (see evidence/event_sides.py).
     """
     tried: dict[Signature, tuple[bool, float, Outcome]] = {}
+    closed: Outcome | None = None  # whose samples a simulation has on the same sides
     while outcome.solution is not None and len(tried) < settings.rounds:
         solution = outcome.solution
         mine = signature(solution.system.mesh.schedule)
@@ -97,6 +100,7 @@ def revised(
         same = _same_events(found, mine)
         if signature(found) == mine and outcome.status.success:
             tried[mine] = False, path_value(solution), outcome
+            closed = outcome
             break
         tried[mine] = not (outcome.status.success and same), path_value(solution), outcome
         if (
@@ -108,9 +112,76 @@ def revised(
         with np.errstate(all="ignore"):
             start = _start(problem, solution.unknowns, runs, settings)
             outcome = _after(outcome, run(method, method.init(problem, start), news))
-    if not tried:
-        return outcome
-    return min(tried.values(), key=lambda one: one[:2])[2]
+    if tried:
+        outcome = _preferred(list(tried.values()), closed, settings)
+    return _on_better_sides(method, problem, outcome, news, settings) if is_exact(method) else outcome
+
+
+def _preferred(
+    tried: list[tuple[bool, float, Outcome]], closed: Outcome | None, settings: Revision
+) -> Outcome:
+    """The lowest outcome; but the one whose sides are simulated, unless the likelihood jumps between it and that."""
+    _, lowest, best = min(tried, key=lambda one: one[:2])
+    if closed is None or closed.solution is None or best.solution is None:
+        return best
+    size = best.solution.system.objective.size(best.solution.point.outputs, lowest)
+    return closed if path_value(closed.solution) < lowest + settings.worse * size else best
+
+
+def _on_better_sides(
+    method: ExactMethod, problem: Problem, outcome: Outcome, news: News, settings: Revision
+) -> Outcome:
+    """The outcome with samples next to events on the other side of these, where that fits better and is simulated so.
+
+    Where an event passes a sample the likelihood has a kink, and an optimum on either side of it.
+    """
+    left = settings.flips
+    while left and outcome.solution is not None and outcome.status.success:
+        better = None
+        for other in _other_sides(outcome.solution, settings)[:left]:
+            left -= 1
+            with np.errstate(all="ignore"):
+                found = run(method, method.resume(problem, other), news)
+            if _is_better(problem, found, outcome, settings):
+                better = _after(outcome, found)
+                break
+        if better is None:
+            break
+        outcome = better
+    return outcome
+
+
+def _other_sides(solution: Solution, settings: Revision) -> list[Solution]:
+    """The solution with one sample on the other side of an event, where that costs little; the cheapest first."""
+    system = solution.system
+    found: list[tuple[float, int, Solution]] = []
+    value, size = path_value(solution), system.objective.size(solution.point.outputs, path_value(solution))
+    for e, own in enumerate(system.mesh.schedule):
+        limits = [0, *(one.before for one in own), len(system.problem.experiments[e].times)]
+        for k, one in enumerate(own):
+            for before in (one.before - 1, one.before + 1):
+                if one.events and limits[k] <= before <= limits[k + 2]:
+                    changed = (*own[:k], replace(one, before=before), *own[k + 1 :])
+                    every = (*system.mesh.schedule[:e], changed, *system.mesh.schedule[e + 1 :])
+                    other = replace(
+                        solution, system=replace(system, mesh=replace(system.mesh, schedule=every))
+                    )
+                    found.append((path_value(other), len(found), other))
+    near = [one for one in found if one[0] < value + settings.worse * size]
+    return [other for _, _, other in sorted(near, key=lambda one: one[:2])]
+
+
+def _is_better(problem: Problem, found: Outcome, outcome: Outcome, settings: Revision) -> bool:
+    """Whether a search converged to a lower value and a simulation has its samples on the sides that it has."""
+    if found.solution is None or outcome.solution is None or not found.status.success:
+        return False
+    old, new = path_value(outcome.solution), path_value(found.solution)
+    if not new < old - settings.rounding * abs(old):
+        return False
+    with np.errstate(all="ignore"):
+        runs = simulated_events(problem, found.solution.unknowns, settings.tolerance)
+    same = signature(schedule_of(problem, runs)) == signature(found.solution.system.mesh.schedule)
+    return same and all(one.states is not None for one in runs)
 
 
 def _is_worse(
