@@ -14,6 +14,7 @@ from picardfit.display.hook import shown
 from picardfit.errors import InputError, Notice
 from picardfit.formulas.kernels import BatchedMap
 from picardfit.formulas.tracing import NumericMap
+from picardfit.hooks import handed_on
 from picardfit.model.derived import Derived, as_derived
 from picardfit.model.doses import Jumps, jumps_of
 from picardfit.model.increments import increment_columns, solved_model
@@ -409,9 +410,7 @@ class Problem:
         `parameters`: typical values and noise levels; `covariance`: of the random effects, {"ka": 0.04} or a DataFrame.
         `marginal`: how the integral over the random effects is approximated, by default pf.FOCEI().
         """
-        from picardfit.inference.population.at_values import marginal_objective
-
-        return marginal_objective(self, parameters, covariance, marginal)
+        return float(handed_on("marginal_objective")(self, parameters, covariance, marginal))
 
     def _predicted(self, unknowns: np.ndarray) -> np.ndarray | None:
         """Rows (samples, rows) by independent integration, or None."""

@@ -19,6 +19,7 @@ from picardfit.evidence.certificate import NOTHING_CERTIFIED
 from picardfit.evidence.goodness_of_fit import Criteria
 from picardfit.fit import Fit
 from picardfit.formulas.kernels import Array
+from picardfit.hooks import handed_on
 from picardfit.inference.identifiability import DEFAULT as VERDICTS
 from picardfit.inference.identifiability import Determination, Identifiability, Verdict
 from picardfit.inference.population.distribution import Population
@@ -327,15 +328,11 @@ class PopulationFit:
 
     def plot(self, path: str | Path | None = None, experiments: Iterable[str] | None = None) -> Figure:
         """Data with the curve of each individual and of the typical one, at most twelve individuals."""
-        from picardfit.display.plots.population import plot_individuals
-
-        return plot_individuals(self, path, experiments)
+        return cast("Figure", handed_on("plot_individuals")(self, path, experiments))
 
     def picture(self, name: str, path: str | Path | None = None) -> Figure:
         """A picture by name: individuals, observed, residuals, cwres, npde, vpc, pcvpc or effects."""
-        from picardfit.display.gallery import draw
-
-        return draw(cast(Fit, self), name, path)
+        return cast("Figure", handed_on("draw")(self, name, path))
 
     def plot_residuals(self, path: str | Path | None = None) -> Figure:
         """Data minus the individual curves, over time and over the fitted value."""
@@ -343,26 +340,18 @@ class PopulationFit:
 
     def plots(self, folder: str | Path, ending: str = "png") -> list[Path]:
         """Write all figures of this fit into a folder, as files with this ending, and return their paths."""
-        from picardfit.display.plots import write_plots
-
-        return write_plots(cast(Fit, self), folder, ending)
+        return list(handed_on("write_plots")(self, folder, ending))
 
     def report(self, path: str | Path, title: str = "Report of a population fit") -> Path:
         """Write a self-contained HTML report."""
-        from picardfit.display.population_report import write_population_report
-
-        return write_population_report(self, path, title)
+        return Path(handed_on("write_population_report")(self, path, title))
 
     def save(self, path: str | Path) -> Path:
         """Write the fit with its problem as JSON; `pf.load` reads it back."""
-        from picardfit.files.population_file import save_population
-
-        return save_population(self, path)
+        return Path(handed_on("save_population")(self, path))
 
     def __repr__(self) -> str:
-        from picardfit.display.population_text import population_line
-
-        return population_line(self)
+        return str(handed_on("population_line")(self))
 
 
 def _verdict(name: str, value: float, error: float, unit: float, relative: bool) -> Verdict:
