@@ -178,5 +178,7 @@ def test_derivatives_are_exact_where_a_pivot_is_singular():
     rate = 1 / float(values[np.abs(values.imag).argmin()].real)
     model = cascade(12, pull=f"+ a*x0 + {rate!r}*(x0 - x11)")
     found, exact = derivatives_of(model, [0.0, 1.0], nodes=3)
-    largest = np.abs(exact).max()  # of order 1e11, as is the condition number: kernels of BLAS differ by 1e-5 of it
+    largest = np.abs(
+        exact
+    ).max()  # of order 1e11, as is the condition number: kernels of BLAS differ by 1e-5 of it
     np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4 * largest)

@@ -89,12 +89,15 @@ def likelihood_lines(fit: PopulationFit) -> list[str]:
         f"negative log-likelihood = {number(fit.nllh, 8)}, AIC {number(fit.aic, 6)}, BIC {number(fit.bic, 6)}",
     ]
     if fit.status.converged and fit.optimum is not None and fit.optimum.hessian is not None:
-        kind = fit.population.errors.kind
+        errors, penalised = fit.population.errors, fit.optimum.at.study.penalty is not None
+        why = "with the priors" if penalised else "as there are too few individuals for the sandwich"
         lines.append(
             "standard errors: sandwich of the individuals' gradients"
-            if kind == "sandwich"
-            else "standard errors: Fisher information, as there are too few individuals for the sandwich"
+            if errors.kind == "sandwich"
+            else f"standard errors: Fisher information, {why}"
         )
+    if fit.objective != fit.nllh:
+        lines.insert(1, f"with the priors: -log posterior density = {number(fit.objective, 8)}")
     return lines
 
 

@@ -6,9 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import chi2
 
 import picardfit as pf
 from complaints import complaint
+from picardfit.inference.population.objective import evaluate
 from populations import linear_growth, linear_objective, log_random, theophylline, wang
 
 
@@ -299,3 +301,21 @@ def test_fewer_data_than_effects_are_allowed_and_said():
     found = pf.fit(problem.with_experiments([short, *problem.experiments[1:]]))
     assert found.success
     assert "inference.fewer_data_than_effects" in [one.code for one in found.warnings]
+
+
+def test_the_other_side_of_a_flip_flop_is_told(theophylline_fit):
+    (notice,) = [one for one in theophylline_fit.warnings if one.code == "inference.population_rival"]
+    assert notice.values["own"] == pytest.approx(116.8034, abs=1e-3)
+    assert notice.values["objective"] == pytest.approx(110.33, abs=0.1)
+
+
+def test_intervals_of_spreads_are_those_of_chi_squared():
+    fit = pf.fit(linear_growth(individuals=40, samples=12, noise=0.01))  # individuals are known exactly
+    sd, (low, high) = fit.population.spreads["b"].sd, fit.population.spread_intervals()["b"]
+    wanted = sd * np.sqrt(40 / chi2.ppf([0.975, 0.025], 39))
+    assert (low, high) == pytest.approx(tuple(wanted), rel=0.02)
+
+
+def test_a_fresh_evaluation_has_the_value_of_the_optimum(theophylline_fit):
+    at = theophylline_fit.optimum.at
+    assert evaluate(at.study, at.point).value == pytest.approx(at.value, abs=1e-6)

@@ -104,12 +104,16 @@ class PopulationFit:
         if self.optimum is None:
             return inf
         exact = self.optimum.at.study.setting.measurements.exact
-        return self.optimum.at.value + 0.5 * exact * float(np.log(2 * np.pi))
+        return self.optimum.at.likelihood + 0.5 * exact * float(np.log(2 * np.pi))
 
     @property
     def objective(self) -> float:
-        """What was minimised: the negative log-likelihood."""
-        return self.nllh
+        """What was minimised: the negative log-likelihood, with -log density of the priors."""
+        return (
+            self.nllh
+            if self.optimum is None
+            else self.nllh + self._found.at.value - self._found.at.likelihood
+        )
 
     @property
     def log_likelihood(self) -> float:

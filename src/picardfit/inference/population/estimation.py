@@ -200,6 +200,8 @@ def spread_of_gradients(at: Evaluation, box: Box, ridge: float) -> Array:
     matrix = about.T @ about
     size = np.diag(matrix) * box.unit**2
     least = max(float(size.max(initial=0.0)) * 1e-6, 1e-12)
+    if at.study.penalty is not None:
+        matrix = matrix + at.study.penalty.terms(at.point)[2]
     return np.asarray(matrix + np.diag((ridge * size + least) / box.unit**2))
 
 
