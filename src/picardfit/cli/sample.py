@@ -23,6 +23,7 @@ from picardfit.cli.common import (
 )
 from picardfit.cli.fit import Out, Report
 from picardfit.cli.profile import fit_of
+from picardfit.cli.saved import check_single
 
 if TYPE_CHECKING:
     from picardfit.inference.posterior.posterior import Posterior
@@ -71,6 +72,7 @@ def sample(
         else:
             method = LaplaceDraws(draws or 4000)
         result, folder = fit_of(problem, out, quiet or as_json)
+        check_single(result, "sample", problem)
         found = result.posterior(method, seed=seed, progress=False if quiet or as_json else None)
         table = found.summary().rename_axis("name").to_csv(lineterminator="\n")
         names = ["draws.csv", "posterior.csv"] + (["report.html"] if report else [])

@@ -46,6 +46,10 @@ def typical_rows(fit: PopulationFit, level: float = 0.95) -> list[tuple[str, ...
         unit = one.unit or units.get(name, "")
         shown = (cell(error, 2), cell(low), cell(high)) if error is not None else ("", "", "")
         rows.append((name, number(value), *shown, unit, remark))
+    for name, derived in fit.derived.items():
+        low, high = derived.interval(level)
+        shown = cell(derived.standard_error, 2), cell(low), cell(high)
+        rows.append((name, number(derived.value), *shown, derived.unit, f"= {derived.formula}"))
     return rows
 
 

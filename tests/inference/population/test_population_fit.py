@@ -319,3 +319,38 @@ def test_intervals_of_spreads_are_those_of_chi_squared():
 def test_a_fresh_evaluation_has_the_value_of_the_optimum(theophylline_fit):
     at = theophylline_fit.optimum.at
     assert evaluate(at.study, at.point).value == pytest.approx(at.value, abs=1e-6)
+
+
+def test_derived_quantities_of_typical_values():
+    fit = pf.fit(theophylline(derived={"half_life": "log(2)*v/cl"}))
+    found, errors = fit.derived["half_life"], fit.population.errors.covariance()
+    assert found.value == pytest.approx(np.log(2) * fit.parameters["v"] / fit.parameters["cl"])
+    slope = np.zeros(len(errors))
+    slope[[1, 2]] = -found.value, found.value  # of log cl and log v
+    assert found.standard_error == pytest.approx(np.sqrt(slope @ errors @ slope))
+    assert "half_life" in str(fit)
+
+
+def test_what_only_other_fits_have_is_said(wang_fit):
+    with pytest.raises(AttributeError, match=r"no `bootstrap`: .*simulate"):
+        wang_fit.bootstrap(10)
+
+
+def test_every_observable_is_in_the_first_stage():
+    """Individuals 3, 7, 11, ... alone measure y: an even choice of some would miss them."""
+    model = pf.Model("x' = -k*x\ny' = q - k*y")
+    rng, times, people = np.random.default_rng(0), np.array([0.5, 1.0, 2.0]), []
+    for e in range(100):
+        k, q = np.exp(0.2 * rng.standard_normal()), 2.0
+        x, y = np.exp(-k * times), q / k * (1 - np.exp(-k * times))
+        data = (
+            {"y": y + 0.05 * rng.standard_normal(3)}
+            if e in (3, 50)
+            else {"x": x + 0.05 * rng.standard_normal(3)}
+        )
+        people.append(pf.Experiment(times, data, f"{e}", t0=0))
+    parameters = {"k": log_random(0.05, 20), "q": pf.Parameter(0.01, 100, log=True)}
+    noise = pf.Noise(additive=(0.001, 1))
+    fit = pf.fit(pf.Problem(model, people, parameters, initial={"x": 1.0, "y": 0.0}, noise=noise))
+    assert fit.success
+    assert fit.parameters["q"] == pytest.approx(2.0, rel=0.15)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from picardfit.display.hook import shown
 from picardfit.errors import Conclusion, InputError, Notice, Status
 from picardfit.evidence.certificate import NOTHING_CERTIFIED
+from picardfit.evidence.derived import DerivedEstimate
 from picardfit.evidence.goodness_of_fit import Criteria
 from picardfit.fit import Fit
 from picardfit.formulas.kernels import Array
@@ -175,8 +176,29 @@ class PopulationFit:
         layout = self._found.at.study.setting.problem.layout
         return [layout.names[k] for k in layout.column_parameters]
 
+    @cached_property
+    def derived(self) -> dict[str, DerivedEstimate]:
+        """The derived quantities of the problem at the typical values, each with value, standard error and interval."""
+        from picardfit.inference.population.derived import derived_of_typical
+
+        return {} if self.optimum is None or not self.problem.derived else derived_of_typical(self)
+
     @property
-    def _judged(self) -> bool:
+    def initial_states(self) -> dict[str, dict[str, float]]:
+        """individual -> state -> value at its t0, at its most probable parameters."""
+        return {} if self.optimum is None else self.individual_fit.initial_states
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Say what there is instead of what only other fits have."""
+            if hasattr(Fit, name):
+                raise AttributeError(str(InputError("fit.not_of_populations", name)))
+            raise AttributeError(f"'PopulationFit' object has no attribute '{name}'")
+
+    @property
+    def judged(self) -> bool:
+        """Whether there are standard errors: the search converged."""
         return self.optimum is not None and self.status.converged and self.optimum.hessian is not None
 
     def errors(self, kind: Kind | None = None) -> dict[str, float]:
@@ -188,7 +210,7 @@ class PopulationFit:
         if self.optimum is None:
             return {}
         names = [*self._columns, *(f"sd({name})" for name in self.population.names)]
-        if not self._judged:
+        if not self.judged:
             return dict.fromkeys(names, nan)
         covariance, population = self.population.errors.covariance(kind), self.population
         width, layout = len(self._theta), self._found.at.study.setting.problem.layout
@@ -211,7 +233,7 @@ class PopulationFit:
         if self.optimum is None:
             return {}
         names = [*self._columns, *(f"sd({name})" for name in self.population.names)]
-        if not self._judged:
+        if not self.judged:
             return dict.fromkeys(names, (nan, nan))
         layout, population = self._found.at.study.setting.problem.layout, self.population
         covariance, reach = population.errors.covariance(), population.reach(level)
@@ -229,7 +251,7 @@ class PopulationFit:
 
     def identifiability(self) -> Identifiability:
         """What the data determine: a verdict in words for each typical value and each spread."""
-        if not self._judged:
+        if not self.judged:
             raise InputError("inference.no_solution", ended=self.status)
         errors, verdicts = self.errors(), {}
         for name in self._columns:
