@@ -100,7 +100,7 @@ def likelihood_lines(fit: PopulationFit) -> list[str]:
             if errors.kind == "sandwich"
             else f"standard errors: Fisher information, {why}"
         )
-    if fit.objective != fit.nllh:
+    if fit.optimum is not None and fit.optimum.at.study.penalty is not None:
         lines.insert(1, f"with the priors: -log posterior density = {number(fit.objective, 8)}")
     return lines
 

@@ -110,11 +110,8 @@ class PopulationFit:
     @property
     def objective(self) -> float:
         """What was minimised: the negative log-likelihood, with -log density of the priors."""
-        return (
-            self.nllh
-            if self.optimum is None
-            else self.nllh + self._found.at.value - self._found.at.likelihood
-        )
+        penalty = None if self.optimum is None else self.optimum.at.study.penalty
+        return self.nllh if penalty is None else self.nllh + penalty.terms(self._found.at.point)[0]
 
     @property
     def log_likelihood(self) -> float:

@@ -34,6 +34,7 @@ class FirstStage:
     searches: int = 3  # of these, where the candidates do not agree
     individuals: int = 24  # that are fitted, evenly chosen: enough for a start, at a bounded cost
     judged: int = 4  # best optima whose marginal likelihood is computed
+    rivals: int = 2  # other optima that are followed at most
     apart: float = 0.3  # largest difference of typical values, in their units, that counts as one optimum
     shooting: Rescue = field(
         default=Rescue(candidates=64, lanes=16, experiments=1000, parents=2, finalists=16, patience=3)
@@ -80,7 +81,7 @@ def typical_start(
             theta = worse[index % len(worse)].theta
             return Beginning(_ordered(pooled, individual, theta))
         first, *others = (_ordered(pooled, individual, one.theta) for one in modes)
-        return Beginning(first, tuple(others))
+        return Beginning(first, tuple(others[: settings.rivals]))
     further = _searched(open_, parts_of(open_, index + settings.searches)[index:])
     every = _modes(pooled, sorted([*found, *own, *further], key=lambda one: one.value), settings.apart, False)
     thetas = [_ordered(pooled, individual, one.theta) for one in every[: settings.judged]]

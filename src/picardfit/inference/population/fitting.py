@@ -195,7 +195,8 @@ def _searched(asked: Asked, index: int, report: Report) -> Optimum | None:
     found = optimise(plain, *prepared(start), settings, report)
     if found.status is Status.INTERRUPTED:
         return found
-    ends = [explore(plain, *prepared(begin(one)), settings) for one in beginning.rivals]
+    begun = [prepared(begin(one)) for one in beginning.rivals]
+    ends = [explore(plain, *one, settings) if type(asked.marginal) is FOCEI else one[0] for one in begun]
     ends = sorted((one for one in ends if np.isfinite(one.value)), key=lambda one: one.value)
     if ends and 2 * ends[0].value < 2 * found.at.value - settings.decisive:
         better, box = ends[0], box_of(plain, plain.split(ends[0].point)[0], settings)
@@ -204,11 +205,17 @@ def _searched(asked: Asked, index: int, report: Report) -> Optimum | None:
 
 
 def _prepared(asked: Asked, study: Study, first: Study, start: Evaluation) -> tuple[Evaluation, Box]:
-    """The start of quasi-Newton steps, after two-stage estimation, and their box."""
+    """The start of quasi-Newton steps, after two-stage estimation, and their box.
+
+    Other approximations than FOCEI begin near its optimum: their evaluations cost more, or they know no modes.
+    """
     settings = asked.settings
     start = two_stage(first, start, _held(asked.problem, first), settings)
     box = box_of(first, first.split(start.point)[0], settings)
-    return start if type(asked.marginal) is FOCEI else evaluate(study, start.point, start), box
+    if type(asked.marginal) is FOCEI:
+        return start, box
+    near = explore(first, start, box, settings)
+    return evaluate(study, near.point, near), box
 
 
 def _middle(study: Study) -> Array:

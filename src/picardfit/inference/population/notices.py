@@ -18,6 +18,7 @@ class NoticeSettings:
 
     open: float = 1.0  # standard error of the logarithm of a spread from which on data do not determine it
     rival: float = 10.0  # difference of -2 log L up to which another optimum is a rival
+    apart: float = 0.1  # difference of a typical value, in its unit, that makes another optimum
     shrunk: float = 0.5  # shrinkage above which individual values say little; usual in the field (Savic 2009)
 
 
@@ -56,7 +57,8 @@ def _rivals(optimum: Optimum, settings: NoticeSettings) -> list[Notice]:
     found = []
     for one in optimum.rivals:
         objective = 2 * one.value
-        if objective < own + settings.rival:
+        apart = np.abs((one.point - optimum.at.point) / optimum.box.unit)[: layout.width].max(initial=0.0)
+        if objective < own + settings.rival and apart > settings.apart:
             theta = np.tile(one.point[: layout.width], (len(layout.experiments), 1))
             values = dict(zip(names, layout.natural(theta)[0].tolist(), strict=True))
             said = ", ".join(f"{name} = {value:.3g}" for name, value in values.items() if "." not in name)
